@@ -1,0 +1,50 @@
+# Two commands do everything: `make chat` to talk to it, `make test` to check it.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$p && break; done)
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+
+.PHONY: chat test lint format lock clean help
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
+
+chat: $(VENV)/.main  ## talk to the sommelier in this terminal
+	@$(BIN)/sommelier chat
+
+test: $(VENV)/.dev  ## run every test
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.dev  ## rewrite the code in the project's style
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+
+lock:  ## compile requirements/*.txt from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/main.txt
+	uv pip compile pyproject.toml --extra build --extra dev -c requirements/main.txt --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/dev.txt
+
+clean:  ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed and was not found. On Debian and Ubuntu: apt install python3 python3-venv" >&2; exit 1; }
+	@echo "Setting up (once) ..." >&2
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.main: requirements/main.txt pyproject.toml | $(BIN)/python
+	@$(PIP_INSTALL) --require-hashes -r requirements/main.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.main
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,63 @@
+"""Everything the agent raises.
+
+    AgentError
+    ├── ModelError                a request to a language model failed
+    │   ├── ModelUnavailable      network, time-out, 5xx: worth another try
+    │   │   └── ModelRateLimited  429: worth another try, after `retry_after` seconds
+    │   ├── ModelRejected         400, 401, 403, 404 …: the same request will fail again
+    │   └── ModelResponseInvalid  an answer came, without anything usable in it
+    ├── ToolError                 a tool could not do what was asked; its text is for the model
+    └── LimitReached              a limit of the turn (requests, tokens, cost, seconds) is used up
+
+The text of a `ModelError` is for the operator's log; it holds no key and no prompt. The docstring
+of a class is its message when none is given.
+"""
+
+
+class AgentError(Exception):
+    """Something in the agent failed."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class ModelError(AgentError):
+    """The language model could not be asked."""
+
+    def __init__(self, message: str | None = None, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ModelUnavailable(ModelError):
+    """The language model did not answer."""
+
+
+class ModelRateLimited(ModelUnavailable):
+    """The language model asked to wait."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        status: int | None = 429,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, status=status)
+        self.retry_after = retry_after
+
+
+class ModelRejected(ModelError):
+    """The language model refused the request itself."""
+
+
+class ModelResponseInvalid(ModelError):
+    """The language model answered with something that is not a chat completion."""
+
+
+class ToolError(AgentError):
+    """The tool could not do this."""
+
+
+class LimitReached(AgentError):
+    """A limit of this turn is used up."""

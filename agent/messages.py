@@ -1,0 +1,95 @@
+"""The data that travels between the loop and a language model: requests, responses, usage.
+
+`LLM` is the one interface; the OpenAI client, a chain of fallback models and the house sommelier
+all stand behind it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Message = dict[str, Any]
+"""One chat message in the wire format of OpenAI-compatible servers."""
+
+JsonSchema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request as the server counted them. `cached_tokens` is a part of the prompt."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a tool; `arguments` is the raw JSON text it wrote."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class LLMResponse:
+    """What one request to a model brought back."""
+
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = "stop"
+    refusal: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    has_reasoning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    parameters: JsonSchema
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSchema:
+    """The JSON Schema that the structured answer must match, for response mode `json_schema`."""
+
+    name: str
+    schema: JsonSchema
+
+
+class LLM(Protocol):
+    """A language model, or what stands in for one."""
+
+    async def generate_with_tools(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema] = (),
+        *,
+        output: OutputSchema | None = None,
+        max_tokens: int | None = None,
+    ) -> LLMResponse:
+        """Send `messages`; the model answers or asks for tools.
+
+        Raises:
+            ModelUnavailable: no answer came; another try may help.
+            ModelRejected: the request will fail again as it is.
+            ModelResponseInvalid: an answer came that holds nothing usable.
+        """
+        ...

@@ -1,0 +1,58 @@
+"""What the agent needs from the rooms around it; `db` and `bot` fulfil these protocols."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from agent.wine import Wine, WineQuery, WineSearchResult
+
+Role = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One message of a conversation as it is remembered: text, and the wines it recommended."""
+
+    role: Role
+    content: str
+    wine_ids: tuple[str, ...] = ()
+    created_at: datetime | None = None
+
+
+class Catalogue(Protocol):
+    """The wines that exist here. Nothing else may be recommended."""
+
+    async def search(self, query: WineQuery) -> WineSearchResult:
+        """Wines that pass every hard filter of `query`, best match first."""
+        ...
+
+    async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
+        """The wines with these ids, in the order asked; unknown ids are left out."""
+        ...
+
+    async def similar(self, wine_id: str, limit: int = 5) -> list[Wine]:
+        """Wines in stock most like this one, most alike first; empty for an unknown id."""
+        ...
+
+    async def count(self) -> int:
+        """How many wines the catalogue holds."""
+        ...
+
+
+class MessageRepository(Protocol):
+    """The conversation of each chat, oldest first."""
+
+    async def create(
+        self, chat_id: int, role: Role, content: str, wine_ids: Sequence[str] = ()
+    ) -> None:
+        """Remember one message. Commits before it returns."""
+        ...
+
+    async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
+        """The newest `limit` messages of a chat, oldest first."""
+        ...
+
+    async def forget(self, chat_id: int) -> int:
+        """Delete a chat's messages; how many there were."""
+        ...

@@ -1,0 +1,73 @@
+"""What an admin reads later: one trace per turn, behind a protocol; Langfuse or nothing.
+
+The picture of a turn's trace, with all names, is in `docs/tracing.md`.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol
+
+from agent.messages import Usage
+
+SpanKind = Literal["agent", "generation", "tool", "retriever", "guardrail", "span"]
+Level = Literal["DEFAULT", "WARNING", "ERROR"]
+ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
+
+
+class Span(Protocol):
+    """One node of a trace, open until its context ends.
+
+    Leaving the context by an exception (cancellation included) sets level ERROR and the metadata
+    `error_type` to the exception's type name; its text and stack never leave the process.
+    """
+
+    @property
+    def trace_id(self) -> str | None:
+        """The id of the trace (32 hex digits), None when nothing is traced."""
+        ...
+
+    @property
+    def recording(self) -> bool:
+        """Whether anything is kept: what is costly to build is built only if so."""
+        ...
+
+    def child(
+        self,
+        name: str,
+        kind: SpanKind,
+        *,
+        input: object = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> AbstractContextManager["Span"]:
+        """A span below this one."""
+        ...
+
+    def update(
+        self,
+        *,
+        name: str | None = None,
+        output: object = None,
+        metadata: Mapping[str, Any] | None = None,
+        level: Level | None = None,
+        model: str | None = None,
+        usage: Usage | None = None,
+        cost_usd: float | None = None,
+    ) -> None:
+        """Add to what is known of this span; metadata is merged, the rest replaced."""
+        ...
+
+    def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
+        """Score the trace. The score's id is fixed by trace and name: scoring twice replaces."""
+        ...
+
+
+class Tracer(Protocol):
+    """Where turns are traced."""
+
+    def turn(self, *, input: str, session: str, user: str) -> AbstractContextManager[Span]:
+        """The root span of one turn; session and user go onto every span below it."""
+        ...
+
+    async def close(self) -> None:
+        """Send what is left, for at most 5 s, and stop. Never raises."""
+        ...

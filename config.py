@@ -1,0 +1,113 @@
+"""Settings of the whole product, read once from the environment and `.env`.
+
+Every setting is documented in `.env.example`. An empty value counts as not set.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from platformdirs import user_data_path
+from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+ResponseMode = Literal["prompt", "json_object", "json_schema"]
+
+
+class SettingsError(ValueError):
+    """A setting has a wrong value; the message is one line and names the variable."""
+
+
+def default_database_url() -> str:
+    """An SQLite file in the platform's data folder."""
+    return f"sqlite+aiosqlite:///{user_data_path('sommelier') / 'sommelier.sqlite3'}"
+
+
+class Settings(BaseSettings):
+    """What can be set, with the defaults that make an empty machine work."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env",
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    telegram_bot_token: SecretStr | None = None
+    telegram_base_url: HttpUrl = HttpUrl("https://api.telegram.org")
+
+    openai_api_key: SecretStr | None = None
+    openai_base_url: HttpUrl | None = None
+    llm_model: str = Field(default="gpt-4o", min_length=1)
+    llm_fallback_models: Annotated[tuple[str, ...], NoDecode] = ()
+    llm_response_mode: ResponseMode = "json_object"
+    llm_timeout_seconds: float = Field(default=60, gt=0, le=600)
+    llm_max_tokens: int = Field(default=1500, ge=64)
+    llm_max_tokens_ceiling: int = Field(default=6000, ge=64)
+    structured_output_max_retries: int = Field(default=2, ge=0, le=10)
+
+    turn_max_requests: int = Field(default=12, ge=1)
+    turn_max_tool_calls: int = Field(default=16, ge=0)
+    turn_max_tokens: int = Field(default=100_000, ge=1)
+    turn_max_cost_usd: float = Field(default=0.50, gt=0)
+    turn_timeout_seconds: float = Field(default=120, gt=0)
+    tool_timeout_seconds: float = Field(default=15, gt=0)
+
+    max_content_length: int = Field(default=2000, ge=100)
+    history_messages: int = Field(default=20, ge=0, le=200)
+
+    database_url: SecretStr = Field(default_factory=lambda: SecretStr(default_database_url()))
+
+    langfuse_public_key: SecretStr | None = None
+    langfuse_secret_key: SecretStr | None = None
+    langfuse_base_url: HttpUrl = HttpUrl("https://cloud.langfuse.com")
+    trace_user_key: SecretStr = SecretStr("sommelier")
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    @field_validator("llm_fallback_models", mode="before")
+    @classmethod
+    def _split_at_commas(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _database_is_supported(cls, value: SecretStr) -> SecretStr:
+        schemes = ("sqlite+aiosqlite:///", "postgresql+psycopg://")
+        if not value.get_secret_value().startswith(schemes):
+            raise ValueError(f"must start with {' or '.join(schemes)}")
+        return value
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a language model is configured; a local server needs a URL but no key."""
+        return self.openai_api_key is not None or self.openai_base_url is not None
+
+    @property
+    def has_langfuse(self) -> bool:
+        """Whether turns are sent to Langfuse."""
+        return self.langfuse_public_key is not None and self.langfuse_secret_key is not None
+
+
+def load_settings(env_file: Path | None = Path(".env")) -> Settings:
+    """Settings from the environment and `env_file`.
+
+    Raises:
+        SettingsError: a value is wrong; one line that names the variable and says what is expected.
+    """
+    try:
+        return Settings(_env_file=env_file)
+    except ValidationError as error:
+        raise SettingsError(describe(error)) from None
+
+
+def describe(error: ValidationError) -> str:
+    """One line for every wrong variable, without its value: it may be a secret."""
+    lines = []
+    for issue in error.errors(include_url=False, include_context=False, include_input=False):
+        name = "_".join(str(part) for part in issue["loc"][:1]).upper()
+        lines.append(f"{name}: {issue['msg'].removeprefix('Value error, ')}")
+    return "; ".join(lines)
