@@ -1,0 +1,1 @@
+"""The agent: it thinks, and knows no Telegram and no SQL."""

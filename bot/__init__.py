@@ -1,0 +1,1 @@
+"""Talks: Telegram, the terminal, the command line."""

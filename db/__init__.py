@@ -1,0 +1,1 @@
+"""Remembers: SQLite or Postgres behind the ports of `agent`."""

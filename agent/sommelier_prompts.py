@@ -1,0 +1,50 @@
+"""What the sommelier must answer: the type, the prompt, and the rules a schema cannot hold."""
+
+from typing import Literal
+
+from pydantic import AliasChoices, BaseModel, Field
+
+ResponseType = Literal["recommendation", "informational", "off_topic"]
+
+
+class WineRecommendation(BaseModel):
+    """One wine of an answer; facts are shown from the catalogue, never from the model."""
+
+    wine_id: str = Field(
+        validation_alias=AliasChoices("wine_id", "id"),
+        description="The exact id of a wine that a tool returned in this conversation.",
+    )
+    name: str = Field(default="", description="The wine's name as the tool returned it.")
+    description: str = Field(
+        default="", description="One or two sentences on why this wine suits the request."
+    )
+
+
+class SommelierResponse(BaseModel):
+    """The structured answer of a turn."""
+
+    response_type: ResponseType = Field(
+        description="recommendation: wines to choose from; informational: an answer about wine "
+        "or a question back; off_topic: not about wine, food or drink."
+    )
+    intro: str = Field(default="", description="The answer, or what introduces the wines.")
+    wines: list[WineRecommendation] = Field(
+        default_factory=list, description="Up to 6 wines, best first; empty if none is shown."
+    )
+    closing: str = Field(default="", description="A short last sentence, may be empty.")
+
+
+def validate_semantic_content(response: SommelierResponse) -> str | None:
+    """What is wrong with a response that matches the schema but says nothing, or None.
+
+    Source of the rules: R-005 of the structured-output research.
+    """
+    has_text = bool(response.intro.strip() or response.closing.strip())
+    has_descriptions = any(wine.description.strip() for wine in response.wines)
+    if response.response_type == "recommendation" and not response.wines:
+        return "response_type is 'recommendation' but wines is empty"
+    if response.response_type == "off_topic" and not response.intro.strip():
+        return "response_type is 'off_topic' but intro is empty"
+    if not has_text and not has_descriptions:
+        return "intro, closing and all wine descriptions are empty"
+    return None
