@@ -3,6 +3,8 @@
     AgentError
     ├── ModelError                a request to a language model failed
     │   ├── ModelUnavailable      network, time-out, 5xx: worth another try
+    │   │   ├── ParameterDeclined 400 that names a parameter: ask again, it is left out now
+    │   │   ├── ModelTimeout      no answer in time: the same model is not asked again
     │   │   └── ModelRateLimited  429: worth another try, after `retry_after` seconds
     │   ├── ModelRejected         400, 401, 403, 404 …: the same request will fail again
     │   └── ModelResponseInvalid  an answer came, without anything usable in it
@@ -31,6 +33,14 @@ class ModelError(AgentError):
 
 class ModelUnavailable(ModelError):
     """The language model did not answer."""
+
+
+class ParameterDeclined(ModelUnavailable):
+    """The language model's server does not know a parameter."""
+
+
+class ModelTimeout(ModelUnavailable):
+    """The language model did not answer in time."""
 
 
 class ModelRateLimited(ModelUnavailable):

@@ -65,17 +65,33 @@ class ToolSchema:
     description: str
     parameters: JsonSchema
 
+    @property
+    def wire(self) -> dict[str, Any]:
+        """The tool in a request's `tools`."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+        }
+        return {"type": "function", "function": function}
+
 
 @dataclass(frozen=True, slots=True)
 class OutputSchema:
-    """The JSON Schema that the structured answer must match, for response mode `json_schema`."""
+    """The JSON Schema of the structured answer, and its strict form for mode `json_schema`."""
 
     name: str
     schema: JsonSchema
+    strict_schema: JsonSchema
 
 
 class LLM(Protocol):
     """A language model, or what stands in for one."""
+
+    @property
+    def model(self) -> str:
+        """The model's name, as the server knows it."""
+        ...
 
     async def generate_with_tools(
         self,

@@ -1,13 +1,49 @@
-"""One turn of the sommelier: the model if there is one, the house sommelier if not or if it fails."""
+"""One turn of the sommelier: the model first, the house sommelier when it is not there or fails."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
-from agent.ports import StoredMessage
-from agent.tracing import Span
+from agent.budget import Ledger, Limits
+from agent.contract import Evidence, OutputContract
+from agent.grounding import grounded_part, shown_wines, ungrounded
+from agent.history import window
+from agent.house_sommelier import HouseSommelier
+from agent.loop import AgenticResponse, generate_agentic_response
+from agent.messages import LLM, Message
+from agent.ports import Catalogue, StoredMessage
+from agent.sommelier_prompts import (
+    PROMPT_VERSION,
+    SYSTEM_PROMPT,
+    SommelierResponse,
+    validate_semantic_content,
+)
+from agent.tools.registry import Toolbox, where
+from agent.tools.wines import wine_tools
+from agent.tracing import Level, Span
+from agent.wine import Currency, Wine
+
+log = logging.getLogger(__name__)
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed"]
+
+LEVELS: Final[dict[Outcome, Level]] = {"fallback": "WARNING", "failed": "ERROR"}
+SYMBOLS: Final = {Currency.EUR: "€", Currency.USD: "$", Currency.GBP: "£"}
+
+DECLINED: Final = (
+    "I'd rather not answer that. Ask me for a wine, a dish or an occasion, and I'm all yours."
+)
+FAILED: Final = (
+    "Sorry, something went wrong on my side and I could not answer. "
+    "Please ask me again in a moment."
+)
+NO_MODEL: Final = (
+    "_(No language model is configured here, so I answer by simple rules from the cellar list.)_"
+)
+MODEL_DOWN: Final = (
+    "_(My language model is out of reach right now; this comes from the cellar list.)_"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +63,154 @@ class Answerer(Protocol):
     ) -> Reply:
         """The reply to `message`. Never raises, except when cancelled."""
         ...
+
+
+class Sommelier:
+    """Answers messages from a catalogue, by a model or by rules."""
+
+    def __init__(
+        self, *, catalogue: Catalogue, models: Sequence[LLM] = (), limits: Limits | None = None
+    ) -> None:
+        self._toolbox = Toolbox(wine_tools(catalogue))
+        self._models = models
+        self._limits = limits or Limits()
+        self._house = HouseSommelier()
+
+    async def answer(
+        self, message: str, *, history: Sequence[StoredMessage] = (), span: Span
+    ) -> Reply:
+        """The reply to `message`, traced on `span`. Never raises, except when cancelled."""
+        ledger = Ledger()
+        response: AgenticResponse[SommelierResponse] | None = None
+        try:
+            if self._models:
+                response = await self._generate(self._models, message, history, ledger, span)
+            reply = await self._reply(response, message, history, ledger, span)
+        except Exception as error:
+            log.error("a turn failed: %s %s", type(error).__name__, where(error))  # noqa: TRY400
+            span.update(metadata={"error_types": type(error).__name__})
+            reply = Reply(FAILED, (), "failed")
+        finally:
+            record_ledger(span, ledger)
+        record(span, reply, response)
+        return reply
+
+    async def _reply(
+        self,
+        response: AgenticResponse[SommelierResponse] | None,
+        message: str,
+        history: Sequence[StoredMessage],
+        ledger: Ledger,
+        span: Span,
+    ) -> Reply:
+        if response is not None and response.ok:
+            salvaged = response.outcome == "salvaged"
+            return _shown(response, "salvaged" if salvaged else "answered")
+        if response is not None and response.outcome in {"refusal", "content_filter"}:
+            return Reply(DECLINED, (), "refused")
+        by_rules = await self._generate([self._house], message, history, ledger, span)
+        if not by_rules.ok:
+            return Reply(FAILED, (), "failed")
+        if response is None:
+            return _shown(by_rules, "answered", "" if history else NO_MODEL)
+        return _shown(by_rules, "fallback", MODEL_DOWN)
+
+    async def _generate(
+        self,
+        models: Sequence[LLM],
+        message: str,
+        history: Sequence[StoredMessage],
+        ledger: Ledger,
+        span: Span,
+    ) -> AgenticResponse[SommelierResponse]:
+        earlier: list[Message] = window(history)
+        return await generate_agentic_response(
+            message,
+            llm=models,
+            contract=SOMMELIER,
+            instructions=SYSTEM_PROMPT,
+            tools=self._toolbox,
+            history=earlier,
+            limits=self._limits,
+            ledger=ledger if models is self._models else Ledger(),
+            span=span,
+        )
+
+
+def _shown(response: AgenticResponse[SommelierResponse], outcome: Outcome, note: str = "") -> Reply:
+    text = f"{response.text}\n\n{note}" if note else response.text
+    return Reply(text, tuple(response.wine_ids), outcome)
+
+
+def record_ledger(span: Span, ledger: Ledger) -> None:
+    """Put what a turn used onto its root span; also when it was cancelled."""
+    span.update(
+        metadata={
+            "llm_calls": ledger.requests,
+            "tool_calls": ledger.tool_calls,
+            "tool_errors": ledger.tool_errors,
+            "cost_usd": round(ledger.cost_usd, 6),
+        }
+    )
+
+
+def record(span: Span, reply: Reply, response: AgenticResponse[SommelierResponse] | None) -> None:
+    """Put what a turn came to onto its root span, as the list of traces shows and filters it."""
+    retries = response.retry_count if response else 0
+    metadata: dict[str, Any] = {
+        "outcome": reply.outcome,
+        "retried": "yes" if retries else "no",
+        "retry_count": retries,
+        "prompt_version": PROMPT_VERSION,
+        "prompt_is_fallback": True,
+    }
+    if response is not None:
+        errors = list(response.error_types)
+        if not response.ok and response.outcome not in errors:
+            errors.append(response.outcome)
+        metadata["error_types"] = ",".join(errors)
+    span.update(output=reply.text, metadata=metadata, level=LEVELS.get(reply.outcome))
+    span.score("structured_retries", retries, "NUMERIC")
+    span.score("outcome", reply.outcome, "CATEGORICAL")
+
+
+def render(response: SommelierResponse, evidence: Evidence) -> str:
+    """An answer as Markdown: the model's words, beside facts that come from the catalogue."""
+    said = {wine.wine_id: wine.description.strip() for wine in reversed(response.wines)}
+    parts = [response.intro.strip()]
+    for number, wine in enumerate(shown_wines(response.wines, evidence), start=1):
+        parts.append(f"**{number}. {wine.label}**\n{facts_line(wine)}\n{said[wine.id]}".strip())
+    parts.append(response.closing.strip())
+    return "\n\n".join(part for part in parts if part)
+
+
+def facts_line(wine: Wine) -> str:
+    """Where a wine comes from and what it costs; the price is indicative, hence the sign."""
+    place = wine.appellation or wine.region
+    origin = f"{place}, {wine.country}" if place and place != wine.country else wine.country
+    facts = [origin, price_text(wine), "" if wine.in_stock else "not in stock"]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def price_text(wine: Wine) -> str:
+    """An indicative price, e.g. `≈ €18`, `≈ CHF 20`; empty if none is known."""
+    if wine.price is None:
+        return ""
+    amount = f"{wine.price:.2f}".removesuffix(".00")
+    symbol = SYMBOLS.get(wine.currency)
+    return f"≈ {symbol}{amount}" if symbol else f"≈ {wine.currency} {amount}"
+
+
+def wine_ids(response: SommelierResponse) -> list[str]:
+    """The ids of the wines shown, each once."""
+    return list(dict.fromkeys(wine.wine_id for wine in response.wines))
+
+
+SOMMELIER: Final = OutputContract(
+    SommelierResponse,
+    semantic=validate_semantic_content,
+    grounding=ungrounded,
+    render=render,
+    ids=wine_ids,
+    salvage=grounded_part,
+)

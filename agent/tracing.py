@@ -1,11 +1,16 @@
-"""What an admin reads later: one trace per turn, behind a protocol; Langfuse or nothing.
+"""What an admin reads later: one trace per turn, behind a protocol.
 
-The picture of a turn's trace, with all names, is in `docs/tracing.md`.
+The picture of a turn's trace, with all names, is in `docs/tracing.md`. Here are the protocol and
+the tracer that keeps nothing; `agent.langfuse_tracer` sends turns to Langfuse.
 """
 
+import hashlib
+import hmac
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
+
+from pydantic import SecretStr
 
 from agent.messages import Usage
 
@@ -71,3 +76,68 @@ class Tracer(Protocol):
     async def close(self) -> None:
         """Send what is left, for at most 5 s, and stop. Never raises."""
         ...
+
+
+class NoSpan:
+    """A span that keeps nothing; one object stands for all of them."""
+
+    __slots__ = ()
+
+    trace_id: Final = None
+    recording: Final = False
+
+    def __enter__(self) -> "NoSpan":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def child(
+        self,
+        name: str,
+        kind: SpanKind,
+        *,
+        input: object = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> "NoSpan":
+        """This very span."""
+        return self
+
+    def update(
+        self,
+        *,
+        name: str | None = None,
+        output: object = None,
+        metadata: Mapping[str, Any] | None = None,
+        level: Level | None = None,
+        model: str | None = None,
+        usage: Usage | None = None,
+        cost_usd: float | None = None,
+    ) -> None:
+        """Nothing is kept."""
+
+    def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
+        """Nothing is kept."""
+
+
+class NoTracer:
+    """The tracer of an installation without Langfuse keys."""
+
+    __slots__ = ()
+
+    def turn(self, *, input: str, session: str, user: str) -> NoSpan:
+        """A span that keeps nothing."""
+        return NO_SPAN
+
+    async def close(self) -> None:
+        """Nothing is left to send."""
+
+
+NO_SPAN: Final = NoSpan()
+NO_TRACE: Final = NoTracer()
+
+
+def user_hash(user_id: int, key: SecretStr | str) -> str:
+    """Who asked, for a trace: 16 hex digits that only the holder of `key` can tie to the id."""
+    secret = key.get_secret_value() if isinstance(key, SecretStr) else key
+    return hmac.new(secret.encode(), str(user_id).encode(), hashlib.sha256).hexdigest()[:16]

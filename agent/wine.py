@@ -4,6 +4,7 @@ Free text in five languages finds little in an English catalogue; canonical valu
 They are therefore what a model must give and what every import maps to.
 """
 
+import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
@@ -256,6 +257,14 @@ class WineQuery(BaseModel):
     )
     limit: int = Field(default=6, ge=1, le=12, description="How many wines to return at most.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_models_write_it(cls, data: object) -> object:
+        """Small models write null for "not given", one value for a list, "Rosé" for rose."""
+        if not isinstance(data, Mapping):
+            return data
+        return {key: _listed(key, value) for key, value in data.items() if value is not None}
+
     @model_validator(mode="after")
     def _ranges_are_not_empty(self) -> "WineQuery":
         for low, high, what in (
@@ -265,6 +274,28 @@ class WineQuery(BaseModel):
             if low is not None and high is not None and low > high:
                 raise ValueError(f"min_{what} ({low:g}) is above max_{what} ({high:g})")
         return self
+
+
+CANONICAL: Final = frozenset(
+    {"styles", "colours", "sweetness", "bodies", "foods", "without_allergens"}
+)
+LISTS: Final = CANONICAL | {"grapes", "countries", "regions"}
+
+
+def _listed(key: str, value: object) -> object:
+    if key not in LISTS:
+        return value
+    values = value if isinstance(value, list | tuple) else [value]
+    return [canonical(each) if key in CANONICAL else each for each in values]
+
+
+def canonical(value: object) -> object:
+    """A value as the vocabulary spells it: "Rosé" is rose, "Off-Dry" is off_dry."""
+    if not isinstance(value, str):
+        return value
+    plain = unicodedata.normalize("NFKD", value.strip().casefold())
+    letters = "".join(each for each in plain if not unicodedata.combining(each))
+    return letters.replace(" ", "_").replace("-", "_")
 
 
 class WineSearchResult(BaseModel):

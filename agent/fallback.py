@@ -1,0 +1,157 @@
+"""The models of a turn, asked in order: bounded tries with jitter, then the next one."""
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from agent.budget import Ledger, Limits
+from agent.errors import (
+    LimitReached,
+    ModelError,
+    ModelRateLimited,
+    ModelRejected,
+    ModelTimeout,
+    ParameterDeclined,
+)
+from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema
+from agent.tracing import Span
+
+FIRST_WAIT_SECONDS: Final = 0.5
+LONGEST_WAIT_SECONDS: Final = 20.0
+MAX_DECLINED: Final = 4
+
+R = TypeVar("R")
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Requests:
+    """Every request of one turn goes through here: limits, ledger, trace, tries, fallback.
+
+    A model that failed is not asked again in this turn. `deadline` is in the event loop's time.
+    """
+
+    models: Sequence[LLM]
+    limits: Limits
+    ledger: Ledger
+    span: Span
+    deadline: float
+    sleep: Sleep = asyncio.sleep
+    step: int = 0
+    _current: int = field(default=0)
+
+    async def send(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        output: OutputSchema | None,
+        attempt: int,
+        max_tokens: int,
+        read: Callable[[LLMResponse, Span], R],
+    ) -> tuple[LLMResponse, R]:
+        """One response, from the first model that gives one, and what `read` makes of it.
+
+        `read` is called while the request's span is open, so that a trace shows both together.
+
+        Raises:
+            LimitReached: the turn may make no further request.
+            ModelError: no model of the turn could be asked.
+        """
+        tries = declined = 0
+        while True:
+            model = self.models[self._current]
+            try:
+                with self._generation(messages, attempt) as span:
+                    response = await self._once(
+                        model, messages, tools, output=output, max_tokens=max_tokens, span=span
+                    )
+                    return response, read(response, span)
+            except ParameterDeclined:
+                declined += 1
+                if declined > MAX_DECLINED:
+                    raise
+            except ModelError as error:
+                tries += 1
+                wait = self._wait(error, tries)
+                if wait is not None:
+                    await self.sleep(wait)
+                elif self._current + 1 < len(self.models):
+                    self._current += 1
+                    tries = 0
+                else:
+                    raise
+
+    def _generation(
+        self, messages: Sequence[Message], attempt: int
+    ) -> AbstractContextManager[Span]:
+        self.step += 1
+        return self.span.child(
+            "llm.plan",
+            "generation",
+            input=list(messages) if self.span.recording else None,
+            metadata={"step": self.step, "attempt": attempt},
+        )
+
+    async def _once(
+        self,
+        model: LLM,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        output: OutputSchema | None,
+        max_tokens: int,
+        span: Span,
+    ) -> LLMResponse:
+        if limit := self.ledger.exhausted(self.limits):
+            raise LimitReached(f"this turn has used up its {limit}")
+        span.update(model=model.model)
+        self.ledger.requests += 1
+        response = await model.generate_with_tools(
+            messages, tools, output=output, max_tokens=max_tokens
+        )
+        cost = self.ledger.add(response)
+        if span.recording:
+            span.update(
+                model=response.model,
+                output=as_output(response),
+                usage=response.usage,
+                cost_usd=cost,
+            )
+        return response
+
+    def _wait(self, error: ModelError, tries: int) -> float | None:
+        """Seconds until the same model is asked again; None when it is not."""
+        if isinstance(error, ModelRejected | ModelTimeout) or tries >= self.limits.model_tries:
+            return None
+        told = error.retry_after if isinstance(error, ModelRateLimited) else None
+        wait = backoff(tries) if told is None else told
+        left = self.deadline - asyncio.get_running_loop().time()
+        return wait if wait <= LONGEST_WAIT_SECONDS and wait < left else None
+
+
+def backoff(tries: int) -> float:
+    """Seconds to wait after so many failed tries: doubled each time, with jitter of a half."""
+    doubled = FIRST_WAIT_SECONDS * 2.0 ** (tries - 1)
+    return doubled * random.uniform(0.5, 1.0)  # noqa: S311
+
+
+def as_output(response: LLMResponse) -> object:
+    """A response as an admin reads it in the trace; an invalid answer is kept raw."""
+    if not response.tool_calls:
+        return response.refusal if response.refusal is not None else response.content
+    calls = [
+        {"name": call.name, "arguments": _arguments(call.arguments)} for call in response.tool_calls
+    ]
+    return {"content": response.content, "tool_calls": calls}
+
+
+def _arguments(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

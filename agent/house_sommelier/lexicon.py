@@ -1,0 +1,153 @@
+"""What words mean: the tables of phrases, read once, and the longest-match scan over a text.
+
+A table is text. A line at the margin says what the phrases below it mean: `field value, value`,
+several joined by `;`. An indented line holds phrases, separated by commas, after a language code
+(`en de fr es it`). Under a field without a value, `= Name, synonym` is an entry whose value is
+`Name`. Phrases match whole words, whatever their case, accents, hyphens and plural.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, Literal, NamedTuple, get_args
+
+from agent.house_sommelier.foods import FOODS
+from agent.house_sommelier.places import COUNTRIES, GRAPES, REGIONS
+from agent.house_sommelier.styles import STYLES
+
+Language = Literal["en", "de", "fr", "es", "it"]
+LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
+
+_TABLES: Final = (FOODS, STYLES, GRAPES, COUNTRIES, REGIONS)
+_TOKEN: Final = re.compile(r"[^\W_]+|[.,;:!?()\n]")
+_LIGATURES: Final = str.maketrans({"œ": "oe", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "’": "'"})
+_HISSING_PLURAL: Final = re.compile(r"(?:sh|ch|x|z|ss|o)es$")
+
+
+class Meaning(NamedTuple):
+    """One thing a phrase says: a field of `WineQuery` (or a pseudo-field) and its values."""
+
+    field: str
+    values: tuple[str, ...]
+
+
+class Entry(NamedTuple):
+    """Phrases of one language that share their meanings."""
+
+    meanings: tuple[Meaning, ...]
+    language: str
+    phrases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word or punctuation mark: as written, and as compared."""
+
+    written: str
+    stem: str
+
+    @property
+    def is_word(self) -> bool:
+        """Whether this is a word, not punctuation."""
+        return self.written[0].isalnum()
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A phrase found in a text: where it starts and ends (in tokens), and what it means."""
+
+    start: int
+    end: int
+    meanings: tuple[Meaning, ...]
+
+
+def fold(text: str) -> str:
+    """`text` in lower case, without accents and ligatures."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold().translate(_LIGATURES))
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
+
+
+def stem(word: str) -> str:
+    """A folded word without the commonest plural endings; the same for phrases and texts."""
+    if len(word) < 4 or not word.endswith("s") or word.endswith("ss"):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if _HISSING_PLURAL.search(word):
+        return word[:-2]
+    return word[:-1]
+
+
+def tokens(text: str) -> list[Token]:
+    """The words and punctuation marks of a text, in order."""
+    spoken = re.sub(r"(?i)n['’]t\b", " not", unicodedata.normalize("NFC", text))
+    return [Token(found, stem(fold(found))) for found in _TOKEN.findall(spoken)]
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _meaning(text: str) -> Meaning:
+    field, _, values = text.strip().partition(" ")
+    return Meaning(field, _split(values))
+
+
+def _entries(table: str) -> Iterator[Entry]:
+    meanings: tuple[Meaning, ...] = ()
+    for line in filter(None, table.split("\n")):
+        code, _, rest = line.strip().partition(" ")
+        if not line.startswith(" "):
+            meanings = tuple(_meaning(part) for part in line.split(";"))
+        elif code == "=":
+            names = _split(rest)
+            yield Entry((Meaning(meanings[0].field, names[:1]),), "*", names)
+        else:
+            yield Entry(meanings, code, _split(rest))
+
+
+@cache
+def phrases() -> Mapping[tuple[str, ...], tuple[Meaning, ...]]:
+    """Every known phrase, as stems, with all it can mean."""
+    known: dict[tuple[str, ...], tuple[Meaning, ...]] = {}
+    for entry in (entry for table in _TABLES for entry in _entries(table)):
+        for phrase in entry.phrases:
+            key = tuple(token.stem for token in tokens(phrase) if token.is_word)
+            known[key] = tuple(dict.fromkeys((*known.get(key, ()), *entry.meanings)))
+    return known
+
+
+@cache
+def names(language: Language) -> Mapping[Meaning, str]:
+    """How `language` names a meaning: the first phrase of the first entry with just that."""
+    named: dict[Meaning, str] = {}
+    for entry in (entry for table in _TABLES for entry in _entries(table)):
+        if entry.language in (language, "*") and len(entry.meanings) == 1:
+            named.setdefault(entry.meanings[0], entry.phrases[0])
+    return named
+
+
+@cache
+def _longest() -> int:
+    return max(map(len, phrases()))
+
+
+def scan(words: Sequence[Token]) -> list[Match]:
+    """The known phrases in a text, left to right, the longest wherever several begin."""
+    found: list[Match] = []
+    stems = tuple(token.stem for token in words)
+    at = 0
+    while at < len(stems):
+        match = next(_matches_at(stems, at), None)
+        if match:
+            found.append(match)
+        at = match.end if match else at + 1
+    return found
+
+
+def _matches_at(stems: tuple[str, ...], at: int) -> Iterator[Match]:
+    for length in range(min(_longest(), len(stems) - at), 0, -1):
+        if meanings := phrases().get(stems[at : at + length]):
+            yield Match(at, at + length, meanings)

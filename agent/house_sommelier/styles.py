@@ -1,0 +1,288 @@
+"""Words for style, colour, taste, allergens and limits, in five languages, and words that refer back.
+
+The format is explained in `agent.house_sommelier.lexicon`. Pseudo-fields: `hue` is a colour word
+that becomes a style or a colour once the whole request is known; `not` negates what follows;
+`cap` is a price limit in euros; `cue` says how a request relates to the one before; `ignore` is
+consumed without meaning anything.
+"""
+
+from typing import Final
+
+STYLES: Final = """
+hue red
+  en red, reds, red wine
+  de Rotwein, rot, rote, roten, roter, rotes, rotem, Rotweine
+  fr vin rouge, rouge
+  es vino tinto, tinto
+  it vino rosso, rosso, rossi
+hue white
+  en white, whites, white wine
+  de Weißwein, weiß, weiße, weißen, weißer, weißes, Weißweine
+  fr vin blanc, blanc
+  es vino blanco, blanco, blanca
+  it vino bianco, bianco, bianchi
+hue rose
+  en rosé, rose wine, blush, pink
+  de Rosé, Roséwein
+  fr vin rosé
+  es vino rosado, rosado
+  it vino rosato, rosato
+hue orange
+  en orange, orange wine, skin contact, amber wine
+  de Orangewein
+  fr vin orange
+  es vino naranja
+  it vino arancione, vino orange
+styles sparkling
+  en sparkling, bubbly, bubble, fizz, fizzy, sparkler, sparkling wine, to celebrate, celebration
+  en new year s eve
+  de Schaumwein, Sekt, prickelnd, prickelndes, Perlwein
+  fr vin effervescent, bulles, effervescent, pétillant, mousseux
+  es vino espumoso, espumoso, burbujas
+  it spumante, bollicine, frizzante
+styles sparkling; hue white
+  en blanc de blanc, blanc de noir
+styles sparkling; sweetness bone_dry, dry
+  en brut
+styles sparkling; sweetness bone_dry
+  en extra brut, brut nature, zero dosage
+styles sparkling; regions Champagne
+  en champagne, champers, Champagner
+styles sparkling; regions Prosecco
+  en prosecco
+styles sparkling; regions Cava
+  en cava
+styles sparkling; regions Franciacorta
+  en franciacorta
+styles sparkling; text Crémant
+  en cremant
+styles sparkling; grapes Lambrusco
+  en lambrusco
+styles sweet, fortified; sweetness sweet, luscious
+  en dessert wine, pudding wine
+  de Dessertwein, Süßwein
+  fr vin de dessert, vin liquoreux
+  es vino de postre
+  it vino da dessert, vino passito
+styles fortified
+  en fortified, fortified wine, vin doux naturel
+  de Likörwein
+  fr vin muté
+  es vino generoso, generoso
+  it vino liquoroso
+styles fortified; regions Port
+  en port, port wine, porto, tawny, tawny port, ruby port, vintage port, lbv, Portwein
+styles fortified; regions Port; hue white
+  en white port
+styles fortified; regions Sherry
+  en sherry, jerez, xeres, fino, manzanilla, amontillado, oloroso, palo cortado, cream sherry
+styles fortified; regions Madeira
+  en madeira
+styles fortified; regions Marsala
+  en marsala
+styles alcohol_free
+  en alcohol free, non alcoholic, nonalcoholic, no alcohol, without alcohol, dealcoholised
+  en dealcoholized, zero alcohol, alcohol removed, 0 alcohol, not contain alcohol, without any alcohol
+  de alkoholfreier Wein, alkoholfrei, alkoholfreien, alkoholfreier, alkoholfreies, ohne Alkohol
+  fr vin sans alcool, sans alcool, désalcoolisé
+  es vino sin alcohol, sin alcohol, desalcoholizado
+  it vino analcolico, analcolico, senza alcol, dealcolato
+max_abv 11.5
+  en low alcohol, low in alcohol, lower alcohol, low abv, light in alcohol, less alcohol
+  de wenig Alkohol, alkoholarm
+  fr peu d alcool
+  es poco alcohol, bajo en alcohol
+  it poco alcol, basso grado alcolico
+sweetness bone_dry
+  en bone-dry, bone dry, very dry, super dry
+  de knochentrocken, sehr trocken
+  fr très sec, extra sec
+  es muy seco
+  it molto secco
+sweetness bone_dry, dry
+  en dry, quite dry, fairly dry
+  de trocken, trockene, trockenen, trockener, trockenes, trockenem
+  fr sec, sèche
+  es seco, seca
+  it secco, secca, secchi
+sweetness bone_dry, dry, off_dry
+  en not too sweet, not overly sweet, not very sweet, less sweet
+  de nicht zu süß, nicht so süß
+  fr pas trop doux, pas trop sucré
+  es no muy dulce, no demasiado dulce
+  it non troppo dolce
+sweetness off_dry
+  en off-dry, off dry, half dry, semi dry
+  de halbtrocken, feinherb
+  fr demi sec
+  es semiseco
+  it abboccato
+sweetness off_dry, medium
+  en medium sweet, semi sweet, slightly sweet, a little sweet, a bit sweet, lightly sweet, not too dry
+  de lieblich, lieblicher, lieblichen
+  fr moelleux
+  es semidulce
+  it amabile
+sweetness sweet, luscious
+  en sweet, sugary, sweet wine
+  de süß, süße, süßen, süßer, süßes
+  fr doux, douce, sucré, liquoreux
+  es dulce
+  it dolce
+bodies light, medium_light
+  en light, light-bodied, light bodied, light body, easy drinking, delicate
+  de leicht, leichte, leichten, leichter, leichtes
+  fr léger, légère
+  es ligero, ligera
+  it leggero, leggera
+bodies light, medium_light, medium
+  en not too heavy, not too full bodied, not too strong, not too big
+  de nicht zu schwer
+  fr pas trop lourd, pas trop corsé
+bodies medium
+  en medium-bodied, medium bodied, medium body
+  de mittelkräftig
+  fr mi corsé
+  es de cuerpo medio, cuerpo medio
+  it di medio corpo, medio corpo
+bodies medium_full, full
+  en full-bodied, full bodied, full body, bold, powerful, heavy, robust, big red, rich red, rich white
+  de kräftig, kräftige, kräftigen, kräftiger, kräftiges, vollmundig, schwer, schwerer
+  fr corsé, puissant, charpenté
+  es con cuerpo, potente
+  it corposo, strutturato, robusto
+text smoky
+  en smoky
+text crisp
+  en crisp
+text mineral
+  en mineral, minerally
+text fruity
+  en fruity, fruchtig, fruité, afrutado, fruttato
+text oaky
+  en oaky, oaked
+text earthy
+  en earthy
+text floral
+  en floral
+text buttery
+  en buttery
+text peppery
+  en peppery
+text juicy
+  en juicy
+text natural
+  en natural, natural wine
+text spice
+  en spicy note, spicy wine
+hue red; text spice
+  en spicy red
+bodies light, medium_light; cue refine
+  en lighter
+  de leichter als
+  fr plus léger
+  es más ligero
+  it più leggero
+bodies medium_full, full; cue refine
+  en fuller, heavier, bolder, stronger, more powerful, more full bodied
+  de kräftigerer, vollmundiger
+  fr plus corsé
+  es con más cuerpo
+  it più corposo
+sweetness bone_dry, dry; cue refine
+  en drier, dryer
+  de trockenerer
+  fr plus sec
+  es más seco
+  it più secco
+sweetness off_dry, medium, sweet; cue refine
+  en sweeter
+  de süßerer
+  fr plus doux
+  es más dulce
+  it più dolce
+cue cheaper
+  en cheaper, less expensive, lower price, more affordable, less pricey
+  de günstiger, günstigere, günstigeres, günstigeren, billiger, billigere
+  fr moins cher, moins chère
+  es más barato, más económico
+  it meno caro, più economico
+cue dearer
+  en more expensive, pricier, fancier, more premium
+  de teurer, teurere, teureres
+  fr plus cher
+  es más caro
+  it più caro
+cue other
+  en another, something else, anything else, something different, more option, other option, any other
+  en other suggestion, more suggestion, show me more, different one, other one, what else, other wine
+  de etwas anderes, andere, anderen, noch einer, noch einen
+  fr autre, autre chose
+  es otro, otra, algo diferente
+  it altro, altri, qualcos altro
+cap 12
+  en cheap, inexpensive, affordable, on a budget, bargain, low cost, cheapish
+  de günstig, günstige, günstigen, günstiger Wein, billig, billigen, preiswert
+  fr pas cher, pas chère, bon marché
+  es barato, barata, económico
+  it economico, economica, poco costoso
+cap 20
+  en not too expensive, not expensive, nothing too expensive, nothing expensive, not too pricey
+  de nicht zu teuer, nicht teuer
+  fr pas trop cher
+  es no muy caro
+  it non troppo caro
+without_allergens sulphites
+  en sulphite free, sulfite free, no added sulphite, no added sulfite
+  de schwefelfrei
+allergen sulphites
+  en sulphites, sulfites, sulphur, sulfur
+  de Sulfite, Schwefel
+  fr sulfites, soufre
+  es sulfitos
+  it solfiti
+without_allergens egg
+  en egg free, egg allergy
+allergen egg
+  en egg, egg white, albumin, lysozyme
+  de Eier, Ei, Eiweiß
+  fr œuf
+  es huevo
+  it uova, uovo
+allergen milk
+  en milk, dairy, lactose, casein
+  de Milch, Laktose
+  fr lait
+  es leche, lactosa
+  it latte, lattosio
+without_allergens milk
+  en milk free, dairy free, lactose free, lactose intolerant, lactose intolerance, milk allergy
+  de laktosefrei
+allergen fish
+  en fish, isinglass
+  de Fisch
+  fr poisson
+  es pescado
+  it pesce
+without_allergens fish
+  en fish free, fish allergy
+without_allergens egg, milk, fish
+  en vegan, vegan friendly
+  de vegane, veganer, veganen
+  fr végane, végétalien
+  es vegano, vegana
+  it vegano
+not yes
+  en no, not, without, except, avoid, hate, dislike, never, nothing, neither, nor, allergic, allergy to
+  en intolerant, intolerance to, free of, free from, anything but, other than, instead of, rather than
+  en exclude, excluding, apart from
+  de ohne, kein, keine, keinen, keinem, nicht, außer, allergisch, allergisch gegen, statt
+  fr sans, pas, sauf, allergique, ni, plutôt que
+  es sin, nada, excepto, alérgico, alérgica
+  it senza, non, tranne, niente, allergico, allergica
+ignore yes
+  en why not, not mind, not sure, not only, no idea, no problem, no preference, not bad, no worry
+  en game night, the game, in english, shellfish allergy, nut allergy, gluten free, tree nut allergy
+  en french fry, nothing fancy, no rush, not know, rose petal, orange juice, rotten, new world
+  en old world, port of, no matter, the wine list, wine glass, wine bar, white sauce
+"""

@@ -1,0 +1,295 @@
+"""One turn: tools first, then the structured answer, with retries around the answer only."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from agent.budget import Ledger, Limits
+from agent.contract import Evidence, OutputContract
+from agent.errors import LimitReached, ModelError
+from agent.fallback import Requests
+from agent.messages import LLM, JsonSchema, LLMResponse, Message, OutputSchema, ToolCall
+from agent.parsing import ParseResult
+from agent.structured import Attempt, Attempts, Conversation, structured_answer
+from agent.tools.registry import Tool, Toolbox, ToolResult
+from agent.tracing import NO_SPAN, Level, Span
+
+T = TypeVar("T")
+
+Outcome = Literal[
+    "answered",
+    "salvaged",
+    "refusal",
+    "content_filter",
+    "exhausted",
+    "limit",
+    "deadline",
+    "model_error",
+]
+
+SCHEMA_PROMPT: Final = (
+    "{instructions}\n\n"
+    "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
+    "no text around it, no Markdown fence.\n{schema}"
+)
+NEEDED_A_TOOL: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
+ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is known"
+
+
+@dataclass(frozen=True, slots=True)
+class AgenticResponse(Generic[T]):
+    """What a turn came to. `text` is empty unless the outcome is answered or salvaged."""
+
+    text: str
+    wine_ids: list[str]
+    outcome: Outcome
+    ledger: Ledger
+    answer: T | None = None
+    error: str | None = None
+    error_types: tuple[str, ...] = ()
+    retry_count: int = 0
+    models: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a text for the person."""
+        return bool(self.text.strip())
+
+
+async def generate_agentic_response(
+    message: str,
+    *,
+    llm: LLM | Sequence[LLM],
+    contract: OutputContract[T],
+    instructions: str = "You are a helpful assistant.",
+    tools: Sequence[Tool | Callable[..., Awaitable[object]]] | Toolbox = (),
+    history: Sequence[Message] = (),
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    ledger: Ledger | None = None,
+    span: Span = NO_SPAN,
+) -> AgenticResponse[T]:
+    """Answer `message` within `limits`, as `contract` wants it.
+
+    Runs the tool calls the model asks for, then parses its final response; an invalid one is shown
+    to the model with what is wrong, up to `limits.structured_output_max_retries` times, with what
+    the tools returned still in the messages. Further models in `llm` are asked when the first is
+    down. When all attempts fail the text is empty, or what of an answer keeps every rule.
+
+    Never raises, except when cancelled; `ledger` is complete even then.
+    """
+    turn = _Turn.start(
+        llm=[llm] if not isinstance(llm, Sequence) else llm,
+        attempts=Attempts(contract, Evidence(texts=said_by_people(history, message))),
+        messages=[
+            {"role": "system", "content": system_prompt(instructions, contract.output.schema)},
+            *history,
+            {"role": "user", "content": message},
+        ],
+        toolbox=tools if isinstance(tools, Toolbox) else Toolbox(tools),
+        limits=limits,
+        ledger=ledger if ledger is not None else Ledger(),
+        span=span,
+    )
+    try:
+        async with asyncio.timeout(limits.seconds):
+            result = await structured_answer(turn.ask, turn.attempts, turn.conversation, limits)
+    except LimitReached as error:
+        return turn.broken_off("limit", str(error))
+    except TimeoutError:
+        return turn.broken_off("deadline", f"the turn took longer than {limits.seconds:g} s")
+    except ModelError as error:
+        return turn.broken_off("model_error", str(error))
+    return turn.finished(result)
+
+
+def said_by_people(history: Sequence[Message], message: str) -> list[str]:
+    """What people wrote in this conversation: an answer may repeat their names and numbers."""
+    earlier = [str(each["content"]) for each in history if each.get("role") == "user"]
+    return [*earlier, message]
+
+
+def system_prompt(instructions: str, schema: JsonSchema) -> str:
+    """The instructions, and the schema that the final answer must match."""
+    return SCHEMA_PROMPT.format(instructions=instructions, schema=json.dumps(schema))
+
+
+@dataclass(slots=True)
+class _Turn(Generic[T]):
+    """The state of one turn."""
+
+    requests: Requests
+    attempts: Attempts[T]
+    conversation: Conversation
+    toolbox: Toolbox
+    limits: Limits
+    ledger: Ledger
+    span: Span
+    call_ids: set[str] = field(default_factory=set)
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        llm: Sequence[LLM],
+        attempts: Attempts[T],
+        messages: Sequence[Message],
+        toolbox: Toolbox,
+        limits: Limits,
+        ledger: Ledger,
+        span: Span,
+    ) -> "_Turn[T]":
+        deadline = asyncio.get_running_loop().time() + limits.seconds
+        requests = Requests(llm, limits, ledger, span, deadline)
+        return cls(requests, attempts, Conversation(messages), toolbox, limits, ledger, span)
+
+    @property
+    def output(self) -> OutputSchema:
+        return self.attempts.contract.output
+
+    async def ask(self, number: int, max_tokens: int) -> Attempt[T]:
+        """One attempt: whatever tools the model wants first, then its answer."""
+        while True:
+            offered = self.toolbox.schemas if self._may_call_tools(number) else ()
+            response, attempt = await self.requests.send(
+                self.conversation.messages,
+                offered,
+                output=None if offered and self._format_in_the_way() else self.output,
+                attempt=number,
+                max_tokens=max_tokens,
+                read=partial(self._read, offered=bool(offered)),
+            )
+            if attempt is not None:
+                return attempt
+            await self._run_tools(response)
+
+    def _format_in_the_way(self) -> bool:
+        """Whether to do without a response format beside tools.
+
+        Some servers hold a model to the format so strictly that it cannot call a tool; one that
+        should have called a tool, and did not, is given the chance.
+        """
+        last = self.attempts.last
+        return last is not None and last.error_type in NEEDED_A_TOOL and self.ledger.tool_calls == 0
+
+    def _may_call_tools(self, number: int) -> bool:
+        """Whether tools are offered: requests are kept back for this attempt and its retries."""
+        kept_back = self.limits.structured_output_max_retries - number + 1
+        return (
+            self.ledger.tool_calls < self.limits.tool_calls
+            and self.ledger.requests + kept_back < self.limits.requests
+        )
+
+    def _read(self, response: LLMResponse, span: Span, *, offered: bool) -> Attempt[T] | None:
+        """The response as an attempt; None when it asks for tools it was offered."""
+        if response.tool_calls and offered:
+            return None
+        attempt = self.attempts.read(response, self.toolbox.names)
+        metadata: dict[str, Any] = {"validation_path": attempt.result.path}
+        if attempt.result.error_type:
+            metadata["error_type"] = attempt.result.error_type
+        level: Level | None = "WARNING" if attempt.result.error_type else None
+        span.update(name="llm.answer", metadata=metadata, level=level)
+        return attempt
+
+    async def _run_tools(self, response: LLMResponse) -> None:
+        """Run a response's tool calls side by side; answer each id exactly once, in order."""
+        calls = with_unique_ids(response.tool_calls, self.requests.step, self.call_ids)
+        allowed = max(0, self.limits.tool_calls - self.ledger.tool_calls)
+        self.ledger.tool_calls += min(allowed, len(calls))
+        results = await asyncio.gather(
+            *(self._run_tool(call) for call in calls[:allowed]),
+        )
+        results += [ToolResult(f"Error: {ENOUGH_CALLS}")] * len(calls[allowed:])
+        self.conversation.add(assistant_message(response.content, calls))
+        for call, result in zip(calls, results, strict=True):
+            self.attempts.evidence.add(result.text, result.found)
+            self.conversation.add(
+                {"role": "tool", "tool_call_id": call.id, "content": result.text or "(no result)"}
+            )
+
+    async def _run_tool(self, call: ToolCall) -> ToolResult:
+        metadata = {"step": self.requests.step, "call_id": call.id}
+        name = call.name if call.name in self.toolbox.names else "unknown"
+        with self.span.child(
+            f"tool.{name}", "tool", input=call.arguments, metadata=metadata
+        ) as span:
+            result = await self.toolbox.call(
+                call, seconds=self.limits.tool_seconds, max_chars=self.limits.result_chars
+            )
+            span.update(output=result.text)
+            if result.error_type:
+                self.ledger.tool_errors += 1
+                span.update(level="ERROR", metadata={"error_type": result.error_type})
+        return result
+
+    def finished(self, result: ParseResult[T]) -> AgenticResponse[T]:
+        """The attempts came to an end by themselves."""
+        if result.ok:
+            return self._response(result, "answered")
+        if result.error_type == "refusal":
+            return self.broken_off("refusal", result.error)
+        if result.error_type == "content_filter":
+            return self.broken_off("content_filter", result.error)
+        return self.broken_off("exhausted", result.error)
+
+    def broken_off(self, outcome: Outcome, error: str | None) -> AgenticResponse[T]:
+        """No valid answer: what can be salvaged of the attempts, or an empty text."""
+        refused = outcome in {"refusal", "content_filter"}
+        if not refused and (salvaged := self.attempts.salvage()):
+            return replace(self._response(salvaged, "salvaged"), error=error)
+        return replace(self._response(ParseResult("", []), outcome), error=error)
+
+    def _response(self, result: ParseResult[T], outcome: Outcome) -> AgenticResponse[T]:
+        return AgenticResponse(
+            text=result.text,
+            wine_ids=list(result.wine_ids),
+            outcome=outcome,
+            ledger=self.ledger,
+            answer=result.answer,
+            error_types=tuple(self.attempts.error_types),
+            retry_count=max(0, len(self.attempts.made) - 1),
+            models=tuple(dict.fromkeys(made.response.model for made in self.attempts.made)),
+        )
+
+
+def with_unique_ids(calls: Sequence[ToolCall], step: int, taken: set[str]) -> list[ToolCall]:
+    """The calls, with ids that are empty or taken replaced: each id is answered exactly once."""
+    unique = []
+    for position, call in enumerate(calls):
+        name = call.id if call.id and call.id not in taken else f"call_{step}_{position}"
+        taken.add(name)
+        unique.append(replace(call, id=name))
+    return unique
+
+
+def assistant_message(content: str, calls: Sequence[ToolCall]) -> Message:
+    """The assistant message that a turn's tool results answer, in a form every server accepts."""
+    return {
+        "role": "assistant",
+        "content": content,
+        "tool_calls": [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {
+                    "name": NOT_IN_A_NAME.sub("_", call.name)[:64] or "unknown",
+                    "arguments": call.arguments if _is_json_object(call.arguments) else "{}",
+                },
+            }
+            for call in calls
+        ],
+    }
+
+
+NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,206 @@
+"""The conversation in a terminal, through the same handlers as in Telegram.
+
+In a terminal there is a prompt, colour and a spinner; in a pipe only the text of the answers.
+"""
+
+import asyncio
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
+from typing import TYPE_CHECKING, Final, Protocol
+
+from agent.ports import MessageRepository
+from bot.local_telegram import LocalTelegram
+from bot.markdown import Run
+from bot.render import from_html
+from bot.telegram_bot import AnyApplication
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+PROMPT: Final = "you › "
+QUIT: Final = frozenset({"/quit", "/exit"})
+NO_MODEL: Final = (
+    "No language model is configured, so the house sommelier answers. "
+    "Set OPENAI_API_KEY or OPENAI_BASE_URL in .env; .env.example lists every setting."
+)
+STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
+
+
+class OpenedApp(Protocol):
+    """What the terminal needs of the whole application."""
+
+    @property
+    def application(self) -> AnyApplication:
+        """The Telegram application with all its handlers."""
+        ...
+
+    @property
+    def messages(self) -> MessageRepository:
+        """The conversations."""
+        ...
+
+
+OpenApp = Callable[[LocalTelegram], AbstractAsyncContextManager[OpenedApp]]
+
+
+class Screen(Protocol):
+    """Where the conversation is typed and shown."""
+
+    def lines(self) -> Iterator[str]:
+        """What the person types, until the end of input."""
+        ...
+
+    def show(self, html: str) -> None:
+        """Show one message of the bot."""
+        ...
+
+    def waiting(self) -> AbstractContextManager[object]:
+        """Say that something is going on, until the block ends."""
+        ...
+
+
+class Pipe:
+    """Lines from standard input, the answers' bare text to standard output."""
+
+    def lines(self) -> Iterator[str]:
+        """Every line of standard input."""
+        yield from sys.stdin or ()
+
+    def show(self, html: str) -> None:
+        """Print a message and an empty line after it."""
+        print(plain_text(html), end="\n\n", flush=True)
+
+    def waiting(self) -> AbstractContextManager[object]:
+        """Say nothing."""
+        return contextlib.nullcontext()
+
+
+class Terminal:
+    """A prompt, and answers in colour."""
+
+    def __init__(self, console: "Console") -> None:
+        self._console = console
+
+    def lines(self) -> Iterator[str]:
+        """Lines typed at the prompt, with editing and history; until Ctrl-D."""
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401, PLC0415 - importing it is what turns editing on
+        while True:
+            try:
+                yield input(PROMPT)
+            except EOFError:
+                self._console.print()
+                return
+
+    def show(self, html: str) -> None:
+        """Print a message between empty lines."""
+        self._console.print()
+        self._console.print(rich_text(html))
+        self._console.print()
+
+    def waiting(self) -> AbstractContextManager[object]:
+        """A spinner."""
+        return self._console.status("[dim]thinking …", spinner="dots")
+
+
+def chat(open_app: OpenApp, *, has_model: bool) -> None:
+    """Talk until the input ends, /quit, Ctrl-C or Ctrl-D; the conversation is forgotten then."""
+    interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    if not has_model and not interactive:
+        print(NO_MODEL, file=sys.stderr)
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            _run(open_app, _terminal(has_model) if interactive else Pipe(), greet=interactive)
+    except BrokenPipeError:
+        # The reader has gone; the interpreter must not flush into the pipe again when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _terminal(has_model: bool) -> Terminal:
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    console.print("[bold]Sommelier[/] [dim]· /quit or Ctrl-D leaves[/]")
+    if not has_model:
+        console.print(f"[dim]{NO_MODEL}[/]")
+    return Terminal(console)
+
+
+def _run(open_app: OpenApp, screen: Screen, *, greet: bool) -> None:
+    # The loop runs only while there is something to do: at the prompt Ctrl-C and line editing
+    # then work as in any program.
+    telegram = LocalTelegram()
+    with asyncio.Runner() as runner:
+        opened = AsyncExitStack()
+        try:
+            with screen.waiting():
+                app = runner.run(_open(open_app(telegram), telegram, opened))
+            if greet:
+                _turn(runner, screen, telegram, app, "/start")
+            for line in screen.lines():
+                if line.strip() in QUIT:
+                    break
+                if line.strip("\ufeff\r\n\t "):
+                    _turn(runner, screen, telegram, app, line.strip("\ufeff\r\n"))
+        finally:
+            runner.run(opened.aclose())
+
+
+async def _open(
+    opening: AbstractAsyncContextManager[OpenedApp], telegram: LocalTelegram, opened: AsyncExitStack
+) -> AnyApplication:
+    app = await opened.enter_async_context(opening)
+    await app.application.initialize()
+    opened.push_async_callback(app.messages.forget, telegram.chat_id)
+    return app.application
+
+
+def _turn(
+    runner: asyncio.Runner,
+    screen: Screen,
+    telegram: LocalTelegram,
+    application: AnyApplication,
+    line: str,
+) -> None:
+    with screen.waiting():
+        runner.run(application.process_update(telegram.typed(line, application.bot)))
+    for html in telegram.take():
+        screen.show(html)
+
+
+def plain_text(html: str) -> str:
+    """A message as plain text; a link is followed by its address in brackets."""
+    return "".join(run.text for run in with_addresses(from_html(html)))
+
+
+def rich_text(html: str) -> "Text":
+    """A message as text for a terminal."""
+    from rich.text import Text  # noqa: PLC0415
+
+    text = Text()
+    for run in with_addresses(from_html(html)):
+        styles = [STYLES[mark.tag] for mark in run.marks if mark.tag in STYLES]
+        text.append(run.text, " ".join(styles))
+    return text
+
+
+def with_addresses(runs: Sequence[Run]) -> Iterator[Run]:
+    """The runs, each link followed by its address, unless the link says just that."""
+    said = ""
+    following = [*runs[1:], Run("")]
+    for run, after in zip(runs, following, strict=True):
+        yield run
+        link = next((mark for mark in run.marks if mark.tag == "a"), None)
+        said = said + run.text if link else ""
+        if link and link not in after.marks:
+            if said.strip() != link.value:
+                yield Run(f" ({link.value})", tuple(m for m in run.marks if m != link))
+            said = ""

@@ -1,0 +1,96 @@
+"""Telegram inside this process: the Bot API as far as the handlers use it, and one person's chat.
+
+The real `Application` and its handlers run on it unchanged, so what works here works in Telegram.
+"""
+
+import itertools
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from telegram import Bot, Update
+from telegram.request import BaseRequest, RequestData
+
+TOKEN: Final = "0:terminal"  # noqa: S105 - no server ever sees it
+BOT: Final = {"id": 0, "is_bot": True, "first_name": "Sommelier", "username": "sommelier_bot"}
+COMMAND: Final = re.compile(r"/\w{1,32}(?!\S)")
+
+JsonObject = dict[str, Any]
+
+
+class LocalTelegram(BaseRequest):
+    """Answers Bot API requests and keeps what the bot sends until it is taken.
+
+    The chat's id lies above every id that Telegram gives (52 bits), so that a conversation here
+    never mixes with one there.
+    """
+
+    def __init__(self) -> None:
+        self.chat_id = (1 << 52) + os.getpid()
+        self._ids = itertools.count(1)
+        self._sent: dict[int, str] = {}
+        self._methods: dict[str, Callable[[JsonObject], object]] = {
+            "getMe": lambda _: BOT,
+            "sendMessage": self._send_message,
+            "editMessageText": self._edit_message_text,
+            "deleteMessage": self._delete_message,
+        }
+
+    @property
+    def read_timeout(self) -> float | None:
+        """None: nothing here takes time."""
+        return None
+
+    async def initialize(self) -> None:
+        """Nothing is needed."""
+
+    async def shutdown(self) -> None:
+        """Nothing is held."""
+
+    async def do_request(
+        self,
+        url: str,
+        method: str,
+        request_data: RequestData | None = None,
+        *_: object,
+        **__: object,
+    ) -> tuple[int, bytes]:
+        """Do what a Bot API request asks; methods that change nothing here return true."""
+        name = url.rpartition("/")[2]
+        params = request_data.parameters if request_data else {}
+        result = self._methods[name](params) if name in self._methods else True
+        return 200, json.dumps({"ok": True, "result": result}).encode()
+
+    def take(self) -> list[str]:
+        """The HTML of the messages sent since the last call, oldest first."""
+        taken = list(self._sent.values())
+        self._sent.clear()
+        return taken
+
+    def typed(self, line: str, bot: Bot) -> Update:
+        """The update of a line that the person typed."""
+        message = self._message(next(self._ids), line)
+        message["from"] = {"id": self.chat_id, "is_bot": False, "first_name": "You"}
+        if command := COMMAND.match(line):
+            entity = {"type": "bot_command", "offset": 0, "length": command.end()}
+            message["entities"] = [entity]
+        return Update.de_json({"update_id": message["message_id"], "message": message}, bot)
+
+    def _message(self, message_id: int, text: str) -> JsonObject:
+        chat = {"id": self.chat_id, "type": "private", "first_name": "You"}
+        return {"message_id": message_id, "date": int(time.time()), "chat": chat, "text": text}
+
+    def _send_message(self, params: JsonObject) -> JsonObject:
+        message_id = next(self._ids)
+        self._sent[message_id] = params["text"]
+        return self._message(message_id, params["text"])
+
+    def _edit_message_text(self, params: JsonObject) -> JsonObject:
+        self._sent[params["message_id"]] = params["text"]
+        return self._message(params["message_id"], params["text"])
+
+    def _delete_message(self, params: JsonObject) -> bool:
+        return self._sent.pop(params["message_id"], None) is not None

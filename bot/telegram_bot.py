@@ -1,0 +1,248 @@
+"""The handlers: what a person sends, and what comes back. Never silence, never a stack trace."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from telegram import Bot, Chat, Message, MessageEntity, Update
+from telegram.constants import ChatAction, ChatType
+from telegram.error import TelegramError
+from telegram.ext import Application, CommandHandler, ContextTypes, MessageHandler, filters
+
+from agent.history import truncate_at_boundary
+from agent.ports import MessageRepository, StoredMessage
+from agent.sommelier import Answerer, Reply
+from agent.tracing import Span, Tracer
+from bot import texts
+from bot.delivery import Delivery, Destination, deliver
+
+log = logging.getLogger(__name__)
+
+Context = ContextTypes.DEFAULT_TYPE
+AnyApplication = Application[Any, Any, Any, Any, Any, Any]
+
+ALLOWED_UPDATES: Final = ("message", "edited_message")
+TYPING_SECONDS: Final = 4.5
+"""How often "typing" is shown again; Telegram hides it after 5 seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramBot:
+    """The conversation with people; what it needs is passed in.
+
+    `hash_user` makes a user id unrecognisable for traces, `history_messages` is how many earlier
+    messages an answer may look back on, `max_content_length` the characters kept of a message.
+    """
+
+    answerer: Answerer
+    messages: MessageRepository
+    tracer: Tracer
+    hash_user: Callable[[int], str]
+    history_messages: int = 20
+    max_content_length: int = 2000
+
+    def register(self, application: AnyApplication) -> None:
+        """Add every handler to `application`; the first that fits an update takes it."""
+        new = filters.UpdateType.MESSAGE
+        edited = filters.UpdateType.EDITED_MESSAGE & filters.TEXT
+        service = filters.StatusUpdate.ALL
+        application.add_handlers(
+            [
+                CommandHandler("start", self.start, filters=new),
+                CommandHandler("help", self.help, filters=new),
+                CommandHandler("new", self.new, filters=new),
+                MessageHandler(new & filters.COMMAND, self.unknown_command),
+                MessageHandler(new & filters.TEXT, self.text),
+                MessageHandler(new & ~service, self.not_text),
+                MessageHandler(edited, self.edited),
+            ]
+        )
+        application.add_error_handler(self.failed)
+
+    async def start(self, update: Update, context: Context) -> None:
+        """/start: who this is and what to ask."""
+        await say(context.bot, update, texts.GREETING)
+
+    async def help(self, update: Update, context: Context) -> None:
+        """/help: what can be asked, and the commands."""
+        await say(context.bot, update, texts.HELP)
+
+    async def new(self, update: Update, context: Context) -> None:
+        """/new: forget the conversation of this chat."""
+        forgotten = await self.messages.forget(_chat(update).id)
+        await say(context.bot, update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
+
+    async def unknown_command(self, update: Update, context: Context) -> None:
+        """A command that does not exist; in a group only if it names this bot."""
+        if is_addressed(_message(update), context.bot):
+            await say(context.bot, update, texts.UNKNOWN_COMMAND)
+
+    async def not_text(self, update: Update, context: Context) -> None:
+        """A photo, a voice message, a sticker …; an album is one message to the person."""
+        message = _message(update)
+        album = message.media_group_id
+        seen = context.chat_data if context.chat_data is not None else {}
+        if not is_addressed(message, context.bot) or (album and seen.get("album") == album):
+            return
+        seen["album"] = album
+        await say(context.bot, update, texts.TEXT_ONLY)
+
+    async def edited(self, update: Update, context: Context) -> None:
+        """An edited message: what was answered stays answered."""
+        if is_addressed(_message(update), context.bot):
+            await say(context.bot, update, texts.EDITED)
+
+    async def text(self, update: Update, context: Context) -> None:
+        """A message to answer: one turn."""
+        message = _message(update)
+        if not is_addressed(message, context.bot):
+            return
+        question = wording(message, context.bot)
+        if not question:
+            await say(context.bot, update, texts.EMPTY)
+            return
+        await self._turn(question, update, context.bot)
+
+    async def failed(self, update: object, context: Context) -> None:
+        """Whatever a handler raised: into the log, and one sentence to the person."""
+        log.error("A handler failed", exc_info=context.error)
+        if isinstance(update, Update) and update.effective_message:
+            await say(context.bot, update, texts.FAILED)
+
+    async def _turn(self, question: str, update: Update, bot: Bot) -> None:
+        chat_id = _chat(update).id
+        user = update.effective_user
+        user_hash = self.hash_user(user.id if user else chat_id)
+        with self.tracer.turn(input=question, session=str(chat_id), user=user_hash) as span:
+            try:
+                async with typing(bot, _destination(update)):
+                    reply = await self._answer(question, await self._history(chat_id), span)
+            except asyncio.CancelledError:
+                await say(bot, update, texts.INTERRUPTED)
+                raise
+            await _deliver(bot, _destination(update), reply.text, span)
+            await self._remember(chat_id, question, reply)
+
+    async def _history(self, chat_id: int) -> Sequence[StoredMessage]:
+        try:
+            return await self.messages.recent(chat_id, self.history_messages)
+        except Exception:
+            log.exception("The history of chat %s could not be read; answering without", chat_id)
+            return ()
+
+    async def _answer(self, question: str, history: Sequence[StoredMessage], span: Span) -> Reply:
+        try:
+            reply = await self.answerer.answer(question, history=history, span=span)
+        except Exception as error:
+            log.exception("No answer could be made")
+            metadata = {"outcome": "failed", "error_type": type(error).__name__}
+            span.update(output=texts.FAILED, level="ERROR", metadata=metadata)
+            return Reply(texts.FAILED, (), "failed")
+        return reply if reply.text.strip() else Reply(texts.FAILED, (), "failed")
+
+    async def _remember(self, chat_id: int, question: str, reply: Reply) -> None:
+        def kept(text: str) -> str:
+            return truncate_at_boundary(text, self.max_content_length)
+
+        try:
+            await self.messages.create(chat_id, "user", kept(question))
+            await self.messages.create(chat_id, "assistant", kept(reply.text), reply.wine_ids)
+        except Exception:
+            log.exception("A turn of chat %s could not be stored", chat_id)
+
+
+async def say(bot: Bot, update: Update, markdown: str) -> Delivery:
+    """Answer `update` with a sentence of the bot's own."""
+    return await deliver(bot, _destination(update), markdown)
+
+
+@asynccontextmanager
+async def typing(bot: Bot, to: Destination) -> AsyncIterator[None]:
+    """Show "typing" in a chat until the block ends."""
+
+    async def show() -> None:
+        while True:
+            try:
+                await bot.send_chat_action(
+                    to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
+                )
+            except TelegramError as error:
+                log.debug("Typing was not shown: %s", error)
+            await asyncio.sleep(TYPING_SECONDS)
+
+    task = asyncio.create_task(show())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def is_addressed(message: Message, bot: Bot) -> bool:
+    """Whether a message is meant for the bot.
+
+    In a private chat each is; in a group those that mention it, reply to it or command it by name.
+    """
+    if message.chat.type == ChatType.PRIVATE:
+        return True
+    replied = message.reply_to_message
+    if replied and replied.from_user and replied.from_user.id == bot.id:
+        return True
+    return any(_names(entity, text, bot) for entity, text in _entities(message).items())
+
+
+def wording(message: Message, bot: Bot) -> str:
+    """What a message says, without the mentions that only address the bot."""
+    text = message.text or ""
+    for entity, words in _entities(message).items():
+        if entity.type == MessageEntity.MENTION and _names(entity, words, bot):
+            text = text.replace(words, " ", 1)
+    return text.strip()
+
+
+def _entities(message: Message) -> dict[MessageEntity, str]:
+    if message.text:
+        return message.parse_entities()
+    return message.parse_caption_entities()
+
+
+def _names(entity: MessageEntity, text: str, bot: Bot) -> bool:
+    """Whether a mention or a command is of this bot."""
+    if entity.type == MessageEntity.TEXT_MENTION:
+        return entity.user is not None and entity.user.id == bot.id
+    if entity.type in (MessageEntity.MENTION, MessageEntity.BOT_COMMAND):
+        return text.lower().endswith(f"@{bot.username}".lower())
+    return False
+
+
+def _message(update: Update) -> Message:
+    assert update.effective_message is not None  # noqa: S101 - the filters let nothing else through
+    return update.effective_message
+
+
+def _chat(update: Update) -> Chat:
+    return _message(update).chat
+
+
+def _destination(update: Update) -> Destination:
+    message = _message(update)
+    thread = message.message_thread_id if message.is_topic_message else None
+    reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id
+    return Destination(message.chat.id, thread, reply_to)
+
+
+async def _deliver(bot: Bot, to: Destination, markdown: str, span: Span) -> None:
+    """Send an answer; one that Telegram refuses as a whole is replaced by a sentence."""
+    with span.child("telegram.send", "span") as send:
+        delivery = await deliver(bot, to, markdown)
+        if delivery.error == "rejected" and not delivery.message_ids:
+            delivery += await deliver(bot, to, texts.FAILED)
+        metadata = {
+            "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
+            "tries": delivery.tries,
+            "error": delivery.error,
+        }
+        send.update(metadata=metadata, level="ERROR" if delivery.error else "DEFAULT")

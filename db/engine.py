@@ -1,0 +1,117 @@
+"""Engines and sessions for the two databases: SQLite in a file, Postgres for several replicas."""
+
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import URL, event, make_url, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.ext.asyncio import (
+    AsyncEngine,
+    AsyncSession,
+    async_sessionmaker,
+    create_async_engine,
+)
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from db.errors import DatabaseUnavailable
+
+Sessions = async_sessionmaker[AsyncSession]
+
+SQLITE: Final = "sqlite+aiosqlite"
+POSTGRES: Final = "postgresql+psycopg"
+CONNECT_TIMEOUT_SECONDS: Final = 10
+BUSY_TIMEOUT_MS: Final = 10_000
+
+
+def create_engine(url: str) -> AsyncEngine:
+    """An engine for `url`; nothing is connected yet, an SQLite file's folder is created.
+
+    Raises:
+        DatabaseUnavailable: the URL is not one of the two kinds, or the folder cannot be made.
+    """
+    parsed = _parse(url)
+    if parsed.drivername == SQLITE:
+        return _sqlite_engine(parsed)
+    if "connect_timeout" not in parsed.query:
+        parsed = parsed.update_query_dict({"connect_timeout": str(CONNECT_TIMEOUT_SECONDS)})
+    return create_async_engine(parsed, pool_pre_ping=True)
+
+
+def session_factory(engine: AsyncEngine) -> Sessions:
+    """Sessions over `engine`; objects stay readable after a commit."""
+    return async_sessionmaker(engine, expire_on_commit=False)
+
+
+async def check(engine: AsyncEngine) -> None:
+    """Connect once and ask for nothing.
+
+    Raises:
+        DatabaseUnavailable: no connection; says which database, why, and what to do.
+    """
+    try:
+        async with engine.connect() as connection:
+            await connection.execute(text("SELECT 1"))
+    except (DBAPIError, OSError) as error:
+        raise DatabaseUnavailable(_reason(engine.url, error)) from None
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise DatabaseUnavailable("DATABASE_URL is not a database URL.") from None
+    if parsed.drivername not in (SQLITE, POSTGRES):
+        raise DatabaseUnavailable(
+            f"The database URL starts with {parsed.drivername}://; use {SQLITE}:/// or {POSTGRES}://"
+        )
+    return parsed
+
+
+def _sqlite_engine(url: URL) -> AsyncEngine:
+    if url.database and url.database != ":memory:" and not url.database.startswith("file:"):
+        path = Path(url.database).expanduser()
+        url = url.set(database=str(path))
+        _make_folder(path.parent)
+    engine = create_async_engine(url)
+    event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatabaseUnavailable(
+            f"The database's folder {folder} cannot be created: {error.strerror}. "
+            "Choose another in DATABASE_URL."
+        ) from None
+
+
+def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    # The timeout comes first: switching to WAL needs a lock that another process may hold.
+    for pragma in (
+        f"busy_timeout = {BUSY_TIMEOUT_MS}",
+        "journal_mode = WAL",
+        "synchronous = NORMAL",
+        "foreign_keys = ON",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _reason(url: URL, error: Exception) -> str:
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+    why = next(iter(str(cause).strip().splitlines()), type(cause).__name__).rstrip(".")
+    for secret in (url.password, url.query.get("password")):
+        if isinstance(secret, str) and secret:
+            why = why.replace(secret, "***")
+    return f"The database {_describe(url)} cannot be reached: {why}. Check DATABASE_URL."
+
+
+def _describe(url: URL) -> str:
+    if url.drivername == SQLITE:
+        return url.database or ":memory:"
+    host = url.host or url.query.get("host", "localhost")
+    return f"{url.database or 'postgres'} on {host}" + (f":{url.port}" if url.port else "")

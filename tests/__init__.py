@@ -1,0 +1,1 @@
+"""The tests, and the doubles they talk to."""

@@ -1,0 +1,107 @@
+"""What every test has: an empty machine, no network beyond loopback, and the doubles."""
+
+import ipaddress
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from config import Settings
+from tests.doubles.bot_api import BotApi
+from tests.doubles.model_server import ModelServer
+from tests.doubles.otlp import OtlpReceiver
+
+pytest_plugins = ["tests.databases"] if find_spec("tests.databases") else []
+
+FOREIGN_PREFIXES = ("OPENAI_", "LANGFUSE_", "LLM_", "OTEL_", "TELEGRAM_")
+PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
+
+
+class NetworkForbidden(BaseException):
+    """A test reached for the network. No `Exception`, so that no fallback of ours can hide it."""
+
+
+class NetworkGuard:
+    """Refuses connections and name look-ups beyond this machine; `refused` remembers them."""
+
+    def __init__(self) -> None:
+        self.refused: list[str] = []
+        self.active = False
+        sys.addaudithook(self._audit)
+
+    def _audit(self, event: str, args: tuple[object, ...]) -> None:
+        if not self.active:
+            return
+        match event, args:
+            case "socket.connect", (_, (host, *_) as address) if not is_local(host):
+                self._refuse(f"connect to {address}")
+            case "socket.getaddrinfo", (host, *_) if not is_local(host):
+                self._refuse(f"look up {host}")
+
+    def _refuse(self, what: str) -> None:
+        self.refused.append(what)
+        raise NetworkForbidden(f"A test may not use the network, and tried to {what}.")
+
+
+def is_local(host: object) -> bool:
+    """Whether `host` is this machine; None and the empty string mean it."""
+    name = host.decode() if isinstance(host, bytes) else str(host or "localhost")
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def network_guard() -> Iterator[NetworkGuard]:
+    """Forbids the network for the whole run."""
+    guard = NetworkGuard()
+    guard.active = True
+    yield guard
+    guard.active = False
+
+
+@pytest.fixture(autouse=True)
+def no_network(network_guard: NetworkGuard) -> Iterator[None]:
+    """Fails a test that reached for the network, even if the error was swallowed."""
+    network_guard.refused.clear()
+    yield
+    assert not network_guard.refused, f"the network is forbidden: {network_guard.refused}"
+
+
+@pytest.fixture(autouse=True)
+def empty_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings, no `.env`, no data, no proxy: the test starts in a folder of its own."""
+    ours = {name.upper() for name in Settings.model_fields} | PROXIES
+    for name in list(os.environ):
+        if name.upper() in ours or name.upper().startswith(FOREIGN_PREFIXES):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def bot_api() -> Iterator[BotApi]:
+    """Telegram, with one bot and any number of people."""
+    with BotApi() as server:
+        yield server
+
+
+@pytest.fixture
+def model_server() -> Iterator[ModelServer]:
+    """A language model to script; unscripted and malformed requests fail the test at its end."""
+    with ModelServer() as server:
+        yield server
+        server.verify()
+
+
+@pytest.fixture
+def otlp_receiver() -> Iterator[OtlpReceiver]:
+    """A Langfuse server."""
+    with OtlpReceiver() as server:
+        yield server

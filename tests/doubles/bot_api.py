@@ -1,0 +1,298 @@
+"""Telegram's Bot API as far as a bot needs it that receives messages and answers them."""
+
+import asyncio
+import itertools
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from tests.doubles.forms import Upload, form, parse_body
+from tests.doubles.server import JsonObject, LoopbackServer, eventually, hang_up
+from tests.doubles.telegram_chats import ApiError, Chats, identity, shown
+from tests.doubles.telegram_html import utf16_length
+
+TOKEN = "123456789:AAFakeTokenOfTheBotApiDoubleForTests"
+CHAT = 1001
+COMMAND = re.compile(r"(?<!\S)/[A-Za-z0-9_]{1,32}(?:@\w+)?")
+
+ONLY_ON_REQUEST = {"chat_member", "message_reaction", "message_reaction_count"}
+"""Types of updates that are not sent unless `allowed_updates` names them."""
+
+
+@dataclass
+class Call:
+    """One call as it arrived; `status` is None until it is answered, and if it never is.
+
+    `time` is of the monotonic clock, in seconds.
+    """
+
+    method: str
+    params: JsonObject
+    files: dict[str, Upload]
+    time: float = field(default_factory=time.monotonic)
+    status: int | None = None
+
+
+@dataclass
+class Fault:
+    """What strikes the next `times` calls of `method` (to `chat_id`, if one is given).
+
+    Without an `error`, the call is done and the connection cut.
+    """
+
+    method: str
+    times: int
+    error: ApiError | None = None
+    chat_id: int | None = None
+
+    def strikes(self, call: Call) -> bool:
+        """Whether it strikes `call`; uses up one of `times` if so."""
+        chat_matches = self.chat_id in (None, call.params.get("chat_id"))
+        if self.times < 1 or self.method != call.method or not chat_matches:
+            return False
+        self.times -= 1
+        return True
+
+
+class BotApi(LoopbackServer):
+    """One bot, known by `token`, and every chat it talks in.
+
+    `TELEGRAM_BASE_URL` is `base_url`. A chat with a negative id is a group. Everything public may
+    be used from any thread.
+    """
+
+    def __init__(self, token: str = TOKEN) -> None:
+        super().__init__([Route("/bot{token}/{method}", self._answer, methods=["GET", "POST"])])
+        self.token = token
+        self.calls: list[Call] = []
+        self.commands: list[JsonObject] = []
+        self.webhook_url = ""
+        self._chats = Chats(identity(token))
+        self._updates: list[JsonObject] = []
+        self._update_ids = itertools.count(700_000_001)
+        self._allowed: set[str] = set()
+        self._faults: list[Fault] = []
+        self._delays: dict[str, float] = {}
+        self._poll: asyncio.Future[bool] | None = None
+        self._lock = threading.Lock()
+        self._methods: dict[str, Callable[[Call], object]] = {
+            "getMe": lambda call: identity(token),
+            "deleteWebhook": self._delete_webhook,
+            "setWebhook": self._set_webhook,
+            "getWebhookInfo": self._webhook_info,
+            "setMyCommands": self._set_commands,
+            "sendMessage": lambda call: self._chats.send_message(call.params),
+            "sendDocument": lambda call: self._chats.send_file(call.params, call.files, "document"),
+            "sendPhoto": lambda call: self._chats.send_file(call.params, call.files, "photo"),
+            "editMessageText": lambda call: self._chats.edit_text(call.params),
+            "deleteMessage": lambda call: self._chats.delete(call.params),
+            "sendChatAction": lambda call: self._chats.act(call.params),
+            "setMessageReaction": lambda call: self._chats.react(call.params),
+            "answerCallbackQuery": lambda call: True,
+        }
+        self._names = {name.lower(): name for name in (*self._methods, "getUpdates")}
+
+    def say(
+        self, text: str, chat_id: int = CHAT, user_id: int | None = None, **fields: object
+    ) -> int:
+        """A person writes `text`; the id of the update.
+
+        `fields` are more fields of the Message. Without `user_id`, the person of a private chat
+        has its id and the one of a group the id 1.
+        """
+        commands = [
+            {
+                "type": "bot_command",
+                "offset": utf16_length(text[: found.start()]),
+                "length": utf16_length(found[0]),
+            }
+            for found in COMMAND.finditer(text)
+        ]
+        entities = {"entities": commands} if commands else {}
+        with self._lock:
+            message = self._chats.hear(text, chat_id, user_id or max(chat_id, 1))
+        return self.push({"message": message | entities | fields})
+
+    def push(self, update: JsonObject) -> int:
+        """Queue any update; its id, given here unless it has one."""
+        with self._lock:
+            queued = {"update_id": next(self._update_ids)} | update
+            self._updates.append(queued)
+        self.call_soon(lambda: self._end_poll(has_updates=True))
+        return int(queued["update_id"])
+
+    def fail(
+        self,
+        method: str,
+        status: int,
+        description: str = "",
+        retry_after: int | None = None,
+        times: int = 1,
+        chat_id: int | None = None,
+    ) -> None:
+        """Answer the next `times` calls of `method` with an error, and do nothing else."""
+        waiting = "" if retry_after is None else f"Too Many Requests: retry after {retry_after}"
+        error = ApiError(status, description or waiting or "Internal Server Error", retry_after)
+        self._faults.append(Fault(method, times, error, chat_id))
+
+    def drop_after(self, method: str, times: int = 1, chat_id: int | None = None) -> None:
+        """Do what the next `times` calls of `method` ask, then hang up without an answer."""
+        self._faults.append(Fault(method, times, chat_id=chat_id))
+
+    def delay(self, method: str, seconds: float) -> None:
+        """Let every call of `method` wait before it is worked on, until told 0."""
+        self._delays[method] = seconds
+
+    def calls_of(self, method: str) -> list[Call]:
+        """The calls of one method, oldest first."""
+        return [call for call in list(self.calls) if call.method == method]
+
+    def messages(self, chat_id: int | None = None) -> list[JsonObject]:
+        """The bot's messages as they stand now (Message objects), oldest first."""
+        with self._lock:
+            return self._chats.messages(chat_id)
+
+    def sent(self, chat_id: int | None = None) -> list[str]:
+        """The texts a person sees of the bot, without markup; a file shows caption or name."""
+        return [shown(message) for message in self.messages(chat_id)]
+
+    @property
+    def pending(self) -> int:
+        """How many updates the bot has not acknowledged."""
+        return len(self._updates)
+
+    async def wait_for_message(
+        self,
+        n: int = 1,
+        chat_id: int | None = None,
+        *,
+        timeout: float = 10,  # noqa: ASYNC109
+    ) -> list[str]:
+        """`sent()` once it holds at least `n` texts.
+
+        Raises:
+            AssertionError: there are fewer after `timeout` seconds.
+        """
+        await eventually(
+            lambda: len(self.sent(chat_id)) >= n,
+            seconds=timeout,
+            otherwise=lambda: (
+                f"{n} message(s) wanted, a person sees {self.sent(chat_id)}; the "
+                f"last calls were {[(call.method, call.status) for call in self.calls[-10:]]}"
+            ),
+        )
+        return self.sent(chat_id)
+
+    async def _answer(self, request: Request) -> Response:
+        if request.path_params["token"] != self.token:
+            return ApiError(401, "Unauthorized").to_response()
+        call = await self._received(request)
+        await asyncio.sleep(self._delays.get(call.method, 0))
+        fault = next((one for one in self._faults if one.strikes(call)), None)
+        try:
+            result = await self._result(call, fault)
+        except ApiError as error:
+            call.status = error.status
+            return error.to_response()
+        if fault is not None:
+            return await hang_up(request)
+        call.status = 200
+        return JSONResponse({"ok": True, "result": result})
+
+    async def _received(self, request: Request) -> Call:
+        asked = request.path_params["method"]
+        content_type = request.headers.get("content-type", "")
+        params, files = parse_body(content_type, await request.body())
+        method = self._names.get(asked.lower(), asked)
+        call = Call(method, form(request.url.query) | params, files)
+        self.calls.append(call)
+        return call
+
+    async def _result(self, call: Call, fault: Fault | None) -> object:
+        if fault is not None and fault.error is not None:
+            raise fault.error
+        if call.method == "getUpdates":
+            return await self._get_updates(call.params)
+        if call.method not in self._methods:
+            raise ApiError(404, "Not Found: method not found")
+        with self._lock:
+            return self._methods[call.method](call)
+
+    async def _get_updates(self, params: JsonObject) -> list[JsonObject]:
+        if self.webhook_url:
+            raise ApiError(
+                409,
+                "Conflict: can't use getUpdates method while webhook is active; "
+                "use deleteWebhook to delete the webhook first",
+            )
+        self._end_poll(has_updates=False)
+        self._note_allowed(params)
+        self._acknowledge(int(params.get("offset", 0)))
+        deadline = time.monotonic() + float(params.get("timeout", 0))
+        limit = min(max(int(params.get("limit", 100)), 1), 100)
+        while not (ready := self._ready()[:limit]) and deadline > time.monotonic():
+            await self._until_updated(deadline - time.monotonic())
+        return ready
+
+    async def _until_updated(self, seconds: float) -> None:
+        """Wait for an update, `seconds` at most. A newer poll ends an older one, never itself."""
+        poll = self._poll = asyncio.get_running_loop().create_future()
+        await asyncio.wait([poll], timeout=seconds)
+        if poll.done() and not poll.result():
+            raise ApiError(
+                409,
+                "Conflict: terminated by other getUpdates request; "
+                "make sure that only one bot instance is running",
+            )
+
+    def _end_poll(self, *, has_updates: bool) -> None:
+        if self._poll is not None and not self._poll.done():
+            self._poll.set_result(has_updates)
+
+    def _acknowledge(self, offset: int) -> None:
+        with self._lock:
+            if offset < 0:
+                self._updates = self._updates[offset:]
+            else:
+                self._updates = [one for one in self._updates if one["update_id"] >= offset]
+
+    def _ready(self) -> list[JsonObject]:
+        with self._lock:
+            self._updates = [one for one in self._updates if self._is_allowed(one)]
+            return list(self._updates)
+
+    def _is_allowed(self, update: JsonObject) -> bool:
+        kinds = update.keys() - {"update_id"}
+        return bool(kinds & self._allowed if self._allowed else kinds - ONLY_ON_REQUEST)
+
+    def _note_allowed(self, params: JsonObject) -> None:
+        if "allowed_updates" in params:
+            self._allowed = set(params["allowed_updates"])
+
+    def _set_webhook(self, call: Call) -> bool:
+        self.webhook_url = str(call.params.get("url", ""))
+        self._note_allowed(call.params)
+        return True
+
+    def _delete_webhook(self, call: Call) -> bool:
+        self.webhook_url = ""
+        if call.params.get("drop_pending_updates"):
+            self._updates.clear()
+        return True
+
+    def _webhook_info(self, _: Call) -> JsonObject:
+        return {
+            "url": self.webhook_url,
+            "has_custom_certificate": False,
+            "pending_update_count": self.pending,
+        }
+
+    def _set_commands(self, call: Call) -> bool:
+        self.commands = list(call.params.get("commands", []))
+        return True

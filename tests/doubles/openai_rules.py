@@ -1,0 +1,160 @@
+"""What OpenAI's chat completions reject: pure checks of a request; each returns what is wrong."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tests.doubles.server import JsonObject
+
+ROLES = {"developer", "system", "user", "assistant", "tool"}
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+PARAMETERS = {
+    "audio",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "modalities",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "reasoning_effort",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "user",
+    "verbosity",
+    "web_search_options",
+}
+
+
+def history_error(messages: Sequence[JsonObject]) -> str | None:
+    """Why this list of messages would be refused, or None."""
+    if not messages:
+        return "Invalid 'messages': empty array. Expected an array with minimum length 1."
+    open_ids: list[str] = []
+    used: set[str] = set()
+    for at, message in enumerate(messages):
+        where = f"messages[{at}]"
+        if error := _shape_error(message, where):
+            return error
+        if message["role"] == "tool":
+            if message.get("tool_call_id") not in open_ids:
+                return (
+                    f"Invalid parameter: {where} with role 'tool' must be a response to a "
+                    "preceding message with 'tool_calls', one for each id."
+                )
+            open_ids.remove(message["tool_call_id"])
+            continue
+        if open_ids:
+            break
+        open_ids = [call["id"] for call in message.get("tool_calls") or []]
+        if used.intersection(open_ids) or len(set(open_ids)) < len(open_ids):
+            return f"Invalid '{where}.tool_calls': an id is used twice."
+        used.update(open_ids)
+    if open_ids:
+        return (
+            "An assistant message with 'tool_calls' must be followed by tool messages responding "
+            "to each 'tool_call_id'. The following tool_call_ids did not have response messages: "
+            + ", ".join(open_ids)
+        )
+    return None
+
+
+def _shape_error(message: JsonObject, where: str) -> str | None:
+    role, content, calls = (message.get(key) for key in ("role", "content", "tool_calls"))
+    if role not in ROLES:
+        return f"Invalid value: {role!r} for '{where}.role'."
+    if content is None and not (role == "assistant" and calls):
+        return f"Invalid value for '{where}.content': expected a string, got null."
+    if content is not None and not isinstance(content, str | list):
+        return f"Invalid type for '{where}.content': expected a string or an array."
+    if calls is None:
+        return None
+    if role != "assistant":
+        return f"Unknown parameter: '{where}.tool_calls'."
+    if not calls:
+        return f"Invalid '{where}.tool_calls': empty array. Expected at least 1 element."
+    if not all(_is_tool_call(call) for call in calls):
+        return f"Invalid '{where}.tool_calls': id, type, function.name or arguments are wrong."
+    return None
+
+
+def _is_tool_call(call: JsonObject) -> bool:
+    function = call.get("function", {})
+    return (
+        bool(call.get("id"))
+        and call.get("type") == "function"
+        and NAME.fullmatch(function.get("name", "")) is not None
+        and isinstance(function.get("arguments"), str)
+    )
+
+
+def strict_error(request: JsonObject) -> str | None:
+    """What OpenAI itself refuses and many servers like it let pass, or None."""
+    return next(_strict_errors(request), None)
+
+
+def _strict_errors(request: JsonObject) -> Iterator[str]:
+    for name in sorted(request.keys() - PARAMETERS):
+        yield f"Unknown parameter: '{name}'."
+    if {"max_tokens", "max_completion_tokens"} <= request.keys():
+        yield "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
+    if request.get("tools") == []:
+        yield "Invalid 'tools': empty array. Expected an array with minimum length 1."
+    for name in ("tool_choice", "parallel_tool_calls"):
+        if name in request and "tools" not in request:
+            yield f"Invalid value for '{name}': only allowed when 'tools' are specified."
+    response_format = request.get("response_format") or {}
+    if response_format.get("type") == "json_object" and "json" not in _words(request["messages"]):
+        yield (
+            "'messages' must contain the word 'json' in some form, to use 'response_format' of "
+            "type 'json_object'."
+        )
+    schema = response_format.get("json_schema", {})
+    if schema.get("strict"):
+        for error in schema_errors(schema.get("schema", {}), ()):
+            yield f"Invalid schema for response_format '{schema.get('name')}': {error}"
+
+
+def _words(messages: Sequence[JsonObject]) -> str:
+    return " ".join(str(message.get("content")) for message in messages).lower()
+
+
+def schema_errors(schema: JsonObject, path: tuple[str, ...]) -> Iterator[str]:
+    """What a strict `json_schema` must not hold: open objects, optional properties, defaults."""
+    context = f"In context={path}"
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        yield f"{context}, 'additionalProperties' is required to be supplied and to be false."
+    if set(schema.get("required", [])) != set(schema.get("properties", {})):
+        yield f"{context}, 'required' is required to include every key in properties."
+    if "default" in schema:
+        yield f"{context}, 'default' is not permitted."
+    if "$ref" in schema and len(schema) > 1:
+        yield f"{context}, $ref cannot have keywords {sorted(schema.keys() - {'$ref'})}."
+    for name, part in _subschemas(schema):
+        yield from schema_errors(part, (*path, name))
+
+
+def _subschemas(schema: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    yield from schema.get("properties", {}).items()
+    yield from schema.get("$defs", {}).items()
+    yield from (("anyOf", part) for part in schema.get("anyOf", []))
+    if "items" in schema:
+        yield "items", schema["items"]

@@ -1,0 +1,180 @@
+"""A real HTTP server on loopback, in a thread of its own: what every double is built on."""
+
+import asyncio
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+JsonObject = dict[str, Any]
+"""A JSON object as it stood on the wire."""
+
+
+class LoopbackServer:
+    """Routes served on an ephemeral port of 127.0.0.1 between `start` and `stop`.
+
+    The protocol is uvicorn's, without uvicorn's server around it, whose ticks of 100 ms would be
+    paid by every test. A context manager: leaving it raises what a handler raised, so that a bug
+    of a double is never taken for a fault of the network.
+    """
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self.errors: list[Exception] = []
+        self.base_url = ""
+        self._starlette = Starlette(routes=routes)
+        self._state = ServerState()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._listener: asyncio.Server | None = None
+        self._stopping = False
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        if self.errors:
+            raise RuntimeError(f"{type(self).__name__} itself failed") from self.errors[0]
+
+    def start(self) -> Self:
+        """Listen; `base_url` is set when this returns."""
+        loop = asyncio.new_event_loop()
+        name = type(self).__name__
+        self._loop = loop
+        self._thread = threading.Thread(target=loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+        port = asyncio.run_coroutine_threadsafe(self._listen(loop), loop).result(timeout=5)
+        self.base_url = f"http://127.0.0.1:{port}"
+        return self
+
+    def stop(self) -> None:
+        """Cut every connection and free the port; does nothing when not started."""
+        if self._loop is None or self._thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(timeout=5)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=5)
+        self._loop.close()
+        self._loop = self._thread = None
+
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        """Run `callback` in the server's thread; at any time, from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(callback)
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop) -> int:
+        config = Config(
+            self._serve,
+            log_config=None,
+            access_log=False,
+            interface="asgi3",
+            ws="none",
+            lifespan="off",
+            proxy_headers=False,
+            timeout_keep_alive=3600,
+        )
+        config.load()
+
+        def connection() -> H11Protocol:
+            state: JsonObject = {}
+            state["connection"] = H11Protocol(config, self._state, state, loop)
+            return state["connection"]  # type: ignore[no-any-return]
+
+        self._listener = await loop.create_server(connection, "127.0.0.1", 0)
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return port
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._starlette(scope, receive, send)
+        except ClientDisconnect:
+            pass
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+        except Exception as error:
+            self.errors.append(error)
+            raise
+
+    async def _close(self) -> None:
+        assert self._listener is not None
+        self._stopping = True
+        self._listener.close()
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
+        tasks = list(self._state.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._listener.wait_closed()
+        self._stopping = False
+
+
+def transport_of(request: Request) -> asyncio.Transport:
+    """The connection that `request` came by."""
+    connection: H11Protocol = request.scope["state"]["connection"]
+    return connection.transport
+
+
+def gone(request: Request) -> bool:
+    """Whether the client has hung up."""
+    return transport_of(request).is_closing()
+
+
+async def hang_up(request: Request, *, reset: bool = False) -> Response:
+    """Close the connection without a (further) answer, by RST instead of FIN if `reset`.
+
+    What it returns satisfies a route; nothing of it is sent.
+    """
+    transport = transport_of(request)
+    if reset:
+        connection: socket.socket = transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+    else:
+        transport.close()
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    return Response()
+
+
+class HalfResponse(Response):
+    """Headers that promise the whole body, half of the body, then the end of the connection."""
+
+    def __init__(self, request: Request, body: bytes, headers: Mapping[str, str]) -> None:
+        super().__init__(body, headers=dict(headers))
+        self.request = request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        half = bytes(self.body)[: len(self.body) // 2]
+        await send(head)
+        await send({"type": "http.response.body", "body": half, "more_body": True})
+        await hang_up(self.request)
+
+
+async def eventually(
+    condition: Callable[[], bool], *, seconds: float, otherwise: Callable[[], str]
+) -> None:
+    """Return as soon as `condition` holds.
+
+    Raises:
+        AssertionError: it did not hold within `seconds`; the text is `otherwise()`.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {otherwise()}")
+        await asyncio.sleep(0.005)

@@ -1,0 +1,216 @@
+"""The chats of one bot: what it may say in them, by Telegram's rules, and what a person sees."""
+
+import itertools
+import json
+import time
+from collections.abc import Iterator
+
+from starlette.responses import JSONResponse, Response
+
+from tests.doubles.forms import Upload
+from tests.doubles.server import JsonObject
+from tests.doubles.telegram_html import MAX_ENTITIES, EntitiesError, parse_html, utf16_length
+
+MAX_TEXT, MAX_CAPTION = 4096, 1024
+"""UTF-16 units after parsing."""
+
+MAX_CALLBACK_DATA = 64
+"""Bytes of UTF-8."""
+
+
+class ApiError(Exception):
+    """An answer with `ok: false`; the message is its description."""
+
+    def __init__(self, status: int, description: str, retry_after: int | None = None) -> None:
+        super().__init__(description)
+        self.status = status
+        self.retry_after = retry_after
+
+    def to_response(self) -> Response:
+        """As the Bot API says it."""
+        body: JsonObject = {"ok": False, "error_code": self.status, "description": str(self)}
+        if self.retry_after is not None:
+            body["parameters"] = {"retry_after": self.retry_after}
+        return JSONResponse(body, self.status)
+
+
+class Chats:
+    """The messages of every chat. Its methods take a call's parameters and raise `ApiError`."""
+
+    def __init__(self, bot: JsonObject) -> None:
+        self._bot = bot
+        self._ids = itertools.count(1)
+        self._seen: set[tuple[int, int]] = set()
+        self._messages: dict[tuple[int, int], JsonObject] = {}
+
+    def hear(self, text: str, chat_id: int, user_id: int) -> JsonObject:
+        """The message of a person."""
+        message_id = next(self._ids)
+        self._seen.add((chat_id, message_id))
+        return {
+            "message_id": message_id,
+            "date": int(time.time()),
+            "chat": describe_chat(chat_id),
+            "from": {"id": user_id, "is_bot": False, "first_name": "Ada", "language_code": "en"},
+            "text": text,
+        }
+
+    def messages(self, chat_id: int | None) -> list[JsonObject]:
+        """The bot's messages as they stand, oldest first, of one chat or of all."""
+        return [message for (chat, _), message in self._messages.items() if chat_id in (None, chat)]
+
+    def send_message(self, params: JsonObject) -> JsonObject:
+        """sendMessage."""
+        return self._post(params, formatted(params, "text", MAX_TEXT))
+
+    def send_file(self, params: JsonObject, files: dict[str, Upload], kind: str) -> JsonObject:
+        """sendDocument and sendPhoto."""
+        reference = str(params.get(kind, ""))
+        upload = files.get(reference.removeprefix("attach://") or kind) or files.get(kind)
+        if upload is None and not reference:
+            raise ApiError(400, f"Bad Request: there is no {kind} in the request")
+        size = len(upload.data) if upload else 0
+        name = upload.filename if upload else reference
+        file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": size}
+        content: JsonObject = formatted(params, "caption", MAX_CAPTION)
+        content[kind] = [file | {"width": 1, "height": 1}]
+        if kind == "document":
+            content[kind] = file | {"file_name": name}
+        return self._post(params, content)
+
+    def edit_text(self, params: JsonObject) -> JsonObject:
+        """editMessageText."""
+        key = self._own(params, "edit")
+        old = self._messages[key]
+        changed = formatted(params, "text", MAX_TEXT) | reply_markup(params)
+        kept = {name: old[name] for name in ("message_id", "date", "chat", "from")}
+        if changed == {name: old[name] for name in old.keys() - kept.keys() - {"edit_date"}}:
+            raise ApiError(
+                400,
+                "Bad Request: message is not modified: specified new message content and reply "
+                "markup are exactly the same as a current content and reply markup of the message",
+            )
+        self._messages[key] = kept | changed | {"edit_date": int(time.time())}
+        return self._messages[key]
+
+    def delete(self, params: JsonObject) -> bool:
+        """deleteMessage."""
+        del self._messages[self._own(params, "delete")]
+        return True
+
+    def act(self, params: JsonObject) -> bool:
+        """sendChatAction."""
+        chat_id_of(params)
+        return True
+
+    def react(self, params: JsonObject) -> bool:
+        """setMessageReaction."""
+        key = chat_id_of(params), int(params.get("message_id", 0))
+        if key not in self._seen:
+            raise ApiError(400, "Bad Request: message to react not found")
+        return True
+
+    def _post(self, params: JsonObject, content: JsonObject) -> JsonObject:
+        chat_id = chat_id_of(params)
+        markup = reply_markup(params)
+        message_id = next(self._ids)
+        message: JsonObject = {
+            "message_id": message_id,
+            "date": int(time.time()),
+            "chat": describe_chat(chat_id),
+            "from": self._bot,
+        }
+        self._seen.add((chat_id, message_id))
+        self._messages[chat_id, message_id] = message | content | markup
+        return self._messages[chat_id, message_id]
+
+    def _own(self, params: JsonObject, what: str) -> tuple[int, int]:
+        key = chat_id_of(params), int(params.get("message_id", 0))
+        if key not in self._messages:
+            raise ApiError(400, f"Bad Request: message to {what} not found")
+        return key
+
+
+def identity(token: str) -> JsonObject:
+    """The bot itself, as getMe tells it."""
+    return {
+        "id": int(token.partition(":")[0]),
+        "is_bot": True,
+        "first_name": "Sommelier",
+        "username": "sommelier_test_bot",
+        "can_join_groups": True,
+        "can_read_all_group_messages": False,
+        "supports_inline_queries": False,
+    }
+
+
+def describe_chat(chat_id: int) -> JsonObject:
+    """A Chat of the Bot API: private if the id is positive, else a group."""
+    if chat_id > 0:
+        return {"id": chat_id, "type": "private", "first_name": "Ada"}
+    return {"id": chat_id, "type": "supergroup", "title": "The wine club"}
+
+
+def shown(message: JsonObject) -> str:
+    """What a person sees of a message: text, else caption, else the file's name."""
+    file_name = message.get("document", {}).get("file_name", "")
+    return str(message.get("text") or message.get("caption") or file_name)
+
+
+def chat_id_of(params: JsonObject) -> int:
+    """The chat that a call is about."""
+    if "chat_id" not in params:
+        raise ApiError(400, "Bad Request: chat_id is empty")
+    if not isinstance(params["chat_id"], int):
+        raise ApiError(400, "Bad Request: chat not found")
+    return params["chat_id"]
+
+
+def formatted(params: JsonObject, name: str, limit: int) -> JsonObject:
+    """The text or caption of a call without its markup, and the entities it came with."""
+    source = str(params.get(name, ""))
+    entities = params.get(f"{name.removesuffix('text')}_entities".strip("_"), [])[:MAX_ENTITIES]
+    match str(params.get("parse_mode") or "").upper():
+        case "":
+            text = source.strip()
+        case "HTML":
+            text, entities = html(source)
+        case _:
+            raise ApiError(400, "Bad Request: unsupported parse_mode")
+    if name == "text" and not text:
+        raise ApiError(400, "Bad Request: message text is empty")
+    if utf16_length(text) > limit:
+        kind = "message" if name == "text" else "message caption"
+        raise ApiError(400, f"Bad Request: {kind} is too long")
+    entities_name = "entities" if name == "text" else "caption_entities"
+    found = {name: text, entities_name: entities}
+    return {key: value for key, value in found.items() if value}
+
+
+def html(source: str) -> tuple[str, list[JsonObject]]:
+    """Text and entities of a text in Telegram's HTML."""
+    try:
+        return parse_html(source)
+    except EntitiesError as error:
+        raise ApiError(400, str(error)) from None
+
+
+def reply_markup(params: JsonObject) -> JsonObject:
+    """The inline keyboard of a call, if there is one and Telegram would take it."""
+    markup = params.get("reply_markup")
+    if not markup:
+        return {}
+    try:
+        buttons = list(inline_buttons(json.loads(markup) if isinstance(markup, str) else markup))
+    except (TypeError, ValueError, AttributeError):
+        raise ApiError(400, "Bad Request: can't parse reply keyboard markup JSON object") from None
+    if any(len(str(one.get("callback_data", "")).encode()) > MAX_CALLBACK_DATA for one in buttons):
+        raise ApiError(400, "Bad Request: BUTTON_DATA_INVALID")
+    return {"reply_markup": markup} if buttons else {}
+
+
+def inline_buttons(markup: JsonObject) -> Iterator[JsonObject]:
+    """Every button of an inline keyboard."""
+    for row in markup.get("inline_keyboard", []):
+        for button in row:
+            yield dict(button)

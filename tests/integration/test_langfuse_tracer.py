@@ -1,0 +1,319 @@
+import asyncio
+import gzip
+import logging
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from opentelemetry import trace as opentelemetry_trace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent.langfuse_tracer import LangfuseTracer
+from agent.messages import Usage
+from agent.tracing import Tracer
+from tests.doubles.otlp import Mode, OtlpReceiver
+
+SECRET = "what the database said, and a password"
+
+
+class RawReceiver(OtlpReceiver):
+    """Keeps the bytes too, to look for what must not be in them."""
+
+    def __init__(self, mode: Mode = "ok") -> None:
+        super().__init__(mode)
+        self.raw = b""
+
+    async def _traces(self, request: Request) -> Response:
+        self.raw += gzip.decompress(await request.body())
+        return await super()._traces(request)
+
+
+@pytest.fixture
+def langfuse() -> Iterator[RawReceiver]:
+    with RawReceiver() as receiver:
+        yield receiver
+
+
+def tracer_for(receiver: OtlpReceiver) -> LangfuseTracer:
+    return LangfuseTracer(
+        receiver.public_key, receiver.secret_key, f"{receiver.base_url}/", environment="test"
+    )
+
+
+def answer_with_a_retry(tracer: Tracer) -> str | None:
+    with tracer.turn(input="a red for lamb", session="-1001", user="ab12") as root:
+        with root.child("guard.input", "guardrail"):
+            pass
+        with root.child("llm", "generation", input=[{"role": "user"}], metadata={"step": 1}) as llm:
+            llm.update(metadata={"attempt": 1, "mode": "json_object"}, model="gpt-4o")
+            llm.update(
+                name="llm.plan",
+                output="a raw answer",
+                usage=Usage(prompt_tokens=100, completion_tokens=20, cached_tokens=30),
+                cost_usd=0.0125,
+            )
+        with root.child("tool.search_wines", "tool", metadata={"call_id": "c1"}) as tool:
+            with tool.child("retrieve.wines", "retriever", input={"styles": ["red"]}) as retriever:
+                retriever.update(output={"total": 3})
+            tool.update(level="ERROR", metadata={"error_type": "ToolError"})
+        with root.child("llm.answer", "generation") as invalid:
+            invalid.update(output="{not json", metadata={"error_type": "json"})
+        with root.child("guard.output", "guardrail"):
+            pass
+        with root.child("telegram.send", "span", metadata={"message_id": 7, "tries": 1}):
+            pass
+        root.update(
+            output="Try this one.",
+            level="WARNING",
+            metadata={"outcome": "fallback", "retried": "yes", "error_types": ["json"]},
+        )
+        root.score("structured_retries", 1, "NUMERIC")
+        root.score("outcome", "fallback", "CATEGORICAL")
+    return root.trace_id
+
+
+async def test_a_turn_arrives_as_the_tree_an_admin_reads(langfuse: RawReceiver) -> None:
+    tracer = tracer_for(langfuse)
+    trace_id = answer_with_a_retry(tracer)
+    await tracer.close()
+    assert langfuse.tree(trace_id) == (
+        "turn",
+        "agent",
+        [
+            ("guard.input", "guardrail", []),
+            ("llm.plan", "generation", []),
+            ("tool.search_wines", "tool", [("retrieve.wines", "retriever", [])]),
+            ("llm.answer", "generation", []),
+            ("guard.output", "guardrail", []),
+            ("telegram.send", "span", []),
+        ],
+    )
+    assert len(langfuse.spans) == 8
+
+
+async def test_the_root_holds_what_the_list_of_traces_shows(langfuse: RawReceiver) -> None:
+    tracer = tracer_for(langfuse)
+    answer_with_a_retry(tracer)
+    await tracer.close()
+    root = langfuse.span("turn")
+    assert (root.input, root.output, root.level) == ("a red for lamb", "Try this one.", "WARNING")
+    assert root.metadata == {"outcome": "fallback", "retried": "yes", "error_types": ["json"]}
+    assert root.parent_id is None
+    assert root.attributes["langfuse.environment"] == "test"
+
+
+async def test_session_and_user_are_on_every_span_of_every_task_and_thread(
+    langfuse: RawReceiver,
+) -> None:
+    tracer = tracer_for(langfuse)
+    answer_with_a_retry(tracer)
+
+    def in_a_bare_thread() -> None:
+        with root.child("tool.slow", "tool"):
+            pass
+
+    with tracer.turn(input="b", session="s" * 300, user="u" * 300) as root:
+        await asyncio.get_running_loop().run_in_executor(None, in_a_bare_thread)
+    await tracer.close()
+    first, second = langfuse.trace_ids
+    assert {(s.session, s.user) for s in langfuse.spans if s.trace_id == first} == {
+        ("-1001", "ab12")
+    }
+    assert [(s.session, s.user) for s in langfuse.spans if s.trace_id == second] == [
+        ("s" * 200, "u" * 200)
+    ] * 2
+
+
+async def test_a_generation_keeps_answer_usage_cost_and_merged_metadata(
+    langfuse: RawReceiver,
+) -> None:
+    tracer = tracer_for(langfuse)
+    answer_with_a_retry(tracer)
+    await tracer.close()
+    plan = langfuse.span("llm.plan")
+    assert (plan.input, plan.output, plan.model) == ([{"role": "user"}], "a raw answer", "gpt-4o")
+    assert plan.usage == {"input": 70, "input_cached_tokens": 30, "output": 20}
+    assert plan.cost == {"total": 0.0125}
+    assert plan.metadata == {"step": 1, "attempt": 1, "mode": "json_object"}
+    assert (plan.level, plan.status) == ("DEFAULT", "unset")
+    tool = langfuse.span("tool.search_wines")
+    assert tool.metadata == {"call_id": "c1", "error_type": "ToolError"}
+    assert tool.level == "ERROR"
+
+
+async def test_scores_sit_on_the_root_under_fixed_ids(langfuse: RawReceiver) -> None:
+    tracer = tracer_for(langfuse)
+    with tracer.turn(input="a", session="s", user="u") as root:
+        with root.child("llm.answer", "generation") as span:
+            span.score("user_feedback", 0, "BOOLEAN", comment="too dear")
+            span.score("outcome", "answered", "CATEGORICAL")
+        root.score("user_feedback", 1, "BOOLEAN", comment="after all")
+    await tracer.close()
+    scores = {score["id"]: score for score in langfuse.scores}
+    assert sorted(scores) == [f"{root.trace_id}-outcome", f"{root.trace_id}-user_feedback"]
+    feedback = scores[f"{root.trace_id}-user_feedback"]
+    assert (feedback["value"], feedback["dataType"]) == (1.0, "BOOLEAN")
+    assert (feedback["name"], feedback["comment"]) == ("user_feedback", "after all")
+    assert feedback["observationId"] == langfuse.span("turn").span_id
+    assert scores[f"{root.trace_id}-outcome"]["value"] == "answered"
+
+
+async def test_an_exception_leaves_its_type_and_nothing_else(langfuse: RawReceiver) -> None:
+    tracer = tracer_for(langfuse)
+    with (
+        pytest.raises(LookupError),
+        tracer.turn(input="a", session="s", user="u") as root,
+        root.child("tool.get_wine", "tool", metadata={"step": 2}),
+    ):
+        raise LookupError(SECRET)
+    await tracer.close()
+    tool = langfuse.span("tool.get_wine")
+    assert (tool.level, tool.status, tool.status_message) == ("ERROR", "error", "")
+    assert tool.metadata == {"step": 2, "error_type": "LookupError"}
+    assert langfuse.span("turn").level == "ERROR"
+    assert b"LookupError" in langfuse.raw
+    assert SECRET.encode() not in langfuse.raw
+    assert b"Traceback" not in langfuse.raw
+    assert Path(__file__).name.encode() not in langfuse.raw
+    assert langfuse.secret_key.encode() not in langfuse.raw
+
+
+async def test_a_cancelled_turn_is_an_error_that_says_so(langfuse: RawReceiver) -> None:
+    tracer = tracer_for(langfuse)
+    waiting = asyncio.Event()
+
+    async def turn() -> None:
+        with tracer.turn(input="a", session="s", user="u") as root, root.child("llm.plan", "span"):
+            waiting.set()
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(turn())
+    await waiting.wait()
+    task.cancel(SECRET)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await tracer.close()
+    assert [(span.level, span.metadata) for span in langfuse.spans] == [
+        ("ERROR", {"error_type": "CancelledError"})
+    ] * 2
+    assert SECRET.encode() not in langfuse.raw
+
+
+async def test_half_a_character_of_a_model_does_not_cost_the_trace(langfuse: RawReceiver) -> None:
+    tracer = tracer_for(langfuse)
+    with tracer.turn(input="a \ud83c", session="s", user="u") as root:
+        with root.child("tool.\udf77", "tool", input="\udf77", metadata={"call_id": "\ud83c"}):
+            pass
+        root.update(output="cut off: \ud83c")
+        root.score("user_feedback", 1, "BOOLEAN", comment="\ud83c")
+    await tracer.close()
+    assert langfuse.span("turn").output == "cut off: ?"
+    assert langfuse.span("tool.?").metadata == {"call_id": "?"}
+    assert langfuse.scores[0]["comment"] == "?"
+
+
+async def test_nobody_else_in_the_process_is_traced_or_gets_our_context(
+    langfuse: RawReceiver,
+) -> None:
+    tracer = tracer_for(langfuse)
+    with tracer.turn(input="a", session="s", user="u"):
+        other = opentelemetry_trace.get_tracer("another library").start_span("theirs")
+        assert not other.get_span_context().is_valid
+        assert not opentelemetry_trace.get_current_span().get_span_context().is_valid
+        other.end()
+    await tracer.close()
+    assert [span.name for span in langfuse.spans] == ["turn"]
+
+
+async def test_the_same_keys_can_be_used_again_after_a_close(langfuse: RawReceiver) -> None:
+    for _ in range(2):
+        tracer = tracer_for(langfuse)
+        with tracer.turn(input="a", session="s", user="u"):
+            pass
+        await tracer.close()
+        await tracer.close()
+    assert len(langfuse.trace_ids) == 2
+
+
+async def test_nothing_is_sent_before_a_turn(langfuse: RawReceiver) -> None:
+    await tracer_for(langfuse).close()
+    assert langfuse.requests == []
+
+
+async def test_no_dead_server_slows_a_turn_or_the_stop(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with OtlpReceiver("black_hole") as hole, OtlpReceiver("503") as broken, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        refused = f"http://127.0.0.1:{free.getsockname()[1]}"
+        tracers = {
+            name: LangfuseTracer(f"pk-lf-{name}", "sk-lf-secret", url)
+            for name, url in (
+                ("black hole", hole.base_url),
+                ("503", broken.base_url),
+                ("refused", refused),
+            )
+        }
+        turns = {name: seconds_of_turns(tracer) for name, tracer in tracers.items()}
+        stops = await asyncio.gather(*(seconds_to_close(tracer) for tracer in tracers.values()))
+    assert {name: seconds < 1 for name, seconds in turns.items()} == dict.fromkeys(tracers, True)
+    assert max(stops) < 5.5, dict(zip(tracers, stops, strict=True))
+    assert (len(hole.requests) > 0, len(broken.requests) > 0) == (True, True)
+    said = [r for r in caplog.records if r.name.partition(".")[0] in ("langfuse", "opentelemetry")]
+    assert len(said) <= 3, [record.getMessage() for record in said]
+    assert "sk-lf-secret" not in caplog.text
+    assert "pk-lf-" not in caplog.text
+
+
+def seconds_of_turns(tracer: Tracer, count: int = 20) -> float:
+    started = time.perf_counter()
+    for _ in range(count):
+        answer_with_a_retry(tracer)
+    return time.perf_counter() - started
+
+
+async def seconds_to_close(tracer: Tracer) -> float:
+    started = time.perf_counter()
+    await tracer.close()
+    return time.perf_counter() - started
+
+
+PROCESS = """
+import asyncio, sys
+from agent.langfuse_tracer import LangfuseTracer
+
+tracer = LangfuseTracer("pk", "sk", sys.argv[1])
+with tracer.turn(input="a", session="s", user="u") as root:
+    root.score("outcome", "answered", "CATEGORICAL")
+if sys.argv[2] == "closed":
+    asyncio.run(tracer.close())
+print("main has ended", flush=True)
+"""
+
+
+async def seconds_to_exit(base_url: str, how: str) -> float:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", PROCESS, base_url, how), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"main has ended\n"
+    started = time.perf_counter()
+    assert await process.wait() == 0
+    return time.perf_counter() - started
+
+
+async def test_a_process_ends_in_time_whether_it_closed_the_tracer_or_not() -> None:
+    with OtlpReceiver("black_hole") as hole, OtlpReceiver() as alive:
+        forgotten, closed, sent = await asyncio.gather(
+            seconds_to_exit(hole.base_url, "forgotten"),
+            seconds_to_exit(hole.base_url, "closed"),
+            seconds_to_exit(alive.base_url, "forgotten"),
+        )
+    assert forgotten < 5.5
+    assert closed < 1
+    assert sent < 2
+    assert [span.name for span in alive.spans] == ["turn"]
+    assert len(alive.scores) == 1
