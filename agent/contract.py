@@ -78,9 +78,8 @@ class OutputContract(Generic[T]):
     @cached_property
     def descriptions(self) -> frozenset[str]:
         """The schema's own descriptions: an answer that copies one says nothing."""
-        return frozenset(
-            node["description"] for node in _nodes(self.output.schema) if "description" in node
-        )
+        said = (node.get("description") for node in _nodes(self.output.schema))
+        return frozenset(text for text in said if isinstance(text, str))
 
     @cached_property
     def choices(self) -> frozenset[str]:
@@ -88,7 +87,7 @@ class OutputContract(Generic[T]):
         return frozenset(
             choice
             for node in _nodes(self.output.schema)
-            for choice in (*node.get("enum", ()), node.get("const"))
+            for choice in (*_listed(node.get("enum")), node.get("const"))
             if isinstance(choice, str)
         )
 
@@ -126,13 +125,19 @@ def _closed(node: Mapping[str, Any]) -> dict[str, Any]:
     return {"required": list(node["properties"]), "additionalProperties": False}
 
 
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
 def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
+    """Every object within a JSON Schema, itself included."""
     if isinstance(node, Mapping):
         yield node
-    children = node.values() if isinstance(node, Mapping) else node
-    if isinstance(children, Sequence | type({}.values())) and not isinstance(children, str):
-        for child in children:
-            yield from _nodes(child)
+        for value in node.values():
+            yield from _nodes(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _nodes(item)
 
 
 def string_leaves(data: object) -> Iterator[str]:

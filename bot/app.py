@@ -1,27 +1,25 @@
 """The composition root: everything is made here, tied together, and closed in order."""
 
-import asyncio
-import logging
 import re
-import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from pydantic import SecretStr
+from pydantic import HttpUrl, SecretStr
 from sqlalchemy.ext.asyncio import AsyncEngine
-from telegram.error import Conflict, InvalidToken, TelegramError
 from telegram.ext import Application
 from telegram.request import BaseRequest
 
+from agent.budget import Limits
 from agent.llm import LLMService
-from agent.sommelier import Answerer
+from agent.sommelier import Sommelier
 from agent.tracing import NO_TRACE, Tracer, user_hash
-from bot import doctor, local_telegram, texts
+from bot import doctor, local_telegram
 from bot.ordering import ChatOrder
-from bot.telegram_bot import ALLOWED_UPDATES, AnyApplication, TelegramBot
+from bot.polling import bounded, serve, stop_on_signals
+from bot.telegram_bot import AnyApplication, TelegramBot
 from config import Settings, SettingsError
 from db import migrate
 from db.catalogue import load_starter
@@ -30,22 +28,15 @@ from db.errors import DatabaseUnavailable
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.wines import SqlCatalogue
 
-log = logging.getLogger(__name__)
-
-FINISH_SECONDS: Final = 20
-"""How long turns may go on after the bot was told to stop."""
-
-CLOSE_SECONDS: Final = 5
-"""How long closing one thing may take."""
-
-POLL_SECONDS: Final = 30
-LONGEST_WAIT_SECONDS: Final = 30
-TOKEN: Final = re.compile(r"\d+:[\w-]+")
+BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
+CONNECTIONS: Final = 64
+CONNECT_SECONDS: Final = 10
+READ_SECONDS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """What is running: the Telegram application, the order of updates, the database's rooms."""
+    """What is running: the Telegram application, the order of its updates, what it remembers."""
 
     application: AnyApplication
     order: ChatOrder
@@ -60,7 +51,7 @@ async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
     try:
         yield engine
     finally:
-        await _bounded("the database", engine.dispose())
+        await bounded("the database", engine.dispose)
 
 
 @asynccontextmanager
@@ -74,15 +65,25 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
         if engine.dialect.name == "sqlite":
             await migrate.upgrade(engine)
         else:
-            await _require_head(engine)
+            await require_newest_schema(engine)
         sessions = session_factory(engine)
         await load_starter(sessions)
         yield sessions
 
 
+async def require_newest_schema(engine: AsyncEngine) -> None:
+    """Raise DatabaseUnavailable if the database was not upgraded to this version."""
+    revision = await migrate.current(engine)
+    if revision != migrate.head():
+        raise DatabaseUnavailable(
+            f"The database is at revision {revision or 'none'}, this version needs "
+            f"{migrate.head()}: run `sommelier db upgrade`."
+        )
+
+
 @asynccontextmanager
 async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> AsyncIterator[App]:
-    """Everything, ready to be initialized; with `telegram` in place of the network if given.
+    """Everything, ready to be initialized; `telegram` takes the place of the network if given.
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
@@ -94,14 +95,14 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
         catalogue, messages = SqlCatalogue(sessions), SqlMessageRepository(sessions)
         models = _models(settings)
         for model in models:
-            stack.push_async_callback(_bounded, "the model", model.close())
+            stack.push_async_callback(bounded, "the model", model.close)
         tracer = _tracer(settings)
-        stack.push_async_callback(tracer.close)
+        stack.push_async_callback(bounded, "tracing", tracer.close)
         order = ChatOrder()
         application = _application(settings, token, order, telegram)
-        stack.push_async_callback(_close_application, application)
+        stack.push_async_callback(bounded, "Telegram", partial(_close, application))
         TelegramBot(
-            answerer=_answerer(settings, catalogue, models),
+            answerer=Sommelier(catalogue=catalogue, models=models, limits=_limits(settings)),
             messages=messages,
             tracer=tracer,
             hash_user=partial(user_hash, key=settings.trace_user_key),
@@ -112,20 +113,129 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
 
 
 async def run_polling(settings: Settings) -> None:
-    """Answer people in Telegram until SIGTERM or SIGINT; a second signal does not wait for turns.
+    """Answer people in Telegram until SIGTERM or SIGINT.
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-        SettingsError: there is no bot token, or Telegram rejects it.
+        SettingsError: there is no bot token, or it is not one.
+        TokenRejected: Telegram does not know the token.
     """
-    stop = _stop_signal()
+    stop = stop_on_signals()
     async with open_app(settings) as app:
-        if not await _unless(stop, _introduce(app.application)):
-            return
-        await app.application.start()
-        try:
-            if await _unless(stop, _poll(app.application)):
-                log.info("Listening as @%s", app.application.bot.username)
-                await stop.wait()
-        finally:
-            await _finish(app)
+        await serve(app.application, app.order, stop)
+
+
+async def diagnose(settings: Settings) -> list[doctor.Finding]:
+    """What works, what is not configured, and what is wrong."""
+
+    async def database() -> str:
+        return await _check_database(settings)
+
+    key, base = _secret(settings.openai_api_key), settings.openai_base_url
+    token, telegram = _secret(settings.telegram_bot_token), root(settings.telegram_base_url)
+    public, private = settings.langfuse_public_key, settings.langfuse_secret_key
+    model = partial(doctor.check_model, root(base) if base else None, key, settings.llm_model)
+    keys = (_secret(public) or "", _secret(private) or "")
+    langfuse = partial(doctor.check_langfuse, root(settings.langfuse_base_url), *keys)
+    checks: dict[str, doctor.Check | str] = {
+        "database": database,
+        "model": model if settings.has_model else doctor.NO_MODEL,
+        "Telegram": partial(doctor.check_telegram, telegram, token) if token else doctor.NO_TOKEN,
+        "Langfuse": langfuse if settings.has_langfuse else doctor.NO_LANGFUSE,
+    }
+    return await doctor.examine(checks)
+
+
+def bot_token(settings: Settings) -> str:
+    """The bot's token.
+
+    Raises:
+        SettingsError: there is none, or it cannot be one.
+    """
+    token = _secret(settings.telegram_bot_token)
+    if token is None:
+        raise SettingsError(f"TELEGRAM_BOT_TOKEN is not set: {doctor.NO_TOKEN}")
+    if not BOT_TOKEN.fullmatch(token):
+        raise SettingsError(
+            "TELEGRAM_BOT_TOKEN is not a bot token; it looks like 123456789:AAExampleExample"
+        )
+    return token
+
+
+def root(url: HttpUrl) -> str:
+    """A base URL without the slash at its end."""
+    return str(url).rstrip("/")
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return value.get_secret_value() if value else None
+
+
+def _models(settings: Settings) -> list[LLMService]:
+    """The configured model and what to fall back on, in order; none without a server."""
+    if not settings.has_model:
+        return []
+    return [
+        LLMService(
+            model=name,
+            api_key=settings.openai_api_key,
+            base_url=root(settings.openai_base_url) if settings.openai_base_url else None,
+            mode=settings.llm_response_mode,
+            timeout_seconds=settings.llm_timeout_seconds,
+        )
+        for name in (settings.llm_model, *settings.llm_fallback_models)
+    ]
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        structured_output_max_retries=settings.structured_output_max_retries,
+        requests=settings.turn_max_requests,
+        tool_calls=settings.turn_max_tool_calls,
+        tokens=settings.turn_max_tokens,
+        cost_usd=settings.turn_max_cost_usd,
+        seconds=settings.turn_timeout_seconds,
+        tool_seconds=settings.tool_timeout_seconds,
+        answer_tokens=settings.llm_max_tokens,
+        answer_tokens_ceiling=settings.llm_max_tokens_ceiling,
+    )
+
+
+def _tracer(settings: Settings) -> Tracer:
+    public, secret = _secret(settings.langfuse_public_key), _secret(settings.langfuse_secret_key)
+    if public is None or secret is None:
+        return NO_TRACE
+    from agent.langfuse_tracer import LangfuseTracer  # noqa: PLC0415 - only needed with keys
+
+    return LangfuseTracer(public, secret, root(settings.langfuse_base_url))
+
+
+def _application(
+    settings: Settings, token: str, order: ChatOrder, telegram: BaseRequest | None
+) -> AnyApplication:
+    api = root(settings.telegram_base_url)
+    builder = Application.builder().token(token).concurrent_updates(order).job_queue(None)
+    builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
+    if telegram is not None:
+        return builder.request(telegram).get_updates_request(telegram).updater(None).build()
+    builder = builder.connection_pool_size(CONNECTIONS).pool_timeout(CONNECT_SECONDS)
+    return builder.connect_timeout(CONNECT_SECONDS).read_timeout(READ_SECONDS).build()
+
+
+async def _close(application: AnyApplication) -> None:
+    await application.shutdown()
+    # An application that never became initialized leaves its bot's connections open.
+    await application.bot.shutdown()
+
+
+async def _check_database(settings: Settings) -> str:
+    try:
+        async with open_engine(settings) as engine:
+            revision = await migrate.current(engine)
+            if revision is None and engine.dialect.name == "sqlite":
+                return "empty; it is filled on the first start"
+            await require_newest_schema(engine)
+            count = await SqlCatalogue(session_factory(engine)).count()
+            return f"{engine.dialect.name}, up to date, {count} wines"
+    except DatabaseUnavailable as error:
+        raise doctor.Ailment(str(error)) from None

@@ -18,6 +18,12 @@ SECONDS: Final = 5
 State = Literal["ok", "off", "wrong"]
 SIGNS: Final[Mapping[State, str]] = {"ok": "✓", "off": "–", "wrong": "✗"}
 
+NO_MODEL: Final = (
+    "the house sommelier answers; set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
+)
+NO_TOKEN: Final = "set TELEGRAM_BOT_TOKEN to what @BotFather gives you"  # noqa: S105
+NO_LANGFUSE: Final = "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to trace turns"
+
 OPENAI_URL: Final = "https://api.openai.com/v1"
 
 

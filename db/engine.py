@@ -1,5 +1,7 @@
 """Engines and sessions for the two databases: SQLite in a file, Postgres for several replicas."""
 
+import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -90,14 +92,16 @@ def _make_folder(folder: Path) -> None:
 
 def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
     cursor = connection.cursor()
-    # The timeout comes first: switching to WAL needs a lock that another process may hold.
     for pragma in (
         f"busy_timeout = {BUSY_TIMEOUT_MS}",
-        "journal_mode = WAL",
         "synchronous = NORMAL",
         "foreign_keys = ON",
     ):
         cursor.execute(f"PRAGMA {pragma}")
+    # The switch does not wait for its lock. Who does not get it is not alone: WAL is a property of
+    # the file, so the one who holds the lock, or the next to connect, switches for all.
+    with suppress(sqlite3.OperationalError):
+        cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()
 
 

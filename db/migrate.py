@@ -3,16 +3,20 @@
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Final
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from db.engine import check
 from db.models import FULL_TEXT
+
+LOCK: Final = 7_303_014
+"""Any number that nothing else locks on this database."""
 
 
 async def upgrade(engine: AsyncEngine) -> None:
@@ -23,6 +27,7 @@ async def upgrade(engine: AsyncEngine) -> None:
     """
     await check(engine)
     async with engine.begin() as connection:
+        await connection.run_sync(lock)
         await connection.run_sync(_upgrade)
 
 
@@ -49,6 +54,18 @@ def head() -> str:
 def compared(name: str | None, kind: str) -> bool:
     """Whether a comparison of schema and models looks at `name`: not at the full-text index."""
     return kind not in {"table", "column", "index"} or not (name or "").startswith(FULL_TEXT)
+
+
+def lock(connection: Connection) -> None:
+    """Keep all others who migrate this database waiting until the transaction ends.
+
+    This comes before alembic is entered: it keeps its state in globals, so not even two tasks of
+    one process may be inside at the same time.
+    """
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK})
 
 
 def _upgrade(connection: Connection) -> None:

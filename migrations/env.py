@@ -8,22 +8,15 @@ import os
 
 from alembic import context
 from alembic.util import CommandError
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from db.engine import create_engine
-from db.migrate import compared
+from db.migrate import compared, lock
 from db.models import Base
-
-LOCK = 7_303_014
-"""Any number that nothing else locks on this database."""
 
 
 def migrate(connection: Connection) -> None:
-    """Run the migrations in the transaction of `connection`, while all others wait."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    else:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+    """Run the migrations in the transaction of `connection`, which holds the lock already."""
     context.configure(
         connection=connection,
         target_metadata=Base.metadata,
@@ -40,6 +33,7 @@ async def migrate_alone() -> None:
         raise CommandError("say which database: alembic -x url=... or DATABASE_URL")
     engine = create_engine(url)
     async with engine.begin() as connection:
+        await connection.run_sync(lock)
         await connection.run_sync(migrate)
     await engine.dispose()
 

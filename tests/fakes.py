@@ -1,0 +1,155 @@
+"""Fakes behind the ports: a cellar in memory, and a tracer whose spans can be read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.messages import Usage
+from agent.tracing import Level, ScoreType, SpanKind
+from agent.wine import Food, Style, Wine, WineQuery, WineSearchResult
+
+CHINON = Wine(
+    id="baudry-chinon-2020",
+    producer="Bernard Baudry",
+    name="Chinon Les Granges",
+    vintage=2020,
+    country="France",
+    region="Loire Valley",
+    appellation="Chinon",
+    grapes=("Cabernet Franc",),
+    style=Style.RED,
+    price=16.5,
+    foods=(Food.LAMB, Food.CHARCUTERIE),
+    notes="Raspberry, graphite, fine tannin.",
+)
+RIOJA = Wine(
+    id="muga-reserva-2019",
+    producer="Muga",
+    name="Rioja Reserva",
+    vintage=2019,
+    country="Spain",
+    region="Rioja",
+    grapes=("Tempranillo",),
+    style=Style.RED,
+    price=22,
+    foods=(Food.LAMB, Food.BEEF),
+)
+SANCERRE = Wine(
+    id="vacheron-sancerre-2022",
+    producer="Vacheron",
+    name="Sancerre",
+    vintage=2022,
+    country="France",
+    region="Loire Valley",
+    appellation="Sancerre",
+    grapes=("Sauvignon Blanc",),
+    style=Style.WHITE,
+    price=29,
+    foods=(Food.GOAT_CHEESE, Food.OYSTERS),
+)
+
+
+@dataclass
+class FakeCatalogue:
+    """A few wines, searched by style, food and price only; `searched` keeps every query."""
+
+    wines: Sequence[Wine] = (CHINON, RIOJA, SANCERRE)
+    searched: list[WineQuery] = field(default_factory=list)
+
+    async def search(self, query: WineQuery) -> WineSearchResult:
+        self.searched.append(query)
+        found = [wine for wine in self.wines if self._matches(wine, query)]
+        return WineSearchResult(wines=tuple(found[: query.limit]), total=len(found))
+
+    def _matches(self, wine: Wine, query: WineQuery) -> bool:
+        return (
+            (not query.styles or wine.style in query.styles)
+            and (not query.foods or bool(set(wine.foods) & set(query.foods)))
+            and (query.max_price is None or (wine.price or 0) <= query.max_price)
+        )
+
+    async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
+        return [wine for wanted in wine_ids for wine in self.wines if wine.id == wanted]
+
+    async def similar(self, wine_id: str, limit: int = 5) -> list[Wine]:
+        return [wine for wine in self.wines if wine.id != wine_id][:limit]
+
+    async def count(self) -> int:
+        return len(self.wines)
+
+
+@dataclass
+class SpanRecord:
+    """A span as it was left: what an admin would see of it."""
+
+    name: str
+    kind: str
+    input: object = None
+    output: object = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    level: Level | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    children: list["SpanRecord"] = field(default_factory=list)
+    scores: dict[str, float | str] = field(default_factory=dict)
+    closed: bool = False
+    trace_id: str | None = "0" * 32
+    recording: bool = True
+
+    @contextmanager
+    def child(
+        self,
+        name: str,
+        kind: SpanKind,
+        *,
+        input: object = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Iterator["SpanRecord"]:
+        span = SpanRecord(name, kind, input, metadata=dict(metadata or {}))
+        self.children.append(span)
+        with span.opened():
+            yield span
+
+    @contextmanager
+    def opened(self) -> Iterator["SpanRecord"]:
+        try:
+            yield self
+        except BaseException as error:
+            self.update(level="ERROR", metadata={"error_type": type(error).__name__})
+            raise
+        finally:
+            self.closed = True
+
+    def update(
+        self,
+        *,
+        name: str | None = None,
+        output: object = None,
+        metadata: Mapping[str, Any] | None = None,
+        level: Level | None = None,
+        model: str | None = None,
+        usage: Usage | None = None,
+        cost_usd: float | None = None,
+    ) -> None:
+        self.name = name or self.name
+        self.output = output if output is not None else self.output
+        self.metadata |= metadata or {}
+        self.level = level or self.level
+        self.model = model or self.model
+        self.usage = usage or self.usage
+        self.cost_usd = cost_usd if cost_usd is not None else self.cost_usd
+
+    def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
+        self.scores[name] = value
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the children, in order."""
+        return [child.name for child in self.children]
+
+
+def root_span() -> SpanRecord:
+    """The root of a turn."""
+    return SpanRecord("turn", "agent")

@@ -1,0 +1,70 @@
+"""One sommelier turn against the scripted model server, for the tests of the loop."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent.budget import Ledger, Limits
+from agent.llm import LLMService
+from agent.loop import AgenticResponse, generate_agentic_response
+from agent.messages import Message
+from agent.sommelier_contract import SOMMELIER
+from agent.sommelier_prompts import SYSTEM_PROMPT, SommelierResponse
+from agent.tools.wines import wine_tools
+from agent.tracing import NO_SPAN, Span
+from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
+from tests.fakes import CHINON, FakeCatalogue
+
+QUESTION = "A red for lamb under 25 euros, please"
+SEARCH = {"styles": ["red"], "foods": ["lamb"], "max_price": 25}
+
+VALID = {
+    "response_type": "recommendation",
+    "intro": "For your lamb:",
+    "wines": [{"wine_id": CHINON.id, "description": "Fresh, with fine tannin for the meat."}],
+    "closing": "",
+}
+INFORMATIONAL = {"response_type": "informational", "intro": "Tannin is what dries the mouth."}
+INVENTED = VALID | {"wines": [{"wine_id": "chateau-nowhere-2019", "description": "Grand."}]}
+
+
+def search(id: str | None = None) -> Step:
+    """The model searches as it should."""
+    return tool_call("search_wines", SEARCH, id)
+
+
+def valid() -> Step:
+    """The model answers as it should."""
+    return answer_json(VALID)
+
+
+def service(server: ModelServer, **settings: Any) -> LLMService:
+    """The real client, pointed at the scripted server."""
+    defaults: dict[str, Any] = {"model": "gpt-4o", "api_key": "test", "base_url": server.base_url}
+    return LLMService(**(defaults | settings))
+
+
+async def turn(
+    *services: LLMService,
+    message: str = QUESTION,
+    catalogue: FakeCatalogue | None = None,
+    history: Sequence[Message] = (),
+    limits: Limits | None = None,
+    ledger: Ledger | None = None,
+    span: Span = NO_SPAN,
+) -> AgenticResponse[SommelierResponse]:
+    """Run one turn and close the clients."""
+    try:
+        return await generate_agentic_response(
+            message,
+            llm=services,
+            contract=SOMMELIER,
+            instructions=SYSTEM_PROMPT,
+            tools=wine_tools(catalogue or FakeCatalogue()),
+            history=history,
+            limits=limits or Limits(seconds=10),
+            ledger=ledger,
+            span=span,
+        )
+    finally:
+        for each in services:
+            await each.close()

@@ -1,0 +1,261 @@
+"""The turn, from message to validated answer: the seven cases of R-003 of the structured-output
+research, and what stands around them. Real client, scripted server."""
+
+from agent.budget import Limits
+from agent.feedback import FEEDBACK, feedback
+from agent.loop import AgenticResponse
+from agent.sommelier_prompts import SommelierResponse
+from tests.doubles.model_server import ModelServer, answer, answer_json, refusal, tool_calls
+from tests.doubles.model_steps import call
+from tests.fakes import CHINON, FakeCatalogue, SpanRecord, root_span
+from tests.faults.turns import (
+    INFORMATIONAL,
+    INVENTED,
+    QUESTION,
+    SEARCH,
+    VALID,
+    search,
+    service,
+    turn,
+    valid,
+)
+
+SHOWN = (
+    "For your lamb:\n\n**1. Bernard Baudry Chinon Les Granges 2020**\n"
+    "Chinon, France · ≈ €16.50\nFresh, with fine tannin for the meat."
+)
+
+
+def last_messages(server: ModelServer, count: int = 2) -> list[dict[str, str]]:
+    messages: list[dict[str, str]] = server.requests[-1].json["messages"]
+    return messages[-count:]
+
+
+def assert_answered(response: AgenticResponse[SommelierResponse]) -> None:
+    assert (response.outcome, response.text, response.wine_ids) == ("answered", SHOWN, [CHINON.id])
+
+
+class TestRetries:
+    """R-003, in its order."""
+
+    async def test_1_first_attempt_fails_parsing_and_the_retry_succeeds(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(search(), answer("I like Chinon!"), valid())
+        response = await turn(service(model_server))
+        assert_answered(response)
+        assert response.retry_count == 1
+        assert last_messages(model_server) == feedback(
+            "I like Chinon!", "the response holds no JSON"
+        )
+
+    async def test_2_all_attempts_fail_and_the_result_is_empty(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(answer("no"), answer("still no"), answer("never"))
+        response = await turn(service(model_server))
+        assert (response.text, response.wine_ids, response.ok) == ("", [], False)
+        assert response.outcome == "exhausted"
+        assert len(model_server.requests) == 3
+
+    async def test_3_a_successful_first_attempt_costs_no_retry(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(search(), valid())
+        response = await turn(service(model_server))
+        assert_answered(response)
+        assert response.retry_count == 0
+        assert len(model_server.requests) == 2
+
+    async def test_4_a_refusal_is_not_retried(self, model_server: ModelServer) -> None:
+        model_server.script(refusal("I cannot help with that."))
+        response = await turn(service(model_server))
+        assert (response.text, response.outcome) == ("", "refusal")
+        assert len(model_server.requests) == 1
+
+    async def test_5_a_truncated_answer_is_retried_with_feedback_that_says_so(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(search(), answer('{"response_type": "rec', "length"), valid())
+        response = await turn(service(model_server))
+        assert_answered(response)
+        assert "cut off at the token limit" in last_messages(model_server)[1]["content"]
+        limits = [request.json["max_completion_tokens"] for request in model_server.requests]
+        assert limits == [1500, 1500, 3000]
+
+    async def test_6_a_semantically_empty_response_is_retried(
+        self, model_server: ModelServer
+    ) -> None:
+        empty = {"response_type": "recommendation", "intro": "Here:", "wines": [], "closing": ""}
+        model_server.script(search(), answer_json(empty), valid())
+        response = await turn(service(model_server))
+        assert_answered(response)
+        assert response.error_types == ("semantic",)
+
+    async def test_7_the_trace_holds_retry_count_and_error_types(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(search(), answer("{"), answer_json(INVENTED), valid())
+        root = root_span()
+        response = await turn(service(model_server), span=root)
+        assert (response.retry_count, response.error_types) == (2, ("invalid_json", "grounding"))
+        assert root.names == ["llm.plan", "tool.search_wines", *["llm.answer"] * 3]
+        answers = [child for child in root.children if child.name == "llm.answer"]
+        assert [child.metadata.get("error_type") for child in answers] == [
+            "invalid_json",
+            "grounding",
+            None,
+        ]
+        assert [child.output for child in answers[:1]] == ["{"]
+        assert all(child.usage and child.usage.prompt_tokens for child in answers)
+
+
+class TestFeedback:
+    """What a retry shows the model."""
+
+    async def test_the_wording_is_the_documented_one(self, model_server: ModelServer) -> None:
+        model_server.script(search(), answer_json({"intro": "Hi"}), valid())
+        await turn(service(model_server))
+        raw, said = last_messages(model_server)
+        assert raw == {"role": "assistant", "content": '{"intro": "Hi"}'}
+        expected = FEEDBACK.format(error_description="response_type: Field required")
+        assert said == {"role": "user", "content": expected}
+
+    async def test_tool_results_stay_and_no_tool_runs_again(
+        self, model_server: ModelServer
+    ) -> None:
+        catalogue = FakeCatalogue()
+        model_server.script(search(), answer("{"), valid())
+        assert_answered(await turn(service(model_server), catalogue=catalogue))
+        roles = [message["role"] for message in model_server.requests[-1].json["messages"]]
+        assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+        assert len(catalogue.searched) == 1
+
+    async def test_only_the_newest_invalid_response_travels(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(search(), answer("first {"), answer("second {"), valid())
+        await turn(service(model_server))
+        contents = [message["content"] for message in model_server.requests[-1].json["messages"]]
+        assert "second {" in contents
+        assert "first {" not in contents
+
+    async def test_attempt_five_sends_no_more_bytes_than_attempt_two(
+        self, model_server: ModelServer
+    ) -> None:
+        invalid = [answer('{"intro": "The same, again and again", "wines": "none"}')] * 5
+        model_server.script(*invalid)
+        limits = Limits(structured_output_max_retries=4)
+        response = await turn(service(model_server), limits=limits)
+        assert response.outcome == "exhausted"
+        sizes = [request.bytes for request in model_server.requests]
+        assert len(sizes) == 5
+        assert sizes[4] <= sizes[1]
+
+
+class TestGrounding:
+    """An invented wine never reaches a person."""
+
+    async def test_an_invented_wine_is_fed_back_and_replaced(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(search(), answer_json(INVENTED), valid())
+        response = await turn(service(model_server))
+        assert_answered(response)
+        said = last_messages(model_server)[1]["content"]
+        assert "chateau-nowhere-2019" in said
+        assert CHINON.id in said
+
+    async def test_a_wine_of_the_catalogue_that_no_tool_returned_counts_as_invented(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(valid(), valid(), valid())
+        response = await turn(service(model_server))
+        assert (response.text, response.outcome) == ("", "exhausted")
+        assert response.error_types == ("grounding", "degenerate", "degenerate")
+
+    async def test_a_model_that_skipped_the_search_may_call_it_after_feedback(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(valid(), search(), valid())
+        response = await turn(service(model_server))
+        assert_answered(response)
+        formats = ["response_format" in request.json for request in model_server.requests]
+        assert formats == [True, False, True]
+
+    async def test_the_valid_part_of_an_answer_is_salvaged(self, model_server: ModelServer) -> None:
+        mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}  # type: ignore[misc]
+        model_server.script(search(), *[answer_json(mixed)] * 3)
+        response = await turn(service(model_server))
+        assert (response.outcome, response.text) == ("salvaged", SHOWN)
+
+    async def test_a_price_no_tool_returned_is_fed_back(self, model_server: ModelServer) -> None:
+        wrong = VALID | {"intro": "For your lamb, a bargain at €9:"}
+        model_server.script(search(), answer_json(wrong), valid())
+        assert_answered(await turn(service(model_server)))
+
+    async def test_the_guests_own_numbers_may_be_repeated(self, model_server: ModelServer) -> None:
+        echoed = VALID | {"intro": "Under 25 euros, for your lamb:"}
+        model_server.script(search(), answer_json(echoed))
+        assert (await turn(service(model_server))).outcome == "answered"
+
+
+class TestRequests:
+    """What the server gets to see."""
+
+    async def test_tools_history_and_format_are_sent(self, model_server: ModelServer) -> None:
+        model_server.script(answer_json(INFORMATIONAL))
+        history = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+        await turn(service(model_server), message="What is tannin?", history=history)
+        sent = model_server.requests[0].json
+        assert [message["content"] for message in sent["messages"][1:]] == [
+            "Hi",
+            "Hello",
+            "What is tannin?",
+        ]
+        assert [tool["function"]["name"] for tool in sent["tools"]] == [
+            "search_wines",
+            "get_wine",
+            "find_similar_wines",
+        ]
+        assert sent["response_format"] == {"type": "json_object"}
+        assert sent["model"] == "gpt-4o"
+
+    async def test_mode_prompt_sends_no_format(self, model_server: ModelServer) -> None:
+        model_server.script(answer_json(INFORMATIONAL))
+        await turn(service(model_server, mode="prompt"))
+        assert "response_format" not in model_server.requests[0].json
+
+    async def test_mode_json_schema_sends_the_strict_schema(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.strict = True
+        model_server.script(answer_json(INFORMATIONAL))
+        await turn(service(model_server, mode="json_schema"))
+        sent = model_server.requests[0].json["response_format"]["json_schema"]
+        assert (sent["name"], sent["strict"]) == ("SommelierResponse", True)
+        assert sent["schema"]["additionalProperties"] is False
+        assert sent["schema"]["required"] == ["response_type", "intro", "wines", "closing"]
+
+    async def test_parallel_tool_calls_are_answered_in_order(
+        self, model_server: ModelServer
+    ) -> None:
+        calls = [call("search_wines", SEARCH), call("get_wine", {"wine_ids": [CHINON.id]})]
+        model_server.script(tool_calls(calls), valid())
+        response = await turn(service(model_server))
+        assert_answered(response)
+        answered = [m for m in model_server.requests[-1].json["messages"] if m["role"] == "tool"]
+        assert [message["tool_call_id"] for message in answered] == ["call_1", "call_2"]
+        assert response.ledger.tool_calls == 2
+
+    async def test_a_repeated_call_id_is_made_unique(self, model_server: ModelServer) -> None:
+        model_server.script(search("same"), search("same"), valid())
+        assert_answered(await turn(service(model_server)))
+        assert model_server.violations == []
+
+
+async def test_the_turn_is_the_question_that_was_asked(model_server: ModelServer) -> None:
+    model_server.script(search(), valid())
+    root: SpanRecord = root_span()
+    await turn(service(model_server), span=root)
+    assert model_server.requests[0].json["messages"][-1] == {"role": "user", "content": QUESTION}

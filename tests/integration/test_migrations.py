@@ -1,0 +1,155 @@
+"""The migrated schema, on both databases."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+import migrations
+from db import migrate
+from db.engine import create_engine
+from db.errors import DatabaseUnavailable
+from db.models import Base
+from tests.databases import Databases
+
+OUR_TABLES = {"wines", "wine_grapes", "wine_foods", "wine_allergens", "messages"}
+
+
+def differences(connection: Connection) -> list[object]:
+    context = MigrationContext.configure(
+        connection,
+        opts={
+            "include_name": lambda name, kind, _parents: migrate.compared(name, kind),
+            "compare_type": True,
+        },
+    )
+    return list(compare_metadata(context, Base.metadata))
+
+
+def tables(connection: Connection) -> set[str]:
+    return set(inspect(connection).get_table_names())
+
+
+async def test_the_migrated_schema_is_the_one_the_models_declare(engine: AsyncEngine) -> None:
+    async with engine.connect() as connection:
+        assert await connection.run_sync(differences) == []
+        assert await connection.run_sync(tables) >= OUR_TABLES
+
+
+async def test_the_comparison_would_notice_a_missing_column_and_index(engine: AsyncEngine) -> None:
+    async with engine.begin() as connection:
+        await connection.execute(text("DROP INDEX ix_wines_style"))
+        await connection.execute(text("ALTER TABLE messages ADD COLUMN surplus INTEGER"))
+        assert len(await connection.run_sync(differences)) == 2
+
+
+async def test_an_empty_database_has_no_revision_and_upgrade_brings_it_to_head(
+    empty_engine: AsyncEngine,
+) -> None:
+    assert await migrate.current(empty_engine) is None
+    await migrate.upgrade(empty_engine)
+    assert await migrate.current(empty_engine) == migrate.head() == "0001"
+    await migrate.upgrade(empty_engine)
+    assert await migrate.current(empty_engine) == "0001"
+
+
+async def test_replicas_that_start_at_once_migrate_once(databases: Databases) -> None:
+    url = databases.create()
+    replicas = [create_engine(url) for _ in range(4)]
+    await asyncio.gather(*(migrate.upgrade(replica) for replica in replicas))
+    assert [await migrate.current(replica) for replica in replicas] == ["0001"] * 4
+    for replica in replicas:
+        await replica.dispose()
+
+
+async def test_a_migration_that_fails_leaves_nothing_behind(empty_engine: AsyncEngine) -> None:
+    async with empty_engine.begin() as connection:
+        await connection.execute(text("CREATE TABLE messages (id INTEGER)"))
+    with pytest.raises(Exception, match="already exists"):
+        await migrate.upgrade(empty_engine)
+    async with empty_engine.connect() as connection:
+        assert await connection.run_sync(tables) == {"messages"}
+
+
+def test_alembics_own_command_migrates_down_and_up(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = databases.create()
+    monkeypatch.setenv("DATABASE_URL", url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    config.set_main_option("path_separator", "os")
+
+    async def revision() -> str | None:
+        engine = create_engine(url)
+        found = await migrate.current(engine)
+        await engine.dispose()
+        return found
+
+    command.upgrade(config, "head")
+    assert asyncio.run(revision()) == "0001"
+    command.downgrade(config, "base")
+    assert asyncio.run(revision()) is None
+    command.upgrade(config, "head")
+    assert asyncio.run(revision()) == "0001"
+
+
+async def test_an_in_memory_database_can_be_migrated() -> None:
+    engine = create_engine("sqlite+aiosqlite:///:memory:")
+    await migrate.upgrade(engine)
+    assert await migrate.current(engine) == "0001"
+    await engine.dispose()
+
+
+async def test_sqlite_files_are_opened_for_concurrent_use(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/new/folder/wines.sqlite3")
+    async with engine.connect() as connection:
+        found = {
+            name: await connection.scalar(text(f"PRAGMA {name}"))
+            for name in ("journal_mode", "foreign_keys", "busy_timeout", "synchronous")
+        }
+    await engine.dispose()
+    assert found == {
+        "journal_mode": "wal",
+        "foreign_keys": 1,
+        "busy_timeout": 10_000,
+        "synchronous": 1,
+    }
+
+
+async def test_an_unreachable_postgres_is_named_without_its_password() -> None:
+    engine = create_engine("postgresql+psycopg://sommelier:s3cret@127.0.0.1:1/cellar")
+    with pytest.raises(DatabaseUnavailable) as caught:
+        await migrate.upgrade(engine)
+    await engine.dispose()
+    message = str(caught.value)
+    assert "cellar on 127.0.0.1:1 cannot be reached" in message
+    assert "s3cret" not in message
+    assert "DATABASE_URL" in message
+
+
+async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("this is not a database, and long enough to be looked at as one " * 4)
+    engine = create_engine(f"sqlite+aiosqlite:///{path}")
+    with pytest.raises(DatabaseUnavailable, match=r"notes\.txt cannot be reached: file is not"):
+        await migrate.upgrade(engine)
+    await engine.dispose()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DatabaseUnavailable, match="cannot be created"):
+        create_engine(f"sqlite+aiosqlite:///{tmp_path}/file/below/wines.sqlite3")
+
+
+@pytest.mark.parametrize("url", ["", "mysql://root@localhost/wines", "sqlite:///wines.db"])
+def test_other_kinds_of_database_are_refused(url: str) -> None:
+    with pytest.raises(DatabaseUnavailable):
+        create_engine(url)

@@ -1,0 +1,143 @@
+"""The contract of every repository, run against SQLite and a real Postgres."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from agent.ports import Catalogue, MessageRepository, StoredMessage
+from agent.wine import Style, Wine, WineQuery
+from db.engine import Sessions
+from db.repositories.messages import SqlMessageRepository
+from db.repositories.wines import SqlCatalogue
+
+CHAT, OTHER_CHAT = -1_001_234_567_890_123, 42
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def catalogue(cellar_sessions: Sessions) -> Catalogue:
+    return SqlCatalogue(cellar_sessions)
+
+
+@pytest.fixture
+def messages(sessions: Sessions) -> MessageRepository:
+    return SqlMessageRepository(sessions, now=lambda: NOON)
+
+
+class TestRepositories:
+    """What every database must do."""
+
+    async def test_wines_come_back_whole_and_in_the_order_asked(
+        self, catalogue: Catalogue, cellar: dict[str, Wine]
+    ) -> None:
+        ids = ["taylors-lbv-2017", "radikon-ribolla-2016", "private-cellar-mystery-red"]
+        assert await catalogue.get(ids) == [cellar[wine_id] for wine_id in ids]
+
+    @pytest.mark.parametrize("unknown", ["nobody", "", "x' OR 1=1 --", "\x00", "\ud800"])
+    async def test_unknown_ids_are_left_out(
+        self, catalogue: Catalogue, cellar: dict[str, Wine], unknown: str
+    ) -> None:
+        known = cellar["taylors-lbv-2017"]
+        assert await catalogue.get([unknown, known.id]) == [known]
+        assert await catalogue.similar(unknown) == []
+
+    async def test_no_ids_find_no_wines(self, catalogue: Catalogue) -> None:
+        assert await catalogue.get([]) == []
+
+    async def test_many_ids_are_fetched_at_once(
+        self, catalogue: Catalogue, cellar: dict[str, Wine]
+    ) -> None:
+        ids = [f"unknown-{number}" for number in range(3000)] + list(cellar)
+        assert await catalogue.get(ids) == list(cellar.values())
+
+    async def test_every_wine_counts(self, catalogue: Catalogue) -> None:
+        assert await catalogue.count() == 22
+
+    async def test_a_search_returns_whole_wines(
+        self, catalogue: Catalogue, cellar: dict[str, Wine]
+    ) -> None:
+        result = await catalogue.search(WineQuery(styles=(Style.FORTIFIED,)))
+        assert result.wines == (cellar["taylors-lbv-2017"],)
+        assert result.total == 1
+        assert result.relax == {}
+
+    async def test_similar_wines_are_near_in_stock_and_never_the_wine_itself(
+        self, catalogue: Catalogue
+    ) -> None:
+        like_bollinger = await catalogue.similar("bollinger-special-cuvee-nv", limit=2)
+        assert [wine.id for wine in like_bollinger] == [
+            "billecart-brut-rose-nv",
+            "raventos-blanc-de-blancs-2021",
+        ]
+        everything = await catalogue.similar("bollinger-special-cuvee-nv", limit=100)
+        assert len(everything) == 20
+        assert "nyetimber-classic-cuvee-nv" not in {wine.id for wine in everything}
+
+    async def test_shared_grapes_and_region_make_wines_similar(self, catalogue: Catalogue) -> None:
+        like_jamet = await catalogue.similar("jamet-cote-rotie-2018", limit=2)
+        assert [wine.id for wine in like_jamet] == [
+            "penfolds-bin-28-2019",
+            "guigal-cotes-du-rhone-2020",
+        ]
+
+    async def test_a_wine_of_which_little_is_known_has_similar_wines(
+        self, catalogue: Catalogue
+    ) -> None:
+        alike = await catalogue.similar("private-cellar-mystery-red", limit=3)
+        assert [wine.style for wine in alike] == [Style.RED] * 3
+        assert await catalogue.similar("private-cellar-mystery-red", limit=0) == []
+
+    async def test_messages_come_back_oldest_first(self, messages: MessageRepository) -> None:
+        await messages.create(CHAT, "user", "A red for lamb?")
+        await messages.create(CHAT, "assistant", "Côte-Rôtie 🍷", ["jamet", "guigal"])
+        assert await messages.recent(CHAT) == [
+            StoredMessage("user", "A red for lamb?", (), NOON),
+            StoredMessage("assistant", "Côte-Rôtie 🍷", ("jamet", "guigal"), NOON),
+        ]
+
+    async def test_only_the_newest_messages_are_recent(self, messages: MessageRepository) -> None:
+        for number in range(5):
+            await messages.create(CHAT, "user", str(number))
+        assert [message.content for message in await messages.recent(CHAT, 2)] == ["3", "4"]
+        assert await messages.recent(CHAT, 0) == []
+        assert await messages.recent(CHAT, -1) == []
+
+    async def test_chats_do_not_see_each_other(self, messages: MessageRepository) -> None:
+        await messages.create(CHAT, "user", "mine")
+        await messages.create(OTHER_CHAT, "user", "yours")
+        assert [message.content for message in await messages.recent(CHAT)] == ["mine"]
+
+    async def test_forgetting_deletes_one_chat_and_says_how_much(
+        self, messages: MessageRepository
+    ) -> None:
+        await messages.create(CHAT, "user", "one")
+        await messages.create(CHAT, "assistant", "two")
+        await messages.create(OTHER_CHAT, "user", "stays")
+        assert await messages.forget(CHAT) == 2
+        assert await messages.forget(CHAT) == 0
+        assert await messages.recent(CHAT) == []
+        assert [message.content for message in await messages.recent(OTHER_CHAT)] == ["stays"]
+
+    async def test_text_that_no_database_holds_is_remembered_without_it(
+        self, messages: MessageRepository
+    ) -> None:
+        await messages.create(CHAT, "user", "a\x00b \ud83d", ["x\x00"])
+        (message,) = await messages.recent(CHAT)
+        assert (message.content, message.wine_ids) == ("ab ?", ("x",))
+
+    async def test_moments_are_kept_in_utc_and_need_a_time_zone(self, sessions: Sessions) -> None:
+        summer = datetime(2026, 7, 1, 14, tzinfo=timezone(timedelta(hours=2)))
+        await SqlMessageRepository(sessions, now=lambda: summer).create(CHAT, "user", "hello")
+        (message,) = await SqlMessageRepository(sessions).recent(CHAT)
+        assert message.created_at == datetime(2026, 7, 1, 12, tzinfo=UTC)
+        assert message.created_at.utcoffset() == timedelta(0)
+        naive = SqlMessageRepository(sessions, now=lambda: summer.replace(tzinfo=None))
+        with pytest.raises(Exception, match="without a time zone"):
+            await naive.create(CHAT, "user", "when?")
+
+    async def test_messages_of_many_tasks_are_all_kept(self, messages: MessageRepository) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(30):
+                tasks.create_task(messages.create(number % 3, "user", str(number)))
+        assert [len(await messages.recent(chat)) for chat in range(3)] == [10, 10, 10]

@@ -1,0 +1,252 @@
+"""What a search finds, in which order, and what it says when it finds nothing."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent.wine import Wine, WineQuery
+from db.engine import Sessions, create_engine, session_factory
+from db.repositories.wines import SqlCatalogue
+
+RED_FOR_LAMB = {
+    "guigal-cotes-du-rhone-2020",
+    "jamet-cote-rotie-2018",
+    "penfolds-bin-28-2019",
+    "muga-rioja-reserva-2018",
+    "borsao-garnacha-2021",
+}
+
+
+@pytest.fixture
+def catalogue(cellar_sessions: Sessions) -> SqlCatalogue:
+    return SqlCatalogue(cellar_sessions)
+
+
+async def found(catalogue: SqlCatalogue, **query: Any) -> list[str]:
+    result = await catalogue.search(WineQuery(**{"limit": 12, **query}))
+    assert result.total >= len(result.wines)
+    return [wine.id for wine in result.wines]
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ({"styles": ["red"], "foods": ["lamb"]}, RED_FOR_LAMB),
+        (
+            {"styles": ["red"], "foods": ["lamb"], "max_price": 25},
+            {"guigal-cotes-du-rhone-2020", "muga-rioja-reserva-2018", "borsao-garnacha-2021"},
+        ),
+        (
+            {"styles": ["sparkling"], "foods": ["oysters"], "max_price": 30},
+            {"raventos-blanc-de-blancs-2021"},
+        ),
+        ({"styles": ["sparkling"], "colours": ["rose"]}, {"billecart-brut-rose-nv"}),
+        ({"colours": ["red"], "sweetness": ["sweet", "luscious"]}, {"taylors-lbv-2017"}),
+        ({"styles": ["red"], "bodies": ["medium_light"]}, {"lapierre-morgon-2021"}),
+        ({"styles": ["orange", "alcohol_free"]}, {"radikon-ribolla-2016", "leitz-eins-zwei-zero-riesling"}),
+        ({"min_abv": 20}, {"taylors-lbv-2017"}),
+        ({"max_abv": 0.5}, {"leitz-eins-zwei-zero-riesling"}),
+        (
+            {"without_allergens": ["sulphites"]},
+            {"lapierre-morgon-2021", "radikon-ribolla-2016"},
+        ),
+        (
+            {"styles": ["red"], "foods": ["lamb"], "without_allergens": ["egg", "milk"]},
+            RED_FOR_LAMB - {"penfolds-bin-28-2019", "muga-rioja-reserva-2018"},
+        ),
+        ({"grapes": ["shiraz"]}, {"guigal-cotes-du-rhone-2020", "jamet-cote-rotie-2018", "penfolds-bin-28-2019"}),
+        (
+            {"grapes": ["GRENACHE"], "styles": ["red"]},
+            {"guigal-cotes-du-rhone-2020", "muga-rioja-reserva-2018", "borsao-garnacha-2021"},
+        ),
+        ({"grapes": ["Pinot Grigio"]}, {"alois-lageder-pinot-grigio-2022"}),
+        ({"grapes": ["Monastrell"]}, {"guigal-cotes-du-rhone-2020", "tempier-bandol-rose-2022"}),
+        ({"countries": ["usa"]}, {"ridge-chardonnay-2020"}),
+        ({"countries": ["UK"], "in_stock_only": False}, {"nyetimber-classic-cuvee-nv"}),
+        ({"countries": ["United States", "australia"]}, {"ridge-chardonnay-2020", "penfolds-bin-28-2019"}),
+        ({"regions": ["Rhone"]}, {"guigal-cotes-du-rhone-2020", "jamet-cote-rotie-2018"}),
+        ({"regions": ["rhône valley"]}, {"guigal-cotes-du-rhone-2020", "jamet-cote-rotie-2018"}),
+        ({"regions": ["cote rotie"]}, {"jamet-cote-rotie-2018"}),
+        ({"regions": ["Bourgogne", "Piemonte"]}, {"lapierre-morgon-2021", "vajra-barolo-albe-2018"}),
+        ({"regions": ["Porto"]}, {"taylors-lbv-2017"}),
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_filters_let_through_exactly_what_was_asked_for(
+    catalogue: SqlCatalogue, query: dict[str, Any], ids: set[str]
+) -> None:
+    names = await found(catalogue, **query)
+    assert set(names) == ids
+    assert len(names) == len(ids)
+
+
+@pytest.mark.parametrize("part", ["aust", "rio", "o", "%", "_", " "])
+async def test_a_part_of_a_word_is_no_region(catalogue: SqlCatalogue, part: str) -> None:
+    assert await found(catalogue, regions=[part]) == []
+
+
+async def test_price_limits_are_converted_and_inclusive(catalogue: SqlCatalogue) -> None:
+    # 70 dollars are 61.60 euros.
+    california = {"countries": ["United States"]}
+    assert await found(catalogue, **california, max_price=61.60) == ["ridge-chardonnay-2020"]
+    assert await found(catalogue, **california, max_price=61.59) == []
+    assert await found(catalogue, **california, max_price=70, currency="USD") != []
+    assert await found(catalogue, **california, min_price=70, currency="USD") != []
+    assert await found(catalogue, **california, max_price=69.9, currency="USD") == []
+    assert await found(catalogue, **california, max_price=54, currency="GBP") != []
+
+
+async def test_a_wine_without_a_price_passes_no_price_limit(catalogue: SqlCatalogue) -> None:
+    assert await found(catalogue, countries=["Chile"]) == ["private-cellar-mystery-red"]
+    assert await found(catalogue, countries=["Chile"], min_price=0) == []
+    assert await found(catalogue, countries=["Chile"], max_price=1000) == []
+
+
+async def test_wines_that_suit_more_of_the_foods_come_first(catalogue: SqlCatalogue) -> None:
+    both = await found(catalogue, foods=["oysters", "shellfish"])
+    assert set(both[:2]) == {"luneau-muscadet-2020", "raventos-blanc-de-blancs-2021"}
+    assert set(both[2:]) == {
+        "vacheron-sancerre-2022",
+        "bollinger-special-cuvee-nv",
+        "trimbach-riesling-reserve-2021",
+    }
+
+
+async def test_text_ranks_and_never_excludes(catalogue: SqlCatalogue) -> None:
+    plain = await found(catalogue, styles=["red"], foods=["lamb"])
+    smoky = await found(catalogue, styles=["red"], foods=["lamb"], text="olives, violets, bacon")
+    assert smoky[0] == "jamet-cote-rotie-2018"
+    assert set(smoky) == set(plain)
+    assert await found(catalogue, styles=["red"], foods=["lamb"], text="xyzzy") == plain
+
+
+async def test_foods_outrank_words(catalogue: SqlCatalogue) -> None:
+    ids = await found(catalogue, foods=["oysters", "shellfish"], text="brioche brioche baked apple")
+    assert ids[2] == "bollinger-special-cuvee-nv"
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("Penfolds", "penfolds-bin-28-2019"),
+        ("shiraz australia", "penfolds-bin-28-2019"),
+        ("raventos", "raventos-blanc-de-blancs-2021"),
+        ("something with saffron please", "suduiraut-sauternes-2015"),
+        ("herb", "tempier-bandol-rose-2022"),
+        ("Lapierre 2021", "lapierre-morgon-2021"),
+    ],
+)
+async def test_text_alone_finds_what_holds_its_words(
+    catalogue: SqlCatalogue, text: str, first: str
+) -> None:
+    assert first in (await found(catalogue, text=text))[:2]
+
+
+async def test_text_alone_must_match(catalogue: SqlCatalogue) -> None:
+    assert await found(catalogue, text="xyzzy") == []
+    assert await found(catalogue, text="xyzzy saffron") == ["suduiraut-sauternes-2015"]
+
+
+async def test_text_without_any_word_to_search_for_asks_for_nothing(
+    catalogue: SqlCatalogue,
+) -> None:
+    everything = await found(catalogue)
+    assert len(everything) == 12
+    assert await found(catalogue, text="something with the ???") == everything
+
+
+async def test_what_is_out_of_stock_is_found_only_when_asked_for(catalogue: SqlCatalogue) -> None:
+    assert (await catalogue.search(WineQuery())).total == 21
+    assert (await catalogue.search(WineQuery(in_stock_only=False))).total == 22
+
+
+async def test_the_limit_limits_the_wines_and_not_the_total(catalogue: SqlCatalogue) -> None:
+    result = await catalogue.search(WineQuery(styles=["red"], foods=["lamb"], limit=2))
+    assert (len(result.wines), result.total) == (2, 5)
+
+
+async def test_a_page_shows_every_price_band_before_any_twice(catalogue: SqlCatalogue) -> None:
+    def band(wine: Wine) -> int:
+        price = wine.price_in_euros or 0
+        return sum(price >= edge for edge in (12, 20, 35, 70, 150))
+
+    result = await catalogue.search(WineQuery(styles=["red"], foods=["lamb"], limit=3))
+    assert len({band(wine) for wine in result.wines}) == 3
+
+
+async def test_the_order_is_always_the_same(catalogue: SqlCatalogue) -> None:
+    first = await found(catalogue, styles=["red", "white"])
+    assert all([first == await found(catalogue, styles=["red", "white"]) for _ in range(5)])
+
+
+@pytest.mark.parametrize(
+    ("query", "relax"),
+    [
+        (
+            {"styles": ["white"], "foods": ["lamb"], "max_price": 20},
+            {"styles": 2, "foods": 3},
+        ),
+        (
+            {"styles": ["sparkling"], "countries": ["England"]},
+            {"in_stock_only": 1},
+        ),
+        (
+            {"styles": ["fortified"], "min_price": 30, "max_price": 60},
+            {"styles": 7, "price": 1},
+        ),
+        (
+            {"grapes": ["Riesling"], "regions": ["Rhone"], "colours": ["white"]},
+            {"grapes": 0, "regions": 2},
+        ),
+        (
+            {"styles": ["red"], "without_allergens": ["sulphites"], "min_abv": 13},
+            {"styles": 1, "without_allergens": 7, "min_abv": 1},
+        ),
+        ({"styles": ["orange"], "countries": ["France"], "text": "saffron"}, {"styles": 12, "countries": 1}),
+        ({"countries": ["Atlantis"], "styles": ["red"]}, {"countries": 8}),
+        ({"text": "xyzzy"}, {}),
+        ({"countries": ["Atlantis"], "regions": ["?"]}, {}),
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_an_empty_result_says_what_each_filter_keeps_out(
+    catalogue: SqlCatalogue, query: dict[str, Any], relax: dict[str, int]
+) -> None:
+    result = await catalogue.search(WineQuery(**query))
+    assert result.wines == ()
+    assert result.total == 0
+    assert result.relax == {name: count for name, count in relax.items() if count}
+
+
+NASTY = st.one_of(
+    st.text(max_size=60),
+    st.text(alphabet="\"'*():&|!<>-^~\\%_;{}[] abNOTANDORNEAR\x00", max_size=60),
+)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(text=NASTY, name=NASTY)
+def test_no_text_breaks_a_search(cellar_url: str, text: str, name: str) -> None:
+    filtered = WineQuery(styles=("red",), text=text)
+    named = WineQuery(text=text, grapes=(name,), countries=(name,), regions=(name,))
+
+    async def searches() -> tuple[int, int]:
+        engine = create_engine(cellar_url)
+        catalogue = SqlCatalogue(session_factory(engine))
+        totals = [
+            (await catalogue.search(query)).total
+            for query in (filtered, named, WineQuery(text=text))
+        ]
+        await engine.dispose()
+        return totals[0], totals[1]
+
+    red, exotic = asyncio.run(searches())
+    assert red == 8
+    assert exotic <= 21

@@ -1,0 +1,118 @@
+"""Folding, terms, synonyms and slugs."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.wine import Style, Wine
+from db.search_text import (
+    MAX_TERMS,
+    country_key,
+    fold,
+    grape_key,
+    places,
+    region_phrases,
+    search_text,
+    slug,
+    storable,
+    terms,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("Côte-Rôtie", "cote rotie"),
+        ("  GEWÜRZTRAMINER\t", "gewurztraminer"),
+        ("Großes Gewächs", "grosses gewachs"),
+        ("Châteauneuf–du‑Pape's", "chateauneuf du pape s"),
+        ("Кагор", "кагор"),
+        ("İstanbul", "istanbul"),
+        ("___ '\"*():;", ""),
+    ],
+)
+def test_folding_drops_case_accents_and_punctuation(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+@given(st.text())
+def test_folding_twice_changes_nothing(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+
+
+def test_terms_leave_out_stop_words_and_doubles() -> None:
+    assert terms("A smoky wine with SMOKY notes of the Côte") == ("smoky", "notes", "cote")
+
+
+@given(st.text(max_size=400))
+def test_terms_hold_letters_and_digits_only(text: str) -> None:
+    found = terms(text)
+    assert len(found) <= MAX_TERMS
+    assert all(term.isalnum() for term in found)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Shiraz", "Syrah"),
+        ("Garnacha", "GRENACHE"),
+        ("Pinot Grigio", "Pinot gris"),
+        ("Mataro", "Mourvèdre"),
+        ("Monastrell", "Mourvedre"),
+        ("Spätburgunder", "Pinot Noir"),
+    ],
+)
+def test_names_of_one_grape_share_a_key(one: str, other: str) -> None:
+    assert grape_key(one) == grape_key(other)
+
+
+def test_zinfandel_and_primitivo_stay_apart() -> None:
+    assert grape_key("Zinfandel") != grape_key("Primitivo")
+
+
+@pytest.mark.parametrize("name", ["USA", "U.S.A.", "us", "America", "The United States"])
+def test_names_of_one_country_share_a_key(name: str) -> None:
+    assert country_key(name) == "united states"
+
+
+def test_a_region_is_looked_for_under_all_its_names() -> None:
+    assert region_phrases("Bourgogne") == ("burgundy", "bourgogne")
+    assert region_phrases("Etna") == ("etna",)
+    assert region_phrases("?!") == ()
+
+
+def test_places_hold_region_and_appellation_as_whole_words() -> None:
+    wine = Wine(
+        id="a",
+        producer="A",
+        name="B",
+        country="Spain",
+        region="Castilla y León",
+        appellation="Bierzo",
+        style=Style.RED,
+    )
+    assert places(wine) == " castilla y leon | bierzo "
+
+
+def test_search_text_holds_other_names_of_the_grapes_and_plain_foods() -> None:
+    wine = Wine.model_validate(
+        {
+            "id": "a",
+            "producer": "Ogier",
+            "name": "L'Âme Sœur",
+            "country": "France",
+            "grapes": ["Syrah"],
+            "style": "red",
+            "foods": ["hard_cheese"],
+        }
+    )
+    assert search_text(wine) == "ogier l ame soeur nv france syrah syrah shiraz red hard cheese"
+
+
+def test_a_slug_is_plain_ascii() -> None:
+    assert slug("Château d'Yquem", "Sauternes", "2015") == "chateau-d-yquem-sauternes-2015"
+    assert slug("Массандра") == ""
+
+
+def test_what_no_database_can_hold_is_taken_out() -> None:
+    assert storable("a\x00b\ud800c 🍷") == "ab?c 🍷"
