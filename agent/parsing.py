@@ -34,6 +34,17 @@ WRITTEN_TOOL_CALL: Final = re.compile(
 )
 
 
+FINISH_PROBLEMS: Final = {
+    "refusal": ("refusal", "the model declined to answer"),
+    "content_filter": ("content_filter", "the answer was stopped by a content filter"),
+    "length": (
+        "truncated",
+        "the response was cut off at the token limit, answer more briefly",
+    ),
+    "no_choices": ("no_choices", "there was no response"),
+}
+
+
 @dataclass(frozen=True)
 class ParseResult(Generic[T]):
     """What a final response came to. `error` is None on success, else what is wrong with it.
@@ -78,19 +89,22 @@ def parse_response(
     tool_names: Collection[str] = (),
 ) -> ParseResult[T]:
     """What a model's response came to, its finish reason considered first."""
-    if response.tool_calls:
-        return _failed("tool_call", "tools can no longer be called, answer with what is known")
-    if response.refusal is not None or response.finish_reason == "refusal":
-        return _failed("refusal", "the model declined to answer")
-    if response.finish_reason == "content_filter":
-        return _failed("content_filter", "the answer was stopped by a content filter")
-    if response.finish_reason == "length":
-        return _failed(
-            "truncated", "the response was cut off at the token limit, answer more briefly"
-        )
-    if not THINKING.sub("", response.content).strip():
-        return _failed("empty", _why_empty(response))
+    if unusable := _unusable(response):
+        return _failed(*unusable)
     return parse_final_response(response.content, contract, evidence, tool_names)
+
+
+def _unusable(response: LLMResponse) -> tuple[str, str] | None:
+    """The kind and description of what keeps a response from being an answer at all."""
+    if response.tool_calls:
+        return "tool_call", "tools can no longer be called, answer with what is known"
+    if response.refusal is not None:
+        return "refusal", "the model declined to answer"
+    if response.finish_reason in FINISH_PROBLEMS:
+        return FINISH_PROBLEMS[response.finish_reason]
+    if not THINKING.sub("", response.content).strip():
+        return "empty", _why_empty(response)
+    return None
 
 
 def _why_empty(response: LLMResponse) -> str:
@@ -199,37 +213,39 @@ def _json_problem(error: Exception) -> str:
 
 
 def _candidates(text: str, opening: str) -> Iterator[Extracted]:
-    """Values that start with `opening`, left to right, none within another."""
-    position = 0
+    """Values that start with `opening`, left to right.
+
+    Never one from within another, nor from within one that is broken or was cut off: a part of an
+    answer is not the answer.
+    """
+    position = text.find(opening)
     for _ in range(MAX_CANDIDATES):
-        position = text.find(opening, position)
         if position < 0:
             return
-        found, end = _strictly(text, position) or _leniently(text, position) or (None, position + 1)
+        found, end = _value_at(text, position)
         if found is not None:
             yield found
-        position = end
+        position = -1 if end is None else text.find(opening, end)
 
 
-def _strictly(text: str, start: int) -> tuple[Extracted, int] | None:
+def _value_at(text: str, start: int) -> tuple[Extracted | None, int | None]:
+    """The value that starts here, if any, and where it ends; no end if it was cut off."""
     try:
         value, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):
-        return None
-    return (Extracted(value, "embedded"), end) if value else None
+        closed = _balanced_end(text, start)
+        return (_repaired(text[start:closed]) if closed else None), closed
+    return (Extracted(value, "embedded") if value else None), end
 
 
-def _leniently(text: str, start: int) -> tuple[Extracted, int] | None:
-    end = _balanced_end(text, start)
-    if end is None or end - start > REPAIRABLE_CHARS:
-        return None
+def _repaired(text: str) -> Extracted | None:
     import json5  # noqa: PLC0415 - only what needs repair pays for it
 
     try:
-        value = json5.loads(text[start:end])
+        value = json5.loads(text)
     except (ValueError, RecursionError):
         return None
-    return (Extracted(value, "repaired"), end) if value else None
+    return Extracted(value, "repaired") if value else None
 
 
 def _balanced_end(text: str, start: int) -> int | None:

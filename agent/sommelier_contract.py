@@ -1,4 +1,4 @@
-"""The sommelier's contract: what a `SommelierResponse` must keep to, and how it reaches a person."""
+"""What a `SommelierResponse` must keep to, and how it reaches a person."""
 
 from typing import Final
 

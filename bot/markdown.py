@@ -78,18 +78,27 @@ def _clean(text: str) -> str:
 
 
 def _lines(lines: Sequence[str]) -> Iterator[Line]:
-    fence = ""
+    fence = unsaid = ""
     block: tuple[Mark, ...] = ()
     for line in lines:
-        if fence:
-            if line.strip().startswith(fence) and not line.strip(f"{fence[0]} \t"):
-                fence = ""
-            else:
-                yield Line((Run(line, block),), block)
-        elif opening := _FENCE.fullmatch(line):
-            fence, block = opening["fence"], (Mark("pre", opening["language"]),)
-        else:
+        if not fence and (opening := _FENCE.fullmatch(line)):
+            fence, unsaid = opening["fence"], opening["language"]
+            block = (Mark("pre", unsaid),)
+        elif not fence:
             yield _line(line)
+        elif line.strip().startswith(fence) and not line.strip(f"{fence[0]} \t"):
+            yield from _language(unsaid)
+            fence = unsaid = ""
+        else:
+            unsaid = ""
+            yield Line((Run(line, block),), block)
+    yield from _language(unsaid)
+
+
+def _language(unsaid: str) -> Iterator[Line]:
+    """The language of a code block that turned out to be empty: a word like any other."""
+    if unsaid:
+        yield Line((Run(unsaid),))
 
 
 def _line(line: str) -> Line:

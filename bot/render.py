@@ -16,6 +16,7 @@ MESSAGE_ENTITIES = 100
 """The most marks that Telegram keeps in one message."""
 
 _SPACE = re.compile(r"\s")
+_UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 _JOINER, _KEYCAP = "\u200d", "\u20e3"
 
 
@@ -39,7 +40,7 @@ def split_messages(markdown: str, limit: int = MESSAGE_UNITS) -> list[str]:
         rest = _slice(runs, start, len(text))
         end = start + _cut(text[start:], _room(rest, limit))
         piece = text[start:end]
-        if any(character.isprintable() and not character.isspace() for character in piece):
+        if any(unicodedata.category(character) not in _UNSEEN for character in piece):
             messages.append(to_html(_slice(runs, start, start + len(piece.rstrip()))))
         start = end + len(text[end:]) - len(text[end:].lstrip())
     return messages

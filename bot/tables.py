@@ -5,7 +5,7 @@ from typing import Protocol
 
 from rich.table import Table
 
-from agent.sommelier import price_text
+from agent.sommelier_contract import price_text
 from agent.wine import Wine
 
 

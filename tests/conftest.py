@@ -4,7 +4,6 @@ import ipaddress
 import os
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer
 from tests.doubles.otlp import OtlpReceiver
 
-pytest_plugins = ["tests.databases"] if find_spec("tests.databases") else []
+pytest_plugins = ["tests.databases"]
 
 FOREIGN_PREFIXES = ("OPENAI_", "LANGFUSE_", "LLM_", "OTEL_", "TELEGRAM_")
 PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}

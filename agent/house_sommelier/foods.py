@@ -122,7 +122,7 @@ foods pasta
   es fideos
   it pasta, tortellini
 foods pasta, tomato
-  en bolognese, ragu, italian food, italian dish, italian dinner, italian cuisine, arrabbiata
+  en Italian food, bolognese, ragu, italian dish, italian dinner, italian cuisine, arrabbiata
 foods pizza
   en pizza, margherita, calzone, pizza night
   de Pizza, Flammkuchen
@@ -181,7 +181,7 @@ foods spicy
   es picante, comida picante
   it piccante, cibo piccante
 foods spicy, asian
-  en thai, thai food, szechuan, sichuan, green curry, red curry, thai curry, pad thai, korean, kimchi
+  en Thai food, thai, szechuan, sichuan, green curry, red curry, thai curry, pad thai, korean, kimchi
   en laksa, tom yum
 foods curry
   en curry, indian, indian food, tikka masala, vindaloo, korma, daal, butter chicken, biryani, tandoori

@@ -43,10 +43,12 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or punctuation mark: as written, and as compared."""
+    """A word or punctuation mark: as written, as compared, and where it stands in its text."""
 
     written: str
     stem: str
+    start: int
+    end: int
 
     @property
     def is_word(self) -> bool:
@@ -80,10 +82,17 @@ def stem(word: str) -> str:
     return word[:-1]
 
 
+def spelled_out(text: str) -> str:
+    """`text` as one canonical spelling: composed characters, "not" for "n't", no surrogates."""
+    sound = text.encode("utf-8", "replace").decode()
+    return re.sub(r"(?i)n['’]t\b", " not", unicodedata.normalize("NFC", sound))
+
+
 def tokens(text: str) -> list[Token]:
     """The words and punctuation marks of a text, in order."""
-    spoken = re.sub(r"(?i)n['’]t\b", " not", unicodedata.normalize("NFC", text))
-    return [Token(found, stem(fold(found))) for found in _TOKEN.findall(spoken)]
+    return [
+        Token(found[0], stem(fold(found[0])), *found.span()) for found in _TOKEN.finditer(text)
+    ]
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -151,6 +151,8 @@ bodies medium_full, full
   fr corsé, puissant, charpenté
   es con cuerpo, potente
   it corposo, strutturato, robusto
+text Vega Sicilia
+  en vega sicilia
 text smoky
   en smoky
 text crisp
@@ -221,7 +223,7 @@ cue other
   es otro, otra, algo diferente
   it altro, altri, qualcos altro
 cap 12
-  en cheap, inexpensive, affordable, on a budget, bargain, low cost, cheapish
+  en cheap, inexpensive, affordable, on a budget, bargain, low cost, cheapish, cheapest
   de günstig, günstige, günstigen, günstiger Wein, billig, billigen, preiswert
   fr pas cher, pas chère, bon marché
   es barato, barata, económico

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from agent.house_sommelier.lexicon import Language, Match, Meaning, Token, scan, tokens
+from agent.house_sommelier.lexicon import Language, Match, Meaning, Token, scan, spelled_out, tokens
 from agent.house_sommelier.prices import Numbers, read_numbers
 from agent.house_sommelier.stopwords import detect_language, stop_words
 from agent.wine import WineQuery
@@ -40,11 +40,16 @@ _MOST_TEXT: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """What a message says. `query.model_fields_set` holds just the filters that it names."""
+    """What a message says. `query.model_fields_set` holds just the filters that it names.
+
+    `name` is what looks like the name of a wine or producer, `leftovers` the words no table knows,
+    `dishes` the foods in the person's own words.
+    """
 
     query: WineQuery
     name: str = ""
     leftovers: tuple[str, ...] = ()
+    dishes: tuple[str, ...] = ()
     cues: frozenset[str] = frozenset()
     language: Language | None = None
 
@@ -60,6 +65,16 @@ class _Said:
 
     wanted: list[Meaning] = field(default_factory=list)
     unwanted: list[Meaning] = field(default_factory=list)
+    food_matches: list[Match] = field(default_factory=list)
+
+    def dishes(
+        self, text: str, words: Sequence[Token], language: Language | None
+    ) -> Iterator[str]:
+        """The wanted foods as they stand in `text`."""
+        for match in self.food_matches:
+            dish = text[words[match.start].start : words[match.end - 1].end]
+            starts_text = match.start == 0 and language != "de"
+            yield dish[0].lower() + dish[1:] if starts_text else dish
 
     def values(self, name: str) -> list[str]:
         found = (meaning.values for meaning in self.wanted if meaning.field == name)
@@ -68,26 +83,46 @@ class _Said:
 
 def understand(text: str) -> Understood:
     """The filters, names and cues in one message."""
-    numbers = read_numbers(text)
+    numbers = read_numbers(spelled_out(text))
     words = tokens(numbers.rest)
     matches = scan(words)
     said = _sort_out(words, matches)
-    language = detect_language([token.stem for token in words])
-    name = " ".join((*_proper_names(words, matches, language), *numbers.years))
-    leftovers = tuple(word.written for word in _unmatched(words, matches))
+    language = detect_language(_telling_stems(words, matches))
+    if numbers.alcohol_free:
+        said.wanted.append(Meaning("styles", ("alcohol_free",)))
     fields = {**_said_fields(said, _either_colour(words, matches)), **_number_fields(numbers, said)}
-    text_words = [*said.values("text"), name or (" ".join(leftovers) if not fields else "")]
-    if not fields and not name:
-        name = " ".join(leftovers)
-    if wanted_text := " ".join(filter(None, text_words))[:_MOST_TEXT].strip():
-        fields["text"] = wanted_text
+    leftovers = [word.written for word in _unmatched(words, matches)]
+    names = [*_proper_names(words, matches, language), *numbers.years]
+    if not (names or fields or said.values("text")):
+        names = leftovers
+    ranking = [*said.values("text"), *(names or _lone_capital(leftovers, language))]
+    if ranking:
+        fields["text"] = " ".join(ranking)[:_MOST_TEXT].strip()
     return Understood(
         query=WineQuery.model_validate(fields),
-        name=name,
-        leftovers=leftovers,
+        name=" ".join(names),
+        leftovers=tuple(leftovers),
+        dishes=tuple(said.dishes(numbers.rest, words, language)),
         cues=frozenset(said.values("cue")),
         language=language,
     )
+
+
+def _telling_stems(words: Sequence[Token], matches: Sequence[Match]) -> list[str]:
+    """Names are the same in every language: a Sauvignon Blanc is no sign of French."""
+    names = {at for match in matches for at in range(*_span_of_name(match))}
+    return [word.stem for at, word in enumerate(words) if at not in names]
+
+
+def _span_of_name(match: Match) -> tuple[int, int]:
+    is_name = match.meanings[0].field in ("grapes", "regions")
+    return (match.start, match.end) if is_name else (match.start, match.start)
+
+
+def _lone_capital(leftovers: Sequence[str], language: Language | None) -> list[str]:
+    """A single unknown word with a capital, even at the start: "Krug under 300"."""
+    lone = len(leftovers) == 1 and leftovers[0][0].isupper() and language != "de"
+    return list(leftovers) if lone else []
 
 
 def _sort_out(words: Sequence[Token], matches: Sequence[Match]) -> _Said:
@@ -108,6 +143,7 @@ def _sort_out(words: Sequence[Token], matches: Sequence[Match]) -> _Said:
             excluded = fields
         else:
             said.wanted += match.meanings
+            said.food_matches += [match] * ("foods" in fields)
             negated = False
     said.wanted += [_OPPOSITE[meaning] for meaning in said.unwanted if meaning in _OPPOSITE]
     return said
@@ -154,6 +190,8 @@ def _said_fields(said: _Said, either_colour: bool) -> dict[str, object]:
 def _kind_fields(said: _Said, either_colour: bool) -> dict[str, object]:
     """A colour is a style of its own, unless it qualifies another: red, but sparkling and red."""
     hues, styles = said.values("hue"), said.values("styles")
+    if "alcohol_free" in styles:
+        return {"styles": ["alcohol_free"], **({"colours": hues} if hues else {})}
     is_quality = bool(_WITH_OWN_COLOUR & set(styles)) or "luscious" in said.values("sweetness")
     if hues and is_quality and not either_colour:
         return {"styles": styles, "colours": hues} if styles else {"colours": hues}
@@ -181,8 +219,6 @@ def _number_fields(numbers: Numbers, said: _Said) -> dict[str, object]:
         fields["max_price"] = min(map(float, caps))
     if not fields.keys() & {"min_abv", "max_abv"} and (weak := said.values("max_abv")):
         fields["max_abv"] = float(weak[0])
-    if numbers.alcohol_free:
-        fields["styles"] = ["alcohol_free"]
     return fields
 
 

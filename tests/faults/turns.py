@@ -17,14 +17,19 @@ from tests.fakes import CHINON, FakeCatalogue
 QUESTION = "A red for lamb under 25 euros, please"
 SEARCH = {"styles": ["red"], "foods": ["lamb"], "max_price": 25}
 
-VALID = {
+VALID: dict[str, Any] = {
     "response_type": "recommendation",
     "intro": "For your lamb:",
     "wines": [{"wine_id": CHINON.id, "description": "Fresh, with fine tannin for the meat."}],
     "closing": "",
 }
-INFORMATIONAL = {"response_type": "informational", "intro": "Tannin is what dries the mouth."}
-INVENTED = VALID | {"wines": [{"wine_id": "chateau-nowhere-2019", "description": "Grand."}]}
+INFORMATIONAL: dict[str, Any] = {
+    "response_type": "informational",
+    "intro": "Tannin is what dries the mouth.",
+}
+INVENTED: dict[str, Any] = VALID | {
+    "wines": [{"wine_id": "chateau-nowhere-2019", "description": "Grand."}]
+}
 
 
 def search(id: str | None = None) -> Step:

@@ -184,7 +184,7 @@ class TestGrounding:
         assert formats == [True, False, True]
 
     async def test_the_valid_part_of_an_answer_is_salvaged(self, model_server: ModelServer) -> None:
-        mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}  # type: ignore[misc]
+        mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}
         model_server.script(search(), *[answer_json(mixed)] * 3)
         response = await turn(service(model_server))
         assert (response.outcome, response.text) == ("salvaged", SHOWN)

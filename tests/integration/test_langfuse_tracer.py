@@ -3,12 +3,14 @@ import gzip
 import logging
 import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from opentelemetry import trace as opentelemetry_trace
+from opentelemetry.sdk.trace import TracerProvider
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -220,13 +222,16 @@ async def test_nobody_else_in_the_process_is_traced_or_gets_our_context(
     langfuse: RawReceiver,
 ) -> None:
     tracer = tracer_for(langfuse)
+    theirs = TracerProvider(shutdown_on_exit=False).get_tracer("a web server")
+    with theirs.start_as_current_span("theirs"), tracer.turn(input="a", session="s", user="u"):
+        pass
     with tracer.turn(input="a", session="s", user="u"):
         other = opentelemetry_trace.get_tracer("another library").start_span("theirs")
         assert not other.get_span_context().is_valid
         assert not opentelemetry_trace.get_current_span().get_span_context().is_valid
         other.end()
     await tracer.close()
-    assert [span.name for span in langfuse.spans] == ["turn"]
+    assert [(span.name, span.parent_id) for span in langfuse.spans] == [("turn", None)] * 2
 
 
 async def test_the_same_keys_can_be_used_again_after_a_close(langfuse: RawReceiver) -> None:
@@ -239,9 +244,11 @@ async def test_the_same_keys_can_be_used_again_after_a_close(langfuse: RawReceiv
     assert len(langfuse.trace_ids) == 2
 
 
-async def test_nothing_is_sent_before_a_turn(langfuse: RawReceiver) -> None:
+async def test_without_a_turn_nothing_is_sent_and_no_thread_is_left(langfuse: RawReceiver) -> None:
+    before = {thread for thread in threading.enumerate() if thread.daemon}
     await tracer_for(langfuse).close()
     assert langfuse.requests == []
+    assert {thread for thread in threading.enumerate() if thread.daemon} == before
 
 
 async def test_no_dead_server_slows_a_turn_or_the_stop(caplog: pytest.LogCaptureFixture) -> None:
@@ -285,9 +292,11 @@ PROCESS = """
 import asyncio, sys
 from agent.langfuse_tracer import LangfuseTracer
 
-tracer = LangfuseTracer("pk", "sk", sys.argv[1])
-with tracer.turn(input="a", session="s", user="u") as root:
-    root.score("outcome", "answered", "CATEGORICAL")
+tracer = LangfuseTracer("pk", "sk", sys.argv[1])  # more than fits into one request
+for number in range(1200):
+    with tracer.turn(input="a", session="s", user="u") as root:
+        if number < 40:
+            root.score("outcome", "answered", "CATEGORICAL")
 if sys.argv[2] == "closed":
     asyncio.run(tracer.close())
 print("main has ended", flush=True)
@@ -315,5 +324,5 @@ async def test_a_process_ends_in_time_whether_it_closed_the_tracer_or_not() -> N
     assert forgotten < 5.5
     assert closed < 1
     assert sent < 2
-    assert [span.name for span in alive.spans] == ["turn"]
-    assert len(alive.scores) == 1
+    assert len(alive.trace_ids) == 1200
+    assert len(alive.scores) == 40

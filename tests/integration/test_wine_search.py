@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.wine import Wine, WineQuery
+from agent.wine import Food, Style, Wine, WineQuery
 from db.engine import Sessions, create_engine, session_factory
 from db.repositories.wines import SqlCatalogue
 
@@ -46,7 +46,10 @@ async def found(catalogue: SqlCatalogue, **query: Any) -> list[str]:
         ({"styles": ["sparkling"], "colours": ["rose"]}, {"billecart-brut-rose-nv"}),
         ({"colours": ["red"], "sweetness": ["sweet", "luscious"]}, {"taylors-lbv-2017"}),
         ({"styles": ["red"], "bodies": ["medium_light"]}, {"lapierre-morgon-2021"}),
-        ({"styles": ["orange", "alcohol_free"]}, {"radikon-ribolla-2016", "leitz-eins-zwei-zero-riesling"}),
+        (
+            {"styles": ["orange", "alcohol_free"]},
+            {"radikon-ribolla-2016", "leitz-eins-zwei-zero-riesling"},
+        ),
         ({"min_abv": 20}, {"taylors-lbv-2017"}),
         ({"max_abv": 0.5}, {"leitz-eins-zwei-zero-riesling"}),
         (
@@ -57,7 +60,10 @@ async def found(catalogue: SqlCatalogue, **query: Any) -> list[str]:
             {"styles": ["red"], "foods": ["lamb"], "without_allergens": ["egg", "milk"]},
             RED_FOR_LAMB - {"penfolds-bin-28-2019", "muga-rioja-reserva-2018"},
         ),
-        ({"grapes": ["shiraz"]}, {"guigal-cotes-du-rhone-2020", "jamet-cote-rotie-2018", "penfolds-bin-28-2019"}),
+        (
+            {"grapes": ["shiraz"]},
+            {"guigal-cotes-du-rhone-2020", "jamet-cote-rotie-2018", "penfolds-bin-28-2019"},
+        ),
         (
             {"grapes": ["GRENACHE"], "styles": ["red"]},
             {"guigal-cotes-du-rhone-2020", "muga-rioja-reserva-2018", "borsao-garnacha-2021"},
@@ -66,15 +72,21 @@ async def found(catalogue: SqlCatalogue, **query: Any) -> list[str]:
         ({"grapes": ["Monastrell"]}, {"guigal-cotes-du-rhone-2020", "tempier-bandol-rose-2022"}),
         ({"countries": ["usa"]}, {"ridge-chardonnay-2020"}),
         ({"countries": ["UK"], "in_stock_only": False}, {"nyetimber-classic-cuvee-nv"}),
-        ({"countries": ["United States", "australia"]}, {"ridge-chardonnay-2020", "penfolds-bin-28-2019"}),
+        (
+            {"countries": ["United States", "australia"]},
+            {"ridge-chardonnay-2020", "penfolds-bin-28-2019"},
+        ),
         ({"regions": ["Rhone"]}, {"guigal-cotes-du-rhone-2020", "jamet-cote-rotie-2018"}),
         ({"regions": ["rhône valley"]}, {"guigal-cotes-du-rhone-2020", "jamet-cote-rotie-2018"}),
         ({"regions": ["cote rotie"]}, {"jamet-cote-rotie-2018"}),
-        ({"regions": ["Bourgogne", "Piemonte"]}, {"lapierre-morgon-2021", "vajra-barolo-albe-2018"}),
+        (
+            {"regions": ["Bourgogne", "Piemonte"]},
+            {"lapierre-morgon-2021", "vajra-barolo-albe-2018"},
+        ),
         ({"regions": ["Porto"]}, {"taylors-lbv-2017"}),
     ],
     ids=str,
-)  # fmt: skip
+)
 async def test_filters_let_through_exactly_what_was_asked_for(
     catalogue: SqlCatalogue, query: dict[str, Any], ids: set[str]
 ) -> None:
@@ -164,7 +176,7 @@ async def test_what_is_out_of_stock_is_found_only_when_asked_for(catalogue: SqlC
 
 
 async def test_the_limit_limits_the_wines_and_not_the_total(catalogue: SqlCatalogue) -> None:
-    result = await catalogue.search(WineQuery(styles=["red"], foods=["lamb"], limit=2))
+    result = await catalogue.search(WineQuery(styles=(Style.RED,), foods=(Food.LAMB,), limit=2))
     assert (len(result.wines), result.total) == (2, 5)
 
 
@@ -173,7 +185,7 @@ async def test_a_page_shows_every_price_band_before_any_twice(catalogue: SqlCata
         price = wine.price_in_euros or 0
         return sum(price >= edge for edge in (12, 20, 35, 70, 150))
 
-    result = await catalogue.search(WineQuery(styles=["red"], foods=["lamb"], limit=3))
+    result = await catalogue.search(WineQuery(styles=(Style.RED,), foods=(Food.LAMB,), limit=3))
     assert len({band(wine) for wine in result.wines}) == 3
 
 
@@ -191,34 +203,37 @@ async def test_the_order_is_always_the_same(catalogue: SqlCatalogue) -> None:
         ),
         (
             {"styles": ["sparkling"], "countries": ["England"]},
-            {"in_stock_only": 1},
+            {"countries": 3, "in_stock_only": 1},
         ),
         (
             {"styles": ["fortified"], "min_price": 30, "max_price": 60},
-            {"styles": 7, "price": 1},
+            {"styles": 5, "price": 1},
         ),
         (
             {"grapes": ["Riesling"], "regions": ["Rhone"], "colours": ["white"]},
-            {"grapes": 0, "regions": 2},
+            {"regions": 2},
         ),
         (
             {"styles": ["red"], "without_allergens": ["sulphites"], "min_abv": 13},
-            {"styles": 1, "without_allergens": 7, "min_abv": 1},
+            {"styles": 1, "without_allergens": 6, "min_abv": 1},
         ),
-        ({"styles": ["orange"], "countries": ["France"], "text": "saffron"}, {"styles": 12, "countries": 1}),
+        (
+            {"styles": ["orange"], "countries": ["France"], "text": "saffron"},
+            {"styles": 10, "countries": 1},
+        ),
         ({"countries": ["Atlantis"], "styles": ["red"]}, {"countries": 8}),
         ({"text": "xyzzy"}, {}),
         ({"countries": ["Atlantis"], "regions": ["?"]}, {}),
     ],
     ids=str,
-)  # fmt: skip
+)
 async def test_an_empty_result_says_what_each_filter_keeps_out(
     catalogue: SqlCatalogue, query: dict[str, Any], relax: dict[str, int]
 ) -> None:
     result = await catalogue.search(WineQuery(**query))
     assert result.wines == ()
     assert result.total == 0
-    assert result.relax == {name: count for name, count in relax.items() if count}
+    assert result.relax == relax
 
 
 NASTY = st.one_of(
@@ -227,26 +242,20 @@ NASTY = st.one_of(
 )
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(text=NASTY, name=NASTY)
-def test_no_text_breaks_a_search(cellar_url: str, text: str, name: str) -> None:
-    filtered = WineQuery(styles=("red",), text=text)
-    named = WineQuery(text=text, grapes=(name,), countries=(name,), regions=(name,))
-
-    async def searches() -> tuple[int, int]:
+def test_no_text_breaks_a_search(cellar_url: str) -> None:
+    with asyncio.Runner() as runner:
         engine = create_engine(cellar_url)
         catalogue = SqlCatalogue(session_factory(engine))
-        totals = [
-            (await catalogue.search(query)).total
-            for query in (filtered, named, WineQuery(text=text))
-        ]
-        await engine.dispose()
-        return totals[0], totals[1]
 
-    red, exotic = asyncio.run(searches())
-    assert red == 8
-    assert exotic <= 21
+        def total(query: WineQuery) -> int:
+            return runner.run(catalogue.search(query)).total
+
+        @settings(max_examples=100, deadline=None)
+        @given(text=NASTY, name=NASTY)
+        def check(text: str, name: str) -> None:
+            assert total(WineQuery(styles=(Style.RED,), text=text)) == 8
+            named = WineQuery(text=text, grapes=(name,), countries=(name,), regions=(name,))
+            assert total(named) <= total(WineQuery(grapes=(name,))) <= 21
+
+        check()
+        runner.run(engine.dispose())

@@ -55,12 +55,13 @@ USER: JsonObject = {"role": "user", "content": "a red for lamb"}
 
 
 def test_a_stopped_server_leaves_no_thread_and_frees_its_port() -> None:
-    before = threading.active_count()
     with LoopbackServer([]) as server:
         port = int(server.base_url.rpartition(":")[2])
         assert httpx.get(server.base_url).status_code == 404
-    assert threading.active_count() == before
+        assert "LoopbackServer" in [thread.name for thread in threading.enumerate()]
+    assert "LoopbackServer" not in [thread.name for thread in threading.enumerate()]
     with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
 
 
@@ -152,13 +153,13 @@ async def test_a_long_poll_returns_when_an_update_comes(bot_api: BotApi, bot: Bo
     [update] = await poll
     assert update.message
     assert update.message.text == "hello"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
 
 
 async def test_a_long_poll_without_updates_ends_in_time(bot: Bot) -> None:
     began = time.monotonic()
     assert await bot.get_updates(timeout=1) == ()
-    assert 0.9 < time.monotonic() - began < 2
+    assert 0.9 < time.monotonic() - began < 5
 
 
 async def test_a_second_poller_ends_the_first_with_a_conflict(bot_api: BotApi, bot: Bot) -> None:
@@ -349,7 +350,7 @@ async def test_faults_strike_as_often_as_scripted_and_where(
     bot_api.fail("sendMessage", 429, retry_after=7)
     with pytest.raises(RetryAfter) as raised:
         await bot.send_message(CHAT, "one")
-    assert str(raised.value) == "Flood control exceeded. Retry in 7 seconds"
+    assert str(raised.value) == "Flood control exceeded. Retry in 0:00:07"
     bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=5)
     await bot.send_message(CHAT, "two")
     with pytest.raises(Forbidden, match="blocked"):
@@ -776,8 +777,10 @@ def test_nothing_is_logged_by_a_server_that_stops_under_a_request(
             httpx.get(f"{server.base_url}/api/public/health", timeout=0.05)
         waiting = threading.Thread(target=_get_and_forget, args=(server.base_url,))
         waiting.start()
-        while len(server.requests) < 2:
+        deadline = time.monotonic() + 5
+        while len(server.requests) < 2 and time.monotonic() < deadline:
             time.sleep(0.005)
+        assert len(server.requests) == 2
     waiting.join()
     assert caplog.records == []
 

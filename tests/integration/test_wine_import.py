@@ -1,0 +1,344 @@
+"""Importing wines from files."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from agent.wine import Body, Colour, Currency, Food, Level, Style, Sweetness, Wine, WineQuery
+from db.catalogue import (
+    STARTER,
+    ImportReport,
+    import_catalogue,
+    load_starter,
+    parse_catalogue,
+    read_catalogue,
+)
+from db.csv_rows import Problem
+from db.engine import Sessions, create_engine, session_factory
+from db.errors import CatalogueFileError
+from db.generic_csv import HEADER
+from db.repositories.wines import SqlCatalogue
+from tests.databases import CELLAR, Databases
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+XWINES = SHARED / "x-wines" / "XWines_Slim_1K_wines.csv"
+needs_xwines = pytest.mark.skipif(
+    not XWINES.exists(), reason=f"the X-Wines data set is not beside the repository ({SHARED})"
+)
+
+SMALL = "producer,name,country,style\n"
+
+
+def write(folder: Path, content: str | bytes) -> Path:
+    path = folder / "wines.csv"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def problems_of(content: str) -> list[tuple[int, str, str]]:
+    with pytest.raises(CatalogueFileError) as caught:
+        parse_catalogue(content)
+    return [(problem.line, problem.column, problem.reason) for problem in caught.value.problems]
+
+
+async def test_a_file_is_imported_once_and_then_unchanged(sessions: Sessions) -> None:
+    assert await import_catalogue(sessions, CELLAR) == ImportReport(added=22)
+    assert await import_catalogue(sessions, CELLAR) == ImportReport(unchanged=22)
+    assert await SqlCatalogue(sessions).count() == 22
+
+
+async def test_what_is_stored_is_what_the_file_says(
+    sessions: Sessions, cellar: dict[str, Wine]
+) -> None:
+    await import_catalogue(sessions, CELLAR)
+    assert await SqlCatalogue(sessions).get(list(cellar)) == list(cellar.values())
+    assert cellar["penfolds-bin-28-2019"] == Wine.model_validate(
+        {
+            "id": "penfolds-bin-28-2019",
+            "producer": "Penfolds",
+            "name": "Bin 28 Kalimna Shiraz",
+            "vintage": 2019,
+            "country": "Australia",
+            "region": "South Australia",
+            "grapes": ["Syrah"],
+            "style": "red",
+            "colour": "red",
+            "sweetness": "dry",
+            "body": "full",
+            "acidity": "medium",
+            "tannin": "medium",
+            "abv": 14.5,
+            "price": 28,
+            "foods": ["beef", "barbecue", "lamb"],
+            "allergens": ["sulphites", "milk"],
+            "notes": "Ripe plum and chocolate with soft oak.",
+        }
+    )
+
+
+async def test_a_changed_wine_is_updated_in_every_index(sessions: Sessions, tmp_path: Path) -> None:
+    catalogue = SqlCatalogue(sessions)
+    await import_catalogue(sessions, CELLAR)
+    changed = (
+        CELLAR.read_text(encoding="utf-8")
+        .replace("Violets, olives and bacon smoke from steep schist.", "Tastes of marmalade.")
+        .replace("lamb;game,sulphites", "duck,sulphites")
+    )
+    report = await import_catalogue(sessions, write(tmp_path, changed))
+    assert report == ImportReport(updated=1, unchanged=21)
+
+    async def ids(query: WineQuery) -> list[str]:
+        return [wine.id for wine in (await catalogue.search(query)).wines]
+
+    assert await ids(WineQuery(text="marmalade")) == ["jamet-cote-rotie-2018"]
+    assert await ids(WineQuery(text="bacon")) == []
+    assert await ids(WineQuery(foods=(Food.DUCK,))) == ["jamet-cote-rotie-2018"]
+    assert "jamet-cote-rotie-2018" not in await ids(WineQuery(foods=(Food.LAMB,), limit=12))
+
+
+async def test_a_bad_row_keeps_the_whole_file_out(sessions: Sessions, tmp_path: Path) -> None:
+    bad = CELLAR.read_text(encoding="utf-8") + SMALL
+    with pytest.raises(CatalogueFileError, match="line 24: has 4 fields, the header has 21"):
+        await import_catalogue(sessions, write(tmp_path, bad))
+    assert await SqlCatalogue(sessions).count() == 0
+
+
+async def test_a_database_that_fails_half_way_keeps_the_whole_file_out(
+    sessions: Sessions, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    rows = "".join(f"Maker,Wine {number},Italy,red\n" for number in range(500))
+    inserts = 0
+
+    def fail_at_the_third_chunk(*details: object) -> None:
+        nonlocal inserts
+        inserts += str(details[2]).startswith("INSERT INTO wines ")
+        if inserts == 3:
+            raise OSError("disk full")
+
+    event.listen(engine.sync_engine, "before_cursor_execute", fail_at_the_third_chunk)
+    with pytest.raises(OSError, match="disk full"):
+        await import_catalogue(sessions, write(tmp_path, SMALL + rows))
+    event.remove(engine.sync_engine, "before_cursor_execute", fail_at_the_third_chunk)
+    assert await SqlCatalogue(sessions).count() == 0
+
+
+async def test_replicas_that_load_the_starter_at_once_load_it_once(
+    databases: Databases, migrated_url: str
+) -> None:
+    url = databases.create(template=migrated_url)
+    replicas = [create_engine(url) for _ in range(3)]
+    reports = await asyncio.gather(*(load_starter(session_factory(one)) for one in replicas))
+    wines = len(read_catalogue(STARTER).wines)
+    assert ImportReport(added=wines) in reports
+    assert await SqlCatalogue(session_factory(replicas[0])).count() == wines
+    for one in replicas:
+        await one.dispose()
+
+
+async def test_progress_is_told_up_to_the_end(sessions: Sessions, tmp_path: Path) -> None:
+    rows = "".join(f"Maker,Wine {number},Italy,red\n" for number in range(450))
+    told: list[tuple[int, int]] = []
+    await import_catalogue(
+        sessions, write(tmp_path, SMALL + rows), lambda done, total: told.append((done, total))
+    )
+    assert told == [(200, 450), (400, 450), (450, 450)]
+
+
+async def test_the_starter_fills_an_empty_catalogue_only(sessions: Sessions) -> None:
+    wines = len(read_catalogue(STARTER).wines)
+    assert await load_starter(sessions) == ImportReport(added=wines)
+    assert await load_starter(sessions) is None
+    assert await SqlCatalogue(sessions).count() == wines >= 20
+
+
+def test_empty_fields_have_their_documented_meaning() -> None:
+    (wine,) = parse_catalogue(SMALL + "Weingut Müller,Rosé,Germany,rose\n").wines
+    assert wine == Wine(
+        id="weingut-muller-rose-nv",
+        producer="Weingut Müller",
+        name="Rosé",
+        country="Germany",
+        style=Style.ROSE,
+        colour=Colour.ROSE,
+    )
+    assert wine.currency is Currency.EUR
+    assert wine.in_stock
+
+
+def test_case_order_byte_order_mark_and_blank_lines_do_not_matter(tmp_path: Path) -> None:
+    content = (
+        "\ufeffStyle, NAME ,producer,country,vintage,in_stock\r\n\r\n"
+        ',,,,,\r\nRED,"Big, Bold",Maker,Italy,nv,No\r\n'
+    )
+    (wine,) = read_catalogue(write(tmp_path, content)).wines
+    assert (wine.name, wine.style, wine.vintage, wine.in_stock) == (
+        "Big, Bold",
+        Style.RED,
+        None,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("price", "cheap", "'cheap' is not a number (write 12.5)"),
+        ("price", '"12,50"', "'12,50' is not a number (write 12.5)"),
+        ("price", "nan", "'nan' is not a number (write 12.5)"),
+        ("price", "inf", "inf is not between 0.01 and 1e+06"),
+        ("price", "-3", "-3 is not between 0.01 and 1e+06"),
+        ("abv", "140", "140 is not between 0 and 75"),
+        ("vintage", "20x0", "'20x0' is not a year from 1780 to"),
+        ("vintage", "3000", "'3000' is not a year from 1780 to"),
+        ("currency", "XXX", "'XXX' is not one of: EUR, USD, GBP, CHF,"),
+        ("body", "heavy", "'heavy' is not one of: light, medium_light, medium, medium_full, full"),
+        ("foods", "lamb;shoes", "'shoes' is not one of: lamb, beef,"),
+        ("in_stock", "maybe", "'maybe' is neither true nor false"),
+        ("id", "A wine!", "needs an id of the letters a-z, digits, '-', '.' and '_'"),
+        ("id", "x" * 101, f"'{'x' * 101}' has more than 100 characters"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_line(column: str, value: str, reason: str) -> None:
+    content = f"producer,name,country,style,{column}\nA,B,Italy,red,\nC,D,Italy,red,{value}\n"
+    ((line, where, why),) = problems_of(content)
+    assert (line, where) == (3, column)
+    assert why.startswith(reason)
+
+
+def test_all_problems_of_all_rows_are_reported_at_once() -> None:
+    content = 'producer,name,country,style,notes\n,B,Italy,blue,\nC,,,red,"two\nlines"\nD,E,,red,\n'
+    assert [(line, column) for line, column, _ in problems_of(content)] == [
+        (2, "producer"),
+        (2, "style"),
+        (3, "name"),
+        (3, "country"),
+        (5, "country"),
+    ]
+
+
+def test_the_same_id_twice_is_a_problem_of_the_second_row() -> None:
+    rows = "A,B,Italy,red\nC,D,Italy,red\nA,B,Spain,white\n"
+    assert problems_of(SMALL + rows) == [(4, "id", "'a-b-nv' is in the file twice")]
+
+
+def test_a_name_that_makes_no_id_needs_one() -> None:
+    ((line, column, _),) = problems_of(SMALL + "Массандра,Кагор,Ukraine,sweet\n")
+    assert (line, column) == (2, "id")
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ("name;style;country", "unknown columns: 'name;style;country'; missing columns: country,"),
+        ("producer,name,country", "missing columns: style"),
+        ("producer,name,country,style,rating", "unknown columns: 'rating'"),
+        ("producer,name,country,style,name", "a column is there twice"),
+        ("", "missing columns: country, name, producer, style"),
+    ],
+)
+def test_an_unknown_header_is_answered_with_the_known_one(header: str, reason: str) -> None:
+    ((line, _, why),) = problems_of(header)
+    assert line == 1
+    assert why.startswith(reason)
+    assert why.endswith(f"Expected, separated by commas: {HEADER}")
+
+
+def test_a_quote_that_never_ends_is_a_problem_of_its_line() -> None:
+    ((line, _, why),) = problems_of(SMALL + 'A,B,Italy,red\nC,"D,Italy,red\n')
+    assert (line, why) == (3, "is not CSV: unexpected end of data")
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, (SMALL + "Müller,Rosé,Germany,rose\n").encode("latin-1"))
+    with pytest.raises(CatalogueFileError, match="is not UTF-8"):
+        read_catalogue(path)
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CatalogueFileError, match=r"none\.csv cannot be read: No such file"):
+        read_catalogue(tmp_path / "none.csv")
+    with pytest.raises(CatalogueFileError, match="cannot be read"):
+        read_catalogue(tmp_path)
+
+
+def test_the_message_shows_the_first_problems_and_counts_the_rest() -> None:
+    error = CatalogueFileError([Problem(line, "price", "is odd") for line in range(2, 40)])
+    lines = str(error).splitlines()
+    assert lines[0] == "line 2, price: is odd"
+    assert lines[-1] == "... and 18 more"
+    assert len(lines) == 21
+
+
+@needs_xwines
+async def test_all_of_x_wines_is_imported_and_the_second_time_nothing_changes(
+    sessions: Sessions,
+) -> None:
+    started = time.perf_counter()
+    report = await import_catalogue(sessions, XWINES)
+    # Takes about half a second; the margin is for a busy machine.
+    assert time.perf_counter() - started < 5
+    assert (report.added, report.updated, report.unchanged) == (1007, 0, 0)
+    assert [problem.line for problem in report.problems] == [
+        53, 54, 369, 468, 483, 508, 510, 512, 655,
+    ]  # fmt: skip
+    again = await import_catalogue(sessions, XWINES)
+    assert (again.added, again.updated, again.unchanged) == (0, 0, 1007)
+    catalogue = SqlCatalogue(sessions)
+    assert await catalogue.count() == 1007
+    lamb = await catalogue.search(
+        WineQuery(styles=(Style.RED,), foods=(Food.LAMB,), grapes=("Shiraz",), countries=("USA",))
+    )
+    assert lamb.total == 4
+
+
+@needs_xwines
+def test_x_wines_are_mapped_to_our_vocabulary() -> None:
+    wines = {wine.id: wine for wine in read_catalogue(XWINES).wines}
+    assert wines["xw-100062"] == Wine(
+        id="xw-100062",
+        producer="Casa Valduga",
+        name="Origem Merlot",
+        vintage=2020,
+        country="Brazil",
+        region="Vale dos Vinhedos",
+        grapes=("Merlot",),
+        style=Style.RED,
+        colour=Colour.RED,
+        sweetness=Sweetness.DRY,
+        body=Body.MEDIUM_FULL,
+        acidity=Level.MEDIUM,
+        abv=13.0,
+        foods=(Food.BEEF, Food.LAMB, Food.VEAL, Food.BARBECUE, Food.PIZZA, Food.PASTA),
+        allergens=wines["xw-100062"].allergens,
+    )
+    tawny = wines["xw-101847"]
+    assert (tawny.style, tawny.colour, tawny.vintage) == (Style.FORTIFIED, Colour.RED, None)
+    vin_santo = wines["xw-138829"]
+    assert (vin_santo.style, vin_santo.sweetness) == (Style.SWEET, Sweetness.SWEET)
+    grappa = wines["xw-101424"]
+    assert (grappa.foods, grappa.notes) == ((), "A spirit, not a wine.")
+    assert {wine.style for wine in wines.values()} == {
+        Style.RED,
+        Style.WHITE,
+        Style.ROSE,
+        Style.SPARKLING,
+        Style.SWEET,
+        Style.FORTIFIED,
+    }
+    assert all(wine.price is None for wine in wines.values())
+
+
+def test_an_x_wines_row_with_unknown_values_is_a_problem() -> None:
+    header = (
+        "WineID,WineName,Type,Elaborate,Grapes,Harmonize,ABV,Body,Acidity,Code,Country,RegionID,"
+        "RegionName,WineryID,WineryName,Website,Vintages"
+    )
+    row = "1,Name,Blue,,Merlot,\"['Beef']\",13,Full-bodied,Medium,FR,France,1,Pomerol,1,Maker,,[]"
+    assert problems_of(f"{header}\n{row}\n") == [
+        (2, "Type", "'Blue' is not one of: Red, White, Rosé, Sparkling, Dessert, Dessert/Port"),
+        (2, "Grapes", "is not a list like ['Merlot']"),
+    ]
