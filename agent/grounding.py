@@ -22,7 +22,10 @@ ESTATE: Final = re.compile(
     rf"{NAME}(?:[\s-]+{NAME})*"
     rf"|\b{NAME}(?:\s+{NAME}){{0,3}}\s+(?:Estate|Vineyards?|Winery|Cellars|Vintners)\b"
 )
-VINTAGE: Final = re.compile(rf"({NAME})[\s,]+((?:19|20)\d\d)\b|\b((?:19|20)\d\d)\s+({NAME})")
+VINTAGES: Final = (
+    re.compile(rf"(?P<name>{NAME})[\s,]+(?P<year>(?:19|20)\d\d)\b"),
+    re.compile(rf"\b(?P<year>(?:19|20)\d\d)\s+(?P<name>{NAME})"),
+)
 NO_NAME: Final = frozenset(
     "in since from until by around the a of after before between and year vintage on im seit en "
     "depuis desde dal dans january february march april may june july august september october "
@@ -109,9 +112,8 @@ def ungrounded_text(text: str, evidence: Evidence) -> str | None:
     for estate in ESTATE.finditer(text):
         if not sources.hold(estate[0]):
             return f"the text names {fence(estate[0])}, which no tool returned; leave it out"
-    for match in VINTAGE.finditer(text):
-        name, year = match[1] or match[4], match[2] or match[3]
-        if fold(name) not in NO_NAME and not sources.hold_number(year):
+    for match in (match for pattern in VINTAGES for match in pattern.finditer(text)):
+        if fold(match["name"]) not in NO_NAME and not sources.hold_number(match["year"]):
             return f"the text names {fence(match[0])}, a vintage no tool returned; leave it out"
     for match in PRICE.finditer(text):
         if not sources.hold_number(match[1] or match[2]):
@@ -133,11 +135,14 @@ class _Sources:
         return f" {' '.join(_sequence(phrase))} " in self._folded
 
     def hold_number(self, number: str) -> bool:
+        """Whether a source has this number, or one that rounds to it."""
         if self._numbers is None:
             texts = " ".join(self._evidence.texts)
             self._numbers = {_value(match) for match in NUMBER.findall(texts)}
         value = _value(number)
-        return value in self._numbers or any(round(known) == value for known in self._numbers)
+        return value in self._numbers or (
+            value.is_integer() and any(abs(known - value) < 1 for known in self._numbers)
+        )
 
 
 def _value(number: str) -> float:

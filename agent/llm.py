@@ -5,6 +5,7 @@ Retries, fallback models and the deadline belong to the loop, which counts every
 
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -30,6 +31,7 @@ ResponseMode = Literal["prompt", "json_object", "json_schema"]
 log = logging.getLogger(__name__)
 
 RETRYABLE_STATUS: Final = frozenset({408, 409, 425, 429})
+LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 LOCAL_KEY: Final = "none"
 """Sent as the key where none is set: local servers need none, the client insists on one."""
 
@@ -259,8 +261,13 @@ def _first(value: object) -> Mapping[str, Any]:
 def _text(content: object) -> str:
     """Content as one string; some servers send a list of parts."""
     if isinstance(content, list):
-        return "".join(str(_mapping(part).get("text") or "") for part in content)
-    return content if isinstance(content, str) else ""
+        content = "".join(str(_mapping(part).get("text") or "") for part in content)
+    return sendable(content) if isinstance(content, str) else ""
+
+
+def sendable(text: str) -> str:
+    """`text` without halves of characters, which JSON can hold and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode() if LONE_SURROGATE.search(text) else text
 
 
 def _tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
@@ -273,7 +280,7 @@ def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
         arguments = "" if arguments is None else json.dumps(arguments)
-    return ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), arguments)
+    return ToolCall(str(call.get("id") or ""), _text(function.get("name")), sendable(arguments))
 
 
 def _usage(usage: object) -> Usage:

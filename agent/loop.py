@@ -16,7 +16,7 @@ from agent.messages import LLM, JsonSchema, LLMResponse, Message, OutputSchema, 
 from agent.parsing import ParseResult
 from agent.structured import Attempt, Attempts, Conversation, structured_answer
 from agent.tools.registry import Tool, Toolbox, ToolResult
-from agent.tracing import NO_SPAN, Level, Span
+from agent.tracing import NO_SPAN, Level, Span, current_span
 
 T = TypeVar("T")
 
@@ -217,6 +217,7 @@ class _Turn(Generic[T]):
         with self.span.child(
             f"tool.{name}", "tool", input=call.arguments, metadata=metadata
         ) as span:
+            current_span.set(span)
             result = await self.toolbox.call(
                 call, seconds=self.limits.tool_seconds, max_chars=self.limits.result_chars
             )

@@ -7,8 +7,8 @@ trailing commas, quotes, comments: JSON5), never a value, and never what was cut
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -29,6 +29,7 @@ PLACEHOLDERS: Final = frozenset(
 REPAIRABLE_CHARS: Final = 20_000
 MAX_CANDIDATES: Final = 8
 THINKING: Final = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
+ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 WRITTEN_TOOL_CALL: Final = re.compile(
     r"<\|?tool_call|\[TOOL_CALLS\]|<function[=_ ]|<\|python_tag\|>|<invoke\b|\"tool_calls\"\s*:"
 )
@@ -127,6 +128,8 @@ def parse_final_response(
         found = extract_json(text, contract.opening)
     except NotJson as error:
         return _failed("invalid_json", str(error))
+    if ESCAPED_HALF.search(text):
+        found = replace(found, value=_with_whole_characters(found.value))
     if is_tool_call(found.value, tool_names):
         return _failed("tool_call_as_text", WRITTEN_TOOL_CALL_ADVICE)
     if problem := degenerate(found.value, contract):
@@ -246,6 +249,17 @@ def _repaired(text: str) -> Extracted | None:
     except (ValueError, RecursionError):
         return None
     return Extracted(value, "repaired") if value else None
+
+
+def _with_whole_characters(value: Any) -> Any:
+    """Escaped halves of characters joined, as JSON5 does not do, or replaced: UTF-8 has no half."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_with_whole_characters(item) for item in value]
+    if isinstance(value, dict):
+        return {_with_whole_characters(k): _with_whole_characters(v) for k, v in value.items()}
+    return value
 
 
 def _balanced_end(text: str, start: int) -> int | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
 from agent.budget import Ledger, Limits
+from agent.guard import clean, security_flags
 from agent.history import window
 from agent.house_sommelier import HouseSommelier
 from agent.loop import AgenticResponse, generate_agentic_response
@@ -73,6 +74,7 @@ class Sommelier:
     ) -> Reply:
         """The reply to `message`, traced on `span`. Never raises, except when cancelled."""
         ledger = Ledger()
+        message = guard_input(message, span)
         response: AgenticResponse[SommelierResponse] | None = None
         try:
             if self._models:
@@ -116,7 +118,7 @@ class Sommelier:
         span: Span,
     ) -> AgenticResponse[SommelierResponse]:
         earlier: list[Message] = window(history)
-        return await generate_agentic_response(
+        response = await generate_agentic_response(
             message,
             llm=models,
             contract=SOMMELIER,
@@ -126,6 +128,29 @@ class Sommelier:
             limits=self._limits,
             ledger=ledger if models is self._models else Ledger(),
             span=span,
+        )
+        guard_output(response, span)
+        return response
+
+
+def guard_input(message: str, span: Span) -> str:
+    """The cleaned message; what looks like an injection is recorded and answered like any other."""
+    with span.child("guard.input", "guardrail") as guard:
+        flags = security_flags(message)
+        guard.update(output=flags, level="WARNING" if flags else None)
+        if flags:
+            span.update(metadata={"security_flags": ",".join(flags)})
+        return clean(message)
+
+
+def guard_output(response: AgenticResponse[SommelierResponse], span: Span) -> None:
+    """Record what grounding came to: the check itself is a part of the contract."""
+    grounding = response.error_types.count("grounding")
+    with span.child("guard.output", "guardrail") as guard:
+        guard.update(
+            output={"wines": response.wine_ids},
+            metadata={"ungrounded_attempts": grounding, "salvaged": response.outcome == "salvaged"},
+            level="WARNING" if grounding else None,
         )
 
 

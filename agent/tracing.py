@@ -8,6 +8,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any, Final, Literal, Protocol
 
 from pydantic import SecretStr
@@ -135,6 +136,9 @@ class NoTracer:
 
 NO_SPAN: Final = NoSpan()
 NO_TRACE: Final = NoTracer()
+
+current_span: Final[ContextVar[Span]] = ContextVar("current_span", default=NO_SPAN)
+"""The span of the tool that runs; a tool opens its own spans below it."""
 
 
 def user_hash(user_id: int, key: SecretStr | str) -> str:

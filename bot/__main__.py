@@ -193,7 +193,7 @@ def wines_search(
 ) -> None:
     """Show the wines that a text asks for."""
     settings = _settings("WARNING")
-    from agent.house_sommelier import understand
+    from agent.house_sommelier.understanding import understand
     from agent.wine import WineSearchResult
     from bot.app import open_database
     from bot.tables import wine_table

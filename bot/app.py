@@ -99,8 +99,8 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
         tracer = _tracer(settings)
         stack.push_async_callback(bounded, "tracing", tracer.close)
         order = ChatOrder()
-        application = _application(settings, token, order, telegram)
-        stack.push_async_callback(bounded, "Telegram", partial(_close, application))
+        application = telegram_application(settings, token, order, telegram)
+        stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
         TelegramBot(
             answerer=Sommelier(catalogue=catalogue, models=models, limits=_limits(settings)),
             messages=messages,
@@ -110,6 +110,19 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
             max_content_length=settings.max_content_length,
         ).register(application)
         yield App(application, order, catalogue, messages)
+
+
+def telegram_application(
+    settings: Settings, token: str, order: ChatOrder, telegram: BaseRequest | None = None
+) -> AnyApplication:
+    """The Telegram application without handlers, on the network or on `telegram`."""
+    api = root(settings.telegram_base_url)
+    builder = Application.builder().token(token).concurrent_updates(order).job_queue(None)
+    builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
+    if telegram is not None:
+        return builder.request(telegram).get_updates_request(telegram).updater(None).build()
+    builder = builder.connection_pool_size(CONNECTIONS).pool_timeout(CONNECT_SECONDS)
+    return builder.connect_timeout(CONNECT_SECONDS).read_timeout(READ_SECONDS).build()
 
 
 async def run_polling(settings: Settings) -> None:
@@ -210,19 +223,8 @@ def _tracer(settings: Settings) -> Tracer:
     return LangfuseTracer(public, secret, root(settings.langfuse_base_url))
 
 
-def _application(
-    settings: Settings, token: str, order: ChatOrder, telegram: BaseRequest | None
-) -> AnyApplication:
-    api = root(settings.telegram_base_url)
-    builder = Application.builder().token(token).concurrent_updates(order).job_queue(None)
-    builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
-    if telegram is not None:
-        return builder.request(telegram).get_updates_request(telegram).updater(None).build()
-    builder = builder.connection_pool_size(CONNECTIONS).pool_timeout(CONNECT_SECONDS)
-    return builder.connect_timeout(CONNECT_SECONDS).read_timeout(READ_SECONDS).build()
-
-
-async def _close(application: AnyApplication) -> None:
+async def close_application(application: AnyApplication) -> None:
+    """Close the connections to Telegram."""
     await application.shutdown()
     # An application that never became initialized leaves its bot's connections open.
     await application.bot.shutdown()

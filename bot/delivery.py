@@ -85,7 +85,7 @@ async def _send(bot: Bot, to: Destination, html: str, sleep: Sleep) -> Delivery:
         try:
             return Delivery((await _request(bot, to, text, parse_mode),), tries)
         except TelegramError as error:
-            if parse_mode and "can't parse entities" in str(error):
+            if parse_mode and "can't parse entities" in str(error).lower():
                 log.error("Telegram rejected the HTML of an answer, it goes as plain text")  # noqa: TRY400
                 text, parse_mode = visible_text(html), False
                 continue

@@ -48,8 +48,14 @@ def stop_on_signals() -> asyncio.Event:
     return stop
 
 
-async def serve(application: AnyApplication, order: ChatOrder, stop: asyncio.Event) -> None:
-    """Answer people until `stop` is set; turns then have `FINISH_SECONDS` to end.
+async def serve(
+    application: AnyApplication,
+    order: ChatOrder,
+    stop: asyncio.Event,
+    *,
+    finish_seconds: float = FINISH_SECONDS,
+) -> None:
+    """Answer people until `stop` is set; turns then have `finish_seconds` to end.
 
     Telegram being unreachable is no error: it is tried again until it is there.
 
@@ -65,7 +71,7 @@ async def serve(application: AnyApplication, order: ChatOrder, stop: asyncio.Eve
             await stop.wait()
     finally:
         log.info("Stopping")
-        await _finish(application, order)
+        await _finish(application, order, finish_seconds)
 
 
 async def _introduce(application: AnyApplication) -> None:
@@ -109,11 +115,11 @@ def _note(error: TelegramError) -> None:
         log.warning("Updates could not be fetched, trying again: %s", error)
 
 
-async def _finish(application: AnyApplication, order: ChatOrder) -> None:
+async def _finish(application: AnyApplication, order: ChatOrder, seconds: float) -> None:
     """Take no more updates, let the turns end, interrupt those that take too long."""
     if application.updater is not None and application.updater.running:
         await bounded("polling", application.updater.stop)
-    if not await bounded("answering", application.stop, FINISH_SECONDS):
+    if not await bounded("answering", application.stop, seconds):
         await bounded("interrupting turns", order.cancel)
 
 

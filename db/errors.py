@@ -2,7 +2,7 @@
 
 Exception
 ├── DatabaseUnavailable   the database cannot be opened or reached
-└── CatalogueFileError    a file of wines cannot be imported; see `db.csv_rows`
+└── CatalogueFileError    a file of wines cannot be imported; lists a `db.csv_rows.Problem` each
 """
 
 from collections.abc import Sequence

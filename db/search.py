@@ -52,7 +52,9 @@ async def search(session: AsyncSession, query: WineQuery) -> WineSearchResult:
     if not found:
         return WineSearchResult(relax=await _relax(session, filters, text))
     wines = await load_wines(session, [row.id for row in found])
-    return WineSearchResult(wines=tuple(wines[row.id] for row in found), total=found[0].total)
+    return WineSearchResult(
+        wines=tuple(wines[row.id] for row in found if row.id in wines), total=found[0].total
+    )
 
 
 def hard_filters(query: WineQuery) -> Filters:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from agent.feedback import is_feedback
@@ -43,9 +44,7 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
     asked = [at for at, message in enumerate(messages) if _is_request(message)]
     if not asked:
         return Conversation(request="")
-    before = [
-        _exchange(messages[start:end]) for start, end in zip(asked, asked[1:], strict=False)
-    ]
+    before = [_exchange(messages[start:end]) for start, end in pairwise(asked)]
     now = messages[asked[-1] :]
     return Conversation(text_of(now[0]), tuple(before), tuple(_results(now)))
 
@@ -56,7 +55,9 @@ def text_of(message: Message) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    return "\n".join(str(part["text"]) for part in parts if isinstance(part, Mapping) and "text" in part)
+    return "\n".join(
+        str(part["text"]) for part in parts if isinstance(part, Mapping) and "text" in part
+    )
 
 
 def _is_request(message: Message) -> bool:
@@ -72,16 +73,16 @@ def _exchange(messages: Sequence[Message]) -> Exchange:
 
 
 def _results(messages: Sequence[Message]) -> list[ToolResult]:
-    calls = {call["id"]: call["function"] for message in messages for call in _calls(message)}
+    calls = {str(call["id"]): call["function"] for message in messages for call in _calls(message)}
     return [
-        ToolResult(
-            str(calls.get(message.get("tool_call_id"), {}).get("name", "")),
-            str(calls.get(message.get("tool_call_id"), {}).get("arguments", "")),
-            text_of(message),
-        )
+        _result(calls.get(str(message.get("tool_call_id")), {}), text_of(message))
         for message in messages
         if message.get("role") == "tool"
     ]
+
+
+def _result(call: Mapping[str, object], content: str) -> ToolResult:
+    return ToolResult(str(call.get("name", "")), str(call.get("arguments", "")), content)
 
 
 def _calls(message: Message) -> Sequence[Mapping[str, Mapping[str, object]]]:

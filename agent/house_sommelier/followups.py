@@ -18,11 +18,12 @@ _KIND: Final = frozenset({"styles", "colours", "grapes"})
 _PLACE: Final = frozenset({"countries", "regions"})
 _GROUPS: Final = (_PRICE, _ALCOHOL, _KIND, _PLACE)
 _REFINING: Final = _PRICE | _ALCOHOL | {"sweetness", "bodies", "without_allergens"}
+_OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
 _REFINING_WORDS: Final = 8
 _PLACE_WORDS: Final = 3
 _REFERS_BACK: Final = re.compile(
-    r"^(?:ok(?:ay)?,? |yes,? |no,? )?(?:and|but|or|also|what about|how about|und|aber|oder|et|mais|y|pero|e"
-    r"|ma)\b|\b(?:instead|same|rather|make it|stattdessen|lieber|plutot|mejor|piuttosto|invece)\b"
+    r"^(?:ok(?:ay)?,? |yes,? |no,? )?(?:and|but|or|also|what about|how about|und|aber|oder|et|mais"
+    r"|y|pero|e|ma)\b|\b(?:instead|same|rather|make it|stattdessen|lieber|plutot|mejor|piuttosto|invece)\b"
     r"|\bones?\b(?!\s+(?:bottle|glass|wine|of|person))"
 )
 _CHEAP_EUR: Final = 12.0
@@ -84,13 +85,16 @@ def _refers_back(text: str, said: Understood, previous: Exchange | None) -> bool
 
 
 def _merged(old: WineQuery, new: WineQuery) -> WineQuery:
-    """`new`, with what `old` says about other things; a new colour forgets the old grape."""
+    """`new`, with what `old` says about other things.
+
+    A new colour forgets the old grape, and the region if that came with "champagne" or "port".
+    """
     set_now = frozenset(new.model_fields_set)
     replaced = set_now.union(*(group for group in _GROUPS if group & set_now))
     if set_now & (_KIND | {"foods"}):
         replaced |= {"text"}
-    if "styles" in set_now and set(old.styles) & {"sparkling", "fortified"} != set(new.styles):
-        replaced |= {"regions"} if set(old.styles) & {"sparkling", "fortified"} else set()
+    if "styles" in set_now and _OF_A_REGION & set(old.styles) - set(new.styles):
+        replaced |= {"regions"}
     kept = {name: getattr(old, name) for name in old.model_fields_set - replaced}
     return WineQuery.model_validate({**kept, **_values(new)})
 

@@ -7,7 +7,8 @@ from typing import Final
 
 FOODS: Final = """
 foods lamb
-  en lamb, lamb chop, lamb shank, leg of lamb, rack of lamb, lamb shoulder, mutton, kofta, shawarma
+  en lamb, lamb chop, lamb shank, leg of lamb, rack of lamb, lamb shoulder, mutton, kofta
+  en shawarma
   en shepherd pie, gyros
   de Lamm, Lammkeule, Lammkotelett, Lammrücken, Lammfleisch, Hammel
   fr agneau, gigot, gigot d agneau, carré d agneau, mouton
@@ -29,7 +30,8 @@ foods pork
   es cerdo, cochinillo, panceta
   it maiale, arista
 foods veal
-  en veal, schnitzel, wiener schnitzel, osso buco, ossobuco, saltimbocca, vitello tonnato, cordon bleu
+  en veal, schnitzel, wiener schnitzel, osso buco, ossobuco, saltimbocca, vitello tonnato
+  en cordon bleu
   de Kalb, Kalbfleisch, Kalbsbraten
   fr veau, blanquette, blanquette de veau
   es carne de ternera blanca
@@ -49,7 +51,8 @@ foods duck
   es pato
   it anatra, oca
 foods game
-  en game, venison, wild boar, boar, pheasant, partridge, hare, rabbit, quail, pigeon, deer, grouse
+  en game, venison, wild boar, boar, pheasant, partridge, hare, rabbit, quail, pigeon, deer
+  en grouse
   de Wildgerichte, Hirsch, Reh, Rehrücken, Wildschwein, Hase, Kaninchen
   fr gibier, chevreuil, sanglier, lapin, cerf, faisan, perdrix
   es caza, venado, jabalí, conejo, ciervo
@@ -69,8 +72,10 @@ foods barbecue
   es barbacoa, parrillada, parrilla
   it grigliata, griglia
 foods stew
-  en stew, beef stew, casserole, goulash, boeuf bourguignon, beef bourguignon, coq au vin, pot roast
-  en cassoulet, tagine, braised beef, ragout, chili con carne, hotpot, braise, pot au feu, lamb stew
+  en stew, beef stew, casserole, goulash, boeuf bourguignon, beef bourguignon, coq au vin
+  en pot roast
+  en cassoulet, tagine, braised beef, ragout, chili con carne, hotpot, braise, pot au feu
+  en lamb stew
   de Eintopf, Gulasch, Schmorbraten, Sauerbraten, Ragout
   fr ragoût, daube, pot au feu, bœuf bourguignon
   es estofado, guiso, cocido
@@ -82,21 +87,24 @@ foods burgers
   es hamburguesa
   it hamburger
 foods fish
-  en fish, cod, sea bass, seabass, sea bream, sole, halibut, turbot, monkfish, white fish, trout, hake
+  en fish, cod, sea bass, seabass, sea bream, sole, halibut, turbot, monkfish, white fish, trout
+  en hake
   en grilled fish, fish and chips, haddock, red snapper, red mullet, pike, plaice, snapper, bass
   de Fisch, Forelle, Kabeljau, Zander, Seezunge, Dorade, Wolfsbarsch
   fr poisson, cabillaud, sole meunière, bar grillé, daurade, truite, lotte
   es pescado, merluza, bacalao, lubina, dorada
   it pesce, branzino, orata, baccalà
 foods oily_fish
-  en oily fish, salmon, tuna, mackerel, sardine, smoked salmon, herring, anchovy, eel, grilled salmon
+  en oily fish, salmon, tuna, mackerel, sardine, smoked salmon, herring, anchovy, eel
+  en grilled salmon
   en tuna steak
   de Lachs, Thunfisch, Makrele, Hering, Räucherlachs
   fr saumon, thon, maquereau, hareng, saumon fumé
   es salmón, atún, caballa, sardina
   it salmone, tonno, sgombro, acciughe
 foods shellfish
-  en shellfish, seafood, prawn, shrimp, lobster, crab, mussel, clam, scallop, crayfish, langoustine
+  en shellfish, seafood, prawn, shrimp, lobster, crab, mussel, clam, scallop, crayfish
+  en langoustine
   en seafood platter, squid, calamari, octopus, moule frite, paella, bouillabaisse, fruit de mer
   de Meeresfrüchte, Garnele, Garnelen, Muscheln, Hummer, Krabben, Scampi
   fr fruits de mer, crevette, homard, crabe, moule, saint jacques, langouste
@@ -138,9 +146,11 @@ foods risotto
 foods risotto, mushrooms
   en mushroom risotto, risotto ai funghi, truffle risotto
 foods vegetables
-  en vegetables, veggie, vegetarian, asparagus, aubergine, eggplant, courgette, zucchini, ratatouille
+  en vegetables, veggie, vegetarian, asparagus, aubergine, eggplant, courgette, zucchini
+  en ratatouille
   en pepper, artichoke, pumpkin, squash, spinach, cauliflower, lentil, falafel, hummus, tofu
-  en vegetarian dish, vegetable curry, sweet potato, potato, bean, red cabbage, pulse, veg, avocado
+  en vegetarian dish, vegetable curry, sweet potato, potato, bean, red cabbage, pulse, veg
+  en avocado
   de Gemüse, Spargel, vegetarisch, Kürbis, Aubergine, Kartoffeln
   fr légumes, asperges, légume, végétarien, courge
   es verduras, espárragos, vegetariano, verdura, berenjena
@@ -181,18 +191,22 @@ foods spicy
   es picante, comida picante
   it piccante, cibo piccante
 foods spicy, asian
-  en Thai food, thai, szechuan, sichuan, green curry, red curry, thai curry, pad thai, korean, kimchi
+  en Thai food, thai, szechuan, sichuan, green curry, red curry, thai curry, pad thai, korean
+  en kimchi
   en laksa, tom yum
 foods curry
-  en curry, indian, indian food, tikka masala, vindaloo, korma, daal, butter chicken, biryani, tandoori
+  en curry, indian, indian food, tikka masala, vindaloo, korma, daal, butter chicken, biryani
+  en tandoori
   en chicken curry, madras, chicken tikka, tandoori chicken, naan, katsu
   de Curry
   fr curry
   es curri
   it curry
 foods asian
-  en asian food, asian, chinese, chinese food, vietnamese, japanese, stir fry, dim sum, dumpling, pho
-  en ramen, spring roll, sweet and sour, sweet and sour pork, teriyaki, wok, satay, gyoza, fried rice
+  en asian food, asian, chinese, chinese food, vietnamese, japanese, stir fry, dim sum, dumpling
+  en pho
+  en ramen, spring roll, sweet and sour, sweet and sour pork, teriyaki, wok, satay, gyoza
+  en fried rice
   en japanese food, teriyaki chicken, bibimbap, chow mein
   de asiatisches Essen, asiatisch, asiatische, asiatischen
   fr cuisine asiatique, asiatique
@@ -212,7 +226,8 @@ foods hard_cheese
   es queso curado
   it formaggio stagionato, parmigiano
 foods soft_cheese
-  en soft cheese, brie, camembert, mozzarella, burrata, epoisses, vacherin, reblochon, ricotta, feta
+  en soft cheese, brie, camembert, mozzarella, burrata, epoisses, vacherin, reblochon, ricotta
+  en feta
   de Weichkäse
   fr fromage à pâte molle
   es queso tierno
@@ -242,8 +257,10 @@ foods hard_cheese, soft_cheese, blue_cheese
   es tabla de quesos
   it tagliere di formaggi
 foods fruit_dessert
-  en fruit desserts, fruit dessert, apple pie, fruit tart, tarte tatin, apple tart, peach, strawberry
-  en lemon tart, fruit salad, sorbet, strudel, crumble, apple crumble, pavlova, panettone, fruit cake
+  en fruit desserts, fruit dessert, apple pie, fruit tart, tarte tatin, apple tart, peach
+  en strawberry
+  en lemon tart, fruit salad, sorbet, strudel, crumble, apple crumble, pavlova, panettone
+  en fruit cake
   en cherry pie, lemon meringue
   de Obstdessert, Apfelstrudel, Obstkuchen, Apfelkuchen, Erdbeeren
   fr dessert aux fruits, tarte aux pommes, tarte aux fruits, fraises
@@ -263,8 +280,10 @@ foods fruit_dessert, creamy_dessert
   es postre, pastel, tarta
   it dolci, torta
 foods chocolate
-  en chocolate, dark chocolate, brownie, brownies, white chocolate, milk chocolate, black forest gateau
-  en chocolate cake, chocolate mousse, chocolate tart, chocolate dessert, chocolate fondant, sachertorte
+  en chocolate, dark chocolate, brownie, brownies, white chocolate, milk chocolate
+  en black forest gateau
+  en chocolate cake, chocolate mousse, chocolate tart, chocolate dessert, chocolate fondant
+  en sachertorte
   de Schokolade, Schokoladenkuchen
   fr chocolat, gâteau au chocolat, mousse au chocolat
   es chocolate

@@ -33,7 +33,8 @@ def _words(pattern: str) -> re.Pattern[str]:
 
 _ORDINALS: Final = tuple(
     _words(
-        rf"(?:{words}|(?:#|no\.?|nr\.?|number|nummer|numero) ?{number})(?! (?:course|date|time|of|plate))"
+        rf"(?:{words}|(?:#|no\.?|nr\.?|number|nummer|numero) ?{number})"
+        r"(?! (?:course|date|time|of|plate))"
     )
     for number, words in enumerate(
         (
@@ -49,17 +50,18 @@ _ORDINALS: Final = tuple(
 )
 _LAST: Final = _words(r"the last(?: one| wine)?|(?:der|den) letzten?|le dernier|el ultimo|l.ultimo")
 _ALIKE: Final = _words(
-    r"like (?:the|this|that|these|those|it)|similar|alike|ahnlich\w*|wie (?:der|den|die)|comme (?:le|la)"
-    r"|semblable|parecid[oa]s?|como (?:el|la)|simil[ei]|come (?:il|la)"
+    r"like (?:the|this|that|these|those|it)|similar|alike|ahnlich\w*|wie (?:der|den|die)"
+    r"|comme (?:le|la)|semblable|parecid[oa]s?|como (?:el|la)|simil[ei]|come (?:il|la)"
 )
 _MORE_ABOUT: Final = _words(
     r"tell me more|more about|more info\w*|more details?|details?|mehr (?:uber|zu|dazu)"
-    r"|en savoir plus|plus d.info\w*|mas (?:sobre|informacion|detalles)|dimmi di piu|piu informazioni"
+    r"|en savoir plus|plus d.info\w*|mas (?:sobre|informacion|detalles)|dimmi di piu"
+    r"|piu informazioni"
 )
 _OFF_TOPIC: Final = _words(
     r"python|java(?:script)?|code|program(?:ming)?|sql|script|weather|forecast|football|soccer"
-    r"|politic\w*|president|election|bitcoin|crypto\w*|stock market|homework|maths?|equation|translate"
-    r"|jokes?|poem|essay|capital of|movie|song|lyrics|news|hack\w*|system prompt|jailbreak|nude\w*"
+    r"|politic\w*|president|election|bitcoin|crypto\w*|stock market|homework|maths?|equation"
+    r"|translate|jokes?|poem|essay|capital of|movie|song|lyrics|news|hack\w*|system prompt|jailbreak|nude\w*"
     r"|(?:ignore|forget|disregard) (?:all|your|the|any|previous)[\w ]*(?:instructions|rules|prompt)"
     r"|wetter|fussball|hauptstadt|gedicht|meteo|capitale|poeme|blague|el tiempo|futbol|poema|chiste"
     r"|calcio|barzelletta|poesia"
@@ -70,22 +72,22 @@ _QUESTION: Final = re.compile(
     r"^(?:so |and |but |ok |okay |please |hi,? |hello,? )*(?:(?:can|could) you )?"
     r"(?:what|why|how|who|when|where|explain|define|describe|teach|is|are|does|was|did|tell me)\b"
     r"|\b(?:meaning of|definition of|difference between|explain|what does|what is|what are)\b"
-    r"|^(?:was (?:ist|sind|bedeutet|heisst)|warum|wieso|wie (?:lange|macht|wird|kann|entsteht|lagert)"
-    r"|erklar\w*|qu.?est.ce|c.?est quoi|pourquoi|comment|explique\w*|que (?:es|son|significa)|por que"
-    r"|como|cos.? ?e|che cos|cosa (?:e|sono|significa)|che significa|perche|come|spiega\w*)\b"
+    r"|^(?:was (?:ist|sind|bedeutet|heisst)|warum|wieso|wie (?:lange|macht|wird|kann|entsteht)"
+    r"|erklar\w*|qu.?est.ce|c.?est quoi|pourquoi|comment|explique\w*|que (?:es|son|significa)"
+    r"|por que|como|cos.? ?e|che cos|cosa (?:e|sono|significa)|che significa|perche|come|spiega\w*)\b"
 )
 _CHOOSING: Final = _words(
-    r"goes?|going|pairs?|pairing|match(?:es)?|suits?|fits?|recommend\w*|suggest\w*|have you|you have"
-    r"|(?:you|have you) got|good|best|nice|great|buy|there|which|you sell|in stock|what about|how about"
-    r"|how much|should (?:i|we) (?:drink|buy|have|get|order|choose|serve with|bring)|drink with"
+    r"goes?|going|pairs?|pairing|match(?:es)?|suits?|fits?|recommend\w*|suggest\w*|have you"
+    r"|you have|(?:you|have you) got|good|best|nice|great|buy|there|which|you sell|in stock|what about"
+    r"|how about|how much|should (?:i|we) (?:drink|buy|have|get|order|choose|serve with|bring)|drink with"
     r"|can i (?:drink|buy|have|get)|what (?:kind of |sort of )?(?:wine|red|white|rose|sparkling)s?"
     r"|passt|empfiehl\w*|empfehl\w*|gibt es|va avec|conseill\w*|recommand\w*|recomien\w*|va con"
-    r"|consigli\w*|vino|vin|wein"
+    r"|consigli\w*|que vino|quel vin|welche[rn]? wein|che vino"
 )
 _HELLO: Final = _words(
     r"hi|hello|hey|howdy|greetings|good (?:morning|evening|afternoon|day)|how are you|/start"
-    r"|hallo|servus|moin|guten (?:tag|morgen|abend)|bonjour|bonsoir|salut|hola|buen[oa]s (?:dias|tardes"
-    r"|noches)|ciao|buongiorno|buonasera|salve"
+    r"|hallo|servus|moin|guten (?:tag|morgen|abend)|bonjour|bonsoir|salut|hola"
+    r"|buen[oa]s (?:dias|tardes|noches)|ciao|buongiorno|buonasera|salve"
 )
 _THANKS: Final = _words(
     r"thanks?(?: you)?|thx|cheers|bye|goodbye|danke|tschuss|merci|au revoir|gracias|adios|grazie"

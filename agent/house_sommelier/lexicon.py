@@ -2,8 +2,8 @@
 
 A table is text. A line at the margin says what the phrases below it mean: `field value, value`,
 several joined by `;`. An indented line holds phrases, separated by commas, after a language code
-(`en de fr es it`). Under a field without a value, `= Name, synonym` is an entry whose value is
-`Name`. Phrases match whole words, whatever their case, accents, hyphens and plural.
+(`en de fr es it`). Under a field without a value, `= Name, synonym; Name` lists entries whose
+value is `Name`. Phrases match whole words, whatever their case, accents, hyphens and plural.
 """
 
 import re
@@ -90,9 +90,7 @@ def spelled_out(text: str) -> str:
 
 def tokens(text: str) -> list[Token]:
     """The words and punctuation marks of a text, in order."""
-    return [
-        Token(found[0], stem(fold(found[0])), *found.span()) for found in _TOKEN.finditer(text)
-    ]
+    return [Token(found[0], stem(fold(found[0])), *found.span()) for found in _TOKEN.finditer(text)]
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -111,8 +109,8 @@ def _entries(table: str) -> Iterator[Entry]:
         if not line.startswith(" "):
             meanings = tuple(_meaning(part) for part in line.split(";"))
         elif code == "=":
-            names = _split(rest)
-            yield Entry((Meaning(meanings[0].field, names[:1]),), "*", names)
+            for names in map(_split, rest.split(";")):
+                yield Entry((Meaning(meanings[0].field, names[:1]),), "*", names)
         else:
             yield Entry(meanings, code, _split(rest))
 

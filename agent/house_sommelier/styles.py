@@ -1,4 +1,4 @@
-"""Words for style, colour, taste, allergens and limits, in five languages, and words that refer back.
+"""Words for style, colour, taste, allergens and limits, and words that refer back.
 
 The format is explained in `agent.house_sommelier.lexicon`. Pseudo-fields: `hue` is a colour word
 that becomes a style or a colour once the whole request is known; `not` negates what follows;
@@ -82,7 +82,8 @@ styles fortified; regions Marsala
   en marsala
 styles alcohol_free
   en alcohol free, non alcoholic, nonalcoholic, no alcohol, without alcohol, dealcoholised
-  en dealcoholized, zero alcohol, alcohol removed, 0 alcohol, not contain alcohol, without any alcohol
+  en dealcoholized, zero alcohol, alcohol removed, 0 alcohol, not contain alcohol
+  en without any alcohol
   de alkoholfreier Wein, alkoholfrei, alkoholfreien, alkoholfreier, alkoholfreies, ohne Alkohol
   fr vin sans alcool, sans alcool, désalcoolisé
   es vino sin alcohol, sin alcohol, desalcoholizado
@@ -118,7 +119,8 @@ sweetness off_dry
   es semiseco
   it abboccato
 sweetness off_dry, medium
-  en medium sweet, semi sweet, slightly sweet, a little sweet, a bit sweet, lightly sweet, not too dry
+  en medium sweet, semi sweet, slightly sweet, a little sweet, a bit sweet, lightly sweet
+  en not too dry
   de lieblich, lieblicher, lieblichen
   fr moelleux
   es semidulce
@@ -146,7 +148,8 @@ bodies medium
   es de cuerpo medio, cuerpo medio
   it di medio corpo, medio corpo
 bodies medium_full, full
-  en full-bodied, full bodied, full body, bold, powerful, heavy, robust, big red, rich red, rich white
+  en full-bodied, full bodied, full body, bold, powerful, heavy, robust, big red, rich red
+  en rich white
   de kräftig, kräftige, kräftigen, kräftiger, kräftiges, vollmundig, schwer, schwerer
   fr corsé, puissant, charpenté
   es con cuerpo, potente
@@ -216,8 +219,10 @@ cue dearer
   es más caro
   it più caro
 cue other
-  en another, something else, anything else, something different, more option, other option, any other
-  en other suggestion, more suggestion, show me more, different one, other one, what else, other wine
+  en another, something else, anything else, something different, more option, other option
+  en any other
+  en other suggestion, more suggestion, show me more, different one, other one, what else
+  en other wine
   de etwas anderes, andere, anderen, noch einer, noch einen
   fr autre, autre chose
   es otro, otra, algo diferente
@@ -275,8 +280,10 @@ without_allergens egg, milk, fish
   es vegano, vegana
   it vegano
 not yes
-  en no, not, without, except, avoid, hate, dislike, never, nothing, neither, nor, allergic, allergy to
-  en intolerant, intolerance to, free of, free from, anything but, other than, instead of, rather than
+  en no, not, without, except, avoid, hate, dislike, never, nothing, neither, nor, allergic
+  en allergy to
+  en intolerant, intolerance to, free of, free from, anything but, other than, instead of
+  en rather than
   en exclude, excluding, apart from
   de ohne, kein, keine, keinen, keinem, nicht, außer, allergisch, allergisch gegen, statt
   fr sans, pas, sauf, allergique, ni, plutôt que
@@ -284,7 +291,8 @@ not yes
   it senza, non, tranne, niente, allergico, allergica
 ignore yes
   en why not, not mind, not sure, not only, no idea, no problem, no preference, not bad, no worry
-  en game night, the game, in english, shellfish allergy, nut allergy, gluten free, tree nut allergy
+  en game night, the game, in english, shellfish allergy, nut allergy, gluten free
+  en tree nut allergy
   en french fry, nothing fancy, no rush, not know, rose petal, orange juice, rotten, new world
   en old world, port of, no matter, the wine list, wine glass, wine bar, white sauce
 """

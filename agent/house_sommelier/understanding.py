@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
@@ -11,10 +12,10 @@ from agent.house_sommelier.stopwords import detect_language, stop_words
 from agent.wine import WineQuery
 
 _FILLERS: Final = frozenset(
-    "too very so a an any the that really of like eat drink to be being added overly me is it we you "
-    "please wine with anything something thing have want much i "
-    "trop zu allzu sehr etwas ich de du d la le les une un al el los gegen muy demasiado troppo molto "
-    "di il alla a".split()
+    "too very so a an any the that really of like eat drink to be being added overly me is it we "
+    "you please wine with anything something thing have want much i "
+    "trop zu allzu sehr etwas ich de du d la le les une un al el los gegen muy demasiado troppo "
+    "molto di il alla a".split()
 )
 _LINKS: Final = frozenset("or nor oder ou o ni and und et y e".split())
 _EITHER: Final = frozenset("or oder ou o".split())
@@ -67,9 +68,7 @@ class _Said:
     unwanted: list[Meaning] = field(default_factory=list)
     food_matches: list[Match] = field(default_factory=list)
 
-    def dishes(
-        self, text: str, words: Sequence[Token], language: Language | None
-    ) -> Iterator[str]:
+    def dishes(self, text: str, words: Sequence[Token], language: Language | None) -> Iterator[str]:
         """The wanted foods as they stand in `text`."""
         for match in self.food_matches:
             dish = text[words[match.start].start : words[match.end - 1].end]
@@ -168,7 +167,7 @@ def _either_colour(words: Sequence[Token], matches: Sequence[Match]) -> bool:
     return any(
         first.meanings[0].field != second.meanings[0].field
         and any(word.stem in _EITHER for word in words[first.end : second.start])
-        for first, second in zip(kinds, kinds[1:], strict=False)
+        for first, second in pairwise(kinds)
     )
 
 

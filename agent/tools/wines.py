@@ -1,6 +1,7 @@
 """The tools that look into the catalogue."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -8,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent.errors import ToolError
 from agent.ports import Catalogue
 from agent.tools.registry import Tool, ToolOutput
+from agent.tracing import Span, current_span
 from agent.wine import Text, Wine, WineQuery
 
 SEARCH = (
@@ -41,7 +43,9 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
     """search_wines, get_wine and find_similar_wines over `catalogue`."""
 
     async def search_wines(query: WineQuery) -> ToolOutput:
-        result = await catalogue.search(query)
+        with retrieving("retrieve.wines", query) as span:
+            result = await catalogue.search(query)
+            span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
         content: dict[str, Any] = {"found": result.total, "wines": facts(result.wines)}
         if not result.wines:
             content["relax"] = dict(result.relax)
@@ -60,7 +64,9 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
     async def find_similar_wines(arguments: FindSimilarWines) -> ToolOutput:
         if not await catalogue.get([arguments.wine_id]):
             raise ToolError("there is no wine with this id; use search_wines to find ids")
-        wines = await catalogue.similar(arguments.wine_id, arguments.limit)
+        with retrieving("retrieve.similar", arguments) as span:
+            wines = await catalogue.similar(arguments.wine_id, arguments.limit)
+            span.update(output=list(by_id(wines)))
         return ToolOutput({"wines": facts(wines)}, by_id(wines))
 
     return [
@@ -68,6 +74,12 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         Tool("get_wine", GET, GetWine, get_wine),
         Tool("find_similar_wines", SIMILAR, FindSimilarWines, find_similar_wines),
     ]
+
+
+def retrieving(name: str, query: BaseModel) -> AbstractContextManager[Span]:
+    """A retriever's span below the tool that runs."""
+    asked = query.model_dump(mode="json", exclude_defaults=True)
+    return current_span.get().child(name, "retriever", input=asked)
 
 
 def facts(wines: Iterable[Wine]) -> list[dict[str, Any]]:

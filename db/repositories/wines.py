@@ -39,7 +39,7 @@ class SqlCatalogue:
                 return []
             ids = list(await session.scalars(similar_ids(wine, limit)))
             found = await load_wines(session, ids)
-        return [found[like] for like in ids]
+        return [found[like] for like in ids if like in found]
 
     async def count(self) -> int:
         """How many wines the catalogue holds, out of stock included."""

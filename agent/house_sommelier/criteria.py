@@ -1,0 +1,125 @@
+"""Filters and facts in words: what was searched for, and why a wine suits it. Pure."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from agent.house_sommelier.lexicon import Language, Meaning, names
+from agent.house_sommelier.phrases import say
+from agent.wine import Currency, Style, WineQuery
+
+_SYMBOLS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
+_AND: Final[dict[Language, str]] = {"en": "and", "de": "und", "fr": "et", "es": "y", "it": "e"}
+_OR: Final[dict[Language, str]] = {"en": "or", "de": "oder", "fr": "ou", "es": "o", "it": "o"}
+_STYLES_EN: Final = {"rose": "rosé", "alcohol_free": "alcohol-free"}
+_GROUPED_BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
+
+
+def listed(words: Iterable[str], joint: str) -> str:
+    """`a, b and c`."""
+    *first, last = list(words) or [""]
+    return f"{', '.join(first)} {joint} {last}" if first else last
+
+
+def both(words: Iterable[str], language: Language) -> str:
+    """The words joined with "and"."""
+    return listed(words, _AND[language])
+
+
+def money(amount: float, currency: str) -> str:
+    """`€25`, `£17.50`, `CHF 30`."""
+    number = f"{amount:.0f}" if amount == int(amount) else f"{amount:.2f}"
+    symbol = _SYMBOLS.get(currency)
+    return f"{symbol}{number}" if symbol else f"{currency} {number}"
+
+
+def in_words(field: str, values: Sequence[str], language: Language) -> list[str]:
+    """What `language` calls these values together, or else one by one; ids as a last resort."""
+    named = names(language)
+    together = named.get(Meaning(field, tuple(values)))
+    if together:
+        return [together]
+    return [named.get(Meaning(field, (value,)), value.replace("_", " ")) for value in values]
+
+
+def price_in_words(query: WineQuery, language: Language) -> str:
+    """The price limits, empty if there are none."""
+    code = Currency(query.currency).value
+    low, high = query.min_price, query.max_price
+    if low is not None and high is not None:
+        return f"{money(low, code)}–{money(high, code)}"
+    if high is not None:
+        return say("up_to", language, price=money(high, code))
+    return "" if low is None else say("at_least", language, price=money(low, code))
+
+
+def criteria(query: WineQuery, language: Language, dishes: Sequence[str] = ()) -> str:
+    """All filters of a query as a phrase; `dishes` are the foods in the person's own words."""
+    foods = dishes or in_words("foods", query.foods, language)
+    if language == "en":
+        return _english(query, listed(foods, "and") if foods else "")
+    parts = [
+        listed(_kinds(query, language), _OR[language]),
+        *_taste(query, language),
+        listed((*query.grapes, *query.regions, *query.countries), _OR[language]),
+        price_in_words(query, language),
+        both(foods, language),
+        "" if query.max_abv is None else f"≤ {query.max_abv:g} % vol",
+        *(f"– {name}" for name in in_words("allergen", query.without_allergens, language)),
+        query.text,
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _kinds(query: WineQuery, language: Language) -> list[str]:
+    kinds = (*query.styles, *query.colours)
+    return [word for kind in kinds for word in in_words(_field_of(kind), (kind,), language)]
+
+
+def _field_of(kind: str) -> str:
+    return "hue" if kind in ("red", "white", "rose", "orange") else "styles"
+
+
+def _taste(query: WineQuery, language: Language) -> list[str]:
+    sweetness = in_words("sweetness", query.sweetness, language)
+    return [*sweetness, *in_words("bodies", query.bodies, language)]
+
+
+def _english(query: WineQuery, foods: str) -> str:
+    adjectives = [
+        listed(in_words("sweetness", query.sweetness, "en"), "or"),
+        listed(in_words("bodies", query.bodies, "en"), "or"),
+        listed((_STYLES_EN.get(style, style) for style in query.styles), "or"),
+        listed((_STYLES_EN.get(colour, colour) for colour in query.colours), "or"),
+    ]
+    return " ".join(filter(None, [*adjectives, "wines", *_english_details(query, foods)]))
+
+
+def _english_details(query: WineQuery, foods: str) -> list[str]:
+    places = listed((*query.regions, *query.countries), "or")
+    without = listed(in_words("allergen", query.without_allergens, "en"), "or")
+    price = price_in_words(query, "en").replace("–", " to ")
+    return [
+        f"made from {listed(query.grapes, 'or')}" if query.grapes else "",
+        f"from {places}" if places else "",
+        f"at {price}" if " to " in price and not price.startswith("up") else price,
+        "" if query.max_abv is None else f"with at most {query.max_abv:g} % alcohol",
+        "" if query.min_abv is None else f"with at least {query.min_abv:g} % alcohol",
+        f"without {without}" if without else "",
+        f"for {foods}" if foods else "",
+        f"(best match for “{query.text}” first)" if query.text else "",
+    ]
+
+
+def body_in_words(body: str, language: Language) -> str:
+    """The weight of a wine as an adjective; empty for a body nobody knows."""
+    group = next((group for group in _GROUPED_BODIES if body in group), None)
+    return names(language).get(Meaning("bodies", group), "") if group else ""
+
+
+def style_in_english(style: str) -> str:
+    """`red`, `rosé`, `sparkling wine`; `wine` for a style nobody knows."""
+    if style in ("red", "white"):
+        return style
+    if style not in tuple(Style):
+        return "wine"
+    return "rosé" if style == "rose" else f"{_STYLES_EN.get(style, style)} wine"

@@ -1,0 +1,50 @@
+"""The house sommelier as a model: the same interface and loop, rules instead of weights."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from agent.house_sommelier.answer import answer, apologise, speak
+from agent.house_sommelier.conversation import read_conversation
+from agent.house_sommelier.followups import read_request
+from agent.house_sommelier.intent import Wish, decide
+from agent.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
+from agent.sommelier_prompts import SommelierResponse
+
+MODEL_NAME: Final = "house-sommelier"
+
+
+class HouseSommelier:
+    """An `LLM` that answers by rules, from `messages` alone: no key, no network, no state."""
+
+    async def generate_with_tools(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema] = (),
+        *,
+        output: OutputSchema | None = None,
+        max_tokens: int | None = None,
+    ) -> LLMResponse:
+        """Call a tool for the last request, or answer it with what the tools returned.
+
+        Never raises. The answer is the JSON of a `SommelierResponse`, whatever `output` and
+        `max_tokens` say; usage is zero.
+        """
+        reply = respond(messages, frozenset(tool.name for tool in tools))
+        if isinstance(reply, SommelierResponse):
+            return LLMResponse(content=reply.model_dump_json(), model=MODEL_NAME)
+        arguments = json.dumps(reply.arguments, ensure_ascii=False)
+        call = ToolCall(f"house-{len(messages)}", reply.tool, arguments)
+        return LLMResponse(tool_calls=(call,), finish_reason="tool_calls", model=MODEL_NAME)
+
+
+def respond(messages: Sequence[Message], offered: frozenset[str]) -> Wish | SommelierResponse:
+    """The tool to call, one of those `offered`, or the answer."""
+    conversation = read_conversation(messages)
+    request = read_request(conversation)
+    if conversation.results:
+        return answer(request, conversation.results)
+    decision = decide(request)
+    if not isinstance(decision, Wish):
+        return speak(decision, request.language)
+    return decision if decision.tool in offered else apologise(request.language)

@@ -1,0 +1,510 @@
+"""The handlers against a Bot API server: what people see in their chats."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from agent.ports import MessageRepository, Role, StoredMessage
+from agent.sommelier import Reply
+from agent.tracing import NO_TRACE, Span, Tracer
+from bot import texts
+from bot.app import close_application, telegram_application
+from bot.ordering import ChatOrder
+from bot.polling import serve
+from bot.telegram_bot import TelegramBot
+from config import Settings
+from db import migrate
+from db.engine import create_engine, session_factory
+from db.repositories.messages import SqlMessageRepository
+from tests.doubles.bot_api import CHAT, BotApi
+from tests.doubles.server import eventually
+from tests.fakes import SpanRecord, root_span
+
+GROUP = -500
+BOT_NAME = "sommelier_test_bot"
+PHOTO = [{"file_id": "1", "file_unique_id": "1", "width": 1, "height": 1}]
+
+
+@dataclass
+class FakeAnswerer:
+    """Answers what `reply` says; keeps what it was asked, and the history it was given."""
+
+    reply: Callable[[str], Awaitable[Reply]]
+    asked: list[str] = field(default_factory=list)
+    histories: list[list[StoredMessage]] = field(default_factory=list)
+
+    async def answer(
+        self, message: str, *, history: Sequence[StoredMessage] = (), span: Span
+    ) -> Reply:
+        self.asked.append(message)
+        self.histories.append(list(history))
+        return await self.reply(message)
+
+
+def answering(text: str | None = None, *wine_ids: str, seconds: float = 0) -> FakeAnswerer:
+    async def reply(message: str) -> Reply:
+        await asyncio.sleep(seconds)
+        return Reply(f"About {message}" if text is None else text, wine_ids, "answered")
+
+    return FakeAnswerer(reply)
+
+
+@dataclass
+class RecordingTracer:
+    """Keeps the root span of every turn."""
+
+    turns: list[SpanRecord] = field(default_factory=list)
+    sessions: list[tuple[str, str]] = field(default_factory=list)
+
+    def turn(self, *, input: str, session: str, user: str) -> AbstractContextManager[Span]:
+        self.turns.append(root_span())
+        self.sessions.append((session, user))
+        return self.turns[-1].opened()
+
+    async def close(self) -> None:
+        pass
+
+
+class BrokenMessages:
+    """A database that is down."""
+
+    async def create(
+        self, chat_id: int, role: Role, content: str, wine_ids: Sequence[str] = ()
+    ) -> None:
+        raise OSError("the disk is gone")
+
+    async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
+        raise OSError("the disk is gone")
+
+    async def forget(self, chat_id: int) -> int:
+        raise OSError("the disk is gone")
+
+
+@pytest.fixture
+async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
+    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/test.sqlite3")
+    await migrate.upgrade(engine)
+    yield SqlMessageRepository(session_factory(engine))
+    await engine.dispose()
+
+
+@asynccontextmanager
+async def running(
+    bot_api: BotApi,
+    answerer: FakeAnswerer,
+    messages: MessageRepository,
+    tracer: Tracer = NO_TRACE,
+    finish_seconds: float = 5,
+) -> AsyncIterator[None]:
+    """The bot, polling; stopped as SIGTERM stops it."""
+    settings = Settings.model_validate(
+        {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
+    )
+    order, stop = ChatOrder(), asyncio.Event()
+    application = telegram_application(settings, bot_api.token, order)
+    TelegramBot(
+        answerer=answerer,
+        messages=messages,
+        tracer=tracer,
+        hash_user=lambda user_id: f"user-{user_id}",
+    ).register(application)
+    serving = asyncio.create_task(serve(application, order, stop, finish_seconds=finish_seconds))
+    try:
+        yield
+    finally:
+        stop.set()
+        await serving
+        await close_application(application)
+
+
+async def test_a_message_is_answered_as_html_while_typing_is_shown(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    async with running(bot_api, answering("Try **Chinon** & lamb", seconds=0.2), messages):
+        bot_api.say("a red for lamb")
+        assert await bot_api.wait_for_message() == ["Try Chinon & lamb"]
+    (sent,) = bot_api.messages(CHAT)
+    assert sent["entities"] == [{"type": "bold", "offset": 4, "length": 6}]
+    methods = [call.method for call in bot_api.calls]
+    assert methods.count("sendChatAction") == 1
+    assert methods.index("sendChatAction") < methods.index("sendMessage")
+    assert bot_api.calls_of("sendChatAction")[0].params["action"] == "typing"
+
+
+@pytest.mark.parametrize(
+    ("command", "beginning"),
+    [("/start", "Hello! I am your sommelier."), ("/help", "What you can ask")],
+)
+async def test_start_and_help_say_what_this_is(
+    bot_api: BotApi, messages: SqlMessageRepository, command: str, beginning: str
+) -> None:
+    answerer = answering()
+    async with running(bot_api, answerer, messages):
+        bot_api.say(command)
+        (text,) = await bot_api.wait_for_message()
+    assert text.startswith(beginning)
+    assert answerer.asked == []
+    assert [command["command"] for command in bot_api.commands] == ["new", "help"]
+
+
+async def test_a_long_answer_arrives_whole_in_several_messages_in_order(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    paragraphs = [f"Wine {number} is **good**. " + "🍷" * 700 for number in range(7)]
+    async with running(bot_api, answering("\n\n".join(paragraphs)), messages):
+        bot_api.say("everything you have")
+        parts = await bot_api.wait_for_message(4)
+    assert "\n\n".join(parts) == "\n\n".join(paragraphs).replace("**", "")
+    assert len(parts) == 4
+
+
+async def test_a_turn_is_remembered_with_its_wines_and_shown_to_the_next(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    answerer = answering("Chinon. " * 400, "chinon-2020")
+    async with running(bot_api, answerer, messages):
+        bot_api.say("a red")
+        await bot_api.wait_for_message(1)
+        bot_api.say("cheaper")
+        await bot_api.wait_for_message(2)
+    assert answerer.histories[0] == []
+    question, answer = answerer.histories[1]
+    assert (question.role, question.content) == ("user", "a red")
+    assert (answer.role, answer.wine_ids) == ("assistant", ("chinon-2020",))
+    assert answer.content == ("Chinon. " * 250).strip()
+
+
+async def test_new_forgets_the_conversation(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    answerer = answering("Chinon")
+    async with running(bot_api, answerer, messages):
+        for text in ("/new", "a red", "/new", "a white"):
+            bot_api.say(text)
+        seen = await bot_api.wait_for_message(4)
+    assert seen == [texts.NOTHING_TO_FORGET, "Chinon", texts.FORGOTTEN, "Chinon"]
+    assert answerer.histories == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("fields", "answer"),
+    [
+        ({"text": " \n "}, texts.EMPTY),
+        (
+            {"photo": [{"file_id": "1", "file_unique_id": "1", "width": 1, "height": 1}]},
+            texts.TEXT_ONLY,
+        ),
+        ({"location": {"longitude": 1.0, "latitude": 2.0}}, texts.TEXT_ONLY),
+    ],
+)
+async def test_what_cannot_be_answered_gets_one_courteous_sentence(
+    bot_api: BotApi, messages: SqlMessageRepository, fields: dict[str, object], answer: str
+) -> None:
+    answerer = answering()
+    async with running(bot_api, answerer, messages):
+        bot_api.push({"message": message(**fields)})
+        bot_api.say("/help")
+        seen = await bot_api.wait_for_message(2)
+    assert len(seen) == 2
+    assert seen[0] == answer
+    assert answerer.asked == []
+
+
+async def test_an_unknown_command_is_named_as_such(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    answerer = answering()
+    async with running(bot_api, answerer, messages):
+        bot_api.say("/unknown")
+        assert await bot_api.wait_for_message() == [texts.UNKNOWN_COMMAND]
+    assert answerer.asked == []
+
+
+async def test_an_album_gets_one_sentence(bot_api: BotApi, messages: SqlMessageRepository) -> None:
+    async with running(bot_api, answering(), messages):
+        for _ in range(3):
+            bot_api.say("", photo=PHOTO, media_group_id="album")
+        bot_api.say("/new")
+        assert await bot_api.wait_for_message(2) == [texts.TEXT_ONLY, texts.NOTHING_TO_FORGET]
+
+
+async def test_an_edited_message_is_not_answered_again(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    answerer = answering()
+    async with running(bot_api, answerer, messages):
+        bot_api.push({"edited_message": message(text="a white after all", edit_date=1)})
+        assert await bot_api.wait_for_message() == [texts.EDITED]
+    assert answerer.asked == []
+
+
+async def test_a_message_of_4096_characters_is_answered(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    answerer = answering("Chinon")
+    async with running(bot_api, answerer, messages):
+        bot_api.say("x" * 4096)
+        await bot_api.wait_for_message()
+    assert answerer.asked == ["x" * 4096]
+
+
+async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    answerer = answering()
+    own = {**message(text="earlier"), "from": {"id": 123456789, "is_bot": True, "first_name": "S"}}
+    async with running(bot_api, answerer, messages):
+        bot_api.say("what a lovely evening", GROUP)
+        bot_api.say("/unknown", GROUP)
+        bot_api.say("/help@another_bot", GROUP)
+        bot_api.say(f"@{BOT_NAME} a red", GROUP, entities=[mention(0)], message_id=41)
+        bot_api.say("cheaper", GROUP, reply_to_message=own, message_id=42)
+        bot_api.say(f"@{BOT_NAME}", GROUP, entities=[mention(0)], message_id=43)
+        bot_api.say(f"/unknown@{BOT_NAME}", GROUP, message_id=44)
+        bot_api.say(f"/new@{BOT_NAME}", GROUP, message_id=45)
+        seen = await bot_api.wait_for_message(5)
+    assert answerer.asked == ["a red", "cheaper"]
+    assert seen == [
+        "About a red",
+        "About cheaper",
+        texts.EMPTY,
+        texts.UNKNOWN_COMMAND,
+        texts.FORGOTTEN,
+    ]
+    replies = [call.params["reply_parameters"] for call in bot_api.calls_of("sendMessage")]
+    assert [reply["message_id"] for reply in replies] == [41, 42, 43, 44, 45]
+
+
+async def test_an_answerer_that_raises_ends_in_a_sentence(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    async def fail(_: str) -> Reply:
+        raise RuntimeError("a bug")
+
+    tracer = RecordingTracer()
+    async with running(bot_api, FakeAnswerer(fail), messages, tracer):
+        bot_api.say("a red")
+        assert await bot_api.wait_for_message() == [texts.FAILED]
+    (turn,) = tracer.turns
+    assert turn.level == "ERROR"
+    assert turn.metadata == {"outcome": "failed", "error_type": "RuntimeError"}
+
+
+async def test_a_blank_answer_becomes_a_sentence(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    async with running(bot_api, answering(" \n"), messages):
+        bot_api.say("a red")
+        assert await bot_api.wait_for_message() == [texts.FAILED]
+
+
+async def test_without_a_database_people_are_still_answered(
+    bot_api: BotApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(bot_api, answering("Chinon"), BrokenMessages()):
+        bot_api.say("a red")
+        bot_api.say("/new")
+        assert await bot_api.wait_for_message(2) == ["Chinon", texts.FAILED]
+    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert said == [
+        f"The history of chat {CHAT} could not be read; answering without",
+        f"A turn of chat {CHAT} could not be stored",
+        "A handler failed",
+    ]
+
+
+async def test_telegram_asking_to_wait_is_obeyed(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    bot_api.fail("sendMessage", 429, retry_after=1)
+    async with running(bot_api, answering("Chinon"), messages):
+        bot_api.say("a red")
+        assert await bot_api.wait_for_message() == ["Chinon"]
+    first, second = bot_api.calls_of("sendMessage")
+    assert 1 <= second.time - first.time < 1.5
+
+
+async def test_html_that_telegram_rejects_arrives_as_plain_text(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    bot_api.fail("sendMessage", 400, "Bad Request: can't parse entities: unsupported start tag")
+    async with running(bot_api, answering("**Chinon** & <lamb>"), messages):
+        bot_api.say("a red")
+        assert await bot_api.wait_for_message() == ["Chinon & <lamb>"]
+    assert "entities" not in bot_api.messages(CHAT)[0]
+
+
+async def test_a_passing_server_error_is_tried_again(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    bot_api.fail("sendMessage", 502, "Bad Gateway")
+    tracer = RecordingTracer()
+    async with running(bot_api, answering("Chinon"), messages, tracer):
+        bot_api.say("a red")
+        (turn,) = [await turn_ended(tracer)]
+    assert bot_api.sent() == ["Chinon"]
+    (send,) = turn.children
+    assert (send.name, send.kind, send.level) == ("telegram.send", "span", "DEFAULT")
+    assert send.metadata == {
+        "message_id": bot_api.messages()[0]["message_id"],
+        "tries": 2,
+        "error": None,
+    }
+    assert tracer.sessions == [(str(CHAT), f"user-{CHAT}")]
+
+
+async def test_a_message_that_may_have_arrived_is_not_sent_twice(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    bot_api.drop_after("sendMessage")
+    async with running(bot_api, answering(), messages):
+        bot_api.say("a red")
+        bot_api.say("a white")
+        assert await bot_api.wait_for_message(2) == ["About a red", "About a white"]
+    assert len(bot_api.calls_of("sendMessage")) == 2
+
+
+async def test_a_person_who_blocked_the_bot_is_logged_once_and_not_asked_again(
+    bot_api: BotApi, messages: SqlMessageRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=CHAT)
+    async with running(bot_api, answering("One.\n\n" + "Two " * 1500), messages):
+        bot_api.say("a red")
+        bot_api.say("/help", chat_id=2002)
+        await bot_api.wait_for_message(chat_id=2002)
+        await eventually(
+            lambda: any("unreachable" in record.getMessage() for record in caplog.records),
+            seconds=5,
+            otherwise=lambda: caplog.text,
+        )
+    assert len([call for call in bot_api.calls_of("sendMessage") if call.status == 403]) == 1
+    assert caplog.text.count(f"chat {CHAT}") == 1
+    assert bot_api.sent(CHAT) == []
+
+
+async def test_an_answer_that_telegram_refuses_ends_in_a_sentence(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    bot_api.fail("sendMessage", 400, "Bad Request: message is too long")
+    async with running(bot_api, answering("Chinon"), messages):
+        bot_api.say("a red")
+        assert await bot_api.wait_for_message() == [texts.FAILED]
+
+
+async def test_one_chat_is_answered_in_order_even_if_later_answers_are_quicker(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    active = most_active = 0
+
+    async def reply(text: str) -> Reply:
+        nonlocal active, most_active
+        active += 1
+        most_active = max(most_active, active)
+        await asyncio.sleep(0.05 * (5 - int(text)))
+        active -= 1
+        return Reply(text, (), "answered")
+
+    async with running(bot_api, FakeAnswerer(reply), messages):
+        for number in range(1, 5):
+            bot_api.say(str(number))
+        assert await bot_api.wait_for_message(4) == ["1", "2", "3", "4"]
+    assert most_active == 1
+
+
+async def test_a_slow_chat_and_its_queue_do_not_hold_up_the_others(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    release = asyncio.Event()
+
+    async def reply(text: str) -> Reply:
+        if text == "slow":
+            await release.wait()
+        return Reply(f"{text}!", (), "answered")
+
+    async with running(bot_api, FakeAnswerer(reply), messages):
+        bot_api.say("slow", chat_id=1)
+        for _ in range(100):
+            bot_api.say("waiting", chat_id=1)
+        bot_api.say("quick", chat_id=2)
+        assert await bot_api.wait_for_message(chat_id=2) == ["quick!"]
+        assert bot_api.sent(1) == []
+        release.set()
+        seen = await bot_api.wait_for_message(101, chat_id=1)
+    assert seen == ["slow!"] + ["waiting!"] * 100
+
+
+async def test_stopping_lets_a_turn_finish(bot_api: BotApi, messages: SqlMessageRepository) -> None:
+    answerer = answering("Chinon", seconds=0.3)
+    async with running(bot_api, answerer, messages):
+        bot_api.say("a red")
+        await asked(answerer, 1)
+    assert bot_api.sent() == ["Chinon"]
+    assert bot_api.pending == 0
+
+
+async def test_stopping_interrupts_a_turn_that_takes_too_long_and_says_so(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    answerer = answering("Chinon", seconds=60)
+    started = time.monotonic()
+    async with running(bot_api, answerer, messages, finish_seconds=0.2):
+        bot_api.say("a red")
+        bot_api.say("and a white")
+        await asked(answerer, 1)
+    assert bot_api.sent() == [texts.INTERRUPTED]
+    assert time.monotonic() - started < 5
+
+
+async def test_telegram_unreachable_at_the_start_is_waited_for(
+    bot_api: BotApi, messages: SqlMessageRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    bot_api.fail("getMe", 502, "Bad Gateway")
+    async with running(bot_api, answering("Chinon"), messages):
+        bot_api.say("a red")
+        assert await bot_api.wait_for_message() == ["Chinon"]
+    assert "Telegram cannot be reached (Bad Gateway); next try in 1 s" in caplog.text
+
+
+async def test_another_poller_is_named_and_polling_goes_on(
+    bot_api: BotApi, messages: SqlMessageRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    bot_api.fail("getUpdates", 409, "Conflict: terminated by other getUpdates request")
+    async with running(bot_api, answering("Chinon"), messages):
+        bot_api.say("a red")
+        assert await bot_api.wait_for_message() == ["Chinon"]
+    assert "409 Conflict: another process is polling with this bot's token" in caplog.text
+
+
+def message(**fields: object) -> dict[str, object]:
+    return {
+        "message_id": 77,
+        "date": 1,
+        "chat": {"id": CHAT, "type": "private", "first_name": "Ada"},
+        "from": {"id": CHAT, "is_bot": False, "first_name": "Ada"},
+        **fields,
+    }
+
+
+def mention(offset: int) -> dict[str, object]:
+    return {"type": "mention", "offset": offset, "length": len(BOT_NAME) + 1}
+
+
+async def asked(answerer: FakeAnswerer, times: int) -> None:
+    await eventually(
+        lambda: len(answerer.asked) >= times, seconds=5, otherwise=lambda: str(answerer.asked)
+    )
+
+
+async def turn_ended(tracer: RecordingTracer) -> SpanRecord:
+    await eventually(
+        lambda: bool(tracer.turns) and tracer.turns[0].closed,
+        seconds=5,
+        otherwise=lambda: str(tracer.turns),
+    )
+    return tracer.turns[0]

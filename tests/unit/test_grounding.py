@@ -1,0 +1,114 @@
+"""What an answer may name: wines by id, and names, vintages and prices in free text."""
+
+import pytest
+
+from agent.contract import Evidence
+from agent.grounding import grounded_part, same_name, ungrounded, ungrounded_text
+from agent.sommelier_contract import render
+from agent.sommelier_prompts import SommelierResponse, WineRecommendation
+from agent.tools.registry import as_text
+from agent.tools.wines import by_id, facts
+from tests.fakes import CHINON, RIOJA
+
+WINES = [CHINON, RIOJA]
+EVIDENCE = Evidence(
+    found=by_id(WINES), texts=["a red under 25 euros", as_text({"wines": facts(WINES)})]
+)
+
+
+def recommend(*wines: WineRecommendation, intro: str = "For you:") -> SommelierResponse:
+    return SommelierResponse(response_type="recommendation", intro=intro, wines=list(wines))
+
+
+GOOD = WineRecommendation(wine_id=CHINON.id, name="Chinon Les Granges", description="Fresh.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Both are under 25 euros and go with lamb.",
+        "The Chinon costs €16.50, a fair price.",
+        "About €17 for this one.",
+        "Bernard Baudry Chinon 2020 is a classic.",
+        "In 1976 a tasting in Paris changed much.",
+        "Serve it at 16 °C after 30 minutes.",
+        "Grands crus were ranked in 1855.",
+        "",
+    ],
+)
+def test_text_that_stands_on_evidence(text: str) -> None:
+    assert ungrounded_text(text, EVIDENCE) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("You might also like Château Imaginaire with it.", "Château Imaginaire"),
+        ("Try the Weingut Niemand instead.", "Weingut Niemand"),
+        ("Golden Ridge Estate makes a fine red.", "Golden Ridge Estate"),
+        ("The Chinon 2015 is even better.", "Chinon 2015"),
+        ("A 2012 Barolo would be grand.", "2012 Barolo"),
+        ("It costs only €9.", "€9"),
+        ("A bargain at 7.95 EUR!", "7.95 EUR"),
+    ],
+)
+def test_text_that_invents_is_told_what(text: str, named: str) -> None:
+    problem = ungrounded_text(text, EVIDENCE)
+    assert problem is not None
+    assert named in problem
+
+
+def test_a_known_wine_is_grounded() -> None:
+    assert ungrounded(recommend(GOOD), EVIDENCE) is None
+
+
+def test_an_unknown_id_is_answered_with_the_known_ones() -> None:
+    problem = ungrounded(recommend(WineRecommendation(wine_id="opus-one-2018")), EVIDENCE)
+    assert problem is not None
+    assert "opus-one-2018" in problem
+    assert CHINON.id in problem
+
+
+def test_without_any_tool_result_the_model_is_sent_to_search() -> None:
+    problem = ungrounded(recommend(GOOD), Evidence())
+    assert problem is not None
+    assert "call search_wines first" in problem
+
+
+def test_a_real_id_under_another_wines_name_is_not_accepted() -> None:
+    swapped = WineRecommendation(wine_id=CHINON.id, name="Petrus Grand Vin")
+    problem = ungrounded(recommend(swapped), EVIDENCE)
+    assert problem is not None
+    assert "belongs to Bernard Baudry Chinon Les Granges 2020" in problem
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ("Chinon", True),
+        ("baudry chinon", True),
+        ("Chinon Les Granges 2020", True),
+        ("Chinon Les Granges 2018", False),
+        ("Château Margaux", False),
+        ("Dom. Bernard Baudry, Chinon “Les Granges”", True),
+    ],
+)
+def test_names_are_compared_by_their_words(said: str, same: bool) -> None:
+    assert same_name(said, CHINON.label) is same
+
+
+def test_the_grounded_part_keeps_what_is_true() -> None:
+    invented = WineRecommendation(wine_id="nowhere", description="Grand.")
+    priced = WineRecommendation(wine_id=RIOJA.id, description="Yours for €5.")
+    answer = recommend(GOOD, invented, priced, intro="Try Château Imaginaire!")
+    kept = grounded_part(answer, EVIDENCE)
+    assert kept is not None
+    assert ungrounded(kept, EVIDENCE) is None
+    text = render(kept, EVIDENCE)
+    assert "Chinon" in text
+    assert "Rioja" in text
+    assert all(word not in text for word in ("Imaginaire", "Grand.", "€5."))
+
+
+def test_nothing_is_left_of_an_answer_with_invented_wines_only() -> None:
+    assert grounded_part(recommend(WineRecommendation(wine_id="nowhere")), EVIDENCE) is None

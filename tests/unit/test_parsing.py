@@ -1,0 +1,143 @@
+"""Raw text -> ParseResult: whatever a model returns, a result and never an exception."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.contract import Evidence, OutputContract, string_leaves
+from agent.messages import LLMResponse, ToolCall
+from agent.parsing import NotJson, ParseResult, extract_json, parse_final_response, parse_response
+from agent.sommelier_contract import SOMMELIER
+from agent.sommelier_prompts import SommelierResponse, validate_semantic_content
+from agent.tools.wines import by_id
+from tests.fakes import CHINON
+
+EVIDENCE = Evidence(found=by_id([CHINON]))
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=12,
+)
+near_answers = st.fixed_dictionaries(
+    {"response_type": st.sampled_from(["recommendation", "informational", "off_topic", "x"])},
+    optional={
+        "intro": st.text(max_size=30) | st.none(),
+        "wines": st.lists(
+            st.fixed_dictionaries({"wine_id": st.sampled_from([CHINON.id, "x", ""])}), max_size=3
+        )
+        | json_values,
+        "closing": st.text(max_size=10),
+    },
+)
+texts = (
+    st.text()
+    | st.binary().map(lambda raw: raw.decode("latin-1"))
+    | json_values.map(json.dumps)
+    | near_answers.map(json.dumps)
+    | st.text(alphabet="{}[]\",:'\\/*ab1 \n")
+    | near_answers.flatmap(
+        lambda value: st.integers(0, 80).map(lambda cut: json.dumps(value)[: -cut or None])
+    )
+)
+
+
+@given(texts)
+def test_any_text_gives_a_parse_result(raw: str) -> None:
+    result = parse_final_response(raw, SOMMELIER, EVIDENCE, ["search_wines"])
+    assert isinstance(result, ParseResult)
+    assert result.ok == (result.error is None)
+    assert result.ok == bool(result.text.strip())
+
+
+@given(texts)
+def test_whatever_is_accepted_keeps_the_whole_contract(raw: str) -> None:
+    result = parse_final_response(raw, SOMMELIER, EVIDENCE)
+    if result.ok:
+        assert isinstance(result.answer, SommelierResponse)
+        assert validate_semantic_content(result.answer) is None
+        assert {wine.wine_id for wine in result.answer.wines} <= {CHINON.id}
+
+
+@given(near_answers, st.sampled_from(["json", "", "JSON"]))
+def test_a_fence_changes_nothing(value: dict[str, Any], language: str) -> None:
+    raw = json.dumps(value)
+    fenced = f"Here you are:\n```{language}\n{raw}\n```\nCheers"
+    plain, found = parse_final_response(raw, SOMMELIER, EVIDENCE), extract_json(fenced)
+    assert found.value == json.loads(raw)
+    assert parse_final_response(fenced, SOMMELIER, EVIDENCE) == plain
+
+
+@given(st.text(), st.text(min_size=1))
+def test_repair_alters_no_value(intro: str, closing: str) -> None:
+    value = {"response_type": "informational", "intro": intro, "closing": f"{closing}!"}
+    broken = f"{json.dumps(value)[:-1]},}} // done"
+    result = parse_final_response(broken, LOOSE, Evidence())
+    assert result.path == "repaired"
+    assert result.answer is not None
+    assert result.answer.model_dump(include=set(value)) == value
+
+
+LOOSE = OutputContract(SommelierResponse)
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        ("hello", "the response holds no JSON"),
+        ('{"a": 1} {"a": 2}', "the response holds 2 JSON values, exactly one is expected"),
+        ('{"a": ', "the response is not valid JSON (Expecting value at line 1 column 7)"),
+        ("[" * 100_000 + "{", "the response is not valid JSON (nested too deeply)"),
+        ('{"outer": {"a": 1}', "the response is not valid JSON (Expecting ',' delimiter"),
+    ],
+)
+def test_what_is_wrong_is_said_without_the_text(raw: str, problem: str) -> None:
+    with pytest.raises(NotJson) as caught:
+        extract_json(raw)
+    assert str(caught.value).startswith(problem)
+
+
+def test_half_a_character_does_not_travel() -> None:
+    raw = '{"response_type": "informational", "intro": "a\\ud800"}'
+    assert parse_final_response(raw, SOMMELIER, EVIDENCE).text == "a\ufffd"
+
+
+def test_the_same_object_twice_is_one() -> None:
+    assert extract_json('{"a": 1} and again {"a": 1}').value == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("response", "kind", "retryable"),
+    [
+        (LLMResponse(refusal="no"), "refusal", False),
+        (LLMResponse(refusal=""), "refusal", False),
+        (LLMResponse(content="{}", finish_reason="refusal"), "refusal", False),
+        (LLMResponse(content="{", finish_reason="content_filter"), "content_filter", False),
+        (LLMResponse(content="{}", finish_reason="length"), "truncated", True),
+        (LLMResponse(finish_reason="no_choices"), "no_choices", True),
+        (LLMResponse(has_reasoning=True), "empty", True),
+        (LLMResponse(tool_calls=(ToolCall("a", "b", ""),)), "tool_call", True),
+    ],
+)
+def test_what_is_no_answer_is_named(response: LLMResponse, kind: str, retryable: bool) -> None:
+    result = parse_response(response, SOMMELIER, EVIDENCE)
+    assert (result.error_type, result.retryable, result.ok) == (kind, retryable, False)
+
+
+def test_parse_result_is_ok_only_with_a_text() -> None:
+    assert ParseResult("Hello", []).ok
+    assert not ParseResult("  ", []).ok
+    assert not ParseResult("Hello", [], "broken").ok
+
+
+def test_a_choice_of_the_schema_is_no_placeholder() -> None:
+    contract: OutputContract[dict[str, str]] = OutputContract(dict[str, str])
+    assert parse_final_response('{"a": "string"}', contract, Evidence()).error_type == "degenerate"
+    assert SOMMELIER.choices == {"recommendation", "informational", "off_topic"}
+
+
+def test_string_leaves_are_found_at_every_depth() -> None:
+    assert list(string_leaves({"a": ["b", {"c": "d"}], "e": 1})) == ["b", "d"]
