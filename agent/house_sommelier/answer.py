@@ -18,7 +18,8 @@ from agent.house_sommelier.criteria import (
 from agent.house_sommelier.followups import Request
 from agent.house_sommelier.intent import DETAILS, SEARCH, SIMILAR, Saying
 from agent.house_sommelier.lexicon import Language, tokens
-from agent.house_sommelier.phrases import LIMITS, PhraseKey, say
+from agent.house_sommelier.limits import LIMITS
+from agent.house_sommelier.phrases import PhraseKey, say
 from agent.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.wine import WineQuery
 
@@ -188,7 +189,7 @@ def _refinement(query: WineQuery) -> PhraseKey:
     """The one wish that would narrow the search most."""
     if not query.foods:
         return "add_food"
-    if query.max_price is None:
+    if query.max_price is None and query.min_price is None:
         return "add_price"
     return "add_taste" if query.countries or query.regions or query.grapes else "add_place"
 

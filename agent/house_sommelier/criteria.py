@@ -106,7 +106,7 @@ def _english_details(query: WineQuery, foods: str) -> list[str]:
         "" if query.min_abv is None else f"with at least {query.min_abv:g} % alcohol",
         f"without {without}" if without else "",
         f"for {foods}" if foods else "",
-        f"(best match for “{query.text}” first)" if query.text else "",
+        f"(matching “{query.text}” first)" if query.text else "",
     ]
 
 

@@ -82,8 +82,6 @@ foods stew
   it stufato, brasato, spezzatino
 foods burgers
   en burgers, burger, hamburger, cheeseburger
-  de Burger
-  fr burger
   es hamburguesa
   it hamburger
 foods fish
@@ -118,10 +116,6 @@ foods oysters
   it ostriche
 foods sushi
   en sushi, sashimi, maki, nigiri, poke, poke bowl, ceviche
-  de Sushi
-  fr sushi
-  es sushi
-  it sushi
 foods pasta
   en pasta, spaghetti, lasagne, lasagna, carbonara, tagliatelle, ravioli, gnocchi, linguine, penne
   en spaghetti bolognese, mac and cheese, macaroni, noodle, creamy pasta
@@ -142,7 +136,6 @@ foods risotto
   de Risotto
   fr risotto
   es arroz
-  it risotto
 foods risotto, mushrooms
   en mushroom risotto, risotto ai funghi, truffle risotto
 foods vegetables

@@ -115,14 +115,29 @@ def _entries(table: str) -> Iterator[Entry]:
             yield Entry(meanings, code, _split(rest))
 
 
+def _key(phrase: str) -> tuple[str, ...]:
+    return tuple(token.stem for token in tokens(phrase) if token.is_word)
+
+
 @cache
 def phrases() -> Mapping[tuple[str, ...], tuple[Meaning, ...]]:
     """Every known phrase, as stems, with all it can mean."""
     known: dict[tuple[str, ...], tuple[Meaning, ...]] = {}
     for entry in (entry for table in _TABLES for entry in _entries(table)):
         for phrase in entry.phrases:
-            key = tuple(token.stem for token in tokens(phrase) if token.is_word)
+            key = _key(phrase)
             known[key] = tuple(dict.fromkeys((*known.get(key, ()), *entry.meanings)))
+    return known
+
+
+@cache
+def languages() -> Mapping[tuple[str, ...], frozenset[str]]:
+    """For every known phrase, as stems, the languages that have it; `*` stands for all."""
+    known: dict[tuple[str, ...], frozenset[str]] = {}
+    for entry in (entry for table in _TABLES for entry in _entries(table)):
+        for phrase in entry.phrases:
+            key = _key(phrase)
+            known[key] = known.get(key, frozenset()) | {entry.language}
     return known
 
 

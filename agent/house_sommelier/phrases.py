@@ -153,8 +153,8 @@ PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
         "it": "In uno stile simile, la cantina offre:",
     },
     "details": {
-        "en": "Here is what I know about it.",
-        "de": "Das weiß ich darüber.",
+        "en": "Here is what I know.",
+        "de": "Das weiß ich.",
         "fr": "Voici ce que j'en sais.",
         "es": "Esto es lo que sé.",
         "it": "Ecco che cosa ne so.",
@@ -222,8 +222,8 @@ PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
     },
     "suits": {
         "en": "suits {foods}",
-        "de": "passt zu {foods}",
-        "fr": "avec {foods}",
+        "de": "passt zu: {foods}",
+        "fr": "accords : {foods}",
         "es": "va con {foods}",
         "it": "si abbina a {foods}",
     },
@@ -246,60 +246,8 @@ PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
         "es": "hasta {price}", "it": "fino a {price}",
     },
     "at_least": {
-        "en": "from {price}", "de": "ab {price}", "fr": "à partir de {price}",
+        "en": "at {price} or more", "de": "ab {price}", "fr": "à partir de {price}",
         "es": "desde {price}", "it": "da {price}",
-    },
-}  # fmt: skip
-
-LIMITS: Final[Mapping[str, Mapping[Language, str]]] = {
-    "price": {
-        "en": "the price limit", "de": "die Preisgrenze", "fr": "la limite de prix",
-        "es": "el límite de precio", "it": "il limite di prezzo",
-    },
-    "foods": {
-        "en": "the dish", "de": "das Gericht", "fr": "le plat", "es": "el plato", "it": "il piatto",
-    },
-    "styles": {
-        "en": "the style", "de": "den Weinstil", "fr": "le style", "es": "el estilo",
-        "it": "lo stile",
-    },
-    "colours": {
-        "en": "the colour", "de": "die Farbe", "fr": "la couleur", "es": "el color",
-        "it": "il colore",
-    },
-    "sweetness": {
-        "en": "the sweetness", "de": "die Süße", "fr": "la douceur", "es": "el dulzor",
-        "it": "la dolcezza",
-    },
-    "bodies": {
-        "en": "the body", "de": "den Körper", "fr": "le corps", "es": "el cuerpo", "it": "il corpo",
-    },
-    "grapes": {
-        "en": "the grape", "de": "die Rebsorte", "fr": "le cépage", "es": "la uva",
-        "it": "il vitigno",
-    },
-    "countries": {
-        "en": "the country", "de": "das Land", "fr": "le pays", "es": "el país", "it": "il paese",
-    },
-    "regions": {
-        "en": "the region", "de": "die Region", "fr": "la région", "es": "la región",
-        "it": "la regione",
-    },
-    "min_abv": {
-        "en": "the alcohol limit", "de": "die Alkoholgrenze", "fr": "la limite d'alcool",
-        "es": "el límite de alcohol", "it": "il limite di alcol",
-    },
-    "max_abv": {
-        "en": "the alcohol limit", "de": "die Alkoholgrenze", "fr": "la limite d'alcool",
-        "es": "el límite de alcohol", "it": "il limite di alcol",
-    },
-    "without_allergens": {
-        "en": "the allergen limit", "de": "die Allergene", "fr": "la limite d'allergènes",
-        "es": "el límite de alérgenos", "it": "il limite di allergeni",
-    },
-    "in_stock_only": {
-        "en": "asking for stock", "de": "die Bedingung „auf Lager“", "fr": "la condition de stock",
-        "es": "exigir existencias", "it": "la disponibilità",
     },
 }  # fmt: skip
 

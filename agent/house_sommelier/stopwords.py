@@ -1,6 +1,6 @@
 """Words that say nothing about a wine, by language: ignored in searches, and telling for a language."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -71,13 +71,14 @@ def stop_words() -> frozenset[str]:
     return frozenset().union(*(_telling(language) for language in _WORDS))
 
 
-def detect_language(stems: list[str]) -> Language | None:
-    """The language most of these stems belong to; None when there is no sign of any.
+def detect_language(stems: Sequence[str], spoken: Sequence[str] = ()) -> Language | None:
+    """The language most of these stems belong to, or None; `spoken` are further votes.
 
     Between equals the first wins, and English is first.
     """
     votes: dict[Language, int] = {
-        language: sum(word in _telling(language) for word in stems) for language in _WORDS
+        language: sum(word in _telling(language) for word in stems) + spoken.count(language)
+        for language in _WORDS
     }
     winner = max(votes, key=lambda language: votes[language])
     return winner if votes[winner] else None

@@ -3,7 +3,8 @@
 The format is explained in `agent.house_sommelier.lexicon`. Pseudo-fields: `hue` is a colour word
 that becomes a style or a colour once the whole request is known; `not` negates what follows;
 `cap` is a price limit in euros; `cue` says how a request relates to the one before; `ignore` is
-consumed without meaning anything.
+consumed without meaning anything; `name` is a name that
+holds a known word.
 """
 
 from typing import Final
@@ -154,7 +155,7 @@ bodies medium_full, full
   fr corsé, puissant, charpenté
   es con cuerpo, potente
   it corposo, strutturato, robusto
-text Vega Sicilia
+name Vega Sicilia
   en vega sicilia
 text smoky
   en smoky

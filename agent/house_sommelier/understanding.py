@@ -6,7 +6,16 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
-from agent.house_sommelier.lexicon import Language, Match, Meaning, Token, scan, spelled_out, tokens
+from agent.house_sommelier.lexicon import (
+    Language,
+    Match,
+    Meaning,
+    Token,
+    languages,
+    scan,
+    spelled_out,
+    tokens,
+)
 from agent.house_sommelier.prices import Numbers, read_numbers
 from agent.house_sommelier.stopwords import detect_language, stop_words
 from agent.wine import WineQuery
@@ -86,12 +95,12 @@ def understand(text: str) -> Understood:
     words = tokens(numbers.rest)
     matches = scan(words)
     said = _sort_out(words, matches)
-    language = detect_language(_telling_stems(words, matches))
+    language = detect_language(_telling_stems(words, matches), _foreign_votes(words, matches))
     if numbers.alcohol_free:
         said.wanted.append(Meaning("styles", ("alcohol_free",)))
     fields = {**_said_fields(said, _either_colour(words, matches)), **_number_fields(numbers, said)}
     leftovers = [word.written for word in _unmatched(words, matches)]
-    names = [*_proper_names(words, matches, language), *numbers.years]
+    names = [*said.values("name"), *_proper_names(words, matches, language), *numbers.years]
     if not (names or fields or said.values("text")):
         names = leftovers
     ranking = [*said.values("text"), *(names or _lone_capital(leftovers, language))]
@@ -111,6 +120,13 @@ def _telling_stems(words: Sequence[Token], matches: Sequence[Match]) -> list[str
     """Names are the same in every language: a Sauvignon Blanc is no sign of French."""
     names = {at for match in matches for at in range(*_span_of_name(match))}
     return [word.stem for at, word in enumerate(words) if at not in names]
+
+
+def _foreign_votes(words: Sequence[Token], matches: Sequence[Match]) -> list[str]:
+    """The languages of phrases that belong to one language other than English."""
+    keys = (tuple(word.stem for word in words[match.start : match.end]) for match in matches)
+    spoken = (languages()[key] for key in keys)
+    return [code for codes in spoken if len(codes) == 1 for code in codes if code not in "*en"]
 
 
 def _span_of_name(match: Match) -> tuple[int, int]:
