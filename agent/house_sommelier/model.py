@@ -17,6 +17,8 @@ MODEL_NAME: Final = "house-sommelier"
 class HouseSommelier:
     """An `LLM` that answers by rules, from `messages` alone: no key, no network, no state."""
 
+    model: str = MODEL_NAME
+
     async def generate_with_tools(
         self,
         messages: Sequence[Message],

@@ -1,0 +1,288 @@
+"""The command line as a person or an admin meets it, as a process of its own."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from config import Settings
+from tests.doubles.bot_api import BotApi
+from tests.doubles.model_server import ModelServer
+from tests.doubles.otlp import OtlpReceiver
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "bot"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """An empty machine: no settings, no data, an empty home."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def sommelier(
+    *arguments: str, environment: dict[str, str], **settings: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment | settings,
+        cwd=environment["HOME"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@asynccontextmanager
+async def running(environment: dict[str, str], **settings: str) -> AsyncIterator[Process]:
+    """`sommelier run` in the background; killed at the end if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "run", env=environment | settings, cwd=environment["HOME"], stderr=PIPE
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def test_help_lists_the_commands(
+    environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = time.monotonic()
+    done = sommelier("--help", environment=environment)
+    with capsys.disabled():
+        print(f"\nsommelier --help took {time.monotonic() - started:.2f} s")
+    assert done.returncode == 0
+    assert re.findall(r"^│ (\w+) ", done.stdout, re.MULTILINE) == [
+        "chat",
+        "run",
+        "doctor",
+        "db",
+        "wines",
+    ]
+
+
+def test_help_imports_nothing_heavy(environment: dict[str, str]) -> None:
+    code = (
+        "import sys, bot.__main__; "
+        "print(sorted({'telegram', 'sqlalchemy', 'pydantic', 'openai', 'httpx'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_the_version_is_shown(environment: dict[str, str]) -> None:
+    done = sommelier("--version", environment=environment)
+    assert re.fullmatch(r"sommelier \d+\.\d+\.\d+\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        (
+            {"STRUCTURED_OUTPUT_MAX_RETRIES": "many"},
+            "sommelier: STRUCTURED_OUTPUT_MAX_RETRIES: Input should be a valid integer",
+        ),
+        ({}, "sommelier: TELEGRAM_BOT_TOKEN is not set"),
+        ({"TELEGRAM_BOT_TOKEN": "secret"}, "sommelier: TELEGRAM_BOT_TOKEN is not a bot token"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_exit_status_2(
+    environment: dict[str, str], settings: dict[str, str], line: str
+) -> None:
+    done = sommelier("run", environment=environment, **settings)
+    assert done.returncode == 2
+    assert done.stderr.startswith(line)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_token_that_telegram_rejects_is_one_line_without_the_token(
+    environment: dict[str, str], bot_api: BotApi
+) -> None:
+    token = "123456789:AAThisIsNotTheTokenOfTheBotApiDouble"
+    done = sommelier(
+        "run",
+        environment=environment,
+        TELEGRAM_BOT_TOKEN=token,
+        TELEGRAM_BASE_URL=bot_api.base_url,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "sommelier: Telegram rejects TELEGRAM_BOT_TOKEN; get a valid one from @BotFather.\n"
+    )
+
+
+async def test_run_answers_in_telegram_and_stops_cleanly_on_sigterm(
+    environment: dict[str, str], bot_api: BotApi
+) -> None:
+    bot_api.say("a sparkling under 30 for oysters")
+    settings = {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
+    async with running(environment, **settings) as process:
+        (answer,) = await bot_api.wait_for_message(timeout=30)
+        process.send_signal(signal.SIGTERM)
+        _, log = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 0
+    prices = [float(price) for price in re.findall(r"≈ €([\d.]+)", answer)]
+    assert prices
+    assert max(prices) <= 30
+    assert bot_api.token not in log.decode()
+    assert "Traceback" not in log.decode()
+    assert bot_api.pending == 0
+
+
+def test_db_status_and_upgrade(environment: dict[str, str]) -> None:
+    before = sommelier("db", "status", environment=environment)
+    upgraded = sommelier("db", "upgrade", environment=environment)
+    after = sommelier("db", "status", environment=environment)
+    assert (before.returncode, upgraded.returncode, after.returncode) == (1, 0, 0)
+    assert before.stderr == "Run `sommelier db upgrade`.\n"
+    assert upgraded.stdout.endswith("it upgraded from none.\n")
+
+
+def test_a_database_that_cannot_be_reached_is_one_line(environment: dict[str, str]) -> None:
+    url = "postgresql+psycopg://ada:hidden@127.0.0.1:1/wines"
+    done = sommelier("wines", "count", environment=environment, DATABASE_URL=url)
+    assert done.returncode == 1
+    assert done.stderr.startswith("sommelier: The database wines on 127.0.0.1:1 cannot be reached")
+    assert "hidden" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_postgres_that_was_not_upgraded_says_what_to_do(
+    environment: dict[str, str], postgres_url: str
+) -> None:
+    done = sommelier("wines", "count", environment=environment, DATABASE_URL=postgres_url)
+    assert done.returncode == 1
+    assert done.stderr.endswith("run `sommelier db upgrade`.\n")
+
+
+def test_wines_are_imported_counted_and_found(environment: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "wines.csv"
+    file.write_text(
+        "producer,name,country,style,price,foods\n"
+        "Domaine Aubergine,Cuvée Acceptance,France,red,12,lamb\n"
+    )
+    starter = int(sommelier("wines", "count", environment=environment).stdout)
+    first = sommelier("wines", "import", str(file), environment=environment)
+    second = sommelier("wines", "import", str(file), environment=environment)
+    found = sommelier("wines", "search", "Domaine Aubergine", environment=environment)
+    assert first.stdout == "1 added, 0 updated, 0 unchanged.\n"
+    assert second.stdout == "0 added, 0 updated, 1 unchanged.\n"
+    assert (first.stderr, second.stderr) == ("", "")
+    assert int(sommelier("wines", "count", environment=environment).stdout) == starter + 1
+    assert "Domaine Aubergine Cuvée Acceptance NV" in found.stdout.splitlines()[1]
+    assert "≈ €12" in found.stdout.splitlines()[1]
+
+
+def test_a_search_obeys_the_filters_in_its_words(environment: dict[str, str]) -> None:
+    done = sommelier("wines", "search", "sparkling under 30 for oysters", environment=environment)
+    rows = [line for line in done.stdout.splitlines() if "€" in line]
+    assert rows
+    assert all("sparkling" in row for row in rows)
+    assert all(float(re.findall(r"€([\d.]+)", row)[0]) <= 30 for row in rows)
+
+
+def test_bad_rows_of_an_import_are_listed_with_line_and_reason(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "wines.csv"
+    file.write_text("producer,name,country,style\nA,B,France,red\nC,D,Spain,blue\n")
+    done = sommelier("wines", "import", str(file), environment=environment)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    heading, columns, row = done.stderr.splitlines()
+    assert heading == f"sommelier: nothing was imported from {file}"
+    assert columns.split() == ["Line", "Column", "What", "is", "wrong"]
+    assert row.split()[:3] == ["3", "style", "'blue'"]
+
+
+def test_doctor_on_an_empty_machine_finds_nothing_wrong(environment: dict[str, str]) -> None:
+    done = sommelier("doctor", environment=environment)
+    assert done.returncode == 0
+    assert [line[:10] for line in done.stdout.splitlines()] == [
+        "✓ settings",
+        "✓ database",
+        "– model: n",
+        "– Telegram",
+        "– Langfuse",
+    ]
+
+
+def test_doctor_with_everything_configured(
+    environment: dict[str, str],
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+) -> None:
+    sommelier("db", "upgrade", environment=environment)
+    done = sommelier(
+        "doctor", environment=environment, **everything(bot_api, model_server, otlp_receiver)
+    )
+    assert done.returncode == 0, done.stdout
+    assert [line[0] for line in done.stdout.splitlines()] == ["✓"] * 5
+    assert "this is @sommelier_test_bot" in done.stdout
+
+
+def test_doctor_says_what_is_wrong_and_never_a_secret(
+    environment: dict[str, str],
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+) -> None:
+    token = "123456789:AAThisIsNotTheTokenOfTheBotApiDouble"
+    settings = everything(bot_api, model_server, otlp_receiver) | {
+        "TELEGRAM_BOT_TOKEN": token,
+        "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
+        "DATABASE_URL": "postgresql+psycopg://ada:hidden@127.0.0.1:1/wines",
+    }
+    done = sommelier("doctor", environment=environment, **settings)
+    assert done.returncode == 1
+    said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert "TELEGRAM_BOT_TOKEN is rejected; get a valid one from @BotFather" in said["✗ Telegram"]
+    assert "check the network and OPENAI_BASE_URL" in said["✗ model"]
+    assert "Check DATABASE_URL" in said["✗ database"]
+    for secret in (token, "hidden", "sk-lf-secret", "sk-model-secret"):
+        assert secret not in done.stdout + done.stderr
+
+
+def everything(
+    bot_api: BotApi, model_server: ModelServer, otlp_receiver: OtlpReceiver
+) -> dict[str, str]:
+    return {
+        "TELEGRAM_BOT_TOKEN": bot_api.token,
+        "TELEGRAM_BASE_URL": bot_api.base_url,
+        "OPENAI_API_KEY": "sk-model-secret",
+        "OPENAI_BASE_URL": f"{model_server.base_url}/v1",
+        "LANGFUSE_PUBLIC_KEY": "pk-lf-public",
+        "LANGFUSE_SECRET_KEY": "sk-lf-secret",
+        "LANGFUSE_BASE_URL": otlp_receiver.base_url,
+    }
+
+
+def test_the_example_file_has_every_setting_with_its_default(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines = re.findall(r"^# ([A-Z_]+=.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE)
+    names = {line.partition("=")[0].lower() for line in lines}
+    assert names == set(Settings.model_fields)
+    (tmp_path / "copied.env").write_text("\n".join(lines))
+    assert Settings(_env_file=tmp_path / "copied.env") == Settings(_env_file=None)
