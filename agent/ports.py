@@ -56,3 +56,60 @@ class MessageRepository(Protocol):
     async def forget(self, chat_id: int) -> int:
         """Delete a chat's messages; how many there were."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A retrievable part of a document; `path` is what a citation names.
+
+    `position` counts from 1 to `parts`, the number of chunks of the document; `score` only orders
+    the chunks of one search.
+    """
+
+    id: str
+    document_id: str
+    path: str
+    title: str
+    headings: tuple[str, ...]
+    position: int
+    parts: int
+    text: str
+    score: float = 0.0
+
+    @property
+    def location(self) -> str:
+        """The heading chain, or "Section N of M" where there are no headings."""
+        return " > ".join(self.headings) or f"Section {self.position} of {self.parts}"
+
+
+class DocumentStore(Protocol):
+    """The knowledge base: documents in retrievable chunks, and the metadata of every document."""
+
+    async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
+        """The best chunks for any of `queries` (the same question in several words), best first."""
+        ...
+
+    async def known_paths(self, paths: Sequence[str]) -> set[str]:
+        """Those of `paths` that are documents of the metadata store."""
+        ...
+
+    async def count(self) -> int:
+        """How many documents there are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceHit:
+    """One result of a place search: nothing in it that the source did not say."""
+
+    title: str
+    url: str
+    snippet: str = ""
+
+
+class PlaceSearch(Protocol):
+    """A web search for places: wine shops, bars, wineries."""
+
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+        """Results for one query, best first. Raises `ToolError` when the provider is down."""
+        ...

@@ -202,5 +202,5 @@ def with_addresses(runs: Sequence[Run]) -> Iterator[Run]:
         said = said + run.text if link else ""
         if link and link not in after.marks:
             if said.strip() != link.value:
-                yield Run(f" ({link.value})", tuple(m for m in run.marks if m != link))
+                yield Run(f" ({link.value})", run.marks[: run.marks.index(link)])
             said = ""

@@ -23,7 +23,8 @@ _REFINING_WORDS: Final = 8
 _PLACE_WORDS: Final = 3
 _REFERS_BACK: Final = re.compile(
     r"^(?:ok(?:ay)?,? |yes,? |no,? )?(?:and|but|or|also|what about|how about|und|aber|oder|et|mais"
-    r"|y|pero|e|ma)\b|\b(?:instead|same|rather|make it|stattdessen|lieber|plutot|mejor|piuttosto|invece)\b"
+    r"|y|pero|e|ma)\b|\b(?:instead|same|rather|make it|stattdessen|lieber|plutot|mejor"
+    r"|piuttosto|invece)\b"
     r"|\bones?\b(?!\s+(?:bottle|glass|wine|of|person))"
 )
 _CHEAP_EUR: Final = 12.0

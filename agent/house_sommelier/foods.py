@@ -81,7 +81,8 @@ foods stew
   es estofado, guiso, cocido
   it stufato, brasato, spezzatino
 foods burgers
-  en burgers, burger, hamburger, cheeseburger
+  * burgers
+  en hamburger, cheeseburger
   es hamburguesa
   it hamburger
 foods fish
@@ -115,7 +116,8 @@ foods oysters
   es ostras
   it ostriche
 foods sushi
-  en sushi, sashimi, maki, nigiri, poke, poke bowl, ceviche
+  * sushi
+  en sashimi, maki, nigiri, poke, poke bowl, ceviche
 foods pasta
   en pasta, spaghetti, lasagne, lasagna, carbonara, tagliatelle, ravioli, gnocchi, linguine, penne
   en spaghetti bolognese, mac and cheese, macaroni, noodle, creamy pasta
@@ -126,15 +128,11 @@ foods pasta
 foods pasta, tomato
   en Italian food, bolognese, ragu, italian dish, italian dinner, italian cuisine, arrabbiata
 foods pizza
-  en pizza, margherita, calzone, pizza night
-  de Pizza, Flammkuchen
-  fr pizza
-  es pizza
-  it pizza
+  * pizza
+  en margherita, calzone, pizza night
+  de Flammkuchen
 foods risotto
-  en risotto
-  de Risotto
-  fr risotto
+  * risotto
   es arroz
 foods risotto, mushrooms
   en mushroom risotto, risotto ai funghi, truffle risotto

@@ -61,12 +61,14 @@ _MORE_ABOUT: Final = _words(
 _OFF_TOPIC: Final = _words(
     r"python|java(?:script)?|code|program(?:ming)?|sql|script|weather|forecast|football|soccer"
     r"|politic\w*|president|election|bitcoin|crypto\w*|stock market|homework|maths?|equation"
-    r"|translate|jokes?|poem|essay|capital of|movie|song|lyrics|news|hack\w*|system prompt|jailbreak|nude\w*"
+    r"|translate|jokes?|poem|essay|capital of|movie|song|lyrics|news|hack\w*|system prompt"
+    r"|jailbreak|nude\w*"
     r"|(?:ignore|forget|disregard) (?:all|your|the|any|previous)[\w ]*(?:instructions|rules|prompt)"
     r"|wetter|fussball|hauptstadt|gedicht|meteo|capitale|poeme|blague|el tiempo|futbol|poema|chiste"
     r"|calcio|barzelletta|poesia"
     r"|idiot\w*|stupid\w*|moron|dumb|fuck\w*|shit\w*|asshole|bitch|bastard|crap|shut up|you suck"
-    r"|arschloch|scheiss\w*|blodmann|merde|connard|puta|mierda|gilipollas|stronz[oa]|cazzo|vaffanculo"
+    r"|arschloch|scheiss\w*|blodmann|merde|connard|puta|mierda|gilipollas|stronz[oa]|cazzo"
+    r"|vaffanculo"
 )
 _QUESTION: Final = re.compile(
     r"^(?:so |and |but |ok |okay |please |hi,? |hello,? )*(?:(?:can|could) you )?"
@@ -74,12 +76,15 @@ _QUESTION: Final = re.compile(
     r"|\b(?:meaning of|definition of|difference between|explain|what does|what is|what are)\b"
     r"|^(?:was (?:ist|sind|bedeutet|heisst)|warum|wieso|wie (?:lange|macht|wird|kann|entsteht)"
     r"|erklar\w*|qu.?est.ce|c.?est quoi|pourquoi|comment|explique\w*|que (?:es|son|significa)"
-    r"|por que|como|cos.? ?e|che cos|cosa (?:e|sono|significa)|che significa|perche|come|spiega\w*)\b"
+    r"|por que|como|cos.? ?e|che cos|cosa (?:e|sono|significa)|che significa|perche|come"
+    r"|spiega\w*)\b"
 )
 _CHOOSING: Final = _words(
     r"goes?|going|pairs?|pairing|match(?:es)?|suits?|fits?|recommend\w*|suggest\w*|have you"
-    r"|you have|(?:you|have you) got|good|best|nice|great|buy|there|which|you sell|in stock|what about"
-    r"|how about|how much|should (?:i|we) (?:drink|buy|have|get|order|choose|serve with|bring)|drink with"
+    r"|you have|(?:you|have you) got|good|best|nice|great|buy|there|which|you sell|in stock"
+    r"|what about"
+    r"|how about|how much|should (?:i|we) (?:drink|buy|have|get|order|choose|serve with|bring)"
+    r"|drink with"
     r"|can i (?:drink|buy|have|get)|what (?:kind of |sort of )?(?:wine|red|white|rose|sparkling)s?"
     r"|passt|empfiehl\w*|empfehl\w*|gibt es|va avec|conseill\w*|recommand\w*|recomien\w*|va con"
     r"|consigli\w*|que vino|quel vin|welche[rn]? wein|che vino"

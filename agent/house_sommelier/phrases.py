@@ -59,17 +59,20 @@ PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
         "to that. Name a dish, a colour, a grape or a price, and I find you bottles.",
         "de": "Ich kann im Moment nur im Keller suchen und möchte darauf keine Antwort erfinden. "
         "Nennen Sie ein Gericht, eine Farbe, eine Rebsorte oder einen Preis, und ich finde Weine.",
-        "fr": "Pour l'instant je ne peux que chercher dans la cave, et je préfère ne pas improviser "
+        "fr": "Pour l'instant je ne peux que chercher dans la cave, et je préfère ne pas "
+        "improviser "
         "une réponse. Donnez-moi un plat, une couleur, un cépage ou un prix.",
         "es": "Ahora mismo solo puedo buscar en la bodega y prefiero no improvisar una respuesta. "
         "Dígame un plato, un color, una uva o un precio.",
-        "it": "Al momento posso solo cercare in cantina e preferisco non improvvisare una risposta. "
+        "it": "Al momento posso solo cercare in cantina e preferisco non improvvisare una "
+        "risposta. "
         "Mi dica un piatto, un colore, un vitigno o un prezzo.",
     },
     "off_topic": {
         "en": "That is beyond my cellar, I am afraid: I only know my way around wine. Tell me what "
         "is on the table, and I find a bottle for it.",
-        "de": "Das liegt leider außerhalb meines Kellers: Ich kenne mich nur mit Wein aus. Verraten "
+        "de": "Das liegt leider außerhalb meines Kellers: Ich kenne mich nur mit Wein aus. "
+        "Verraten "
         "Sie mir, was es zu essen gibt, und ich finde eine Flasche dazu.",
         "fr": "Cela dépasse ma cave, hélas : je ne m'y connais qu'en vin. Dites-moi ce qu'il y a à "
         "table, et je trouve la bouteille.",
@@ -175,11 +178,14 @@ PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
         "it": "Ha visto tutto quello che ho. Cambiamo il colore, il piatto o il prezzo?",
     },
     "gone": {
-        "en": "I cannot find that wine in the cellar any more. Tell me what you liked about it, and "
+        "en": "I cannot find that wine in the cellar any more. Tell me what you liked about it, "
+        "and "
         "I look for another.",
-        "de": "Diesen Wein finde ich im Keller nicht mehr. Was hat Ihnen daran gefallen? Dann suche "
+        "de": "Diesen Wein finde ich im Keller nicht mehr. Was hat Ihnen daran gefallen? Dann "
+        "suche "
         "ich einen anderen.",
-        "fr": "Je ne trouve plus ce vin dans la cave. Dites-moi ce qui vous plaisait, et j'en cherche "
+        "fr": "Je ne trouve plus ce vin dans la cave. Dites-moi ce qui vous plaisait, et j'en "
+        "cherche "
         "un autre.",
         "es": "Ya no encuentro ese vino en la bodega. Dígame qué le gustaba y busco otro.",
         "it": "Non trovo più quel vino in cantina. Mi dica che cosa le piaceva e ne cerco un "

@@ -1,4 +1,4 @@
-"""Words for grapes, countries and regions. The format is explained in `agent.house_sommelier.lexicon`.
+"""Words for grapes, countries and regions; the format is that of `agent.house_sommelier.lexicon`.
 
 After `=`, each `Name, synonym, …` is an entry of its own, in any language, with the value `Name`.
 """
@@ -54,7 +54,8 @@ countries
   = Mexico, mexican wine; Moldova, moldovan; Morocco, moroccan
   = New Zealand, nz, kiwi, neuseeland, nouvelle zélande, nueva zelanda, nuova zelanda
   = North Macedonia, macedonia, macedonian
-  = Portugal, portuguese, portugiesisch, portugiesischer, portugais, portugués, portogallo, portoghese
+  = Portugal, portuguese, portugiesisch, portugiesischer, portugais, portugués
+  = Portugal, portogallo, portoghese
   = Romania, romanian, rumänien; Serbia, serbian; Slovakia, slovak
   = Slovenia, slovenian, slowenien, slovénie
   = South Africa, south african, südafrika, südafrikanisch, südafrikanischer, afrique du sud
@@ -62,8 +63,8 @@ countries
   = Spain, spanish, spanien, spanisch, spanischer, spanischen, espagne, espagnol, españa, español
   = Spain, spagna, spagnolo; Switzerland, swiss, schweiz, schweizer, suisse, suiza, svizzera
   = Turkey, turkish, turkish wine, türkei, turquie
-  = United States, usa, america, american, u s, u s a, vereinigte staaten, états unis, estados unidos
-  = United States, stati uniti; Uruguay, uruguayan
+  = United States, usa, america, american, u s, u s a, vereinigte staaten, états unis
+  = United States, stati uniti, estados unidos; Uruguay, uruguayan
 """
 
 REGIONS: Final = """

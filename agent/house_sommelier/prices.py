@@ -82,7 +82,8 @@ def _money(tag: str) -> str:
 
 
 _COUNT: Final = _pattern(
-    rf"(?<![0-9$€£.,])(?:table for\s+)?{_NUMBER}(?:\s*(?:-|–|to|or)\s*{_NUMBER})?[\s-]*(?:{_COUNTED})"
+    rf"(?<![0-9$€£.,])(?:table for\s+)?{_NUMBER}(?:\s*(?:-|–|to|or)\s*{_NUMBER})?[\s-]*"
+    rf"(?:{_COUNTED})"
 )
 _ABV: Final = _pattern(
     rf"(?:(?P<max>(?<!not )(?<!no ){_op(_MAX)})|(?P<min>{_op(_MIN)})|{_op(_ABOUT)})?"

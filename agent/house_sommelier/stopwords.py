@@ -1,4 +1,4 @@
-"""Words that say nothing about a wine, by language: ignored in searches, and telling for a language."""
+"""Words that say nothing about a wine, by language: no search term, but a sign of a language."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache

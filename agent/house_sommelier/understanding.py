@@ -148,7 +148,9 @@ def _sort_out(words: Sequence[Token], matches: Sequence[Match]) -> _Said:
         match = starts.get(at)
         at = match.end if match else at + 1
         if match is None:
-            negated = negated and _goes_on(words[at - 1].stem, excluded)
+            word = words[at - 1].stem
+            excluded = excluded & {"allergen"} if word == "," else excluded
+            negated = negated and _goes_on(word, excluded)
             continue
         fields = frozenset(meaning.field for meaning in match.meanings)
         if "not" in fields:
@@ -168,7 +170,7 @@ def _goes_on(word: str, excluded: frozenset[str]) -> bool:
     """Whether a negation reaches beyond this word: "no egg, milk or fish", not "not red, white"."""
     if not excluded:
         return word in _FILLERS or word in _LINKS
-    return word in _LINKS or (word == "," and "allergen" in excluded)
+    return word in _LINKS or (word == ",")
 
 
 def _exclusion(meanings: Iterable[Meaning]) -> list[Meaning]:

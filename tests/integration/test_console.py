@@ -171,7 +171,10 @@ def test_in_a_terminal_there_is_a_greeting_a_prompt_and_a_way_out(
     assert "Traceback" not in terminal.shown
 
 
-HTML = '<b>Chinon</b> &amp; <a href="https://x.org/?a=1&amp;b">the <i>maker</i></a>, <code>a&lt;b</code>'
+HTML = (
+    '<b>Chinon</b> &amp; <a href="https://x.org/?a=1&amp;b">the <i>maker</i></a>, '
+    "<code>a&lt;b</code>"
+)
 
 
 def test_a_message_as_plain_text() -> None:
