@@ -5,6 +5,7 @@ Retries, fallback models and the deadline belong to the loop, which counts every
 
 import json
 import logging
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -113,7 +114,7 @@ class LLMService:
             from openai import AsyncOpenAI  # noqa: PLC0415 - heavy, needed by the first request
 
             self._opened = AsyncOpenAI(
-                api_key=_plain(self._api_key) or LOCAL_KEY,
+                api_key=_plain(self._api_key) or os.environ.get("OPENAI_API_KEY") or LOCAL_KEY,
                 base_url=self._base_url,
                 max_retries=0,
                 timeout=self._timeout_seconds,

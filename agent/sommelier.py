@@ -35,7 +35,7 @@ NO_MODEL: Final = (
     "_(No language model is configured here, so I answer by simple rules from the cellar list.)_"
 )
 MODEL_DOWN: Final = (
-    "_(My language model is out of reach right now; this comes from the cellar list.)_"
+    "_(My language model is of no help right now, so this comes straight from the cellar list.)_"
 )
 
 

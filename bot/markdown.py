@@ -66,7 +66,7 @@ def parse(markdown: str) -> list[Run]:
     for line in _lines(_clean(markdown).split("\n")):
         if before is not None:
             runs.append(Run("\n", line.block if line.block == before.block else ()))
-        runs.extend(line.runs)
+        runs.extend(run for run in line.runs if run.text)
         before = line
     return runs
 

@@ -181,7 +181,7 @@ def _intro(query: WineQuery, request: Request, count: int, *, is_named: bool) ->
     if not spoken.model_fields_set - {"text", "limit"} and (is_named or not spoken.text):
         return say("found_any", request.language)
     dishes = request.said.dishes if query.foods == request.said.query.foods else ()
-    wanted = criteria(spoken, request.language, dishes)
+    wanted = criteria(spoken, request.language, dishes=dishes, stated=request.stated)
     return say("found", request.language, criteria=wanted, these=_COUNTS[count])
 
 
@@ -199,7 +199,8 @@ def _nothing(query: WineQuery, relax: dict[str, int], request: Request) -> Somme
     if query.text and query.model_fields_set <= {"text", "limit"}:
         return _inform(say("nothing_named", language, name=query.text))
     dishes = request.said.dishes if query.foods == request.said.query.foods else ()
-    intro = say("nothing", language, criteria=criteria(query, language, dishes))
+    wanted = criteria(query, language, dishes=dishes, stated=request.stated)
+    intro = say("nothing", language, criteria=wanted)
     ways = sorted(
         (item for item in relax.items() if item[0] in LIMITS),
         key=lambda item: (item[0] != "price", -item[1]),

@@ -1,11 +1,11 @@
 """Filters and facts in words: what was searched for, and why a wine suits it. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from agent.house_sommelier.lexicon import Language, Meaning, names
 from agent.house_sommelier.phrases import say
-from agent.wine import Currency, Style, WineQuery
+from agent.wine import Style, WineQuery
 
 _SYMBOLS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
 _AND: Final[dict[Language, str]] = {"en": "and", "de": "und", "fr": "et", "es": "y", "it": "e"}
@@ -41,27 +41,52 @@ def in_words(field: str, values: Sequence[str], language: Language) -> list[str]
     return [named.get(Meaning(field, (value,)), value.replace("_", " ")) for value in values]
 
 
-def price_in_words(query: WineQuery, language: Language) -> str:
-    """The price limits, empty if there are none."""
-    code = Currency(query.currency).value
+def price_in_words(query: WineQuery, language: Language, stated: Collection[float]) -> str:
+    """The price limits, empty if there are none.
+
+    Only amounts the person `stated` are named: one worked out from "cheap" would read like a price
+    that nobody gave.
+    """
     low, high = query.min_price, query.max_price
+    if low is None and high is None:
+        return ""
+    code = query.currency.value
     if low is not None and high is not None:
-        return f"{money(low, code)}–{money(high, code)}"
+        middle = (low + high) / 2
+        if low in stated and high in stated:
+            return f"{money(low, code)}–{money(high, code)}"
+        return say("around", language, price=money(middle, code)) if middle in stated else ""
     if high is not None:
-        return say("up_to", language, price=money(high, code))
-    return "" if low is None else say("at_least", language, price=money(low, code))
+        named = say("up_to", language, price=money(high, code))
+        return named if high in stated else say("low_price", language)
+    return _at_least(low or 0.0, code, language, stated)
 
 
-def criteria(query: WineQuery, language: Language, dishes: Sequence[str] = ()) -> str:
-    """All filters of a query as a phrase; `dishes` are the foods in the person's own words."""
+def _at_least(low: float, code: str, language: Language, stated: Collection[float]) -> str:
+    named = say("at_least", language, price=money(low, code))
+    return named if low in stated else say("high_price", language)
+
+
+def criteria(
+    query: WineQuery,
+    language: Language,
+    *,
+    dishes: Sequence[str] = (),
+    stated: Collection[float] = (),
+) -> str:
+    """All filters of a query as a phrase.
+
+    `dishes` are the foods in the person's own words, `stated` the numbers the person wrote.
+    """
     foods = dishes or in_words("foods", query.foods, language)
     if language == "en":
-        return _english(query, listed(foods, "and") if foods else "")
+        price = price_in_words(query, "en", stated)
+        return _english(query, listed(foods, "and") if foods else "", price)
     parts = [
         listed(_kinds(query, language), _OR[language]),
         *_taste(query, language),
         listed((*query.grapes, *query.regions, *query.countries), _OR[language]),
-        price_in_words(query, language),
+        price_in_words(query, language, stated),
         both(foods, language),
         "" if query.max_abv is None else f"≤ {query.max_abv:g} % vol",
         *(f"– {name}" for name in in_words("allergen", query.without_allergens, language)),
@@ -84,24 +109,23 @@ def _taste(query: WineQuery, language: Language) -> list[str]:
     return [*sweetness, *in_words("bodies", query.bodies, language)]
 
 
-def _english(query: WineQuery, foods: str) -> str:
+def _english(query: WineQuery, foods: str, price: str) -> str:
     adjectives = [
         listed(in_words("sweetness", query.sweetness, "en"), "or"),
         listed(in_words("bodies", query.bodies, "en"), "or"),
         listed((_STYLES_EN.get(style, style) for style in query.styles), "or"),
         listed((_STYLES_EN.get(colour, colour) for colour in query.colours), "or"),
     ]
-    return " ".join(filter(None, [*adjectives, "wines", *_english_details(query, foods)]))
+    return " ".join(filter(None, [*adjectives, "wines", *_english_details(query, foods, price)]))
 
 
-def _english_details(query: WineQuery, foods: str) -> list[str]:
+def _english_details(query: WineQuery, foods: str, price: str) -> list[str]:
     places = listed((*query.regions, *query.countries), "or")
     without = listed(in_words("allergen", query.without_allergens, "en"), "or")
-    price = price_in_words(query, "en").replace("–", " to ")
     return [
         f"made from {listed(query.grapes, 'or')}" if query.grapes else "",
         f"from {places}" if places else "",
-        f"at {price}" if " to " in price and not price.startswith("up") else price,
+        f"at {price}" if "–" in price else price,
         "" if query.max_abv is None else f"with at most {query.max_abv:g} % alcohol",
         "" if query.min_abv is None else f"with at least {query.min_abv:g} % alcohol",
         f"without {without}" if without else "",

@@ -27,6 +27,7 @@ _REFERS_BACK: Final = re.compile(
     r"|piuttosto|invece)\b"
     r"|\bones?\b(?!\s+(?:bottle|glass|wine|of|person))"
 )
+_NUMBER: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
 _CHEAP_EUR: Final = 12.0
 _DEAR_EUR: Final = 30.0
 
@@ -35,7 +36,8 @@ _DEAR_EUR: Final = 30.0
 class Request:
     """The current message with what it refers back to.
 
-    `query` is what to search for now, `shown` the wines the person last saw, in order.
+    `query` is what to search for now, `shown` the wines the person last saw, in order, `stated`
+    the numbers the person wrote so far.
     """
 
     text: str
@@ -43,6 +45,7 @@ class Request:
     query: WineQuery
     shown: tuple[str, ...]
     language: Language
+    stated: frozenset[float] = frozenset()
 
 
 def read_request(conversation: Conversation) -> Request:
@@ -62,7 +65,14 @@ def read_request(conversation: Conversation) -> Request:
         query=_in_context(conversation.request, said, query, previous),
         shown=shown,
         language=said.language or language or "en",
+        stated=_numbers(conversation),
     )
+
+
+def _numbers(conversation: Conversation) -> frozenset[float]:
+    texts = (conversation.request, *(exchange.request for exchange in conversation.before))
+    found = (number for text in texts for number in _NUMBER.findall(text))
+    return frozenset(float(number.replace(",", ".")) for number in found)
 
 
 def _in_context(

@@ -2,8 +2,9 @@
 
 A table is text. A line at the margin says what the phrases below it mean: `field value, value`,
 several joined by `;`. An indented line holds phrases, separated by commas, after a language code
-(`en de fr es it`, or `*` for all). Under a field without a value, `= Name, synonym; Name` lists entries whose
-value is `Name`. Phrases match whole words, whatever their case, accents, hyphens and plural.
+(`en de fr es it`, or `*` for all). Under a field without a value, `= Name, synonym; Name` lists
+entries whose value is `Name`. Phrases match whole words, whatever their case, accents, hyphens
+and plural.
 """
 
 import re

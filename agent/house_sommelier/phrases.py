@@ -1,4 +1,7 @@
-"""What the house sommelier says, in five languages. Pure text, filled by `answer`."""
+"""What the house sommelier says, in five languages, filled in by `answer`.
+
+No amounts of money here: a price in an answer must come from the person or the catalogue.
+"""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -9,7 +12,8 @@ PhraseKey = Literal[
     "hello", "thanks", "help", "ask", "knowledge", "off_topic", "error", "nothing",
     "nothing_named", "without", "and_without", "no_way", "found", "found_any", "similar", "details",
     "not_named", "all_shown", "gone", "suits", "contains", "sold_out", "add_price", "add_food",
-    "add_place", "add_taste", "up_to", "at_least", "look_again",
+    "add_place", "add_taste", "up_to", "at_least", "around", "low_price", "high_price",
+    "look_again",
 ]  # fmt: skip
 
 PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
@@ -31,28 +35,29 @@ PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
     },
     "help": {
         "en": "I search the cellar for you: by dish, colour, grape, country or region, sweetness, "
-        "body, price and allergens. Try “a dry white for salmon under €20”, and then “something "
+        "body, price and allergens. Try “an inexpensive dry white for salmon”, and then “something "
         "cheaper” or “more like the second one”.",
         "de": "Ich suche im Keller nach Gericht, Farbe, Rebsorte, Land oder Region, Süße, Körper, "
-        "Preis und Allergenen. Zum Beispiel: „ein trockener Weißwein zu Lachs unter 20 Euro“.",
+        "Preis und Allergenen. Zum Beispiel: „ein günstiger, trockener Weißwein zu Lachs“.",
         "fr": "Je cherche dans la cave par plat, couleur, cépage, pays ou région, douceur, corps, "
-        "prix et allergènes. Par exemple : « un blanc sec pour du saumon, moins de 20 euros ».",
+        "prix et allergènes. Par exemple : « un blanc sec et pas cher pour du saumon ».",
         "es": "Busco en la bodega por plato, color, uva, país o región, dulzor, cuerpo, precio y "
-        "alérgenos. Por ejemplo: «un blanco seco para salmón por menos de 20 euros».",
+        "alérgenos. Por ejemplo: «un blanco seco y barato para salmón».",
         "it": "Cerco in cantina per piatto, colore, vitigno, paese o regione, dolcezza, corpo, "
-        "prezzo e allergeni. Per esempio: «un bianco secco per il salmone sotto i 20 euro».",
+        "prezzo e allergeni. Per esempio: «un bianco secco ed economico per il salmone».",
     },
     "ask": {
-        "en": "What may I look for? A colour, a dish or a price is enough: “a red for lamb under "
-        "€25”, say.",
+        "en": "What may I look for? A colour, a dish or a price is enough: “a red for lamb, not "
+        "too expensive”, say.",
         "de": "Wonach darf ich suchen? Eine Farbe, ein Gericht oder ein Preis genügt, etwa „ein "
-        "Rotwein zu Lamm unter 25 Euro“.",
+        "Rotwein zu Lamm, nicht zu teuer“.",
         "fr": "Que puis-je chercher ? Une couleur, un plat ou un prix suffit : « un rouge pour de "
-        "l'agneau à moins de 25 euros », par exemple.",
-        "es": "¿Qué le busco? Basta un color, un plato o un precio: «un tinto para cordero por "
-        "menos de 25 euros», por ejemplo.",
-        "it": "Che cosa cerco? Basta un colore, un piatto o un prezzo: «un rosso per l'agnello "
-        "sotto i 25 euro», per esempio.",
+        "l'agneau, pas trop cher », par exemple.",
+        "es": "¿Qué le busco? Basta un color, un plato o un precio: «un tinto para cordero, no muy "
+        "caro», por ejemplo.",
+        "it": "Che cosa cerco? Basta un colore, un piatto o un prezzo: «un rosso per l'agnello, "
+        "non "
+        "troppo caro», per esempio.",
     },
     "knowledge": {
         "en": "I can only search the cellar right now, so I would rather not improvise an answer "
@@ -250,6 +255,18 @@ PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
     "up_to": {
         "en": "up to {price}", "de": "bis {price}", "fr": "jusqu'à {price}",
         "es": "hasta {price}", "it": "fino a {price}",
+    },
+    "around": {
+        "en": "around {price}", "de": "um {price}", "fr": "environ {price}",
+        "es": "alrededor de {price}", "it": "intorno a {price}",
+    },
+    "low_price": {
+        "en": "at a low price", "de": "zu niedrigem Preis", "fr": "à petit prix",
+        "es": "a buen precio", "it": "a prezzo contenuto",
+    },
+    "high_price": {
+        "en": "at a higher price", "de": "zu höherem Preis", "fr": "à un prix plus élevé",
+        "es": "a un precio más alto", "it": "a un prezzo più alto",
     },
     "at_least": {
         "en": "at {price} or more", "de": "ab {price}", "fr": "à partir de {price}",

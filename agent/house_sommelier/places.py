@@ -7,6 +7,10 @@ from typing import Final
 
 GRAPES: Final = """
 grapes
+  = Agiorgitiko; Areni Noir, areni; Arinto; Bacchus; Baga; Brachetto; Carricante; Castelão
+  = Colombard; Fetească Neagră, feteasca; Gaglioppo; Gros Manseng; Hondarrabi Zuri; Koshu
+  = Listán Negro; Malagousia; Mauzac; Mondeuse; Négrette; Obaideh; País; Pedro Ximénez
+  = Petit Manseng; Pošip; Sercial; Tinta Negra; Vranec, vranac; Xynisteri
   = Aglianico; Albariño, alvarinho; Aligoté; Arneis; Assyrtiko; Barbera
   = Blaufränkisch, lemberger, kékfrankos; Bonarda; Bobal; Cabernet Franc, cab franc
   = Cabernet Sauvignon, cabernet, cab sauv, cab; Carignan, cariñena, mazuelo; Carmenère, carmenere
@@ -27,12 +31,15 @@ grapes
   = Silvaner, sylvaner; St. Laurent, sankt laurent; Syrah, shiraz; Tannat
   = Tempranillo, tinta de toro, tinto fino, cencibel; Teroldego; Torrontés
   = Touriga Nacional, touriga; Trebbiano, ugni blanc; Trincadeira; Trousseau; Verdejo; Verdelho
-  = Verdicchio; Vermentino, rolle; Vernaccia; Vidal, vidal blanc; Viognier; Vranac
+  = Verdicchio; Vermentino, rolle; Vernaccia; Vidal, vidal blanc; Viognier
   = Welschriesling, graševina; Xarel·lo, xarello; Xinomavro; Zinfandel, zin; Zweigelt
 """
 
 COUNTRIES: Final = """
+countries Turkey
+  * from turkey, turkish, turkish wine, türkei, turquie, turquía
 countries
+  = Armenia, armenian; Montenegro, montenegrin
   = Argentina, argentinian, argentine, argentinean, argentinien, argentine, argentino
   = Australia, australian, aussie, australien, australie, australiano
   = Austria, austrian, österreich, österreichisch, österreichischer, autriche, autrichien, austriaco
@@ -62,13 +69,17 @@ countries
   = South Africa, sud africain, sudáfrica, sudafrica, sudafricano
   = Spain, spanish, spanien, spanisch, spanischer, spanischen, espagne, espagnol, españa, español
   = Spain, spagna, spagnolo; Switzerland, swiss, schweiz, schweizer, suisse, suiza, svizzera
-  = Turkey, turkish, turkish wine, türkei, turquie
   = United States, usa, america, american, u s, u s a, vereinigte staaten, états unis
   = United States, stati uniti, estados unidos; Uruguay, uruguayan
 """
 
 REGIONS: Final = """
 regions
+  = Adelaide Hills; Arbois; Calabria; Catalonia, catalan; Columbia Valley; Commandaria
+  = Constantia; Corbières; Dalmatia; Dundee Hills; Eger; Elgin; Finger Lakes; Fitou; Jurançon
+  = Kent; Lazio; Liguria; Lombardy, lombardia; Mercurey; Minervois; Moulin-à-Vent; New York
+  = Niagara; Okanagan; Patagonia; Peloponnese; Retsina; Robertson; Salta; Samos; Setúbal
+  = South West, southwest france; Styria, steiermark; Sussex; Villány; Walker Bay
   = Abruzzo; Alentejo; Alsace, alsatian, elsass, alsacia, alsazia
   = Alto Adige, südtirol, south tyrol; Amarone; Asti; Baden; Bairrada; Bandol; Barbaresco; Barolo
   = Barossa, barossa valley; Beaujolais; Beaune; Bekaa, bekaa valley; Bierzo

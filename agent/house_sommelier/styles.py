@@ -152,7 +152,7 @@ bodies medium_full, full
   en full-bodied, full bodied, full body, bold, powerful, heavy, robust, big red, rich red
   en rich white
   de kräftig, kräftige, kräftigen, kräftiger, kräftiges, vollmundig, schwer, schwerer
-  fr corsé, puissant, charpenté
+  fr puissant, charpenté, vin corsé, rouge corsé
   es con cuerpo, potente
   it corposo, strutturato, robusto
 name Vega Sicilia

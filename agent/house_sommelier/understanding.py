@@ -170,7 +170,7 @@ def _goes_on(word: str, excluded: frozenset[str]) -> bool:
     """Whether a negation reaches beyond this word: "no egg, milk or fish", not "not red, white"."""
     if not excluded:
         return word in _FILLERS or word in _LINKS
-    return word in _LINKS or (word == ",")
+    return word in _LINKS or word == ","
 
 
 def _exclusion(meanings: Iterable[Meaning]) -> list[Meaning]:

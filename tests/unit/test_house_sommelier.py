@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.contract import Evidence
+from agent.grounding import ungrounded
 from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.lexicon import LANGUAGES, Language, Meaning, names, phrases
 from agent.house_sommelier.limits import LIMITS
@@ -12,7 +14,7 @@ from agent.house_sommelier.phrases import PHRASES
 from agent.house_sommelier.prices import amounts, to_number
 from agent.messages import LLM, LLMResponse, Message, ToolSchema, Usage
 from agent.sommelier_prompts import SommelierResponse, validate_semantic_content
-from agent.wine import Allergen, Body, Currency, Food, Style, Sweetness, WineQuery
+from agent.wine import Allergen, Body, Currency, Food, Style, Sweetness, Wine, WineQuery
 
 TOOLS = tuple(
     ToolSchema(name, "", {}) for name in ("search_wines", "get_wine", "find_similar_wines")
@@ -390,7 +392,7 @@ async def test_the_intro_speaks_of_what_was_searched_not_of_another_reading() ->
     messages = [user("quelque chose de fruité")]
     response = LLMResponse(tool_calls=(await ask([user("a red under £20 for lamb")])).tool_calls)
     answer = answer_of(await ask(with_result(messages, response, json.dumps(found(SYRAH)))))
-    assert answer.intro.startswith("Votre demande : vin rouge, jusqu'à £20, agneau.")
+    assert answer.intro.startswith("Votre demande : vin rouge, à petit prix, agneau.")
 
 
 async def test_a_german_request_gets_a_german_answer() -> None:
@@ -480,7 +482,42 @@ async def test_it_is_named_free_and_gives_every_call_its_own_id() -> None:
     assert first.tool_calls[0].id != second.tool_calls[0].id
 
 
-CHUNKS = st.sampled_from([text for text, _ in REQUESTS + FOLLOW_UPS] + [row[0] for row in TALK])
+EVERYTHING = [row[0] for row in (*REQUESTS, *TALK, *FOLLOW_UPS, *POINTED)]
+
+
+@pytest.mark.parametrize("wines", [[CAVA, MUSCADET, SYRAH], []], ids=["found", "nothing"])
+@pytest.mark.parametrize("text", [*EVERYTHING, "a cheaper red around 30", "Barolo at 1,200 euros"])
+async def test_no_answer_names_a_price_or_a_wine_that_nobody_gave(
+    text: str, wines: list[dict[str, Any]]
+) -> None:
+    messages = [*shown(), user(text)]
+    response = await ask(messages)
+    content = json.dumps({**found(*wines), "relax": {"price": 3}}, ensure_ascii=False)
+    if response.tool_calls:
+        response = await ask(with_result(messages, response, content))
+    said = [message["content"] for message in messages if message["role"] == "user"]
+    evidence = Evidence(texts=[*said, content], found={w["wine_id"]: wine(w) for w in wines})
+    assert ungrounded(answer_of(response), evidence) is None
+
+
+def wine(listed: dict[str, Any]) -> Wine:
+    facts = {"id": listed["wine_id"], "producer": "", "country": ""} | listed
+    return Wine.model_validate(facts)
+
+
+async def test_a_limit_worked_out_by_rule_is_named_in_words() -> None:
+    assert (await answered([user("a cheap red")], found(SYRAH))).intro == (
+        "I looked for red wines at a low price; this one suits best."
+    )
+    assert (await answered([user("a red around 30")], found(SYRAH))).intro == (
+        "I looked for red wines around €30; this one suits best."
+    )
+    assert (await answered([user("red, 20 to 30 euros")], found(SYRAH))).intro == (
+        "I looked for red wines at €20–€30; this one suits best."
+    )
+
+
+CHUNKS = st.sampled_from(EVERYTHING)
 TEXTS = st.one_of(
     st.text(),
     st.lists(st.one_of(CHUNKS, st.text(max_size=5)), max_size=4).map(" ".join),

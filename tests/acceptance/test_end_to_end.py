@@ -1,0 +1,125 @@
+"""The product as it is run: `sommelier run` as a process, Telegram, a model and Langfuse doubled."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.doubles.bot_api import TOKEN, BotApi
+from tests.doubles.model_server import ModelServer, answer_json, error, tool_call
+from tests.doubles.otlp import OtlpReceiver
+
+CHAT = 4711
+WINE = "trimbach-riesling-reserve-2021"
+ANSWER = {
+    "response_type": "recommendation",
+    "intro": "For your trout & almonds:",
+    "wines": [{"wine_id": WINE, "description": "Dry and <fresh>."}],
+    "closing": "",
+}
+
+
+@contextmanager
+def running(bot_api: BotApi, tmp_path: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    """`sommelier run` with these settings; it is told to stop at the end, and must."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "TELEGRAM_BOT_TOKEN": TOKEN,
+        "TELEGRAM_BASE_URL": bot_api.base_url,
+        **settings,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bot", "run"],
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=30)
+        assert process.returncode == 0, log
+        assert TOKEN not in log
+        assert "Traceback" not in log
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def test_a_message_is_answered_by_the_model_and_traced(
+    bot_api: BotApi, model_server: ModelServer, otlp_receiver: OtlpReceiver, tmp_path: Path
+) -> None:
+    model_server.script(
+        tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"}),
+        answer_json({"response_type": "recommendation", "intro": "Here:", "wines": []}),
+        answer_json(ANSWER),
+    )
+    bot_api.say("Something for trout?", chat_id=CHAT)
+    with running(
+        bot_api,
+        tmp_path,
+        OPENAI_API_KEY="sk-secret",
+        OPENAI_BASE_URL=model_server.base_url,
+        LANGFUSE_PUBLIC_KEY=otlp_receiver.public_key,
+        LANGFUSE_SECRET_KEY=otlp_receiver.secret_key,
+        LANGFUSE_BASE_URL=otlp_receiver.base_url,
+    ):
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+    assert len(texts) == 1
+    assert texts[0].startswith("For your trout & almonds:\n\n1. Trimbach")
+    assert texts[0].endswith("Dry and <fresh>.")
+    await otlp_receiver.wait_for_spans(9)
+    await otlp_receiver.wait_for_scores(2)
+    root = otlp_receiver.span("turn")
+    assert root.input == "Something for trout?"
+    assert root.metadata["outcome"] == "answered"
+    assert (root.metadata["retried"], root.metadata["retry_count"]) == ("yes", 1)
+    assert root.metadata["error_types"] == "semantic"
+    names = sorted(span.name for span in otlp_receiver.spans)
+    assert names == [
+        "guard.input",
+        "guard.output",
+        "llm.answer",
+        "llm.answer",
+        "llm.plan",
+        "retrieve.wines",
+        "telegram.send",
+        "tool.search_wines",
+        "turn",
+    ]
+    assert {span.session for span in otlp_receiver.spans} == {str(CHAT)}
+    assert len({span.user for span in otlp_receiver.spans}) == 1
+    assert {score["name"]: score["value"] for score in otlp_receiver.scores} == {
+        "structured_retries": 1,
+        "outcome": "answered",
+    }
+
+
+@pytest.mark.parametrize("status", [401, 500])
+async def test_a_dead_model_still_ends_in_wines(
+    status: int, bot_api: BotApi, model_server: ModelServer, tmp_path: Path
+) -> None:
+    model_server.default = error(status)
+    bot_api.say("a sparkling under 30 for oysters", chat_id=CHAT)
+    settings = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
+    with running(bot_api, tmp_path, **settings):
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+    assert "≈ €" in texts[0]
+    assert "oysters" in texts[0]
+
+
+async def test_with_nothing_but_a_token_the_house_sommelier_answers(
+    bot_api: BotApi, tmp_path: Path
+) -> None:
+    bot_api.say("a red for lamb under 25 euros", chat_id=CHAT)
+    with running(bot_api, tmp_path):
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+    assert texts[0].startswith("I looked for red wines up to €25 for lamb")
+    assert "No language model is configured" in texts[0]
