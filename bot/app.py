@@ -97,7 +97,7 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
         for model in models:
             stack.push_async_callback(bounded, "the model", model.close)
         tracer = _tracer(settings)
-        stack.push_async_callback(bounded, "tracing", tracer.close)
+        stack.push_async_callback(tracer.close)
         order = ChatOrder()
         application = telegram_application(settings, token, order, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))

@@ -1,10 +1,7 @@
 """From what the tools returned to a `SommelierResponse`: only its wines, only their facts."""
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Final
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.house_sommelier.conversation import ToolResult
 from agent.house_sommelier.criteria import (
@@ -16,53 +13,18 @@ from agent.house_sommelier.criteria import (
     style_in_english,
 )
 from agent.house_sommelier.followups import Request
-from agent.house_sommelier.intent import DETAILS, SEARCH, SIMILAR, Saying
+from agent.house_sommelier.intent import DETAILS, SIMILAR, Saying
 from agent.house_sommelier.lexicon import Language, tokens
 from agent.house_sommelier.limits import LIMITS
 from agent.house_sommelier.phrases import PhraseKey, say
+from agent.house_sommelier.results import Found, ListedWine, read_result
 from agent.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.wine import WineQuery
+from agent.wine import Style, WineQuery
 
 _MOST_WINES: Final = 3
 _MOST_FOODS: Final = 3
+_SWEETNESS: Final = {"dry": "", "medium": "medium-sweet"}
 _COUNTS: Final = {1: "this one suits", 2: "these two suit", 3: "these three suit"}
-
-
-class ListedWine(BaseModel):
-    """A wine as a tool lists it; what is unknown is left out there and empty here."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
-
-    wine_id: str = Field(min_length=1)
-    name: str = ""
-    country: str = ""
-    region: str = ""
-    appellation: str = ""
-    grapes: tuple[str, ...] = ()
-    style: str = ""
-    colour: str = ""
-    sweetness: str = ""
-    body: str = ""
-    acidity: str = ""
-    tannin: str = ""
-    abv: float | None = None
-    price: float | None = None
-    currency: str = "EUR"
-    foods: tuple[str, ...] = ()
-    allergens: tuple[str, ...] = ()
-    notes: str = ""
-    in_stock: bool = True
-
-
-class Found(BaseModel):
-    """One tool result: its wines, and what an empty search says about its limits."""
-
-    model_config = ConfigDict(frozen=True)
-
-    tool: str
-    query: WineQuery | None = None
-    wines: tuple[ListedWine, ...] = ()
-    relax: dict[str, int] = Field(default_factory=dict)
 
 
 def speak(saying: Saying, language: Language) -> SommelierResponse:
@@ -87,43 +49,6 @@ def answer(request: Request, results: Sequence[ToolResult]) -> SommelierResponse
     return _from_search(useful, request)
 
 
-def read_result(result: ToolResult) -> Found | None:
-    """A tool's JSON as data; None for an error or anything else that is not a list of wines."""
-    try:
-        data = json.loads(result.content)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, dict) or not isinstance(data.get("wines"), list):
-        return None
-    wines = {wine.wine_id: wine for wine in map(_wine, data["wines"]) if wine}
-    return Found(
-        tool=result.tool or SEARCH,
-        query=_query(result),
-        wines=tuple(wines.values()),
-        relax=_counts(data.get("relax")),
-    )
-
-
-def _wine(data: object) -> ListedWine | None:
-    try:
-        wine = ListedWine.model_validate(data)
-    except ValidationError:
-        return None
-    return wine if wine.wine_id.strip() else None
-
-
-def _query(result: ToolResult) -> WineQuery | None:
-    try:
-        return WineQuery.model_validate_json(result.arguments)
-    except ValidationError:
-        return None
-
-
-def _counts(data: object) -> dict[str, int]:
-    items = data.items() if isinstance(data, dict) else ()
-    return {str(name): count for name, count in items if isinstance(count, int) and count > 0}
-
-
 def _inform(intro: str, closing: str = "") -> SommelierResponse:
     return SommelierResponse(response_type="informational", intro=intro, closing=closing)
 
@@ -132,16 +57,16 @@ def _from_search(found: Found, request: Request) -> SommelierResponse:
     query = found.query or request.query
     if not found.wines:
         return _nothing(query, found.relax, request)
-    fresh = [wine for wine in found.wines if not _was_shown(wine, request)]
+    fresh = _suitable([wine for wine in found.wines if not _was_shown(wine, request)], query)
     if not fresh:
         return _inform(say("all_shown", request.language))
     name = request.said.name if query.text and query.text == request.query.text else ""
-    named = _named(fresh, name) if name else fresh
+    named, in_full = _named(fresh, name)
     if not named and query.model_fields_set <= {"text"}:
         return _inform(say("nothing_named", request.language, name=name))
     wines = (named or fresh)[:_MOST_WINES]
     intro = _intro(query, request, len(wines), is_named=bool(name and named))
-    unseen = "" if named else say("not_named", request.language, name=name) + " "
+    unseen = "" if in_full else say("not_named", request.language, name=name) + " "
     return SommelierResponse(
         response_type="recommendation",
         intro=unseen + intro,
@@ -154,18 +79,30 @@ def _was_shown(wine: ListedWine, request: Request) -> bool:
     return "other" in request.said.cues and wine.wine_id in request.shown
 
 
-def _named(wines: Sequence[ListedWine], name: str) -> list[ListedWine]:
-    """The wines whose label or place holds most words of `name`, at least half of them."""
+def _suitable(wines: Sequence[ListedWine], query: WineQuery) -> Sequence[ListedWine]:
+    """Without alcohol-free wines, unless these were asked for or there is nothing else."""
+    if Style.ALCOHOL_FREE in query.styles:
+        return wines
+    return [wine for wine in wines if wine.style != Style.ALCOHOL_FREE] or wines
+
+
+def _named(wines: Sequence[ListedWine], name: str) -> tuple[Sequence[ListedWine], bool]:
+    """The wines whose label or place holds most words of `name`, and whether it holds all.
+
+    Less than half of the words is another wine. Without a name, all wines.
+    """
     wanted = _stems(name)
     hits = [len(wanted & _stems(_label_words(wine))) for wine in wines]
     most = max(hits, default=0)
-    enough = most > 0 and most * 2 >= len(wanted)
-    return [wine for wine, hit in zip(wines, hits, strict=True) if enough and hit == most]
+    if most * 2 < len(wanted):
+        return [], False
+    kept = [wine for wine, hit in zip(wines, hits, strict=True) if hit == most]
+    return kept, most == len(wanted)
 
 
 def _label_words(wine: ListedWine) -> str:
     places = (wine.country, wine.region, wine.appellation)
-    return " ".join((wine.name, *places, *wine.grapes, wine.notes))
+    return " ".join((wine.name, *places, *wine.grapes))
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -266,7 +203,7 @@ def in_detail(wine: ListedWine, query: WineQuery, language: Language) -> str:
 
 def _portrait(wine: ListedWine) -> str:
     """`a full-bodied red from Syrah with firm tannins`."""
-    sweetness = "" if wine.sweetness == "dry" else wine.sweetness.replace("_", "-")
+    sweetness = _SWEETNESS.get(wine.sweetness, wine.sweetness.replace("_", "-"))
     words = [body_in_words(wine.body, "en"), sweetness, style_in_english(wine.style)]
     kind = " ".join(dict.fromkeys(filter(None, words)))
     grapes = f" from {both(wine.grapes, 'en')}" if wine.grapes else ""

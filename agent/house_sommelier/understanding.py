@@ -78,11 +78,15 @@ class _Said:
     food_matches: list[Match] = field(default_factory=list)
 
     def dishes(self, text: str, words: Sequence[Token], language: Language | None) -> Iterator[str]:
-        """The wanted foods as they stand in `text`."""
+        """The wanted foods as they stand in `text`; "spaghetti carbonara" is one."""
+        spans: list[tuple[int, int]] = []
         for match in self.food_matches:
-            dish = text[words[match.start].start : words[match.end - 1].end]
-            starts_text = match.start == 0 and language != "de"
-            yield dish[0].lower() + dish[1:] if starts_text else dish
+            follows = bool(spans) and spans[-1][1] == match.start
+            start = spans.pop()[0] if follows else match.start
+            spans.append((start, match.end))
+        for start, end in spans:
+            dish = text[words[start].start : words[end - 1].end]
+            yield dish[0].lower() + dish[1:] if start == 0 and language != "de" else dish
 
     def values(self, name: str) -> list[str]:
         found = (meaning.values for meaning in self.wanted if meaning.field == name)

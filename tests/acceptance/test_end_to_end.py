@@ -1,4 +1,4 @@
-"""The product as it is run: `sommelier run` as a process, Telegram, a model and Langfuse doubled."""
+"""The product as it is run, as a process; Telegram, a model and Langfuse are doubled."""
 
 import os
 import signal

@@ -35,6 +35,7 @@ def test_the_snippet_runs_a_tool_and_its_own_rule(model_server: ModelServer) -> 
         capture_output=True,
         text=True,
         timeout=30,
+        check=False,
     )
     assert (ran.stdout, ran.stderr) == ("No coat.\n", "")
     messages = model_server.requests[-1].json["messages"]

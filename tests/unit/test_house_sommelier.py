@@ -445,6 +445,23 @@ async def test_an_unknown_name_with_a_price_is_said_to_be_missing() -> None:
     assert answer.intro.startswith("I do not see “Penfolds Grange” in the cellar. I looked for")
 
 
+async def test_a_half_known_name_is_said_to_be_missing() -> None:
+    answer = await answered([user("Gramona Celler Batlle")], found(CAVA, SYRAH))
+    assert answer.response_type == "informational"
+    answer = await answered([user("Gramona Enoteca")], found(CAVA, SYRAH))
+    assert answer.intro.startswith("I do not see “Gramona Enoteca” in the cellar.")
+    assert [wine.wine_id for wine in answer.wines] == ["gramona-nv"]
+
+
+async def test_alcohol_free_wine_is_only_for_those_who_ask() -> None:
+    free = UNKNOWN | {"style": "alcohol_free"}
+    answer = await answered([user("spaghetti carbonara")], found(free, SYRAH))
+    assert answer.intro == "I looked for wines for spaghetti carbonara; this one suits best."
+    assert [wine.wine_id for wine in answer.wines] == ["clape-2019"]
+    answer = await answered([user("an alcohol-free wine")], found(free))
+    assert [wine.wine_id for wine in answer.wines] == ["plain"]
+
+
 async def test_a_known_name_is_what_gets_recommended() -> None:
     answer = await answered([user("Auguste Clape")], found(CAVA, SYRAH))
     assert [wine.wine_id for wine in answer.wines] == ["clape-2019"]

@@ -1,0 +1,83 @@
+"""What the tools returned, as data; whatever is not a wine is left out."""
+
+import json
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent.house_sommelier.conversation import ToolResult
+from agent.house_sommelier.intent import SEARCH
+from agent.wine import WineQuery
+
+
+class ListedWine(BaseModel):
+    """A wine as a tool lists it; what is unknown is left out there and empty here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    wine_id: str = Field(min_length=1)
+    name: str = ""
+    country: str = ""
+    region: str = ""
+    appellation: str = ""
+    grapes: tuple[str, ...] = ()
+    style: str = ""
+    colour: str = ""
+    sweetness: str = ""
+    body: str = ""
+    acidity: str = ""
+    tannin: str = ""
+    abv: float | None = None
+    price: float | None = None
+    currency: str = "EUR"
+    foods: tuple[str, ...] = ()
+    allergens: tuple[str, ...] = ()
+    notes: str = ""
+    in_stock: bool = True
+
+
+class Found(BaseModel):
+    """One tool result: its wines, and what an empty search says about its limits."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tool: str
+    query: WineQuery | None = None
+    wines: tuple[ListedWine, ...] = ()
+    relax: dict[str, int] = Field(default_factory=dict)
+
+
+def read_result(result: ToolResult) -> Found | None:
+    """A tool's JSON as data; None for an error or anything else that is not a list of wines."""
+    try:
+        data = json.loads(result.content)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("wines"), list):
+        return None
+    wines = {wine.wine_id: wine for wine in map(_wine, data["wines"]) if wine}
+    return Found(
+        tool=result.tool or SEARCH,
+        query=_query(result),
+        wines=tuple(wines.values()),
+        relax=_counts(data.get("relax")),
+    )
+
+
+def _wine(data: object) -> ListedWine | None:
+    try:
+        wine = ListedWine.model_validate(data)
+    except ValidationError:
+        return None
+    return wine if wine.wine_id.strip() else None
+
+
+def _query(result: ToolResult) -> WineQuery | None:
+    try:
+        return WineQuery.model_validate_json(result.arguments)
+    except ValidationError:
+        return None
+
+
+def _counts(data: object) -> dict[str, int]:
+    items = data.items() if isinstance(data, dict) else ()
+    return {str(name): count for name, count in items if isinstance(count, int) and count > 0}

@@ -1,0 +1,37 @@
+"""What import-linter cannot see: a module that is no package, and what importing costs."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import agent
+
+ROOT = Path(__file__).parents[2]
+HEAVY = {"openai", "langfuse", "telegram", "sqlalchemy", "alembic", "dbos", "rich.console"}
+
+
+def test_config_imports_nothing_of_ours() -> None:
+    tree = ast.parse((ROOT / "config.py").read_text("utf-8"))
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
+        + ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [])
+    }
+    assert not imported & {"agent", "bot", "db", "migrations"}
+
+
+def test_importing_the_agent_loads_no_client() -> None:
+    code = f"import agent, sys; print(sorted(set(sys.modules) & {HEAVY!r}))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == "[]"
+
+
+def test_the_public_names_are_sorted_and_there() -> None:
+    names = agent.__all__
+    assert names == sorted(names, key=lambda name: (not name.isupper(), name))
+    assert all(hasattr(agent, name) for name in names)
