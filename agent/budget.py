@@ -1,6 +1,7 @@
 """The limits of a turn, and the ledger of what it used."""
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -90,3 +91,7 @@ class Ledger:
         if self.cost_usd >= limits.cost_usd:
             return "cost"
         return None
+
+
+current_ledger: Final[ContextVar[Ledger | None]] = ContextVar("current_ledger", default=None)
+"""The ledger of the turn whose tool runs; a tool that asks a model counts its requests there."""

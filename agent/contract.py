@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 
+from agent.feedback import FEEDBACK
 from agent.messages import JsonSchema, OutputSchema
 
 T = TypeVar("T")
@@ -55,6 +56,10 @@ class OutputContract(Generic[T]):
     `semantic` and `grounding` say what is wrong with a value, or None. `render` makes the text a
     person gets and `ids` the ids it names. `salvage` leaves the valid part of a value that broke a
     rule, or None; what it leaves is held to all rules again.
+
+    A contract for `str` is answered in plain text. `read_text` makes a value of plain text, or of
+    a response that holds no JSON; None if it cannot. `correction` is the feedback's wording, and
+    `temperature` goes along with every request, unless it is None.
     """
 
     type: type[T]
@@ -63,6 +68,9 @@ class OutputContract(Generic[T]):
     render: Render[T] = _as_text
     ids: Callable[[T], Sequence[str]] = _no_ids
     salvage: Callable[[T, Evidence], T | None] = _no_salvage
+    read_text: Callable[[str], object | None] | None = None
+    correction: str = FEEDBACK
+    temperature: float | None = None
 
     @cached_property
     def adapter(self) -> TypeAdapter[T]:
@@ -72,7 +80,7 @@ class OutputContract(Generic[T]):
     @cached_property
     def output(self) -> OutputSchema:
         """The JSON Schema for the prompt and for response mode `json_schema`."""
-        schema = self.adapter.json_schema(by_alias=False)
+        schema = self.adapter.json_schema()
         return OutputSchema(self.type.__name__, schema, strict_schema(schema))
 
     @cached_property
@@ -90,6 +98,16 @@ class OutputContract(Generic[T]):
             for choice in (*_listed(node.get("enum")), node.get("const"))
             if isinstance(choice, str)
         )
+
+    @property
+    def plain_text(self) -> bool:
+        """Whether the answer is text as it stands, and no JSON."""
+        return self.output.schema.get("type") == "string"
+
+    @property
+    def requested(self) -> OutputSchema | None:
+        """What a response format can ask a server for: objects only, never a list or a text."""
+        return None if self.output.schema.get("type") in ("array", "string") else self.output
 
     @property
     def opening(self) -> str:

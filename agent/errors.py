@@ -9,7 +9,8 @@
     │   ├── ModelRejected         400, 401, 403, 404 …: the same request will fail again
     │   └── ModelResponseInvalid  an answer came, without anything usable in it
     ├── ToolError                 a tool could not do what was asked; its text is for the model
-    └── LimitReached              a limit of the turn (requests, tokens, cost, seconds) is used up
+    └── LimitReached              a limit of the turn (requests, tokens, cost) is used up
+        └── DeadlinePassed        its time is
 
 The text of a `ModelError` is for the operator's log; it holds no key and no prompt. The docstring
 of a class is its message when none is given.
@@ -71,3 +72,11 @@ class ToolError(AgentError):
 
 class LimitReached(AgentError):
     """A limit of this turn is used up."""
+
+
+class DeadlinePassed(LimitReached):
+    """The time of this turn is used up."""
+
+    def __init__(self, message: str | None = None, *, asked: bool = True) -> None:
+        super().__init__(message)
+        self.asked = asked

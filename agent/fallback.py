@@ -6,10 +6,13 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeVar
 
 from agent.budget import Ledger, Limits
 from agent.errors import (
+    AgentError,
+    DeadlinePassed,
     LimitReached,
     ModelError,
     ModelRateLimited,
@@ -17,6 +20,7 @@ from agent.errors import (
     ModelTimeout,
     ParameterDeclined,
 )
+from agent.journal import NO_JOURNAL, Journal
 from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema
 from agent.tracing import Span
 
@@ -32,7 +36,8 @@ Sleep = Callable[[float], Awaitable[None]]
 class Requests:
     """Every request of one turn goes through here: limits, ledger, trace, tries, fallback.
 
-    A model that failed is not asked again in this turn. `deadline` is in the event loop's time.
+    A model that failed is not asked again in this turn. Each request is a step of the journal.
+    `deadline` is in the event loop's time.
     """
 
     models: Sequence[LLM]
@@ -40,6 +45,7 @@ class Requests:
     ledger: Ledger
     span: Span
     deadline: float
+    journal: Journal = NO_JOURNAL
     sleep: Sleep = asyncio.sleep
     step: int = 0
     _current: int = field(default=0)
@@ -52,6 +58,7 @@ class Requests:
         output: OutputSchema | None,
         attempt: int,
         max_tokens: int,
+        temperature: float | None = None,
         read: Callable[[LLMResponse, Span], R],
     ) -> tuple[LLMResponse, R]:
         """One response, from the first model that gives one, and what `read` makes of it.
@@ -59,7 +66,7 @@ class Requests:
         `read` is called while the request's span is open, so that a trace shows both together.
 
         Raises:
-            LimitReached: the turn may make no further request.
+            LimitReached: the turn may make no further request, or its time is up.
             ModelError: no model of the turn could be asked.
         """
         tries = declined = 0
@@ -68,7 +75,13 @@ class Requests:
             try:
                 with self._generation(messages, attempt) as span:
                     response = await self._once(
-                        model, messages, tools, output=output, max_tokens=max_tokens, span=span
+                        model,
+                        messages,
+                        tools,
+                        output=output,
+                        max_tokens=max_tokens,
+                        temperature=temperature,
+                        span=span,
                     )
                     return response, read(response, span)
             except ParameterDeclined:
@@ -105,15 +118,26 @@ class Requests:
         *,
         output: OutputSchema | None,
         max_tokens: int,
+        temperature: float | None,
         span: Span,
     ) -> LLMResponse:
         if limit := self.ledger.exhausted(self.limits):
             raise LimitReached(f"this turn has used up its {limit}")
         span.update(model=model.model)
         self.ledger.requests += 1
-        response = await model.generate_with_tools(
-            messages, tools, output=output, max_tokens=max_tokens
+        ask = partial(
+            model.generate_with_tools,
+            messages,
+            tools,
+            output=output,
+            max_tokens=max_tokens,
+            temperature=temperature,
         )
+        response = await self.journal.step("model", partial(in_time, ask, self.deadline))
+        if isinstance(response, AgentError):
+            if isinstance(response, DeadlinePassed) and not response.asked:
+                self.ledger.requests -= 1
+            raise response
         cost = self.ledger.add(response)
         if span.recording:
             span.update(
@@ -132,6 +156,21 @@ class Requests:
         wait = backoff(tries) if told is None else told
         left = self.deadline - asyncio.get_running_loop().time()
         return wait if wait <= LONGEST_WAIT_SECONDS and wait < left else None
+
+
+async def in_time(
+    ask: Callable[[], Awaitable[LLMResponse]], deadline: float
+) -> LLMResponse | AgentError:
+    """What a model answers by `deadline`; errors are returned, since a journal records values."""
+    if asyncio.get_running_loop().time() >= deadline:
+        return DeadlinePassed(asked=False)
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await ask()
+    except ModelError as error:
+        return error
+    except TimeoutError:
+        return DeadlinePassed()
 
 
 def backoff(tries: int) -> float:

@@ -21,7 +21,9 @@ SHOWN_ERROR_CHARS: Final = 800
 SHOWN_RAW_CHARS: Final = 4000
 
 
-def feedback(raw: str, error_description: str, *, repeated: bool = False) -> list[Message]:
+def feedback(
+    raw: str, error_description: str, *, repeated: bool = False, wording: str = FEEDBACK
+) -> list[Message]:
     """The assistant + user pair that shows a model its invalid response and what is wrong with it.
 
     A response that is empty or was dropped is named instead: a blank content is a 400 with some
@@ -34,7 +36,7 @@ def feedback(raw: str, error_description: str, *, repeated: bool = False) -> lis
         shown = clip(shown, len(shown) - len(REPEATED) - 2)
     return [
         {"role": "assistant", "content": shown},
-        {"role": "user", "content": FEEDBACK.format(error_description=description)},
+        {"role": "user", "content": wording.format(error_description=description)},
     ]
 
 

@@ -68,6 +68,13 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     return following is None or not following[1].islower()
 
 
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, in order; a missed boundary is better than a false one."""
+    ends = [match.end() for match in SENTENCE_END.finditer(text) if _ends_sentence(text, match)]
+    parts = (text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
+    return [part.strip() for part in parts if part.strip()]
+
+
 def _last_white_space(text: str, limit: int) -> int:
     head = text[: limit + 1]
     return max((match.start() for match in re.finditer(r"\s+", head)), default=0) or limit

@@ -44,12 +44,15 @@ class Dialect:
     mode: ResponseMode
     token_parameter: str = "max_completion_tokens"  # noqa: S105 - a parameter's name
     format_beside_tools: bool = True
+    temperature: bool = True
 
     def without(self, complaint: str) -> "Dialect | None":
         """The next simpler dialect that avoids what a 400 complains of, None if none does."""
         text = complaint.lower()
         if "max_completion_tokens" in text and self.token_parameter in text:
             return replace(self, token_parameter="max_tokens")  # noqa: S106
+        if "temperature" in text and self.temperature:
+            return replace(self, temperature=False)
         if not any(word in text for word in ("response_format", "json_", "grammar", "schema")):
             return None
         if self.format_beside_tools and "tool" in text:
@@ -88,6 +91,7 @@ class LLMService:
         *,
         output: OutputSchema | None = None,
         max_tokens: int | None = None,
+        temperature: float | None = None,
     ) -> LLMResponse:
         """One request to the model.
 
@@ -97,6 +101,8 @@ class LLMService:
         body = request_body(
             self.model, messages, tools, output=output, max_tokens=max_tokens, dialect=self._dialect
         )
+        if temperature is not None and self._dialect.temperature:
+            body["temperature"] = temperature
         return read_response(await self._post(body), self.model)
 
     async def close(self) -> None:

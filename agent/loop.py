@@ -2,19 +2,20 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Generic, Literal, TypeVar
 
-from agent.budget import Ledger, Limits
+from agent.budget import Ledger, Limits, current_ledger
 from agent.contract import Evidence, OutputContract
-from agent.errors import LimitReached, ModelError
+from agent.errors import DeadlinePassed, LimitReached, ModelError
 from agent.fallback import Requests
-from agent.messages import LLM, JsonSchema, LLMResponse, Message, OutputSchema, ToolCall
+from agent.journal import NO_JOURNAL, Journal
+from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolCall
 from agent.parsing import ParseResult
 from agent.structured import Attempt, Attempts, Conversation, structured_answer
+from agent.tool_calls import assistant_message, with_unique_ids
 from agent.tools.registry import Tool, Toolbox, ToolResult
 from agent.tracing import NO_SPAN, Level, Span, current_span
 
@@ -71,6 +72,7 @@ async def generate_agentic_response(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     ledger: Ledger | None = None,
     span: Span = NO_SPAN,
+    journal: Journal = NO_JOURNAL,
 ) -> AgenticResponse[T]:
     """Answer `message` within `limits`, as `contract` wants it.
 
@@ -79,13 +81,14 @@ async def generate_agentic_response(
     the tools returned still in the messages. Further models in `llm` are asked when the first is
     down. When all attempts fail the text is empty, or what of an answer keeps every rule.
 
-    Never raises, except when cancelled; `ledger` is complete even then.
+    Requests and tool calls are steps of `journal`. Never raises, except when cancelled; `ledger`
+    is complete even then.
     """
     turn = _Turn.start(
         llm=[llm] if not isinstance(llm, Sequence) else llm,
         attempts=Attempts(contract, Evidence(texts=said_by_people(history, message))),
         messages=[
-            {"role": "system", "content": system_prompt(instructions, contract.output.schema)},
+            {"role": "system", "content": system_prompt(instructions, contract)},
             *history,
             {"role": "user", "content": message},
         ],
@@ -93,14 +96,14 @@ async def generate_agentic_response(
         limits=limits,
         ledger=ledger if ledger is not None else Ledger(),
         span=span,
+        journal=journal,
     )
     try:
-        async with asyncio.timeout(limits.seconds):
-            result = await structured_answer(turn.ask, turn.attempts, turn.conversation, limits)
+        result = await structured_answer(turn.ask, turn.attempts, turn.conversation, limits)
+    except DeadlinePassed:
+        return turn.broken_off("deadline", f"the turn took longer than {limits.seconds:g} s")
     except LimitReached as error:
         return turn.broken_off("limit", str(error))
-    except TimeoutError:
-        return turn.broken_off("deadline", f"the turn took longer than {limits.seconds:g} s")
     except ModelError as error:
         return turn.broken_off("model_error", str(error))
     return turn.finished(result)
@@ -112,9 +115,12 @@ def said_by_people(history: Sequence[Message], message: str) -> list[str]:
     return [*earlier, message]
 
 
-def system_prompt(instructions: str, schema: JsonSchema) -> str:
-    """The instructions, and the schema that the final answer must match."""
-    return SCHEMA_PROMPT.format(instructions=instructions, schema=json.dumps(schema))
+def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
+    """The instructions, and the schema that the final answer must match unless it is text."""
+    if contract.plain_text:
+        return instructions
+    schema = json.dumps(contract.output.schema)
+    return SCHEMA_PROMPT.format(instructions=instructions, schema=schema)
 
 
 @dataclass(slots=True)
@@ -141,14 +147,15 @@ class _Turn(Generic[T]):
         limits: Limits,
         ledger: Ledger,
         span: Span,
+        journal: Journal,
     ) -> "_Turn[T]":
         deadline = asyncio.get_running_loop().time() + limits.seconds
-        requests = Requests(llm, limits, ledger, span, deadline)
+        requests = Requests(llm, limits, ledger, span, deadline, journal)
         return cls(requests, attempts, Conversation(messages), toolbox, limits, ledger, span)
 
     @property
-    def output(self) -> OutputSchema:
-        return self.attempts.contract.output
+    def output(self) -> OutputSchema | None:
+        return self.attempts.contract.requested
 
     async def ask(self, number: int, max_tokens: int) -> Attempt[T]:
         """One attempt: whatever tools the model wants first, then its answer."""
@@ -160,6 +167,7 @@ class _Turn(Generic[T]):
                 output=None if offered and self._format_in_the_way() else self.output,
                 attempt=number,
                 max_tokens=max_tokens,
+                temperature=self.attempts.contract.temperature,
                 read=partial(self._read, offered=bool(offered)),
             )
             if attempt is not None:
@@ -218,14 +226,18 @@ class _Turn(Generic[T]):
             f"tool.{name}", "tool", input=call.arguments, metadata=metadata
         ) as span:
             current_span.set(span)
-            result = await self.toolbox.call(
-                call, seconds=self.limits.tool_seconds, max_chars=self.limits.result_chars
-            )
+            current_ledger.set(self.ledger)
+            result = await self.requests.journal.step("tool", partial(self._call_tool, call))
             span.update(output=result.text)
             if result.error_type:
                 self.ledger.tool_errors += 1
                 span.update(level="ERROR", metadata={"error_type": result.error_type})
         return result
+
+    async def _call_tool(self, call: ToolCall) -> ToolResult:
+        left = self.requests.deadline - asyncio.get_running_loop().time()
+        seconds = max(0.0, min(self.limits.tool_seconds, left))
+        return await self.toolbox.call(call, seconds=seconds, max_chars=self.limits.result_chars)
 
     def finished(self, result: ParseResult[T]) -> AgenticResponse[T]:
         """The attempts came to an end by themselves."""
@@ -255,42 +267,3 @@ class _Turn(Generic[T]):
             retry_count=max(0, len(self.attempts.made) - 1),
             models=tuple(dict.fromkeys(made.response.model for made in self.attempts.made)),
         )
-
-
-def with_unique_ids(calls: Sequence[ToolCall], step: int, taken: set[str]) -> list[ToolCall]:
-    """The calls, with ids that are empty or taken replaced: each id is answered exactly once."""
-    unique = []
-    for position, call in enumerate(calls):
-        name = call.id if call.id and call.id not in taken else f"call_{step}_{position}"
-        taken.add(name)
-        unique.append(replace(call, id=name))
-    return unique
-
-
-def assistant_message(content: str, calls: Sequence[ToolCall]) -> Message:
-    """The assistant message that a turn's tool results answer, in a form every server accepts."""
-    return {
-        "role": "assistant",
-        "content": content,
-        "tool_calls": [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {
-                    "name": NOT_IN_A_NAME.sub("_", call.name)[:64] or "unknown",
-                    "arguments": call.arguments if _is_json_object(call.arguments) else "{}",
-                },
-            }
-            for call in calls
-        ],
-    }
-
-
-NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
-
-
-def _is_json_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False

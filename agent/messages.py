@@ -100,6 +100,7 @@ class LLM(Protocol):
         *,
         output: OutputSchema | None = None,
         max_tokens: int | None = None,
+        temperature: float | None = None,
     ) -> LLMResponse:
         """Send `messages`; the model answers or asks for tools.
 

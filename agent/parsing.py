@@ -73,7 +73,7 @@ class ParseResult(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """A JSON value found in a text, and how: `strict`, `embedded` or `repaired`."""
+    """A JSON value found in a text, and how: `strict`, `embedded`, `repaired` or `text`."""
 
     value: object
     path: str
@@ -125,7 +125,7 @@ def parse_final_response(
     if WRITTEN_TOOL_CALL.search(text):
         return _failed("tool_call_as_text", WRITTEN_TOOL_CALL_ADVICE)
     try:
-        found = extract_json(text, contract.opening)
+        found = read_value(text, contract)
     except NotJson as error:
         return _failed("invalid_json", str(error))
     if ESCAPED_HALF.search(text):
@@ -184,6 +184,24 @@ def degenerate(value: object, contract: OutputContract[T]) -> str | None:
         if said in contract.descriptions:
             return "the answer copies a description of the schema; write real content"
     return None
+
+
+def read_value(text: str, contract: OutputContract[T]) -> Extracted:
+    """The value of a text as the contract wants it read: JSON first, `read_text` as a safety net.
+
+    Raises:
+        NotJson: there is no single value, and the contract makes none of the text.
+    """
+    read_text = contract.read_text or (lambda _: None)
+    if contract.plain_text:
+        return Extracted(read_text(text) or text, "text")
+    try:
+        return extract_json(text, contract.opening)
+    except NotJson:
+        value = read_text(text)
+        if value is None:
+            raise
+        return Extracted(value, "text")
 
 
 def extract_json(text: str, opening: str = "{") -> Extracted:

@@ -98,6 +98,19 @@ class DocumentStore(Protocol):
         ...
 
 
+class Embedder(Protocol):
+    """An embedding source: texts to vectors, near each other where the texts mean alike."""
+
+    @property
+    def name(self) -> str:
+        """The model's name; vectors of different names are never compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text, in order. Raises anything when the source is down."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PlaceHit:
     """One result of a place search: nothing in it that the source did not say."""
@@ -113,3 +126,39 @@ class PlaceSearch(Protocol):
     async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
         """Results for one query, best first. Raises `ToolError` when the provider is down."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChatState:
+    """Where messages for a chat go: `chat_id` after any migration, unless it is unreachable."""
+
+    chat_id: int
+    unreachable: str | None = None
+
+
+class ChatRepository(Protocol):
+    """What was learned of chats while sending to them."""
+
+    async def state(self, chat_id: int) -> ChatState:
+        """Where messages for this chat go; an unknown chat is reachable as it is."""
+        ...
+
+    async def unreachable(self, chat_id: int, reason: str) -> None:
+        """Remember that the bot was blocked there, or that the chat is gone."""
+        ...
+
+    async def reachable(self, chat_id: int) -> None:
+        """Forget that: somebody wrote from there."""
+        ...
+
+    async def migrated(self, chat_id: int, to: int) -> None:
+        """Remember that a group became a supergroup with another id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Updates that are accepted and not done: how many, and how long the oldest has waited."""
+
+    waiting: int = 0
+    oldest_seconds: float = 0.0

@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
 from agent.budget import Ledger, Limits
 from agent.guard import clean, security_flags
 from agent.history import window
 from agent.house_sommelier import HouseSommelier
+from agent.journal import NO_JOURNAL, Journal
 from agent.loop import AgenticResponse, generate_agentic_response
 from agent.messages import LLM, Message
 from agent.ports import Catalogue, StoredMessage
@@ -41,18 +42,25 @@ MODEL_DOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the person gets: Markdown text, and the ids of the wines in it."""
+    """What the person gets: Markdown text, and the ids of the wines in it; and what it took."""
 
     text: str
     wine_ids: tuple[str, ...]
     outcome: Outcome
+    requests: int = 0
+    retries: int = 0
 
 
 class Answerer(Protocol):
     """What a handler needs of the agent."""
 
     async def answer(
-        self, message: str, *, history: Sequence[StoredMessage] = (), span: Span
+        self,
+        message: str,
+        *,
+        history: Sequence[StoredMessage] = (),
+        span: Span,
+        journal: Journal = NO_JOURNAL,
     ) -> Reply:
         """The reply to `message`. Never raises, except when cancelled."""
         ...
@@ -70,67 +78,75 @@ class Sommelier:
         self._house = HouseSommelier()
 
     async def answer(
-        self, message: str, *, history: Sequence[StoredMessage] = (), span: Span
+        self,
+        message: str,
+        *,
+        history: Sequence[StoredMessage] = (),
+        span: Span,
+        journal: Journal = NO_JOURNAL,
     ) -> Reply:
         """The reply to `message`, traced on `span`. Never raises, except when cancelled."""
+        asked = _Asked(guard_input(message, span), window(history), span, journal)
         ledger = Ledger()
-        message = guard_input(message, span)
         response: AgenticResponse[SommelierResponse] | None = None
         try:
             if self._models:
-                response = await self._generate(self._models, message, history, ledger, span)
-            reply = await self._reply(response, message, history, ledger, span)
+                response = await self._generate(self._models, asked, ledger)
+            reply = await self._reply(response, asked, ledger)
         except Exception as error:
             log.error("a turn failed: %s %s", type(error).__name__, where(error))  # noqa: TRY400
             span.update(metadata={"error_types": type(error).__name__})
             reply = Reply(FAILED, (), "failed")
         finally:
             record_ledger(span, ledger)
+        retries = response.retry_count if response else 0
+        reply = replace(reply, requests=ledger.requests, retries=retries)
         record(span, reply, response)
         return reply
 
     async def _reply(
-        self,
-        response: AgenticResponse[SommelierResponse] | None,
-        message: str,
-        history: Sequence[StoredMessage],
-        ledger: Ledger,
-        span: Span,
+        self, response: AgenticResponse[SommelierResponse] | None, asked: "_Asked", ledger: Ledger
     ) -> Reply:
         if response is not None and response.ok:
-            salvaged = response.outcome == "salvaged"
-            return _shown(response, "salvaged" if salvaged else "answered")
+            return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
             return Reply(DECLINED, (), "refused")
-        by_rules = await self._generate([self._house], message, history, ledger, span)
+        by_rules = await self._generate([self._house], asked, Ledger())
+        ledger.tool_calls += by_rules.ledger.tool_calls
+        ledger.tool_errors += by_rules.ledger.tool_errors
         if not by_rules.ok:
             return Reply(FAILED, (), "failed")
         if response is None:
-            return _shown(by_rules, "answered", "" if history else NO_MODEL)
+            return _shown(by_rules, "answered", "" if asked.history else NO_MODEL)
         return _shown(by_rules, "fallback", MODEL_DOWN)
 
     async def _generate(
-        self,
-        models: Sequence[LLM],
-        message: str,
-        history: Sequence[StoredMessage],
-        ledger: Ledger,
-        span: Span,
+        self, models: Sequence[LLM], asked: "_Asked", ledger: Ledger
     ) -> AgenticResponse[SommelierResponse]:
-        earlier: list[Message] = window(history)
         response = await generate_agentic_response(
-            message,
+            asked.message,
             llm=models,
             contract=SOMMELIER,
             instructions=SYSTEM_PROMPT,
             tools=self._toolbox,
-            history=earlier,
+            history=asked.history,
             limits=self._limits,
-            ledger=ledger if models is self._models else Ledger(),
-            span=span,
+            ledger=ledger,
+            span=asked.span,
+            journal=asked.journal,
         )
-        guard_output(response, span)
+        guard_output(response, asked.span)
         return response
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one turn answers, and where it is traced and recorded."""
+
+    message: str
+    history: Sequence[Message]
+    span: Span
+    journal: Journal
 
 
 def guard_input(message: str, span: Span) -> str:
@@ -173,11 +189,10 @@ def record_ledger(span: Span, ledger: Ledger) -> None:
 
 def record(span: Span, reply: Reply, response: AgenticResponse[SommelierResponse] | None) -> None:
     """Put what a turn came to onto its root span, as the list of traces shows and filters it."""
-    retries = response.retry_count if response else 0
     metadata: dict[str, Any] = {
         "outcome": reply.outcome,
-        "retried": "yes" if retries else "no",
-        "retry_count": retries,
+        "retried": "yes" if reply.retries else "no",
+        "retry_count": reply.retries,
         "prompt_version": PROMPT_VERSION,
         "prompt_is_fallback": True,
     }
@@ -187,5 +202,5 @@ def record(span: Span, reply: Reply, response: AgenticResponse[SommelierResponse
             errors.append(response.outcome)
         metadata["error_types"] = ",".join(errors)
     span.update(output=reply.text, metadata=metadata, level=LEVELS.get(reply.outcome))
-    span.score("structured_retries", retries, "NUMERIC")
+    span.score("structured_retries", reply.retries, "NUMERIC")
     span.score("outcome", reply.outcome, "CATEGORICAL")

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from agent.budget import Limits
 from agent.contract import Evidence, OutputContract
-from agent.feedback import feedback
+from agent.feedback import FEEDBACK, feedback
 from agent.messages import LLMResponse, Message
 from agent.parsing import ParseResult, judge, parse_response
 
@@ -28,12 +28,14 @@ class Conversation:
         """Append messages that stay."""
         self.messages.extend(messages)
 
-    def correct(self, raw: str, error_description: str, *, repeated: bool = False) -> None:
+    def correct(
+        self, raw: str, error_description: str, *, repeated: bool = False, wording: str = FEEDBACK
+    ) -> None:
         """Show the model an invalid response and what is wrong with it, in place of the last."""
         if self._pair_at is not None:
             del self.messages[self._pair_at : self._pair_at + 2]
         self._pair_at = len(self.messages)
-        self.messages += feedback(raw, error_description, repeated=repeated)
+        self.messages += feedback(raw, error_description, repeated=repeated, wording=wording)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +105,15 @@ async def structured_answer(
         attempts.made.append(attempt)
         if not attempt.result.retryable:
             break
-        _correct(conversation, attempt)
+        _correct(conversation, attempt, attempts.contract.correction)
         if attempt.result.error_type == "truncated":
             tokens = min(tokens * 2, max(tokens, limits.answer_tokens_ceiling))
     return attempt.result
 
 
-def _correct(conversation: Conversation, attempt: Attempt[T]) -> None:
+def _correct(conversation: Conversation, attempt: Attempt[T], wording: str) -> None:
     result = attempt.result
     raw = "" if result.error_type == "truncated" else attempt.response.content
     repeated = result.error_type == "degenerate"
-    conversation.correct(raw, result.error or "the answer is empty", repeated=repeated)
+    problem = result.error or "the answer is empty"
+    conversation.correct(raw, problem, repeated=repeated, wording=wording)

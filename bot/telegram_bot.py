@@ -38,7 +38,7 @@ class TelegramBot:
     """
 
     answerer: Answerer
-    messages: MessageRepository
+    message_repo: MessageRepository
     tracer: Tracer
     hash_user: Callable[[int], str]
     history_messages: int = 20
@@ -72,7 +72,7 @@ class TelegramBot:
 
     async def new(self, update: Update, context: Context) -> None:
         """/new: forget the conversation of this chat."""
-        forgotten = await self.messages.forget(_chat(update).id)
+        forgotten = await self.message_repo.forget(_chat(update).id)
         await say(context.bot, update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
 
     async def unknown_command(self, update: Update, context: Context) -> None:
@@ -128,7 +128,7 @@ class TelegramBot:
 
     async def _history(self, chat_id: int) -> Sequence[StoredMessage]:
         try:
-            return await self.messages.recent(chat_id, self.history_messages)
+            return await self.message_repo.recent(chat_id, self.history_messages)
         except Exception:
             log.exception("The history of chat %s could not be read; answering without", chat_id)
             return ()
@@ -148,8 +148,8 @@ class TelegramBot:
             return truncate_at_boundary(text, self.max_content_length)
 
         try:
-            await self.messages.create(chat_id, "user", kept(question))
-            await self.messages.create(chat_id, "assistant", kept(reply.text), reply.wine_ids)
+            await self.message_repo.create(chat_id, "user", kept(question))
+            await self.message_repo.create(chat_id, "assistant", kept(reply.text), reply.wine_ids)
         except Exception:
             log.exception("A turn of chat %s could not be stored", chat_id)
 

@@ -1,25 +1,36 @@
 """The tables. Rows are what is stored; `agent.wine` and `agent.ports` hold what others see."""
 
+from array import array
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
+    ARRAY,
     JSON,
+    REAL,
     BigInteger,
     DateTime,
     Dialect,
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     TypeDecorator,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy.types import TypeEngine
 
 FULL_TEXT: Final = "wines_fts"
 """The full-text index: a virtual table in SQLite, a generated column in Postgres. Only migrations
 know how it is made; comparisons of schema and models leave out every name that starts with it."""
+
+CHUNKS_FULL_TEXT: Final = "chunks_fts"
+"""The full-text index of the documents: a virtual table in SQLite, a table of postings in Postgres.
+Triggers keep both in step with the chunks."""
+FULL_TEXTS: Final = (FULL_TEXT, CHUNKS_FULL_TEXT)
 
 
 class Base(DeclarativeBase):
@@ -54,6 +65,31 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Vector(TypeDecorator[Sequence[float]]):
+    """32-bit floats: a blob in SQLite, an array in Postgres, which pgvector reads as its own."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """The type of the database at hand."""
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(ARRAY(REAL))
+        return dialect.type_descriptor(LargeBinary())
+
+    def process_bind_param(
+        self, value: Sequence[float] | None, dialect: Dialect
+    ) -> list[float] | bytes | None:
+        """As the database stores it."""
+        if value is None:
+            return None
+        return list(value) if dialect.name == "postgresql" else array("f", value).tobytes()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Sequence[float] | None:
+        """Numbers again."""
+        return array("f", value) if isinstance(value, bytes) else value
 
 
 class WineRow(Base):
@@ -151,3 +187,50 @@ class MessageRow(Base):
     content: Mapped[str]
     wine_ids: Mapped[list[str]] = mapped_column(JSON)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class DocumentRow(Base):
+    """A document of the knowledge base. `length` is the number of terms in all its chunks."""
+
+    __tablename__ = "documents"
+
+    id: Mapped[str] = mapped_column(String, primary_key=True)
+    path: Mapped[str] = mapped_column(String, unique=True)
+    title: Mapped[str]
+    kind: Mapped[str]
+    content_hash: Mapped[str]
+    size: Mapped[int] = mapped_column(BigInteger)
+    parts: Mapped[int]
+    length: Mapped[int]
+    added_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class ChunkRow(Base):
+    """A chunk of a document, with the terms that it is found by, separated by spaces."""
+
+    __tablename__ = "chunks"
+    __table_args__ = (Index(None, "document_id", "position", unique=True),)
+
+    # As with wines, SQLite's full-text index needs an integer that survives VACUUM.
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    document_id: Mapped[str] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+    position: Mapped[int]
+    headings: Mapped[list[str]] = mapped_column(JSON)
+    text: Mapped[str]
+    heading_terms: Mapped[str]
+    text_terms: Mapped[str]
+
+
+class ChunkVectorRow(Base):
+    """What a chunk means to an embedding model: a vector of length 1 and the signs in it."""
+
+    __tablename__ = "chunk_vectors"
+    __table_args__ = (Index(None, "model", "dimensions"),)
+
+    chunk: Mapped[int] = mapped_column(
+        ForeignKey("chunks.number", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    model: Mapped[str]
+    dimensions: Mapped[int]
+    signs: Mapped[bytes]
+    vector: Mapped[Sequence[float]] = mapped_column(Vector)

@@ -26,11 +26,12 @@ class HouseSommelier:
         *,
         output: OutputSchema | None = None,
         max_tokens: int | None = None,
+        temperature: float | None = None,
     ) -> LLMResponse:
         """Call a tool for the last request, or answer it with what the tools returned.
 
-        Never raises. The answer is the JSON of a `SommelierResponse`, whatever `output` and
-        `max_tokens` say; usage is zero.
+        Never raises. The answer is the JSON of a `SommelierResponse`, whatever `output`,
+        `max_tokens` and `temperature` say; usage is zero.
         """
         reply = respond(messages, frozenset(tool.name for tool in tools))
         if isinstance(reply, SommelierResponse):

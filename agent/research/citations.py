@@ -1,0 +1,187 @@
+"""Citations in an answer: what counts as one, which statements have one, what may be kept.
+
+A statement is covered by a citation in its own sentence, or by one that comes later in the same
+paragraph or list item, so that one citation can close a paragraph. Headings, questions, phrases
+that only lead in (they end in a colon) and the admission that the excerpts do not suffice state
+nothing that could be cited.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from agent.history import sentences
+
+BRACKETS: Final = re.compile(r"\[([^\[\]\n]+)\]")
+LEADING: Final = re.compile(r"(?:\s*\[[^\[\]\n]+\][.,;]?)+(?=\s*(?:$|[^\W\d_a-z]))")
+ENDS: Final = re.compile(r"[.!?…。！？][\"'»”’)*_]*$")
+MARKER: Final = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+|\s*>\s?")
+HEADING: Final = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\s*")
+NOT_ENOUGH: Final = re.compile(r"\b(?:don['’]t|do not) have enough information\b", re.IGNORECASE)
+OPENS_NOT_ENOUGH: Final = re.compile(
+    r"[\W_]*i (?:don['’]t|do not) have enough information\b", re.IGNORECASE
+)
+STUCK: Final = re.compile(r"([.!?…。！？])\[")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, list item or heading: the gap and marker before it, and its sentences."""
+
+    gap: str
+    marker: str
+    sentences: tuple[str, ...]
+    heading: bool = False
+
+    @property
+    def text(self) -> str:
+        """The block as it is written."""
+        return self.marker + " ".join(self.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A bracket of an answer, and the retrieved paths it names; `unknown` is what else it names."""
+
+    start: int
+    end: int
+    paths: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def citations(text: str, paths: Collection[str]) -> list[Cited]:
+    """Everything in square brackets, held against the paths that may be cited.
+
+    Several paths may share brackets, with commas or semicolons between them. Brackets without a
+    letter or digit, an ellipsis say, are no citation.
+    """
+    return [
+        _cited(match, paths)
+        for match in _brackets(paths).finditer(text)
+        if any(character.isalnum() for character in match[1])
+    ]
+
+
+def _brackets(paths: Collection[str]) -> re.Pattern[str]:
+    """Brackets, those around paths that hold brackets themselves first."""
+    odd = [re.escape(path) for path in paths if "[" in path or "]" in path]
+    return re.compile(rf"\[({'|'.join([*odd, BRACKETS.pattern[3:-3]])})\]")
+
+
+def _cited(match: re.Match[str], paths: Collection[str]) -> Cited:
+    named = [_bare(match[1])]
+    if named[0] not in paths:
+        named = [_bare(part) for part in re.split(r"[,;]", match[1]) if part.strip()]
+    known = tuple(path for path in named if path in paths)
+    return Cited(*match.span(), known, tuple(path for path in named if path not in paths))
+
+
+def _bare(path: str) -> str:
+    return path.strip(" \t`'\"*_")
+
+
+def admits_not_enough(text: str) -> bool:
+    """Whether an answer opens with "I don't have enough information"."""
+    return OPENS_NOT_ENOUGH.match(text) is not None
+
+
+def blocks(text: str) -> list[Block]:
+    """The paragraphs, list items and headings of an answer, in order."""
+    made: list[Block] = []
+    lines: list[str] = []
+    gap = ""
+    for line in [*text.strip().splitlines(), ""]:
+        starts = not line.strip() or MARKER.match(line) or HEADING.fullmatch(line)
+        if lines and (starts or HEADING.fullmatch(lines[0])):
+            made.append(_block("\n".join(lines), gap if made else ""))
+            lines, gap = [], "\n"
+        if line.strip():
+            lines.append(line)
+        else:
+            gap = "\n\n"
+    return made
+
+
+def _block(text: str, gap: str) -> Block:
+    if HEADING.fullmatch(text):
+        return Block(gap, "", (text,), heading=True)
+    marker = MARKER.match(text)
+    lead = marker[0] if marker else ""
+    return Block(gap, lead, tuple(_with_citations_after(text[len(lead) :])))
+
+
+def _with_citations_after(text: str) -> Iterator[str]:
+    """Sentences, each with the citations that follow its full stop."""
+    held = ""
+    for sentence in sentences(STUCK.sub(r"\1 [", text)):
+        leading = LEADING.match(sentence) if ENDS.search(held) else None
+        if leading:
+            held = f"{held} {leading[0].strip()}"
+            sentence = sentence[leading.end() :].strip()
+        if sentence:
+            if held:
+                yield held
+            held = sentence
+    if held:
+        yield held
+
+
+def uncited(text: str) -> list[str]:
+    """The statements of an answer that no citation covers, in order."""
+    found: list[str] = []
+    for block in _exempted(blocks(text)):
+        found += reversed([sentence for sentence, covered in _coverage(block) if not covered])
+    return found
+
+
+def kept(text: str, accept: Callable[[str], bool]) -> str:
+    """An answer without the sentences that `accept` rejects and those no citation covers then."""
+    left = [
+        replace(block, sentences=tuple(filter(accept, block.sentences))) for block in blocks(text)
+    ]
+    covered = [_covered_part(block) for block in left]
+    return "".join(block.gap + block.text for block in _without_idle(covered)).strip()
+
+
+def _covered_part(block: Block) -> Block:
+    keeping = [sentence for sentence, covered in _coverage(block) if covered]
+    return replace(block, sentences=tuple(reversed(keeping)))
+
+
+def _without_idle(found: Sequence[Block]) -> Iterator[Block]:
+    """Blocks that say something: no empty ones, no heading or lead-in with nothing below it."""
+    filled = [block for block in found if block.sentences]
+    for block, following in zip(filled, [*filled[1:], None], strict=True):
+        leads_in = block.heading or block.text.rstrip().endswith(":")
+        if not leads_in or (following is not None and not following.heading):
+            yield block
+
+
+def _coverage(block: Block) -> Iterator[tuple[str, bool]]:
+    """Each sentence, last first, and whether it has a citation, or needs none."""
+    covered = block.heading
+    for sentence in reversed(block.sentences):
+        covered = covered or has_citation(sentence)
+        yield sentence, covered or not _states(sentence)
+
+
+def has_citation(sentence: str) -> bool:
+    """Whether there are brackets in it that hold more than signs."""
+    return any(any(map(str.isalnum, match[1])) for match in BRACKETS.finditer(sentence))
+
+
+def _states(sentence: str) -> bool:
+    said = sentence.strip().strip("*_")
+    return (
+        any(character.isalpha() for character in said)
+        and not said.endswith((":", "?", "？", "："))
+        and not NOT_ENOUGH.search(said)
+    )
+
+
+def _exempted(found: Sequence[Block]) -> list[Block]:
+    """Without the opening admission and the one sentence that may give its reason."""
+    if found and admits_not_enough(found[0].text):
+        return [replace(found[0], sentences=found[0].sentences[2:]), *found[1:]]
+    return list(found)

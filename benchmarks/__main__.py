@@ -1,0 +1,82 @@
+"""`python -m benchmarks`: measure, show, and write `docs/benchmarks.md` with its plot."""
+
+import argparse
+import asyncio
+import datetime
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from benchmarks.environments import (
+    ENTRIES,
+    OURS,
+    ROOT,
+    TRACED,
+    Entry,
+    NotInstalled,
+    python_of,
+    versions,
+)
+from benchmarks.measure import FULL, QUICK, compare, growths
+from benchmarks.plot import svg
+from benchmarks.report import Measured, grids, machine, markdown, show, with_measured
+
+DOCUMENT: Final = ROOT / "docs" / "benchmarks.md"
+PLOT: Final = ROOT / "docs" / "benchmarks.svg"
+
+
+def main() -> None:
+    """Measure as the arguments say."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="less of everything, and no file is written"
+    )
+    parser.add_argument("--memory", action="store_true", help="only the growth of memory")
+    arguments = parser.parse_args()
+    console = Console()
+    started = time.monotonic()
+    measured = measure(console, quick=arguments.quick, memory_only=arguments.memory)
+    parts = grids(measured)
+    show(console, parts)
+    if not arguments.quick and not arguments.memory:
+        where = machine(datetime.datetime.now(datetime.UTC).date())
+        written = markdown(parts, measured.plan, where)
+        DOCUMENT.write_text(with_measured(DOCUMENT.read_text(), written))
+        PLOT.write_text(svg(measured.costs))
+        console.print(f"Written: {DOCUMENT.relative_to(ROOT)}, {PLOT.relative_to(ROOT)}")
+    console.print(f"{time.monotonic() - started:.0f} s")
+
+
+def measure(console: Console, *, quick: bool, memory_only: bool) -> Measured:
+    """Build what is missing, then measure."""
+    plan = QUICK if quick else FULL
+    with console.status("") as status:
+        pythons, skipped = environments((OURS, TRACED) if memory_only else ENTRIES, status.update)
+        costs = {} if memory_only else compare(pythons, plan, status.update)
+        status.update(f"memory over {plan.memory_turns:,} turns")
+        ours = {entry: pythons[entry] for entry in (OURS, TRACED)}
+        grown = asyncio.run(growths(ours, plan))
+    known = {entry: versions(entry, python) for entry, python in pythons.items()}
+    return Measured(plan, costs, grown, skipped, known)
+
+
+def environments(
+    entries: Sequence[Entry], progress: Callable[[str], None]
+) -> tuple[dict[Entry, Path], dict[Entry, str]]:
+    """The interpreter of each candidate, or why it has none."""
+    pythons: dict[Entry, Path] = {}
+    skipped: dict[Entry, str] = {}
+    for entry in entries:
+        progress(f"environment of {entry.name}")
+        try:
+            pythons[entry] = python_of(entry)
+        except NotInstalled as error:
+            skipped[entry] = str(error)
+    return pythons, skipped
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""One module per candidate, each with `make(base_url) -> Candidate`."""

@@ -1,0 +1,57 @@
+"""The floor: a loop as short as one can write it over the client."""
+
+import asyncio
+import json
+from typing import Any
+
+from openai import AsyncOpenAI, pydantic_function_tool
+from pydantic import create_model
+
+from benchmarks.scenario import (
+    MAX_TOKENS,
+    MODEL,
+    RETRIES,
+    SYSTEM_PROMPT,
+    Answer,
+    Candidate,
+    Kind,
+    find_wines,
+)
+
+ARGUMENTS = create_model("find_wines", __doc__=find_wines.__doc__, style=str, max_price=float)
+TOOLS: Any = [pydantic_function_tool(ARGUMENTS)]
+
+
+def make(base_url: str) -> Candidate:
+    """The bare loop over a client of `base_url`."""
+    client = AsyncOpenAI(api_key="none", base_url=f"{base_url}/v1", max_retries=0, timeout=60)
+
+    async def answer(kind: Kind) -> Answer:
+        messages: list[Any] = [
+            {"role": "system", "content": SYSTEM_PROMPT},
+            {"role": "user", "content": kind.question},
+        ]
+        for _ in range(RETRIES + 2):
+            completion = await client.chat.completions.create(
+                model=MODEL,
+                messages=messages,
+                tools=TOOLS,
+                max_completion_tokens=MAX_TOKENS,
+                response_format={"type": "json_object"},
+            )
+            message: Any = completion.choices[0].message
+            if message.tool_calls:
+                arguments = [json.loads(call.function.arguments) for call in message.tool_calls]
+                results = await asyncio.gather(*(find_wines(**each) for each in arguments))
+                messages.append(message.model_dump(exclude_none=True))
+                for call, result in zip(message.tool_calls, results, strict=True):
+                    messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+                continue
+            try:
+                return Answer.model_validate(json.loads(message.content))
+            except ValueError as error:
+                messages.append({"role": "assistant", "content": message.content})
+                messages.append({"role": "user", "content": f"That is not valid: {error}"})
+        raise RuntimeError("no valid answer")
+
+    return Candidate(answer)

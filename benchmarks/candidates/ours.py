@@ -1,0 +1,55 @@
+"""The loop of this project, tracing off."""
+
+from agent import NO_TRACE, Limits, LLMService, OutputContract, Tracer, generate_agentic_response
+from agent import tool as as_tool
+from agent.budget import Ledger
+from benchmarks.scenario import (
+    INSTRUCTIONS,
+    MAX_TOKENS,
+    MODEL,
+    RETRIES,
+    Answer,
+    Candidate,
+    Kind,
+    find_wines,
+)
+
+LIMITS = Limits(structured_output_max_retries=RETRIES, answer_tokens=MAX_TOKENS)
+
+
+def make(base_url: str, tracer: Tracer = NO_TRACE) -> Candidate:
+    """`generate_agentic_response`, each turn with a trace of `tracer`."""
+    llm = LLMService(model=MODEL, base_url=f"{base_url}/v1")
+    contract = OutputContract(Answer)
+    tools = [as_tool(find_wines)]
+
+    async def answer(kind: Kind) -> Answer:
+        with tracer.turn(input=kind.question, session="42", user="a1b2c3d4e5f60718") as span:
+            ledger = Ledger()
+            response = await generate_agentic_response(
+                kind.question,
+                llm=llm,
+                contract=contract,
+                instructions=INSTRUCTIONS,
+                tools=tools,
+                limits=LIMITS,
+                ledger=ledger,
+                span=span,
+            )
+            span.update(
+                output=response.text,
+                metadata={
+                    "outcome": response.outcome,
+                    "retry_count": response.retry_count,
+                    "error_types": ",".join(response.error_types),
+                    "llm_calls": ledger.requests,
+                    "tool_calls": ledger.tool_calls,
+                },
+            )
+            span.score("structured_retries", response.retry_count, "NUMERIC")
+            span.score("outcome", response.outcome, "CATEGORICAL")
+        if response.answer is None:
+            raise RuntimeError(response.error)
+        return response.answer
+
+    return Candidate(answer)

@@ -1,0 +1,1 @@
+"""The knowledge base: files read, cut into chunks, indexed and found again."""

@@ -1,0 +1,168 @@
+"""Reading one file: Markdown, text, HTML or PDF, to its title and its sections.
+
+Nothing that a file contains raises: what cannot be read comes back as a `Problem`.
+"""
+
+import codecs
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from db.documents.outline import Block, Kind, Outline, Section, outline
+from db.search_text import storable
+
+MAX_FILE_BYTES: Final = 20_000_000
+INDEX_VERSION: Final = 1
+"""Part of every content hash: raise it when reading, chunking or terms change, and the next `add`
+indexes everything anew."""
+
+KINDS: Final[Mapping[str, Kind]] = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".txt": "text",
+    ".text": "text",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".pdf": "pdf",
+}
+BYTE_ORDER_MARKS: Final = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file that was not read, or not read as it should be, and why."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes of a file and their hash."""
+
+    data: bytes
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file that was read. `note` says what a person should know about how; mostly nothing."""
+
+    path: str
+    title: str
+    kind: Kind
+    hash: str
+    size: int
+    sections: tuple[Section, ...]
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole text, sections separated by blank lines."""
+        return "\n\n".join(section.text for section in self.sections)
+
+
+def read_bytes(file: Path, path: str, max_bytes: int = MAX_FILE_BYTES) -> Content | Problem:
+    """The content of `file`, known to people as `path`; a problem if there is none to index."""
+    if file.suffix.lower() not in KINDS:
+        return Problem(path, "is not Markdown, text, HTML or PDF")
+    try:
+        if not file.is_file():
+            return Problem(path, "is not a file")
+        size = file.stat().st_size
+        if size > max_bytes:
+            return Problem(path, f"has {size:,} bytes, the limit is {max_bytes:,}; split it")
+        data = file.read_bytes()
+    except OSError as error:
+        return Problem(path, f"cannot be read: {error.strerror or error}")
+    if not data.strip():
+        return Problem(path, "is empty")
+    return Content(data, hashlib.sha256(b"%d:%b" % (INDEX_VERSION, data)).hexdigest())
+
+
+def read_document(content: Content, path: str) -> Document | Problem:
+    """What a file says; `path` is how the document will be known."""
+    kind = KINDS[Path(path).suffix.lower()]
+    try:
+        found, note = _read(content.data, kind)
+    except Unreadable as error:
+        return Problem(path, str(error))
+    except Exception as error:
+        # The parsers meet whatever people have on their disks, and one file must not stop the rest.
+        return Problem(path, f"cannot be read as {kind}: {type(error).__name__}")
+    sections = tuple(
+        Section(tuple(map(storable, section.headings)), storable(section.text))
+        for section in found.sections
+        if storable(section.text).strip()
+    )
+    if not sections:
+        return Problem(path, f"holds no text{' (a scan?)' if kind == 'pdf' else ''}")
+    title = " ".join(storable(found.title).split()) or _name(path)
+    return Document(path, title, kind, content.hash, len(content.data), sections, note)
+
+
+class Unreadable(ValueError):
+    """A file that cannot be read for a reason we can name."""
+
+
+def _read(data: bytes, kind: Kind) -> tuple[Outline, str]:
+    # The parsers are imported late: they are heavy, and most commands read no file.
+    if kind == "pdf":
+        return _read_pdf(data), ""
+    text, note = decode(data)
+    if kind == "html":
+        from db.documents.html_text import read_html  # noqa: PLC0415
+
+        # Without a byte order mark or UTF-8, a page says itself how it is encoded.
+        return read_html(data if note else text), ""
+    if kind == "markdown":
+        from db.documents.markdown_text import read_markdown  # noqa: PLC0415
+
+        return read_markdown(text), note
+    return outline(map(Block, re.split(r"\n[^\S\n]*\n\s*", text.strip()))), note
+
+
+def _read_pdf(data: bytes) -> Outline:
+    from db.documents.pdf_text import EncryptedError, read_pdf  # noqa: PLC0415
+
+    if b"%PDF-" not in data[:1024]:
+        raise Unreadable("is not a PDF file")
+    try:
+        return read_pdf(data)
+    except EncryptedError as error:
+        raise Unreadable(str(error)) from None
+
+
+def decode(data: bytes) -> tuple[str, str]:
+    """The text of a file with `\\n` line ends, and a note if its encoding had to be guessed.
+
+    Raises:
+        Unreadable: it is binary.
+    """
+    encoding = next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), "")
+    if not encoding and b"\0" in data:
+        raise Unreadable("is binary, not text")
+    note = ""
+    try:
+        text = data.decode(encoding or "utf-8")
+    except UnicodeDecodeError as error:
+        if encoding:
+            raise Unreadable(f"is not {encoding.upper()} as it claims") from error
+        text, note = data.decode("latin-1"), "is not UTF-8 and was read as Latin-1"
+    return text.replace("\r\n", "\n").replace("\r", "\n"), note
+
+
+def _name(path: str) -> str:
+    words = re.sub(r"[-_\s]+", " ", Path(path).stem).strip() or path
+    return words[:1].upper() + words[1:]

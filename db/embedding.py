@@ -1,0 +1,64 @@
+"""Vectors from an embedding source: checked, scaled to length 1, compared by their angle.
+
+The source is a port (`agent.ports.Embedder`) and may be anything; nothing it returns is trusted.
+"""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from operator import mul
+from typing import Final
+
+from agent.ports import Embedder
+
+BATCH: Final = 64
+TIMEOUT_SECONDS: Final = 30.0
+
+
+class EmbeddingError(Exception):
+    """The embedding source is down, too slow, or returned something other than vectors."""
+
+
+async def embed(
+    embedder: Embedder, texts: Sequence[str], timeout: float = TIMEOUT_SECONDS
+) -> list[list[float]]:
+    """One vector of length 1 for each text, in order; `timeout` is in seconds for all of them.
+
+    Raises:
+        EmbeddingError: no vectors, whatever the reason.
+    """
+    try:
+        async with asyncio.timeout(timeout):
+            vectors = await embedder.embed(texts)
+    except TimeoutError:
+        raise EmbeddingError(f"{embedder.name} did not answer within {timeout:g} s") from None
+    except Exception as error:
+        raise EmbeddingError(f"{embedder.name} failed: {type(error).__name__}") from error
+    if len(vectors) != len(texts):
+        raise EmbeddingError(f"{embedder.name} gave {len(vectors)} vectors for {len(texts)} texts")
+    if len({len(vector) for vector in vectors}) > 1:
+        raise EmbeddingError(f"{embedder.name} gave vectors of different lengths")
+    return [_unit(vector, embedder.name) for vector in vectors]
+
+
+def _unit(vector: Sequence[float], name: str) -> list[float]:
+    length = math.hypot(*vector)
+    if not math.isfinite(length) or length == 0:
+        raise EmbeddingError(f"{name} gave a vector without a direction")
+    return [value / length for value in vector]
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """How alike two vectors of length 1 are: 1 for the same direction, -1 for the opposite."""
+    return sum(map(mul, one, other))
+
+
+def signs(vector: Sequence[float]) -> bytes:
+    """One bit for each number, 1 where it is positive: a sketch that is quick to compare."""
+    bits = int("0" + "".join("1" if value > 0 else "0" for value in vector), 2)
+    return bits.to_bytes((len(vector) + 7) // 8)
+
+
+def difference(one: bytes, other: int) -> int:
+    """How many signs differ from `other`, itself signs read as a big-endian integer."""
+    return (int.from_bytes(one) ^ other).bit_count()

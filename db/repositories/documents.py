@@ -1,0 +1,235 @@
+"""The documents over SQL."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import delete, exists, func, insert, or_, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from agent.ports import Chunk, Embedder
+from db import embedding
+from db.documents.chunking import Piece, chunk
+from db.documents.fusion import fuse, spread
+from db.documents.reading import Document
+from db.documents.retrieval import documents_of, load_chunks, matching
+from db.documents.terms import terms
+from db.documents.vectors import nearest, save_vectors, without_vectors
+from db.engine import Sessions
+from db.models import ChunkRow, DocumentRow
+from db.repositories.messages import utc_now
+from db.search_text import storable
+
+Fate = Literal["added", "updated", "unchanged"]
+
+CANDIDATES = 50
+"""Chunks that each ranking offers at least; more when more are asked for."""
+LOCK = 7_303_015
+"""Any number that nothing else locks on this database."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """What the metadata store knows of a document; `size` is in bytes, `parts` in chunks."""
+
+    id: str
+    path: str
+    title: str
+    kind: str
+    content_hash: str
+    size: int
+    parts: int
+    added_at: datetime
+
+
+class SqlDocumentStore:
+    """Fulfils `agent.ports.DocumentStore` on SQLite and Postgres alike.
+
+    With an `embedder` chunks are also found by meaning; while it fails, by their words only.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        embedder: Embedder | None = None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._sessions = sessions
+        self._embedder = embedder
+        self._now = now
+        self._embedder_failed = False
+
+    async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
+        """The best chunks for any of `queries` (the same question in several words), best first.
+
+        At most 3 chunks of one document, unless nothing else matches.
+        """
+        asked = list(dict.fromkeys(storable(query) for query in queries if query.strip()))
+        if not asked or limit < 1:
+            return []
+        candidates = max(CANDIDATES, limit * 5)
+        vectors = await self._vectors_of(asked)
+        async with self._sessions() as session:
+            rankings = [await matching(session, query, candidates) for query in asked]
+            for vector in vectors:
+                rankings.append(await nearest(session, self._model, vector, candidates))
+            scores = dict(fuse(rankings))
+            documents = await documents_of(session, list(scores))
+            ranked = [number for number in scores if number in documents]
+            best = spread(ranked, limit, documents.__getitem__)
+            return await load_chunks(session, [(number, scores[number]) for number in best])
+
+    async def known_paths(self, paths: Sequence[str]) -> set[str]:
+        """Those of `paths` that are documents of the metadata store."""
+        wanted = {path for path in paths if path == storable(path)}
+        known = select(DocumentRow.path).where(DocumentRow.path.in_(wanted))
+        async with self._sessions() as session:
+            return set(await session.scalars(known))
+
+    async def count(self) -> int:
+        """How many documents there are."""
+        async with self._sessions() as session:
+            return await session.scalar(select(func.count(DocumentRow.id))) or 0
+
+    async def documents(self) -> list[StoredDocument]:
+        """All documents, by path."""
+        async with self._sessions() as session:
+            rows = await session.scalars(select(DocumentRow).order_by(DocumentRow.path))
+            return sorted(map(_to_document, rows), key=lambda document: document.path)
+
+    async def hashes(self) -> dict[str, str]:
+        """The content hash of every document, by path."""
+        async with self._sessions() as session:
+            rows = await session.execute(select(DocumentRow.path, DocumentRow.content_hash))
+            return {path: content_hash for path, content_hash in rows.tuples()}
+
+    async def remove(self, path: str) -> int:
+        """Forget the document at `path`, or all below it; how many there were."""
+        wanted = storable(path).removesuffix("/")
+        below = or_(DocumentRow.path == wanted, DocumentRow.path.startswith(f"{wanted}/", True))
+        async with self._sessions.begin() as session:
+            await _take_turns(session)
+            gone = await session.scalars(delete(DocumentRow).where(below).returning(DocumentRow.id))
+            return len(gone.all())
+
+    async def save(self, document: Document) -> Fate:
+        """Store a document and its chunks in place of an older version. Commits."""
+        row = _to_row(document, self._now())
+        pieces = chunk(document.sections)
+        chunks = [
+            _to_chunk_row(row.id, document.title, position, piece)
+            for position, piece in enumerate(pieces, 1)
+        ]
+        row.parts = len(chunks)
+        row.length = sum(_length(values) for values in chunks)
+        same_document = DocumentRow.id == row.id
+        async with self._sessions.begin() as session:
+            await _take_turns(session)
+            # A write comes first: in SQLite it is what takes the lock before anything is read.
+            outdated = same_document & (DocumentRow.content_hash != row.content_hash)
+            gone = await session.scalars(
+                delete(DocumentRow).where(outdated).returning(DocumentRow.id)
+            )
+            updated = bool(gone.all())
+            if await session.scalar(select(exists().where(same_document))):
+                return "unchanged"
+            session.add(row)
+            await session.flush()
+            await session.execute(insert(ChunkRow), chunks)
+        return "updated" if updated else "added"
+
+    async def embed_missing(self, progress: Callable[[int], None] | None = None) -> int:
+        """Give a vector to every chunk that has none of this model; how many now have one.
+
+        `progress` is called with the number done so far. Without an embedding source nothing is
+        done; when it fails, what is missing waits for the next call.
+        """
+        done = 0
+        while self._embedder is not None:
+            async with self._sessions() as session:
+                missing = await without_vectors(session, self._model, embedding.BATCH)
+            vectors = await self._vectors_of([text for _, text in missing])
+            if not vectors:
+                break
+            numbers = [number for number, _ in missing]
+            async with self._sessions.begin() as session:
+                pairs = list(zip(numbers, vectors, strict=True))
+                await save_vectors(session, self._model, pairs)
+            done += len(vectors)
+            if progress:
+                progress(done)
+        return done
+
+    @property
+    def _model(self) -> str:
+        return self._embedder.name if self._embedder else ""
+
+    async def _vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of the texts, or none at all; a failure is logged once until it is over."""
+        if self._embedder is None or not texts:
+            return []
+        try:
+            vectors = await embedding.embed(self._embedder, texts)
+        except embedding.EmbeddingError as error:
+            if not self._embedder_failed:
+                logger.warning("Documents are searched by words only: %s", error)
+            self._embedder_failed = True
+            return []
+        self._embedder_failed = False
+        return vectors
+
+
+def document_id(path: str) -> str:
+    """The id of the document at `path`: always the same, short enough for a model to repeat."""
+    return hashlib.sha256(path.encode()).hexdigest()[:12]
+
+
+async def _take_turns(session: AsyncSession) -> None:
+    """Let one replica write documents at a time; in SQLite the first write does that."""
+    if session.get_bind().dialect.name == "postgresql":
+        await session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK})
+
+
+def _to_row(document: Document, now: datetime) -> DocumentRow:
+    return DocumentRow(
+        id=document_id(document.path),
+        path=document.path,
+        title=document.title,
+        kind=document.kind,
+        content_hash=document.hash,
+        size=document.size,
+        added_at=now,
+    )
+
+
+def _to_chunk_row(owner: str, title: str, position: int, piece: Piece) -> dict[str, object]:
+    return {
+        "document_id": owner,
+        "position": position,
+        "headings": list(piece.headings),
+        "text": piece.text,
+        "heading_terms": " ".join(terms(" ".join([title, *piece.headings]))),
+        "text_terms": " ".join(terms(piece.text)),
+    }
+
+
+def _length(chunk_row: dict[str, object]) -> int:
+    return len(f"{chunk_row['heading_terms']} {chunk_row['text_terms']}".split())
+
+
+def _to_document(row: DocumentRow) -> StoredDocument:
+    return StoredDocument(
+        id=row.id,
+        path=row.path,
+        title=row.title,
+        kind=row.kind,
+        content_hash=row.content_hash,
+        size=row.size,
+        parts=row.parts,
+        added_at=row.added_at,
+    )
