@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	&& echo $$p && break; done)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: chat test lint format lock clean help
+.PHONY: chat test lint format bench lock clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
@@ -27,6 +27,9 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
 format: $(VENV)/.dev  ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
+
+bench: $(VENV)/.main  ## measure a turn's cost beside a bare loop and other libraries
+	@$(BIN)/python -m benchmarks
 
 lock:  ## compile requirements/*.txt from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/main.txt

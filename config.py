@@ -3,11 +3,12 @@
 Every setting is documented in `.env.example`. An empty value counts as not set.
 """
 
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from platformdirs import user_data_path
-from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator
+from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 ResponseMode = Literal["prompt", "json_object", "json_schema"]
@@ -57,6 +58,18 @@ class Settings(BaseSettings):
     max_content_length: int = Field(default=2000, ge=100)
     history_messages: int = Field(default=20, ge=0, le=200)
 
+    burst_seconds: float = Field(default=0.8, ge=0, le=10)
+    update_max_tries: int = Field(default=3, ge=1)
+    turns_poll_seconds: float = Field(default=0.05, ge=0.005, le=5)
+    turns_at_once: int = Field(default=64, ge=1)
+    shutdown_seconds: float = Field(default=20, ge=0)
+    retention_days: float = Field(default=7, gt=0)
+
+    webhook_url: HttpUrl | None = None
+    webhook_secret: SecretStr | None = None
+    http_host: str = "127.0.0.1"
+    http_port: int | None = Field(default=None, ge=0, le=65535)
+
     database_url: SecretStr = Field(default_factory=lambda: SecretStr(default_database_url()))
 
     langfuse_public_key: SecretStr | None = None
@@ -80,6 +93,19 @@ class Settings(BaseSettings):
         if not value.get_secret_value().startswith(schemes):
             raise ValueError(f"must start with {' or '.join(schemes)}")
         return value
+
+    @model_validator(mode="after")
+    def _webhook_is_whole(self) -> Self:
+        if self.webhook_url is None:
+            return self
+        secret = self.webhook_secret.get_secret_value() if self.webhook_secret else ""
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", secret):
+            raise ValueError(
+                "WEBHOOK_SECRET must be set with WEBHOOK_URL: 1 to 256 of A-Z, a-z, 0-9, _ and -"
+            )
+        if self.http_port is None:
+            raise ValueError("HTTP_PORT must be set with WEBHOOK_URL: the port to listen on")
+        return self
 
     @property
     def has_model(self) -> bool:
@@ -109,5 +135,6 @@ def describe(error: ValidationError) -> str:
     lines = []
     for issue in error.errors(include_url=False, include_context=False, include_input=False):
         name = "_".join(str(part) for part in issue["loc"][:1]).upper()
-        lines.append(f"{name}: {issue['msg'].removeprefix('Value error, ')}")
+        said = issue["msg"].removeprefix("Value error, ")
+        lines.append(f"{name}: {said}" if name else said)
     return "; ".join(lines)

@@ -44,9 +44,15 @@ class MessageRepository(Protocol):
     """The conversation of each chat, oldest first."""
 
     async def create(
-        self, chat_id: int, role: Role, content: str, wine_ids: Sequence[str] = ()
+        self,
+        chat_id: int,
+        role: Role,
+        content: str,
+        wine_ids: Sequence[str] = (),
+        *,
+        turn_id: int | None = None,
     ) -> None:
-        """Remember one message. Commits before it returns."""
+        """Remember one message, once per role and `turn_id` if given. Commits before it returns."""
         ...
 
     async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
@@ -55,6 +61,10 @@ class MessageRepository(Protocol):
 
     async def forget(self, chat_id: int) -> int:
         """Delete a chat's messages; how many there were."""
+        ...
+
+    async def undo(self, chat_id: int, turn_id: int) -> bool:
+        """Delete the messages of a chat's last turn; False if `turn_id` is not its last."""
         ...
 
 

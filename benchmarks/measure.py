@@ -32,8 +32,8 @@ class Plan:
     memory_warm_up: int
 
 
-FULL: Final = Plan(100, 30, 5, 10_000, 1_000)
-QUICK: Final = Plan(15, 10, 3, 800, 400)
+FULL: Final = Plan(100, 30, 5, 10_000, 3_000)
+QUICK: Final = Plan(15, 5, 3, 400, 400)
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def growth(entry: Entry, python: Path, plan: Plan) -> Growth:
 
 def after_turns(worker: Worker, turns: int) -> dict[str, Any]:
     """The report after so many turns, of all kinds in equal parts; in batches, as people come."""
-    batch = 50
+    batch = 100
     for _ in range(turns // (batch * len(KINDS))):
         for kind in KINDS:
             report = worker.run(kind.name, batch)

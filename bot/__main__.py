@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bot.commands import database, wines
+from bot.commands import database, updates, wines
 from bot.commands.settings import open_settings
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.add_typer(database.app, name="db")
 app.add_typer(wines.app, name="wines")
+app.add_typer(updates.app, name="updates")
 
 
 def main() -> None:
@@ -39,13 +40,16 @@ def main() -> None:
 
 def _status(error: Exception) -> int | None:
     """The exit status of an expected error, None for any other."""
+    from bot.alone import AlreadyRunning
+    from bot.http import CannotListen
     from bot.polling import TokenRejected
     from config import SettingsError
     from db.errors import CatalogueFileError, DatabaseUnavailable
 
     if isinstance(error, SettingsError | TokenRejected):
         return 2
-    return 1 if isinstance(error, CatalogueFileError | DatabaseUnavailable) else None
+    expected = AlreadyRunning | CannotListen | CatalogueFileError | DatabaseUnavailable
+    return 1 if isinstance(error, expected) else None
 
 
 def _print_version(wanted: bool) -> None:
@@ -71,18 +75,18 @@ def chat() -> None:
     """Talk to the sommelier here. Lines piped in are answered one by one."""
     settings = open_settings("WARNING")
     from bot import console
-    from bot.app import open_app
+    from bot.app import open_chat
 
-    console.chat(lambda telegram: open_app(settings, telegram), has_model=settings.has_model)
+    console.chat(lambda telegram: open_chat(settings, telegram), has_model=settings.has_model)
 
 
 @app.command()
 def run() -> None:
     """Answer people in Telegram, until stopped. Needs TELEGRAM_BOT_TOKEN."""
     settings = open_settings()
-    from bot.app import run_polling
+    from bot.app import run_bot
 
-    asyncio.run(run_polling(settings))
+    asyncio.run(run_bot(settings))
 
 
 @app.command()

@@ -1,9 +1,12 @@
 """The composition root: everything is made here, tied together, and closed in order."""
 
+import asyncio
+import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -17,15 +20,22 @@ from agent.llm import LLMService
 from agent.sommelier import Sommelier
 from agent.tracing import NO_TRACE, Tracer, user_hash
 from bot import doctor, local_telegram
-from bot.ordering import ChatOrder
-from bot.polling import bounded, serve, stop_on_signals
+from bot.alone import only_one
+from bot.delivery import Sender
+from bot.durable import DurableSettings, durable_settings
+from bot.metrics import Metrics
+from bot.pace import Pace
+from bot.polling import AcceptQueue, bounded, stop_on_signals
+from bot.service import ServiceSettings, open_service
 from bot.telegram_bot import AnyApplication, TelegramBot
 from config import Settings, SettingsError
 from db import migrate
 from db.catalogue import load_starter
 from db.engine import Sessions, create_engine, session_factory
 from db.errors import DatabaseUnavailable
+from db.repositories.chats import SqlChatRepository
 from db.repositories.messages import SqlMessageRepository
+from db.repositories.updates import SqlUpdateRepository
 from db.repositories.wines import SqlCatalogue
 
 BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
@@ -36,12 +46,15 @@ READ_SECONDS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """What is running: the Telegram application, the order of its updates, what it remembers."""
+    """What is tied together: the Telegram application, its sender, and the rooms behind them."""
 
     application: AnyApplication
-    order: ChatOrder
-    catalogue: SqlCatalogue
+    sender: Sender
+    bot: TelegramBot
+    sessions: Sessions
     messages: SqlMessageRepository
+    metrics: Metrics
+    inbox: AcceptQueue
 
 
 @asynccontextmanager
@@ -96,28 +109,35 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
         models = _models(settings)
         for model in models:
             stack.push_async_callback(bounded, "the model", model.close)
-        tracer = _tracer(settings)
-        stack.push_async_callback(tracer.close)
-        order = ChatOrder()
-        application = telegram_application(settings, token, order, telegram)
+        tracer, metrics = _tracer(settings), Metrics()
+        stack.push_async_callback(bounded, "tracing", tracer.close)
+        inbox = AcceptQueue()
+        application = telegram_application(settings, token, inbox, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        TelegramBot(
+        pace = Pace() if telegram is None else Pace((), (), ())
+        sender = Sender(application.bot, pace, SqlChatRepository(sessions))
+        bot = TelegramBot(
             answerer=Sommelier(catalogue=catalogue, models=models, limits=_limits(settings)),
-            messages=messages,
+            message_repo=messages,
             tracer=tracer,
+            sender=sender,
+            metrics=metrics,
             hash_user=partial(user_hash, key=settings.trace_user_key),
             history_messages=settings.history_messages,
             max_content_length=settings.max_content_length,
-        ).register(application)
-        yield App(application, order, catalogue, messages)
+        )
+        yield App(application, sender, bot, sessions, messages, metrics, inbox)
 
 
 def telegram_application(
-    settings: Settings, token: str, order: ChatOrder, telegram: BaseRequest | None = None
+    settings: Settings,
+    token: str,
+    inbox: asyncio.Queue[object],
+    telegram: BaseRequest | None = None,
 ) -> AnyApplication:
     """The Telegram application without handlers, on the network or on `telegram`."""
     api = root(settings.telegram_base_url)
-    builder = Application.builder().token(token).concurrent_updates(order).job_queue(None)
+    builder = Application.builder().token(token).job_queue(None).update_queue(inbox)
     builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
     if telegram is not None:
         return builder.request(telegram).get_updates_request(telegram).updater(None).build()
@@ -125,17 +145,49 @@ def telegram_application(
     return builder.connect_timeout(CONNECT_SECONDS).read_timeout(READ_SECONDS).build()
 
 
-async def run_polling(settings: Settings) -> None:
-    """Answer people in Telegram until SIGTERM or SIGINT.
+@asynccontextmanager
+async def open_chat(settings: Settings, telegram: BaseRequest) -> AsyncIterator[App]:
+    """The conversation in this process alone: nothing is queued, a turn is over when it returns."""
+    async with open_app(settings, telegram) as app:
+        app.bot.register(app.application)
+        yield app
+
+
+async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool:
+    """Answer people in Telegram until SIGTERM or SIGINT, or until `stop` is set.
+
+    False if turns were left unfinished: they are resumable, and the process must end at once.
 
     Raises:
+        AlreadyRunning: another process answers from this SQLite file.
+        CannotListen: the HTTP address is taken.
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
         SettingsError: there is no bot token, or it is not one.
         TokenRejected: Telegram does not know the token.
     """
-    stop = stop_on_signals()
-    async with open_app(settings) as app:
-        await serve(app.application, app.order, stop)
+    stop = stop or stop_on_signals()
+    url = settings.database_url.get_secret_value()
+    async with AsyncExitStack() as stack:
+        app = await stack.enter_async_context(open_app(settings))
+        stack.enter_context(only_one(url))
+        updates = SqlUpdateRepository(app.sessions)
+        service = await stack.enter_async_context(
+            open_service(
+                application=app.application,
+                sender=app.sender,
+                updates=updates,
+                metrics=app.metrics,
+                settings=_service(settings),
+                durable=_durable(settings),
+            )
+        )
+        app.inbox.accept = service.turns.accept
+        bot = replace(app.bot, journal=service.queue, turn_of=updates.turn_of)
+        bot.register(app.application)
+        if await service.run(stop):
+            return True
+        await bounded("tracing", app.bot.tracer.close)
+        os._exit(0)
 
 
 async def diagnose(settings: Settings) -> list[doctor.Finding]:
@@ -211,6 +263,28 @@ def _limits(settings: Settings) -> Limits:
         tool_seconds=settings.tool_timeout_seconds,
         answer_tokens=settings.llm_max_tokens,
         answer_tokens_ceiling=settings.llm_max_tokens_ceiling,
+    )
+
+
+def _service(settings: Settings) -> ServiceSettings:
+    return ServiceSettings(
+        webhook_url=str(settings.webhook_url) if settings.webhook_url else None,
+        webhook_secret=settings.webhook_secret,
+        http_host=settings.http_host,
+        http_port=settings.http_port,
+        burst=timedelta(seconds=settings.burst_seconds),
+        max_tries=settings.update_max_tries,
+        retention=timedelta(days=settings.retention_days),
+        finish_seconds=settings.shutdown_seconds,
+    )
+
+
+def _durable(settings: Settings) -> DurableSettings:
+    return durable_settings(
+        settings.database_url.get_secret_value(),
+        poll_seconds=settings.turns_poll_seconds,
+        turns_at_once=settings.turns_at_once,
+        retention=timedelta(days=settings.retention_days),
     )
 
 

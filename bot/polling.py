@@ -1,25 +1,24 @@
-"""Fetching updates from Telegram until told to stop, and stopping without dropping a turn."""
+"""Fetching updates from Telegram until told to stop; each is committed before the next fetch."""
 
 import asyncio
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
+from telegram import Update
 from telegram.error import Conflict, InvalidToken, TelegramError
 
 from bot import texts
-from bot.ordering import ChatOrder
 from bot.telegram_bot import ALLOWED_UPDATES, AnyApplication
 
 log = logging.getLogger(__name__)
 
-FINISH_SECONDS: Final = 20
-"""How long turns may go on after the bot was told to stop."""
-
 CLOSE_SECONDS: Final = 5
 """How long anything else may take that is done while stopping."""
+
+Accept = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 POLL: Final = timedelta(seconds=30)
 LONGEST_WAIT_SECONDS: Final = 30
@@ -48,33 +47,50 @@ def stop_on_signals() -> asyncio.Event:
     return stop
 
 
-async def serve(
-    application: AnyApplication,
-    order: ChatOrder,
-    stop: asyncio.Event,
-    *,
-    finish_seconds: float = FINISH_SECONDS,
-) -> None:
-    """Answer people until `stop` is set; turns then have `finish_seconds` to end.
+class AcceptQueue(asyncio.Queue[object]):
+    """Where python-telegram-bot puts updates: a put returns when the update is committed.
+
+    Only then does the updater acknowledge it. What must be raised to have it fetched again is a
+    `TelegramError`; anything else would end the polling in silence.
+    """
+
+    accept: Accept | None = None
+    """Set before polling begins: it needs what is made with the application that polls."""
+
+    async def put(self, item: object) -> None:
+        """Accept an update.
+
+        Raises:
+            TelegramError: it could not be committed.
+        """
+        assert isinstance(item, Update) and self.accept  # noqa: S101, PT018 - nothing else is put
+        try:
+            await self.accept(item.to_dict())
+        except Exception as error:
+            kind = type(error).__name__
+            log.error("An update could not be accepted (%s), it is fetched again", kind)  # noqa: TRY400
+            raise TelegramError(f"not accepted: {kind}") from None
+
+
+async def poll_until(application: AnyApplication, stop: asyncio.Event) -> None:
+    """Fetch updates until `stop` is set.
 
     Telegram being unreachable is no error: it is tried again until it is there.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    if not await _unless(stop, _introduce(application)):
-        return
-    await application.start()
     try:
-        if await _unless(stop, _poll(application)):
+        if await unless(stop, _poll(application)):
             log.info("Listening as @%s", application.bot.username)
             await stop.wait()
     finally:
         log.info("Stopping")
-        await _finish(application, order, finish_seconds)
+        if application.updater is not None and application.updater.running:
+            await bounded("polling", application.updater.stop)
 
 
-async def _introduce(application: AnyApplication) -> None:
+async def introduce(application: AnyApplication) -> None:
     """Make Telegram tell who we are, and show our commands there."""
     wait = 1
     while True:
@@ -115,14 +131,6 @@ def _note(error: TelegramError) -> None:
         log.warning("Updates could not be fetched, trying again: %s", error)
 
 
-async def _finish(application: AnyApplication, order: ChatOrder, seconds: float) -> None:
-    """Take no more updates, let the turns end, interrupt those that take too long."""
-    if application.updater is not None and application.updater.running:
-        await bounded("polling", application.updater.stop)
-    if not await bounded("answering", application.stop, seconds):
-        await bounded("interrupting turns", order.cancel)
-
-
 async def bounded(
     what: str, close: Callable[[], Awaitable[object]], seconds: float = CLOSE_SECONDS
 ) -> bool:
@@ -138,7 +146,7 @@ async def bounded(
     return True
 
 
-async def _unless(stop: asyncio.Event, starting: Coroutine[object, object, None]) -> bool:
+async def unless(stop: asyncio.Event, starting: Coroutine[object, object, None]) -> bool:
     """Do `starting` unless told to stop before it is done; whether it was done."""
     task = asyncio.create_task(starting)
     stopped = asyncio.create_task(stop.wait())

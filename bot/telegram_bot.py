@@ -2,22 +2,32 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from telegram import Bot, Chat, Message, MessageEntity, Update
 from telegram.constants import ChatAction, ChatType
 from telegram.error import TelegramError
-from telegram.ext import Application, CommandHandler, ContextTypes, MessageHandler, filters
+from telegram.ext import (
+    Application,
+    CommandHandler,
+    ContextTypes,
+    MessageHandler,
+    TypeHandler,
+    filters,
+)
 
 from agent.history import truncate_at_boundary
+from agent.journal import NO_JOURNAL, Journal
 from agent.ports import MessageRepository, StoredMessage
 from agent.sommelier import Answerer, Reply
 from agent.tracing import Span, Tracer
 from bot import texts
-from bot.delivery import Delivery, Destination, deliver
+from bot.delivery import Delivery, Destination, Sender
+from bot.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +39,17 @@ TYPING_SECONDS: Final = 4.5
 """How often "typing" is shown again; Telegram hides it after 5 seconds."""
 
 
+async def no_turn(chat_id: int, message_id: int) -> int | None:
+    """Where updates are not kept, nothing is known of earlier turns."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramBot:
     """The conversation with people; what it needs is passed in.
 
-    `hash_user` makes a user id unrecognisable for traces, `history_messages` is how many earlier
+    `hash_user` makes a user id unrecognisable for traces, `turn_of` says which turn a message of a
+    chat became part of. `history_messages` is how many earlier
     messages an answer may look back on, `max_content_length` the characters kept of a message.
     """
 
@@ -41,6 +57,10 @@ class TelegramBot:
     message_repo: MessageRepository
     tracer: Tracer
     hash_user: Callable[[int], str]
+    sender: Sender
+    journal: Journal = NO_JOURNAL
+    turn_of: Callable[[int, int], Awaitable[int | None]] = no_turn
+    metrics: Metrics = field(default_factory=Metrics)
     history_messages: int = 20
     max_content_length: int = 2000
 
@@ -60,40 +80,45 @@ class TelegramBot:
                 MessageHandler(edited, self.edited),
             ]
         )
+        application.add_handler(TypeHandler(Update, self.heard), group=-1)
         application.add_error_handler(self.failed)
 
     async def start(self, update: Update, context: Context) -> None:
         """/start: who this is and what to ask."""
-        await say(context.bot, update, texts.GREETING)
+        await self.say(update, texts.GREETING)
 
     async def help(self, update: Update, context: Context) -> None:
         """/help: what can be asked, and the commands."""
-        await say(context.bot, update, texts.HELP)
+        await self.say(update, texts.HELP)
 
     async def new(self, update: Update, context: Context) -> None:
         """/new: forget the conversation of this chat."""
         forgotten = await self.message_repo.forget(_chat(update).id)
-        await say(context.bot, update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
+        await self.say(update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
 
     async def unknown_command(self, update: Update, context: Context) -> None:
         """A command that does not exist; in a group only if it names this bot."""
         if is_addressed(_message(update), context.bot):
-            await say(context.bot, update, texts.UNKNOWN_COMMAND)
+            await self.say(update, texts.UNKNOWN_COMMAND)
 
     async def not_text(self, update: Update, context: Context) -> None:
-        """A photo, a voice message, a sticker …; an album is one message to the person."""
-        message = _message(update)
-        album = message.media_group_id
-        seen = context.chat_data if context.chat_data is not None else {}
-        if not is_addressed(message, context.bot) or (album and seen.get("album") == album):
-            return
-        seen["album"] = album
-        await say(context.bot, update, texts.TEXT_ONLY)
+        """A photo, a voice message, a sticker …"""
+        if is_addressed(_message(update), context.bot):
+            await self.say(update, texts.TEXT_ONLY)
 
     async def edited(self, update: Update, context: Context) -> None:
-        """An edited message: what was answered stays answered."""
-        if is_addressed(_message(update), context.bot):
-            await say(context.bot, update, texts.EDITED)
+        """An edited message: the last turn is run again on its new words."""
+        message = _message(update)
+        if not is_addressed(message, context.bot):
+            return
+        turn_id = await self.turn_of(message.chat.id, message.message_id)
+        if turn_id is None or not await self._undo(message.chat.id, turn_id):
+            await self.say(update, texts.EDITED)
+            return
+        await self.text(update, context)
+
+    async def _undo(self, chat_id: int, turn_id: int) -> bool:
+        return await self.journal.step("undo", lambda: self.message_repo.undo(chat_id, turn_id))
 
     async def text(self, update: Update, context: Context) -> None:
         """A message to answer: one turn."""
@@ -102,7 +127,7 @@ class TelegramBot:
             return
         question = wording(message, context.bot)
         if not question:
-            await say(context.bot, update, texts.EMPTY)
+            await self.say(update, texts.EMPTY)
             return
         await self._turn(question, update, context.bot)
 
@@ -110,21 +135,50 @@ class TelegramBot:
         """Whatever a handler raised: into the log, and one sentence to the person."""
         log.error("A handler failed", exc_info=context.error)
         if isinstance(update, Update) and update.effective_message:
-            await say(context.bot, update, texts.FAILED)
+            await self.say(update, texts.FAILED)
 
     async def _turn(self, question: str, update: Update, bot: Bot) -> None:
-        chat_id = _chat(update).id
+        started, chat_id = time.monotonic(), _chat(update).id
         user = update.effective_user
         user_hash = self.hash_user(user.id if user else chat_id)
         with self.tracer.turn(input=question, session=str(chat_id), user=user_hash) as span:
-            try:
-                async with typing(bot, _destination(update)):
-                    reply = await self._answer(question, await self._history(chat_id), span)
-            except asyncio.CancelledError:
-                await say(bot, update, texts.INTERRUPTED)
-                raise
-            await _deliver(bot, _destination(update), reply.text, span)
-            await self._remember(chat_id, question, reply)
+            async with typing(bot, _destination(update)):
+                history = await self.journal.step("history", lambda: self._history(chat_id))
+                reply = await self._answer(question, history, span)
+            await self._deliver(_destination(update), reply.text, span)
+            await self.journal.step(
+                "remember", lambda: self._remember(chat_id, update.update_id, question, reply)
+            )
+        self.metrics.turn_ended(
+            reply.outcome,
+            seconds=time.monotonic() - started,
+            requests=reply.requests,
+            retries=reply.retries,
+        )
+
+    async def say(self, update: Update, markdown: str) -> Delivery:
+        """Answer `update` with a sentence of the bot's own."""
+        return await self.sender.send(_destination(update), markdown, step=self.journal.step)
+
+    async def heard(self, update: Update, context: Context) -> None:
+        """Before any other handler: who writes can be answered again."""
+        if update.effective_chat:
+            await self.sender.reachable(update.effective_chat.id)
+
+    async def _deliver(self, to: Destination, markdown: str, span: Span) -> None:
+        """Send an answer; one that Telegram refuses as a whole is replaced by a sentence."""
+        step = self.journal.step
+        with span.child("telegram.send", "span") as send:
+            delivery = await self.sender.send(to, markdown, step=step)
+            if delivery.error == "rejected" and not delivery.message_ids:
+                delivery += await self.sender.send(to, texts.FAILED, step=step)
+            self.metrics.telegram_send(delivery.error)
+            metadata = {
+                "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
+                "tries": delivery.tries,
+                "error": delivery.error,
+            }
+            send.update(metadata=metadata, level="ERROR" if delivery.error else "DEFAULT")
 
     async def _history(self, chat_id: int) -> Sequence[StoredMessage]:
         try:
@@ -135,7 +189,9 @@ class TelegramBot:
 
     async def _answer(self, question: str, history: Sequence[StoredMessage], span: Span) -> Reply:
         try:
-            reply = await self.answerer.answer(question, history=history, span=span)
+            reply = await self.answerer.answer(
+                question, history=history, span=span, journal=self.journal
+            )
         except Exception as error:
             log.exception("No answer could be made")
             metadata = {"outcome": "failed", "error_type": type(error).__name__}
@@ -143,20 +199,17 @@ class TelegramBot:
             return Reply(texts.FAILED, (), "failed")
         return reply if reply.text.strip() else Reply(texts.FAILED, (), "failed")
 
-    async def _remember(self, chat_id: int, question: str, reply: Reply) -> None:
+    async def _remember(self, chat_id: int, turn_id: int, question: str, reply: Reply) -> None:
         def kept(text: str) -> str:
             return truncate_at_boundary(text, self.max_content_length)
 
         try:
-            await self.message_repo.create(chat_id, "user", kept(question))
-            await self.message_repo.create(chat_id, "assistant", kept(reply.text), reply.wine_ids)
+            await self.message_repo.create(chat_id, "user", kept(question), turn_id=turn_id)
+            await self.message_repo.create(
+                chat_id, "assistant", kept(reply.text), reply.wine_ids, turn_id=turn_id
+            )
         except Exception:
             log.exception("A turn of chat %s could not be stored", chat_id)
-
-
-async def say(bot: Bot, update: Update, markdown: str) -> Delivery:
-    """Answer `update` with a sentence of the bot's own."""
-    return await deliver(bot, _destination(update), markdown)
 
 
 @asynccontextmanager
@@ -232,17 +285,3 @@ def _destination(update: Update) -> Destination:
     thread = message.message_thread_id if message.is_topic_message else None
     reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id
     return Destination(message.chat.id, thread, reply_to)
-
-
-async def _deliver(bot: Bot, to: Destination, markdown: str, span: Span) -> None:
-    """Send an answer; one that Telegram refuses as a whole is replaced by a sentence."""
-    with span.child("telegram.send", "span") as send:
-        delivery = await deliver(bot, to, markdown)
-        if delivery.error == "rejected" and not delivery.message_ids:
-            delivery += await deliver(bot, to, texts.FAILED)
-        metadata = {
-            "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
-            "tries": delivery.tries,
-            "error": delivery.error,
-        }
-        send.update(metadata=metadata, level="ERROR" if delivery.error else "DEFAULT")

@@ -30,9 +30,11 @@ NOTHING_TO_FORGET: Final = "There is nothing to forget yet. What would you like 
 UNKNOWN_COMMAND: Final = "I don't know that command. /help shows what I can do."
 TEXT_ONLY: Final = "I can only read text so far. Please tell me in words what you are looking for."
 EMPTY: Final = "Your message has no words in it. What kind of wine are you looking for?"
-EDITED: Final = "I don't go back to edited messages. Please send it again as a new one."
+EDITED: Final = "I only go back to your last message. Please send this one again as a new one."
+SET_ASIDE: Final = (
+    "I could not process your message, I am sorry, and have set it aside for the people who run me."
+)
 FAILED: Final = "Something went wrong on my side, I am sorry. Please ask me again in a moment."
-INTERRUPTED: Final = "I have to stop for a moment, I am sorry. Please ask me again shortly."
 
 COMMANDS: Final = (
     ("new", "Forget our conversation and start afresh"),

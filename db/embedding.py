@@ -12,45 +12,50 @@ from typing import Final
 from agent.ports import Embedder
 
 BATCH: Final = 64
-TIMEOUT_SECONDS: Final = 30.0
+"""Texts sent to the source at once."""
 
 
 class EmbeddingError(Exception):
     """The embedding source is down, too slow, or returned something other than vectors."""
 
 
-async def embed(
-    embedder: Embedder, texts: Sequence[str], timeout: float = TIMEOUT_SECONDS
-) -> list[list[float]]:
-    """One vector of length 1 for each text, in order; `timeout` is in seconds for all of them.
+async def embed(embedder: Embedder, texts: Sequence[str], seconds: float) -> list[list[float]]:
+    """One vector of length 1 for each text, in order; `seconds` is the time limit.
 
     Raises:
         EmbeddingError: no vectors, whatever the reason.
     """
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(seconds):
             vectors = await embedder.embed(texts)
     except TimeoutError:
-        raise EmbeddingError(f"{embedder.name} did not answer within {timeout:g} s") from None
+        raise EmbeddingError(f"{embedder.name} did not answer within {seconds:g} s") from None
     except Exception as error:
         raise EmbeddingError(f"{embedder.name} failed: {type(error).__name__}") from error
-    if len(vectors) != len(texts):
-        raise EmbeddingError(f"{embedder.name} gave {len(vectors)} vectors for {len(texts)} texts")
+    try:
+        return _checked(vectors, len(texts))
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"{embedder.name} gave no vectors: {error}") from None
+
+
+def _checked(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]]:
+    if len(vectors) != count:
+        raise ValueError(f"{len(vectors)} for {count} texts")
     if len({len(vector) for vector in vectors}) > 1:
-        raise EmbeddingError(f"{embedder.name} gave vectors of different lengths")
-    return [_unit(vector, embedder.name) for vector in vectors]
+        raise ValueError("they are of different lengths")
+    return [_unit(vector) for vector in vectors]
 
 
-def _unit(vector: Sequence[float], name: str) -> list[float]:
+def _unit(vector: Sequence[float]) -> list[float]:
     length = math.hypot(*vector)
     if not math.isfinite(length) or length == 0:
-        raise EmbeddingError(f"{name} gave a vector without a direction")
+        raise ValueError("one has no direction")
     return [value / length for value in vector]
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     """How alike two vectors of length 1 are: 1 for the same direction, -1 for the opposite."""
-    return sum(map(mul, one, other))
+    return math.fsum(map(mul, one, other))
 
 
 def signs(vector: Sequence[float]) -> bytes:

@@ -94,7 +94,7 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
     cursor = connection.cursor()
     for pragma in (
         f"busy_timeout = {BUSY_TIMEOUT_MS}",
-        "synchronous = NORMAL",
+        "synchronous = FULL",
         "foreign_keys = ON",
     ):
         cursor.execute(f"PRAGMA {pragma}")

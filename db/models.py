@@ -19,6 +19,7 @@ from sqlalchemy import (
     MetaData,
     String,
     TypeDecorator,
+    UniqueConstraint,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 from sqlalchemy.types import TypeEngine
@@ -179,7 +180,7 @@ class MessageRow(Base):
     """One message of a chat."""
 
     __tablename__ = "messages"
-    __table_args__ = (Index(None, "chat_id", "id"),)
+    __table_args__ = (Index(None, "chat_id", "id"), UniqueConstraint("turn_id", "role"))
 
     id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
     chat_id: Mapped[int] = mapped_column(BigInteger)
@@ -187,6 +188,41 @@ class MessageRow(Base):
     content: Mapped[str]
     wine_ids: Mapped[list[str]] = mapped_column(JSON)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    turn_id: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class UpdateRow(Base):
+    """An accepted update; its payload is emptied when it is done.
+
+    `turn_id` is the update whose turn took it, `progress` the steps that were recorded when its
+    turn was last begun, `retries` how often an operator had it tried again.
+    """
+
+    __tablename__ = "updates"
+    __table_args__ = (Index(None, "chat_id", "state"), Index(None, "state", "received_at"))
+
+    update_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    chat_id: Mapped[int] = mapped_column(BigInteger)
+    message_id: Mapped[int | None] = mapped_column(BigInteger)
+    payload: Mapped[dict[str, Any]] = mapped_column(JSON)
+    received_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    state: Mapped[str]
+    turn_id: Mapped[int | None] = mapped_column(BigInteger)
+    tries: Mapped[int] = mapped_column(default=0)
+    progress: Mapped[int] = mapped_column(default=0)
+    retries: Mapped[int] = mapped_column(default=0)
+    error: Mapped[str | None]
+
+
+class ChatRow(Base):
+    """What was learned of a chat while sending to it."""
+
+    __tablename__ = "chats"
+
+    chat_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    unreachable_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    unreachable_reason: Mapped[str | None]
+    migrated_to: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class DocumentRow(Base):

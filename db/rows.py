@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import selectinload
 
 from agent.wine import Wine
-from db.models import WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
+from db.models import Base, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
 from db.search_text import country_key, grape_key, places, search_text, shuffle
 
 Record = dict[str, Any]
@@ -113,3 +113,11 @@ def _allergens(wine: Wine) -> list[Record]:
         {"wine_id": wine.id, "position": at, "allergen": allergen.value}
         for at, allergen in enumerate(wine.allergens)
     ]
+
+
+def insert_once(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+    """An insert that leaves a row that is there already as it is."""
+    on_sqlite = session.get_bind().dialect.name == "sqlite"
+    if on_sqlite:
+        return sqlite.insert(model).on_conflict_do_nothing()
+    return postgresql.insert(model).on_conflict_do_nothing()

@@ -9,11 +9,16 @@ nothing that could be cited.
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Final
 
+from agent.contract import Evidence
+from agent.feedback import fence
 from agent.history import sentences
+from agent.ports import Chunk
 
-BRACKETS: Final = re.compile(r"\[([^\[\]\n]+)\]")
+INSIDE: Final = r"[^\[\]\n]+"
+BRACKETS: Final = re.compile(rf"\[({INSIDE})\]")
 LEADING: Final = re.compile(r"(?:\s*\[[^\[\]\n]+\][.,;]?)+(?=\s*(?:$|[^\W\d_a-z]))")
 ENDS: Final = re.compile(r"[.!?…。！？][\"'»”’)*_]*$")
 MARKER: Final = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+|\s*>\s?")
@@ -22,6 +27,7 @@ NOT_ENOUGH: Final = re.compile(r"\b(?:don['’]t|do not) have enough information
 OPENS_NOT_ENOUGH: Final = re.compile(
     r"[\W_]*i (?:don['’]t|do not) have enough information\b", re.IGNORECASE
 )
+PATH: Final = re.compile(r"\S*(?:/\S+|\S\.(?:md|markdown|txt|html?|pdf))", re.IGNORECASE)
 STUCK: Final = re.compile(r"([.!?…。！？])\[")
 
 
@@ -66,7 +72,7 @@ def citations(text: str, paths: Collection[str]) -> list[Cited]:
 def _brackets(paths: Collection[str]) -> re.Pattern[str]:
     """Brackets, those around paths that hold brackets themselves first."""
     odd = [re.escape(path) for path in paths if "[" in path or "]" in path]
-    return re.compile(rf"\[({'|'.join([*odd, BRACKETS.pattern[3:-3]])})\]")
+    return re.compile(rf"\[({'|'.join([*odd, INSIDE])})\]")
 
 
 def _cited(match: re.Match[str], paths: Collection[str]) -> Cited:
@@ -79,6 +85,19 @@ def _cited(match: re.Match[str], paths: Collection[str]) -> Cited:
 
 def _bare(path: str) -> str:
     return path.strip(" \t`'\"*_")
+
+
+def unretrieved_path(text: str, evidence: Evidence) -> str | None:
+    """The first path in brackets that no tool of the turn returned, as feedback; None if none.
+
+    For answers that cite documents beside other things: other brackets are left alone.
+    """
+    paths = {found.path for found in evidence.found.values() if isinstance(found, Chunk)}
+    for cited in citations(text, paths):
+        for name in cited.unknown:
+            if PATH.fullmatch(name):
+                return f"the text cites [{fence(name)}], which no tool returned; leave it out"
+    return None
 
 
 def admits_not_enough(text: str) -> bool:
@@ -116,13 +135,13 @@ def _with_citations_after(text: str) -> Iterator[str]:
     held = ""
     for sentence in sentences(STUCK.sub(r"\1 [", text)):
         leading = LEADING.match(sentence) if ENDS.search(held) else None
+        rest = sentence
         if leading:
             held = f"{held} {leading[0].strip()}"
-            sentence = sentence[leading.end() :].strip()
-        if sentence:
-            if held:
-                yield held
-            held = sentence
+            rest = sentence[leading.end() :].strip()
+        if held and rest:
+            yield held
+        held = rest or held
     if held:
         yield held
 
@@ -152,7 +171,7 @@ def _covered_part(block: Block) -> Block:
 def _without_idle(found: Sequence[Block]) -> Iterator[Block]:
     """Blocks that say something: no empty ones, no heading or lead-in with nothing below it."""
     filled = [block for block in found if block.sentences]
-    for block, following in zip(filled, [*filled[1:], None], strict=True):
+    for block, following in zip_longest(filled, filled[1:]):
         leads_in = block.heading or block.text.rstrip().endswith(":")
         if not leads_in or (following is not None and not following.heading):
             yield block

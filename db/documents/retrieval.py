@@ -9,28 +9,28 @@ databases find the same chunks in the same order.
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import ARRAY, Select, String, bindparam, select, text
+from sqlalchemy import ARRAY, String, bindparam, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.ports import Chunk
 from db.documents.terms import query_terms
-from db.models import CHUNKS_FULL_TEXT, ChunkRow, DocumentRow
+from db.models import ChunkRow, DocumentRow
 
 HEADING_WEIGHT: Final = 2.0
 TEXT_WEIGHT: Final = 1.0
 
-_SQLITE: Final = text(f"""
-    SELECT rowid FROM {CHUNKS_FULL_TEXT} WHERE {CHUNKS_FULL_TEXT} MATCH :phrase
-    ORDER BY bm25({CHUNKS_FULL_TEXT}, :heading_weight, :text_weight), rowid LIMIT :limit
+_SQLITE: Final = text("""
+    SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :phrase
+    ORDER BY bm25(chunks_fts, :heading_weight, :text_weight), rowid LIMIT :limit
 """)
-_POSTGRES: Final = text(f"""
+_POSTGRES: Final = text("""
     WITH corpus AS (
         SELECT sum(parts)::float8 AS chunks, sum(length)::float8 / sum(parts) AS mean_length
         FROM documents
     ), found AS (
         SELECT term, chunk, :heading_weight * in_headings + :text_weight * in_text AS frequency,
             length
-        FROM {CHUNKS_FULL_TEXT} WHERE term = ANY(:terms)
+        FROM chunks_fts WHERE term = ANY(:terms)
     ), weights AS (
         SELECT term, greatest(ln((chunks - count(*) + 0.5) / (count(*) + 0.5)), 1e-6) AS weight
         FROM found, corpus GROUP BY term, chunks
@@ -57,22 +57,19 @@ async def matching(session: AsyncSession, query: str, limit: int) -> list[int]:
 async def documents_of(session: AsyncSession, numbers: Sequence[int]) -> dict[int, str]:
     """The document id of each of these chunks."""
     wanted = select(ChunkRow.number, ChunkRow.document_id).where(ChunkRow.number.in_(numbers))
-    return {number: document for number, document in (await session.execute(wanted)).tuples()}
+    return dict((await session.execute(wanted)).all())
 
 
 async def load_chunks(session: AsyncSession, scored: Sequence[tuple[int, float]]) -> list[Chunk]:
     """These chunks, in the order given, each with its score."""
-    rows = await session.execute(_chunks([number for number, _ in scored]))
-    found = {chunk.number: (chunk, document) for chunk, document in rows.tuples()}
-    return [_to_chunk(*found[number], score) for number, score in scored if number in found]
-
-
-def _chunks(numbers: Sequence[int]) -> Select[tuple[ChunkRow, DocumentRow]]:
-    return (
+    wanted = (
         select(ChunkRow, DocumentRow)
         .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
-        .where(ChunkRow.number.in_(numbers))
+        .where(ChunkRow.number.in_([number for number, _ in scored]))
     )
+    rows = await session.execute(wanted)
+    found = {chunk.number: (chunk, document) for chunk, document in rows}
+    return [_to_chunk(*found[number], score) for number, score in scored if number in found]
 
 
 def _to_chunk(row: ChunkRow, document: DocumentRow, score: float) -> Chunk:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from heapq import nlargest, nsmallest
 from typing import Final
 
-from sqlalchemy import ARRAY, REAL, bindparam, exists, insert, select, text
+from sqlalchemy import ARRAY, REAL, bindparam, delete, exists, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from db.embedding import cosine, difference, signs
@@ -25,17 +25,21 @@ _PGVECTOR: Final = text("""
 
 
 async def nearest(
-    session: AsyncSession, model: str, vector: Sequence[float], limit: int
+    session: AsyncSession,
+    model: str,
+    vector: Sequence[float],
+    limit: int,
+    shortlist: int = SHORTLIST,
 ) -> list[int]:
     """Numbers of the chunks whose vectors of `model` are most like `vector`, nearest first."""
     if await _has_pgvector(session):
         asked = {"model": model, "dimensions": len(vector), "vector": vector, "limit": limit}
         return list(await session.scalars(_PGVECTOR, asked))
-    shortlist = await _shortlist(session, model, vector)
+    near = await _shortlist(session, model, vector, shortlist)
     wanted = select(ChunkVectorRow.chunk, ChunkVectorRow.vector).where(
-        ChunkVectorRow.chunk.in_(shortlist)
+        ChunkVectorRow.chunk.in_(near)
     )
-    rows = (await session.execute(wanted)).tuples().all()
+    rows = (await session.execute(wanted)).all()
     scored = ((cosine(vector, stored), -number) for number, stored in rows)
     return [-number for _, number in nlargest(limit, scored)]
 
@@ -47,16 +51,18 @@ async def _has_pgvector(session: AsyncSession) -> bool:
     return bool(await session.scalar(installed))
 
 
-async def _shortlist(session: AsyncSession, model: str, vector: Sequence[float]) -> list[int]:
+async def _shortlist(
+    session: AsyncSession, model: str, vector: Sequence[float], size: int
+) -> list[int]:
     stored = select(ChunkVectorRow.signs, ChunkVectorRow.chunk).where(
         ChunkVectorRow.model == model, ChunkVectorRow.dimensions == len(vector)
     )
-    rows = (await session.execute(stored)).tuples().all()
-    if len(rows) <= SHORTLIST:
+    rows = (await session.execute(stored)).all()
+    if len(rows) <= size:
         return [number for _, number in rows]
     asked = int.from_bytes(signs(vector))
     found = await asyncio.to_thread(
-        nsmallest, SHORTLIST, ((difference(sketch, asked), number) for sketch, number in rows)
+        nsmallest, size, ((difference(sketch, asked), number) for sketch, number in rows)
     )
     return [number for _, number in found]
 
@@ -71,7 +77,7 @@ async def without_vectors(session: AsyncSession, model: str, limit: int) -> list
         .order_by(ChunkRow.number)
         .limit(limit)
     )
-    rows = (await session.execute(wanted)).tuples()
+    rows = await session.execute(wanted)
     return [(row.number, "\n".join([title, *row.headings, row.text])) for row, title in rows]
 
 
@@ -80,9 +86,7 @@ async def save_vectors(
 ) -> None:
     """Store the vectors of chunks, each instead of any that another model gave."""
     numbers = [number for number, _ in vectors]
-    await session.execute(
-        ChunkVectorRow.__table__.delete().where(ChunkVectorRow.chunk.in_(numbers))
-    )
+    await session.execute(delete(ChunkVectorRow).where(ChunkVectorRow.chunk.in_(numbers)))
     present = set(
         await session.scalars(select(ChunkRow.number).where(ChunkRow.number.in_(numbers)))
     )

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from sqlalchemy import delete, exists, func, insert, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -25,9 +25,12 @@ from db.search_text import storable
 
 Fate = Literal["added", "updated", "unchanged"]
 
-CANDIDATES = 50
+CANDIDATES: Final = 50
 """Chunks that each ranking offers at least; more when more are asked for."""
-LOCK = 7_303_015
+SEARCH_SECONDS: Final = 5.0
+INDEX_SECONDS: Final = 60.0
+"""How long the embedding source may take for a question, and for a batch of chunks."""
+LOCK: Final = 7_303_015
 """Any number that nothing else locks on this database."""
 
 logger = logging.getLogger(__name__)
@@ -73,7 +76,7 @@ class SqlDocumentStore:
         if not asked or limit < 1:
             return []
         candidates = max(CANDIDATES, limit * 5)
-        vectors = await self._vectors_of(asked)
+        vectors = await self._vectors_of(asked, SEARCH_SECONDS)
         async with self._sessions() as session:
             rankings = [await matching(session, query, candidates) for query in asked]
             for vector in vectors:
@@ -106,15 +109,21 @@ class SqlDocumentStore:
         """The content hash of every document, by path."""
         async with self._sessions() as session:
             rows = await session.execute(select(DocumentRow.path, DocumentRow.content_hash))
-            return {path: content_hash for path, content_hash in rows.tuples()}
+            return dict(rows.all())
 
     async def remove(self, path: str) -> int:
         """Forget the document at `path`, or all below it; how many there were."""
-        wanted = storable(path).removesuffix("/")
-        below = or_(DocumentRow.path == wanted, DocumentRow.path.startswith(f"{wanted}/", True))
+        wanted = storable(path).rstrip("/")
+        if not wanted:
+            return 0
+        below = DocumentRow.path.startswith(f"{wanted}/", autoescape=True)
         async with self._sessions.begin() as session:
             await _take_turns(session)
-            gone = await session.scalars(delete(DocumentRow).where(below).returning(DocumentRow.id))
+            gone = await session.scalars(
+                delete(DocumentRow)
+                .where(or_(DocumentRow.path == wanted, below))
+                .returning(DocumentRow.id)
+            )
             return len(gone.all())
 
     async def save(self, document: Document) -> Fate:
@@ -153,7 +162,7 @@ class SqlDocumentStore:
         while self._embedder is not None:
             async with self._sessions() as session:
                 missing = await without_vectors(session, self._model, embedding.BATCH)
-            vectors = await self._vectors_of([text for _, text in missing])
+            vectors = await self._vectors_of([text for _, text in missing], INDEX_SECONDS)
             if not vectors:
                 break
             numbers = [number for number, _ in missing]
@@ -169,12 +178,12 @@ class SqlDocumentStore:
     def _model(self) -> str:
         return self._embedder.name if self._embedder else ""
 
-    async def _vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
+    async def _vectors_of(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
         """Vectors of the texts, or none at all; a failure is logged once until it is over."""
         if self._embedder is None or not texts:
             return []
         try:
-            vectors = await embedding.embed(self._embedder, texts)
+            vectors = await embedding.embed(self._embedder, texts, seconds)
         except embedding.EmbeddingError as error:
             if not self._embedder_failed:
                 logger.warning("Documents are searched by words only: %s", error)

@@ -9,6 +9,7 @@ from sqlalchemy import delete, select
 from agent.ports import Role, StoredMessage
 from db.engine import Sessions
 from db.models import MessageRow
+from db.rows import insert_once
 from db.search_text import storable
 
 
@@ -25,18 +26,25 @@ class SqlMessageRepository:
         self._now = now
 
     async def create(
-        self, chat_id: int, role: Role, content: str, wine_ids: Sequence[str] = ()
+        self,
+        chat_id: int,
+        role: Role,
+        content: str,
+        wine_ids: Sequence[str] = (),
+        *,
+        turn_id: int | None = None,
     ) -> None:
-        """Remember one message. Commits before it returns."""
-        row = MessageRow(
-            chat_id=chat_id,
-            role=role,
-            content=storable(content),
-            wine_ids=[storable(wine_id) for wine_id in wine_ids],
-            created_at=self._now(),
-        )
+        """Remember one message, once per role and `turn_id` if given. Commits before it returns."""
+        row = {
+            "chat_id": chat_id,
+            "role": role,
+            "content": storable(content),
+            "wine_ids": [storable(wine_id) for wine_id in wine_ids],
+            "created_at": self._now(),
+            "turn_id": turn_id,
+        }
         async with self._sessions.begin() as session:
-            session.add(row)
+            await session.execute(insert_once(session, MessageRow).values(row))
 
     async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
         """The newest `limit` messages of a chat, oldest first."""
@@ -57,6 +65,16 @@ class SqlMessageRepository:
                 delete(MessageRow).where(MessageRow.chat_id == chat_id).returning(MessageRow.id)
             )
             return len(gone.all())
+
+    async def undo(self, chat_id: int, turn_id: int) -> bool:
+        """Delete the messages of a chat's last turn; False if `turn_id` is not its last."""
+        of_chat = MessageRow.chat_id == chat_id
+        newest = select(MessageRow.turn_id).where(of_chat).order_by(MessageRow.id.desc()).limit(1)
+        async with self._sessions.begin() as session:
+            if await session.scalar(newest) != turn_id:
+                return False
+            await session.execute(delete(MessageRow).where(of_chat, MessageRow.turn_id == turn_id))
+            return True
 
 
 def _to_message(row: MessageRow) -> StoredMessage:

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from agent.journal import NO_JOURNAL, Journal
 from agent.ports import MessageRepository, Role, StoredMessage
 from agent.sommelier import Reply
 from agent.tracing import NO_TRACE, Span, Tracer
 from bot import texts
 from bot.app import close_application, telegram_application
+from bot.delivery import Sender
 from bot.ordering import ChatOrder
+from bot.pace import Pace
 from bot.polling import serve
 from bot.telegram_bot import TelegramBot
 from config import Settings
@@ -40,7 +43,12 @@ class FakeAnswerer:
     histories: list[list[StoredMessage]] = field(default_factory=list)
 
     async def answer(
-        self, message: str, *, history: Sequence[StoredMessage] = (), span: Span
+        self,
+        message: str,
+        *,
+        history: Sequence[StoredMessage] = (),
+        span: Span,
+        journal: Journal = NO_JOURNAL,
     ) -> Reply:
         self.asked.append(message)
         self.histories.append(list(history))
@@ -110,7 +118,8 @@ async def running(
     application = telegram_application(settings, bot_api.token, order)
     TelegramBot(
         answerer=answerer,
-        messages=messages,
+        message_repo=messages,
+        sender=Sender(application.bot, Pace((), (), ())),
         tracer=tracer,
         hash_user=lambda user_id: f"user-{user_id}",
     ).register(application)

@@ -1,0 +1,223 @@
+"""Quotes: snippets that stand, word for word, in the chunk they come from.
+
+Compared after collapsing white space and case. The model is asked without streaming; what it
+quoted is delivered one by one, and what of it is not verbatim never leaves this module.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from agent.budget import Ledger, Limits
+from agent.loop import AgenticResponse, generate_agentic_response
+from agent.messages import LLM
+from agent.ports import Chunk, DocumentStore
+from agent.research.passages import (
+    DEFAULT_CHUNKS,
+    MODEL_FAILED,
+    NO_MODEL,
+    SHOWN_PASSAGES,
+    Outcome,
+    best_passage,
+    outcome_of,
+    record,
+    retrieve,
+)
+from agent.research.quote_cache import NO_CACHE, Cache, cache_key
+from agent.research.quote_contract import (
+    INSTRUCTIONS,
+    QuotesAnswer,
+    Snippet,
+    quotes_contract,
+    source_chunk,
+    user_message,
+    verbatim,
+)
+from agent.tracing import NO_SPAN, Span
+
+MAX_TOKENS: Final = 4096
+BEST_MATCH: Final = "Found by the search."
+NOTHING_FOUND: Final = "No document here speaks of this."
+DECLINED: Final = "The model declined to look for quotes on this."
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A passage as it stands in its source, and where that is; all but `relevance` is the store's.
+
+    `source_id` is the document's id.
+    """
+
+    content: str
+    source_id: str
+    source_title: str
+    source_location: str
+    relevance: str
+    path: str
+    chunk_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """The quotes for one query, best first, and a summary across them."""
+
+    query: str
+    quotes: tuple[Quote, ...]
+    summary: str
+    no_results: bool
+    outcome: Outcome
+    chunks: tuple[Chunk, ...]
+    by_model: bool = True
+    cached: bool = False
+    retry_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QuotesDone:
+    """What comes after the last quote; `seconds` is the time since the query."""
+
+    result_count: int
+    summary: str
+    no_results: bool
+    outcome: Outcome
+    by_model: bool
+    seconds: float
+
+
+async def find_quotes(
+    query: str,
+    *,
+    documents: DocumentStore,
+    models: Sequence[LLM] = (),
+    cache: Cache = NO_CACHE,
+    limit: int = DEFAULT_CHUNKS,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    ledger: Ledger | None = None,
+    span: Span = NO_SPAN,
+) -> Quotes:
+    """Passages of at most `limit` (8 at most) chunks that answer `query`, at most 8, verbatim.
+
+    Without models, or when they fail, they are the best passages of the search. The same query
+    over the same chunks and models is answered from `cache`. Raises only what the store raises.
+    """
+    chunks = await retrieve(documents, [query], limit, span)
+    key = cache_key(query, chunks, [model.model for model in models])
+    if (kept := cache.get(key)) is not None:
+        span.update(metadata={"cached": True, "outcome": kept.outcome})
+        return replace(kept, query=query, cached=True)
+    response = await _ask(query, chunks, models, limits=limits, ledger=ledger, span=span)
+    found = _quotes(query, chunks, response)
+    record(span, found.outcome, response)
+    if found.by_model and found.outcome == "answered":
+        cache.put(key, found)
+    return found
+
+
+async def _ask(
+    query: str,
+    chunks: Sequence[Chunk],
+    models: Sequence[LLM],
+    *,
+    limits: Limits,
+    ledger: Ledger | None,
+    span: Span,
+) -> AgenticResponse[QuotesAnswer] | None:
+    if not (models and chunks):
+        return None
+    return await generate_agentic_response(
+        user_message(query, chunks),
+        llm=models,
+        contract=quotes_contract(chunks),
+        instructions=INSTRUCTIONS,
+        limits=replace(limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS),
+        ledger=ledger,
+        span=span,
+    )
+
+
+async def stream_quotes(
+    query: str,
+    *,
+    documents: DocumentStore,
+    models: Sequence[LLM] = (),
+    cache: Cache = NO_CACHE,
+    limit: int = DEFAULT_CHUNKS,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    ledger: Ledger | None = None,
+    span: Span = NO_SPAN,
+) -> AsyncIterator[Quote | QuotesDone]:
+    """The quotes that `find_quotes` finds, one by one, then a `QuotesDone`."""
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    found = await find_quotes(
+        query,
+        documents=documents,
+        models=models,
+        cache=cache,
+        limit=limit,
+        limits=limits,
+        ledger=ledger,
+        span=span,
+    )
+    for quote in found.quotes:
+        yield quote
+    yield QuotesDone(
+        result_count=len(found.quotes),
+        summary=found.summary,
+        no_results=found.no_results,
+        outcome=found.outcome,
+        by_model=found.by_model,
+        seconds=clock() - started,
+    )
+
+
+def _quotes(
+    query: str, chunks: Sequence[Chunk], response: AgenticResponse[QuotesAnswer] | None
+) -> Quotes:
+    outcome: Outcome = outcome_of(response) if response else "answered"
+    found = Quotes(query, (), NOTHING_FOUND, True, outcome, tuple(chunks), by_model=False)
+    if not chunks:
+        return found
+    if response and response.answer is not None and response.ok:
+        return replace(
+            found,
+            quotes=as_they_stand(response.answer.snippets, chunks),
+            summary=response.answer.summary,
+            no_results=response.answer.no_results,
+            by_model=True,
+            retry_count=response.retry_count,
+        )
+    if outcome == "refused":
+        return replace(found, summary=DECLINED)
+    passages = tuple(_passage(query, chunk) for chunk in chunks[:SHOWN_PASSAGES])
+    note = MODEL_FAILED if response else NO_MODEL
+    return replace(found, quotes=passages, summary=note, no_results=False)
+
+
+def as_they_stand(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple[Quote, ...]:
+    """Snippets as quotes, each once: the text is the chunk's own, letter for letter."""
+    found: dict[tuple[str, str], Quote] = {}
+    for snippet in snippets:
+        chunk = source_chunk(snippet, chunks)
+        content = verbatim(snippet.content, chunk.text) if chunk else None
+        if chunk and content:
+            quote = _quote(chunk, content, snippet.relevance.strip())
+            found.setdefault((chunk.id, content), quote)
+    return tuple(found.values())
+
+
+def _passage(query: str, chunk: Chunk) -> Quote:
+    return _quote(chunk, best_passage(chunk.text, query), BEST_MATCH)
+
+
+def _quote(chunk: Chunk, content: str, relevance: str) -> Quote:
+    return Quote(
+        content=content,
+        source_id=chunk.document_id,
+        source_title=chunk.title,
+        source_location=chunk.location,
+        relevance=relevance,
+        path=chunk.path,
+        chunk_id=chunk.id,
+    )

@@ -1,0 +1,69 @@
+"""The tool that finds places: wine shops, bars, wineries."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from agent.budget import Limits, current_ledger
+from agent.errors import ToolError
+from agent.messages import LLM
+from agent.ports import PlaceSearch
+from agent.research.categories import CATEGORIES, category_named
+from agent.research.places import SEARCH_LINK, find_places
+from agent.research.queries import QueryGenerationFailed
+from agent.tools.registry import Tool, ToolOutput
+from agent.tracing import current_span
+from agent.wine import Text
+
+FIND: Final = (
+    "Wine shops, wine bars, wineries, tastings, restaurants or courses in a place. Name only what "
+    "it returns, with its link. It knows no opening hours and no ratings: neither do you."
+)
+SHOWN_RESULTS: Final = 8
+TOOL_LIMITS: Final = Limits(seconds=12)
+
+
+class FindPlaces(BaseModel):
+    """Arguments of find_places."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    category: Annotated[str, AfterValidator(category_named)] = Field(
+        json_schema_extra={"enum": list(CATEGORIES)}
+    )
+    place: Text = Field(description="A town, district or region, as the guest named it.")
+
+
+def find_places_tool(
+    models: Sequence[LLM] = (),
+    search: PlaceSearch | None = None,
+    *,
+    search_link: str = SEARCH_LINK,
+    limits: Limits = TOOL_LIMITS,
+) -> Tool:
+    """find_places over `search`; requests to `models` count in the ledger of the turn."""
+
+    async def run(arguments: FindPlaces) -> ToolOutput:
+        try:
+            found = await find_places(
+                arguments.category,
+                arguments.place,
+                models=models,
+                search=search,
+                search_link=search_link,
+                limits=limits,
+                ledger=current_ledger.get(),
+                span=current_span.get(),
+            )
+        except (QueryGenerationFailed, ValueError) as error:
+            raise ToolError(str(error)) from None
+        shown = found.results[:SHOWN_RESULTS] or found.links
+        key = "places" if found.results else "search_links"
+        content: dict[str, Any] = {key: [asdict(each) for each in shown]}
+        if found.note:
+            content["note"] = found.note
+        return ToolOutput(content, {each.url: each for each in shown})
+
+    return Tool("find_places", FIND, FindPlaces, run)

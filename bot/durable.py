@@ -1,0 +1,216 @@
+"""Durable execution of turns on DBOS: accepted before acknowledged, resumed after a crash.
+
+Every update is a workflow whose id is derived from the update's id, so a redelivery is the same
+turn. Workflows wait in one queue that is partitioned by chat: one at a time in a chat, in order.
+What a step returned is recorded, and a turn that is run again goes on behind its last step.
+"""
+
+import asyncio
+import logging
+import sqlite3
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+if TYPE_CHECKING:
+    from dbos import DBOSConfig
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+Run = Callable[[int], Awaitable[None]]
+Workflow = Callable[[int], Coroutine[Any, Any, None]]
+
+QUEUE: Final = "turns"
+WORKFLOW: Final = "turn"
+APPLICATION_VERSION: Final = "turns-1"
+"""Pinned: turns that an earlier release started are finished by a later one. It is raised only
+when the steps of a turn change in a way that a recorded turn could not follow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DurableSettings:
+    """Where turns are recorded and how eagerly they are looked for; times are seconds.
+
+    `url` is a synchronous SQLAlchemy URL. `executor_id` names this process; on SQLite there is
+    only one, on Postgres each start has a name of its own.
+    """
+
+    url: str
+    executor_id: str
+    poll_seconds: float = 0.05
+    turns_at_once: int = 64
+    retention: timedelta = timedelta(days=7)
+
+
+def durable_settings(database_url: str, **settings: Any) -> DurableSettings:
+    """Settings for the database that the rest of the product uses.
+
+    SQLite gets a file beside it, so that neither waits for the other's lock.
+    """
+    scheme, _, rest = database_url.partition("://")
+    if scheme.startswith("sqlite"):
+        path = Path(rest.removeprefix("/")).expanduser()
+        file = path.with_name(f"{path.stem}-turns{path.suffix}")
+        return DurableSettings(url=f"sqlite:///{file}", executor_id="local", **settings)
+    return DurableSettings(url=database_url, executor_id=f"replica-{uuid.uuid4()}", **settings)
+
+
+@dataclass(slots=True)
+class DurableTurns:
+    """The queue of turns of this process. It is also the journal of the turns it runs."""
+
+    settings: DurableSettings
+    workflow: Workflow
+    active: set[int] = field(default_factory=set)
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def enqueue(self, update_id: int, chat_id: int, retry: int = 0) -> None:
+        """Have the turn of an update run in its chat's order; once, however often it is called."""
+        from dbos import DBOS, SetEnqueueOptions, SetWorkflowID  # noqa: PLC0415
+
+        with (
+            SetWorkflowID(workflow_id(update_id, retry)),
+            SetEnqueueOptions(queue_partition_key=str(chat_id)),
+        ):
+            await DBOS.enqueue_workflow_async(QUEUE, self.workflow, update_id)
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        """A step of the running turn; outside of a turn it simply runs."""
+        from dbos import DBOS  # noqa: PLC0415
+
+        if DBOS.workflow_id is None:
+            return await run()
+
+        async def recorded() -> R:
+            return await run()
+
+        return await DBOS.run_step_async({"name": name}, recorded)
+
+    async def steps_recorded(self) -> int:
+        """How many steps of the running turn are recorded: whether it made progress."""
+        from dbos import DBOS  # noqa: PLC0415
+
+        if DBOS.workflow_id is None:
+            return 0
+        return len(await asyncio.to_thread(_steps, DBOS.workflow_id))
+
+    async def finish(self, seconds: float) -> bool:
+        """Wait until no turn is running, for so long at most; whether that is so."""
+        if not self.active:
+            return True
+        self._idle.clear()
+        try:
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def running(self, update_id: int, run: Run) -> None:
+        """Run a turn, and know that it runs."""
+        self.active.add(update_id)
+        try:
+            await run(update_id)
+        finally:
+            self.active.discard(update_id)
+            if not self.active:
+                self._idle.set()
+
+    async def forget(self) -> int:
+        """Delete the record of turns that ended before the retention time; how many there were."""
+        from dbos import DBOS  # noqa: PLC0415
+
+        before = (datetime.now(UTC) - self.settings.retention).isoformat()
+        ended = await DBOS.list_workflows_async(
+            status=["SUCCESS", "ERROR", "CANCELLED"],
+            end_time=before,
+            limit=1000,
+            load_input=False,
+            load_output=False,
+        )
+        ids = [each.workflow_id for each in ended]
+        if ids:
+            await DBOS.delete_workflows_async(ids)
+        return len(ids)
+
+
+def workflow_id(update_id: int, retry: int = 0) -> str:
+    """The id of an update's turn; zero-padded, so that ids of one instant sort by update."""
+    suffix = f"-retry-{retry}" if retry else ""
+    return f"update-{update_id:020d}{suffix}"
+
+
+def _steps(turn: str) -> Sequence[object]:
+    from dbos import DBOS  # noqa: PLC0415
+
+    return DBOS.list_workflow_steps(turn)
+
+
+@asynccontextmanager
+async def open_turns(settings: DurableSettings, run: Run) -> AsyncIterator[DurableTurns]:
+    """The queue of turns, running; `run` processes one update and is run again after a crash.
+
+    There is one per process, as DBOS itself is. At the end nothing new is begun; turns that are
+    still running stay resumable, and this process must end then.
+    """
+    from dbos import DBOS  # noqa: PLC0415
+
+    if settings.url.startswith("sqlite"):
+        _prepare_sqlite(settings.url)
+    DBOS(config=_config(settings))
+
+    @DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)
+    async def turn(update_id: int) -> None:
+        await turns.running(update_id, run)
+
+    turns = DurableTurns(settings, turn)
+    DBOS.launch()
+    try:
+        await DBOS.register_queue_async(
+            QUEUE,
+            partition_concurrency=1,
+            worker_concurrency=settings.turns_at_once,
+            polling_interval_sec=settings.poll_seconds,
+            on_conflict="always_update",
+        )
+        yield turns
+    finally:
+        await _destroy()
+
+
+async def _destroy() -> None:
+    """End DBOS, which takes the loop's default executor with it; what closes later needs one."""
+    from dbos import DBOS  # noqa: PLC0415
+
+    loop, executor = asyncio.get_running_loop(), ThreadPoolExecutor()
+    end = partial(DBOS.destroy, workflow_completion_timeout_sec=0, destroy_registry=True)
+    await loop.run_in_executor(executor, end)
+    loop.set_default_executor(executor)
+
+
+def _config(settings: DurableSettings) -> "DBOSConfig":
+    config: dict[str, Any] = {
+        "name": "sommelier",
+        "system_database_url": settings.url,
+        "application_version": APPLICATION_VERSION,
+        "executor_id": settings.executor_id,
+        "log_level": "WARNING",
+        "enable_otlp": False,
+        "use_listen_notify": False,
+    }
+    return cast("DBOSConfig", config)
+
+
+def _prepare_sqlite(url: str) -> None:
+    """Write-ahead logging is a property of the file, and DBOS does not ask for it."""
+    path = Path(url.removeprefix("sqlite:///"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()

@@ -1,0 +1,203 @@
+"""The running bot: updates come in by polling or webhook, turns run, and stopping loses nothing."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Protocol
+
+from pydantic import SecretStr
+
+from agent.ports import Backlog
+from bot import texts
+from bot.delivery import Destination, Sender
+from bot.durable import DurableSettings, DurableTurns, open_turns
+from bot.http import WEBHOOK_PATH, http_app, serve_http
+from bot.metrics import Metrics
+from bot.polling import introduce, poll_until, unless
+from bot.takeover import Takeover
+from bot.telegram_bot import ALLOWED_UPDATES, AnyApplication
+from bot.turns import Payload, Turns, Updates, dispatch
+
+log = logging.getLogger(__name__)
+
+RETRY_SCAN_SECONDS: Final = 5.0
+FORGET_SECONDS: Final = 3600.0
+
+
+class KeptUpdates(Updates, Protocol):
+    """Accepted updates, with what an operator watches and what is forgotten in time."""
+
+    async def backlog(self) -> Backlog: ...  # noqa: D102
+    async def forget(self, older_than: timedelta) -> int: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """How updates come in and how long stopping may take, in seconds.
+
+    With `webhook_url` Telegram delivers to it, else updates are polled. `http_port` serves health,
+    metrics and the webhook.
+    """
+
+    webhook_url: str | None = None
+    webhook_secret: SecretStr | None = None
+    http_host: str = "127.0.0.1"
+    http_port: int | None = None
+    burst: timedelta = timedelta(milliseconds=800)
+    max_tries: int = 3
+    retention: timedelta = timedelta(days=7)
+    finish_seconds: float = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """All that runs while the bot answers people."""
+
+    application: AnyApplication
+    turns: Turns
+    queue: DurableTurns
+    updates: KeptUpdates
+    metrics: Metrics
+    settings: ServiceSettings
+    ready: asyncio.Event
+
+    async def run(self, stop: asyncio.Event) -> bool:
+        """Answer people until `stop` is set; False if turns are left that a resume must end.
+
+        Raises:
+            TokenRejected: Telegram does not know the token.
+            CannotListen: the HTTP address is taken.
+        """
+        if not await unless(stop, introduce(self.application)):
+            return True
+        self.ready.set()
+        stopped = asyncio.Event()
+        tasks = [asyncio.create_task(each) for each in self._tasks(stopped)]
+        try:
+            if not await unless(stop, _until_one_fails(tasks)):
+                log.info("Stopping")
+        finally:
+            stopped.set()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for task in tasks:
+            task.result()
+        return await self.queue.finish(self.settings.finish_seconds)
+
+    def _tasks(self, stopped: asyncio.Event) -> list[Coroutine[object, object, None]]:
+        tasks = [self._keep_house(stopped)]
+        if self.settings.http_port is not None:
+            tasks.append(self._serve_http(stopped, self.settings.http_port))
+        if self.settings.webhook_url is None:
+            tasks.append(poll_until(self.application, stopped))
+        else:
+            tasks.append(self._set_webhook(self.settings.webhook_url))
+        if not self.queue.settings.url.startswith("sqlite"):
+            tasks.append(_until(stopped, Takeover(self.queue.settings).run()))
+        return tasks
+
+    async def _serve_http(self, stopped: asyncio.Event, port: int) -> None:
+        app = http_app(
+            accept=self.turns.accept,
+            secret=self.settings.webhook_secret if self.settings.webhook_url else None,
+            metrics=self.metrics,
+            backlog=self.updates.backlog,
+            ready=self._ready,
+        )
+        await serve_http(app, host=self.settings.http_host, port=port, stop=stopped)
+
+    async def _ready(self) -> bool:
+        await self.updates.backlog()
+        return True
+
+    async def _set_webhook(self, url: str) -> None:
+        """Point Telegram here; every replica says the same, so it matters not which is the last."""
+        secret = self.settings.webhook_secret
+        await self.application.bot.set_webhook(
+            url=url.rstrip("/") + WEBHOOK_PATH,
+            secret_token=secret.get_secret_value() if secret else None,
+            allowed_updates=ALLOWED_UPDATES,
+        )
+        log.info("Telegram delivers to the webhook")
+
+    async def _keep_house(self, stopped: asyncio.Event) -> None:
+        """Retries that an operator asked for, and forgetting what is over."""
+        elapsed = FORGET_SECONDS
+        while not stopped.is_set():
+            await _calmly("retrying updates", self.turns.retry_asked)
+            if elapsed >= FORGET_SECONDS:
+                elapsed = 0.0
+                await _calmly("forgetting updates", self._forget)
+            elapsed += RETRY_SCAN_SECONDS
+            await _until(stopped, asyncio.sleep(RETRY_SCAN_SECONDS))
+
+    async def _forget(self) -> None:
+        await self.updates.forget(self.settings.retention)
+        await self.queue.forget()
+
+
+@asynccontextmanager
+async def open_service(
+    *,
+    application: AnyApplication,
+    sender: Sender,
+    updates: KeptUpdates,
+    metrics: Metrics,
+    settings: ServiceSettings,
+    durable: DurableSettings,
+) -> AsyncIterator[Service]:
+    """A service, not yet running; the handlers of `application` may be registered until it is."""
+
+    async def handle(payload: Payload) -> None:
+        await dispatch(application, payload)
+
+    async def give_up(chat_id: int) -> None:
+        if chat_id:
+            await sender.send(Destination(chat_id), texts.SET_ASIDE)
+
+    async def run(update_id: int) -> None:
+        await ready.wait()
+        await turns.run(update_id)
+
+    # DBOS begins to resume turns as it opens, before the rest is tied together.
+    ready = asyncio.Event()
+    async with open_turns(durable, run) as queue:
+        turns = Turns(
+            updates=updates,
+            queue=queue,
+            metrics=metrics,
+            handle=handle,
+            give_up=give_up,
+            burst=settings.burst,
+            max_tries=settings.max_tries,
+        )
+        yield Service(
+            application=application,
+            turns=turns,
+            queue=queue,
+            updates=updates,
+            metrics=metrics,
+            settings=settings,
+            ready=ready,
+        )
+
+
+async def _until_one_fails(tasks: list[asyncio.Task[None]]) -> None:
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    if not any(task.exception() for task in done):
+        await asyncio.Event().wait()
+
+
+async def _until(stopped: asyncio.Event, work: Coroutine[object, object, None]) -> None:
+    """Do `work`, but cancel it when `stopped` is set."""
+    await unless(stopped, work)
+
+
+async def _calmly(what: str, work: Callable[[], Awaitable[object]]) -> None:
+    """Do what can wait for the next time if it fails."""
+    try:
+        await work()
+    except Exception as error:
+        log.warning("%s failed (%s), it is tried again later", what, type(error).__name__)

@@ -1,0 +1,116 @@
+"""Turns of replicas that died are taken over by one that lives; on Postgres only.
+
+The sign of life of a replica is a session advisory lock, which Postgres drops when the replica's
+connection goes. A lock that is free once may be one that Postgres's own restart dropped and its
+owner is about to take again, so it must be free twice, some seconds apart.
+"""
+
+import asyncio
+import hashlib
+import logging
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from bot.durable import QUEUE, DurableSettings
+
+log = logging.getLogger(__name__)
+
+SCAN_SECONDS: Final = 5.0
+NAMESPACE: Final = 0x50_4D_4C_52
+"""The first half of our advisory lock ids, so that they meet nobody else's."""
+
+
+def lock_id(executor_id: str) -> int:
+    """The second half of a replica's lock id: 31 bits of a hash of its name."""
+    return int.from_bytes(hashlib.sha256(executor_id.encode()).digest()[:4]) >> 1
+
+
+def libpq_url(url: str) -> str:
+    """A SQLAlchemy URL as libpq reads it."""
+    return url.replace("postgresql+psycopg://", "postgresql://", 1)
+
+
+class Takeover:
+    """Holds this replica's sign of life, and looks for replicas that have lost theirs."""
+
+    def __init__(self, settings: DurableSettings) -> None:
+        self._settings = settings
+        self._connection: psycopg.AsyncConnection | None = None
+        self._suspects: set[str] = set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                try:
+                    await self._live()
+                    await self._scan()
+                except (psycopg.Error, OSError) as error:
+                    log.warning("The sign of life is interrupted: %s", type(error).__name__)
+                    await self._disconnect()
+                    await asyncio.sleep(0.5)
+                else:
+                    await asyncio.sleep(SCAN_SECONDS)
+        finally:
+            await self._disconnect()
+
+    async def _live(self) -> None:
+        """Hold our own lock, and notice when the connection that held it has gone."""
+        if self._connection is None or self._connection.closed:
+            self._connection = await psycopg.AsyncConnection.connect(
+                libpq_url(self._settings.url), autocommit=True
+            )
+            await self._lock("SELECT pg_advisory_lock(%s, %s)", self._settings.executor_id)
+        await self._connection.execute("SELECT 1")
+
+    async def _scan(self) -> None:
+        from dbos import DBOS  # noqa: PLC0415
+
+        pending = await DBOS.list_workflows_async(
+            status="PENDING", queue_name=QUEUE, load_input=False, load_output=False
+        )
+        others = {each.executor_id for each in pending if each.executor_id}
+        others.discard(self._settings.executor_id)
+        free = {name for name in sorted(others) if await self._is_free(name)}
+        for name in sorted(free & self._suspects):
+            await self._take(name, [w.workflow_id for w in pending if w.executor_id == name])
+        self._suspects = free
+
+    async def _is_free(self, executor_id: str) -> bool:
+        free = await self._lock("SELECT pg_try_advisory_lock(%s, %s)", executor_id)
+        if free:
+            await self._lock("SELECT pg_advisory_unlock(%s, %s)", executor_id)
+        return free
+
+    async def _take(self, executor_id: str, workflow_ids: list[str]) -> None:
+        """Resume a dead replica's turns in their order, unless another replica is doing so."""
+        from dbos import DBOS  # noqa: PLC0415
+
+        if not await self._lock("SELECT pg_try_advisory_lock(%s, %s)", executor_id):
+            return
+        try:
+            still = await DBOS.list_workflows_async(
+                status="PENDING", executor_id=executor_id, load_input=False, load_output=False
+            )
+            ids = sorted({each.workflow_id for each in still} & set(workflow_ids))
+            if ids:
+                log.warning("Taking over %s turns of %s, which died", len(ids), executor_id)
+                await DBOS.resume_workflows_async(ids, queue_name=QUEUE)
+        finally:
+            await self._lock("SELECT pg_advisory_unlock(%s, %s)", executor_id)
+
+    async def _lock(self, statement: str, executor_id: str) -> bool:
+        assert self._connection is not None  # noqa: S101 - _live() comes first
+        cursor = await self._connection.execute(
+            statement.encode(), (NAMESPACE, lock_id(executor_id))
+        )
+        row = await cursor.fetchone()
+        return bool(row and row[0])
+
+    async def _disconnect(self) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error, OSError):
+                await self._connection.close()
+            self._connection = None

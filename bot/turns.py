@@ -1,0 +1,256 @@
+"""From an accepted update to its turn: bursts joined, handlers called, poison set aside."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol, TypeVar
+
+from telegram import Update
+
+from bot.metrics import Metrics
+from bot.telegram_bot import AnyApplication
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+Payload = Mapping[str, Any]
+
+FIRST_WAIT_SECONDS: Final = 0.2
+LONGEST_WAIT_SECONDS: Final = 2.0
+LONGEST_BURST: Final = timedelta(seconds=5)
+LARGEST_BURST: Final = 50
+
+
+class Accepted(Protocol):
+    """An update that was accepted."""
+
+    @property
+    def update_id(self) -> int: ...  # noqa: D102
+    @property
+    def chat_id(self) -> int: ...  # noqa: D102
+    @property
+    def payload(self) -> Payload: ...  # noqa: D102
+    @property
+    def received_at(self) -> datetime: ...  # noqa: D102
+    @property
+    def state(self) -> str: ...  # noqa: D102
+    @property
+    def tries(self) -> int: ...  # noqa: D102
+    @property
+    def retries(self) -> int: ...  # noqa: D102
+
+
+class Updates(Protocol):
+    """Where accepted updates are kept; `db.repositories.updates` says what each method does."""
+
+    async def accept(  # noqa: D102
+        self, update_id: int, chat_id: int, payload: Payload, message_id: int | None = None
+    ) -> None: ...
+    async def begin(self, update_id: int, progress: int) -> Accepted | None: ...  # noqa: D102
+    async def waiting(self, chat_id: int, since: int) -> Sequence[Accepted]: ...  # noqa: D102
+    async def take(self, update_ids: Sequence[int], turn_id: int) -> None: ...  # noqa: D102
+    async def done(self, turn_id: int) -> None: ...  # noqa: D102
+    async def set_aside(self, update_id: int, error: str) -> None: ...  # noqa: D102
+    async def to_retry(self) -> Sequence[Accepted]: ...  # noqa: D102
+    async def wait_again(self, update_id: int) -> None: ...  # noqa: D102
+    async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool: ...  # noqa: D102
+
+
+class Queue(Protocol):
+    """Where turns wait, each chat's in order, and where their steps are recorded."""
+
+    async def enqueue(self, update_id: int, chat_id: int, retry: int = 0) -> None: ...  # noqa: D102
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R: ...  # noqa: D102
+    async def steps_recorded(self) -> int: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Accepts updates and runs their turns.
+
+    `burst` is how long after a message the next one still belongs to the same turn. An update that
+    fails, or kills the process, `max_tries` times without a step of progress is set aside, and
+    `give_up` tells the person.
+    """
+
+    updates: Updates
+    queue: Queue
+    metrics: Metrics
+    handle: Callable[[Payload], Awaitable[None]]
+    give_up: Callable[[int], Awaitable[None]]
+    burst: timedelta = timedelta(milliseconds=800)
+    max_tries: int = 3
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    async def accept(self, payload: Payload) -> None:
+        """Take responsibility for an update: when this returns it is committed."""
+        update_id, chat_id = int(payload["update_id"]), chat_of(payload)
+        message_id = int(_message(payload).get("message_id", 0))
+        if "edited_message" in payload and await self.updates.reword(chat_id, message_id, payload):
+            return
+        known = message_id if "message" in payload else None
+        await self.updates.accept(update_id, chat_id, payload, known)
+        await self.queue.enqueue(update_id, chat_id)
+        self.metrics.update("accepted")
+
+    async def run(self, update_id: int) -> None:
+        """The turn of an update. What is over, or part of another turn, is left alone."""
+        progress = await self.queue.steps_recorded()
+        while True:
+            update = await persistently(lambda: self.updates.begin(update_id, progress))
+            if update is None or update.state != "waiting":
+                return
+            if update.tries > self.max_tries:
+                await self._set_aside(update, "the process died while this update was answered")
+                return
+            try:
+                await self._turn(update)
+            except Exception as error:
+                log.exception("The turn of update %s failed, try %s", update_id, update.tries)
+                if update.tries >= self.max_tries:
+                    await self._set_aside(update, type(error).__name__)
+                    return
+                await asyncio.sleep(FIRST_WAIT_SECONDS * 2**update.tries)
+            else:
+                return
+
+    async def _turn(self, update: Accepted) -> None:
+        payloads = await self.queue.step("take", lambda: persistently(lambda: self._take(update)))
+        await self.handle(joined(payloads))
+        await self.queue.step(
+            "done", lambda: persistently(lambda: self.updates.done(update.update_id))
+        )
+
+    async def _take(self, first: Accepted) -> list[Payload]:
+        """The updates of this turn: the first, and what was sent in one go with it."""
+        self.metrics.turn_started((self.now() - first.received_at).total_seconds())
+        while True:
+            waiting = await self.updates.waiting(first.chat_id, first.update_id)
+            group = together(
+                [first, *(u for u in waiting if u.update_id != first.update_id)], self.burst
+            )
+            over = self._over(first, group)
+            if over <= timedelta(0):
+                break
+            await asyncio.sleep(over.total_seconds())
+        more = [update.update_id for update in group[1:]]
+        if more:
+            await self.updates.take(more, first.update_id)
+            for _ in more:
+                self.metrics.update("coalesced")
+        return [dict(update.payload) for update in group]
+
+    def _over(self, first: Accepted, group: Sequence[Accepted]) -> timedelta:
+        """How long until this burst is over."""
+        newest = group[-1]
+        if not is_part_of_burst(newest.payload) or len(group) >= LARGEST_BURST:
+            return timedelta(0)
+        end = min(newest.received_at + self.burst, first.received_at + LONGEST_BURST)
+        return end - self.now()
+
+    async def retry_asked(self) -> int:
+        """Enqueue what an operator wants tried again; how many updates that were."""
+        asked = await self.updates.to_retry()
+        for update in asked:
+            await self.updates.wait_again(update.update_id)
+            await self.queue.enqueue(update.update_id, update.chat_id, update.retries)
+        return len(asked)
+
+    async def _set_aside(self, update: Accepted, error: str) -> None:
+        log.error(
+            "Update %s is set aside: %s. `sommelier updates list` shows it, "
+            "`sommelier updates retry %s` has it tried again.",
+            update.update_id,
+            error,
+            update.update_id,
+        )
+        await persistently(lambda: self.updates.set_aside(update.update_id, error))
+        self.metrics.update("set_aside")
+        await self.give_up(update.chat_id)
+
+
+async def persistently(call: Callable[[], Awaitable[R]]) -> R:
+    """What `call` returns, however long its database is away: a turn must not be lost for that."""
+    from sqlalchemy.exc import InterfaceError, OperationalError  # noqa: PLC0415
+
+    wait = FIRST_WAIT_SECONDS
+    while True:
+        try:
+            return await call()
+        except (OperationalError, InterfaceError, OSError) as error:
+            log.warning("The database is away (%s), trying again", type(error).__name__)
+        await asyncio.sleep(wait)
+        wait = min(wait * 2, LONGEST_WAIT_SECONDS)
+
+
+def together(updates: Sequence[Accepted], burst: timedelta) -> list[Accepted]:
+    """The updates from the first on that make one turn with it."""
+    group = [updates[0]]
+    for update in updates[1:]:
+        if not belongs(group[-1], update, burst):
+            break
+        group.append(update)
+    return group
+
+
+def belongs(earlier: Accepted, later: Accepted, burst: timedelta) -> bool:
+    """Whether `later` was sent in one go with `earlier`: of one album, or in quick succession."""
+    one, other = _message(earlier.payload), _message(later.payload)
+    if not (is_part_of_burst(earlier.payload) and is_part_of_burst(later.payload)):
+        return False
+    album = one.get("media_group_id")
+    same_person = one.get("from") == other.get("from")
+    same_thread = one.get("message_thread_id") == other.get("message_thread_id")
+    quick = later.received_at - earlier.received_at <= burst
+    return (
+        same_person
+        and same_thread
+        and (quick or bool(album and album == other.get("media_group_id")))
+    )
+
+
+def is_part_of_burst(payload: Payload) -> bool:
+    """Whether more may belong to this update: a message with words or of an album, no command."""
+    message = payload.get("message") or {}
+    text = message.get("text", "")
+    return bool(text and not text.startswith("/")) or "media_group_id" in message
+
+
+def joined(payloads: Sequence[Payload]) -> Payload:
+    """One update of all: the last one's, with the words of all and the id of the first."""
+    if len(payloads) == 1:
+        return payloads[0]
+    messages = [_message(payload) for payload in payloads]
+    texts = [each.get("text") or each.get("caption") or "" for each in messages]
+    message = dict(messages[-1]) | {"text": "\n".join(text for text in texts if text)}
+    message.pop("entities", None)
+    if not message["text"]:
+        message.pop("text")
+    return {"update_id": payloads[0]["update_id"], "message": message}
+
+
+def chat_of(payload: Payload) -> int:
+    """The id of the chat an update is from, 0 for one without."""
+    return int(_message(payload).get("chat", {}).get("id", 0))
+
+
+def _message(payload: Payload) -> Mapping[str, Any]:
+    kinds = ("message", "edited_message", "callback_query", "my_chat_member")
+    found: Mapping[str, Any] = next((payload[kind] for kind in kinds if kind in payload), {})
+    inner: Mapping[str, Any] = found.get("message", found) if "data" in found else found
+    return inner
+
+
+async def dispatch(application: AnyApplication, payload: Payload) -> None:
+    """Give an update to the first handler of each group that takes it; errors come through."""
+    update = Update.de_json(dict(payload), application.bot)
+    for group in sorted(application.handlers):
+        for handler in application.handlers[group]:
+            check = handler.check_update(update)
+            if check is None or check is False:
+                continue
+            context = application.context_types.context.from_update(update, application)
+            await handler.handle_update(update, application, check, context)
+            break

@@ -1,0 +1,191 @@
+"""Accepted updates over SQL: what was received and is not done, and what was set aside."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, delete, func, select, update
+
+from agent.ports import Backlog
+from db.engine import Sessions
+from db.models import UpdateRow
+from db.repositories.messages import utc_now
+from db.rows import insert_once
+
+WAITING: Final = "waiting"
+TAKEN: Final = "taken"
+DONE: Final = "done"
+SET_ASIDE: Final = "set_aside"
+RETRY: Final = "retry"
+
+Payload = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUpdate:
+    """An accepted update. `tries` counts without progress since the last one."""
+
+    update_id: int
+    chat_id: int
+    payload: Payload
+    received_at: datetime
+    state: str
+    tries: int
+    retries: int
+    error: str | None
+
+
+class SqlUpdateRepository:
+    """The accepted updates on SQLite and Postgres alike. Every method commits."""
+
+    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
+        self._sessions = sessions
+        self._now = now
+
+    async def accept(
+        self, update_id: int, chat_id: int, payload: Payload, message_id: int | None = None
+    ) -> None:
+        """Store an update, once however often it is delivered."""
+        row = {
+            "update_id": update_id,
+            "chat_id": chat_id,
+            "message_id": message_id,
+            "payload": dict(payload),
+            "received_at": self._now(),
+            "state": WAITING,
+            "tries": 0,
+            "progress": 0,
+            "retries": 0,
+        }
+        async with self._sessions.begin() as session:
+            await session.execute(insert_once(session, UpdateRow).values(row))
+
+    async def get(self, update_id: int) -> StoredUpdate | None:
+        """An update, None if it was never accepted or is forgotten."""
+        async with self._sessions() as session:
+            row = await session.get(UpdateRow, update_id)
+            return _stored(row) if row else None
+
+    async def begin(self, update_id: int, progress: int) -> StoredUpdate | None:
+        """Count a try, from one again if more steps were recorded than when the last one began."""
+        async with self._sessions.begin() as session:
+            row = await session.get(UpdateRow, update_id)
+            if row is None:
+                return None
+            row.tries = 1 if progress > row.progress else row.tries + 1
+            row.progress = progress
+            return _stored(row)
+
+    async def waiting(self, chat_id: int, since: int) -> list[StoredUpdate]:
+        """The waiting updates of a chat from `since` on, in order."""
+        query = (
+            select(UpdateRow)
+            .where(
+                UpdateRow.chat_id == chat_id,
+                UpdateRow.state == WAITING,
+                UpdateRow.update_id >= since,
+            )
+            .order_by(UpdateRow.update_id)
+            .limit(100)
+        )
+        async with self._sessions() as session:
+            return [_stored(row) for row in await session.scalars(query)]
+
+    async def take(self, update_ids: Sequence[int], turn_id: int) -> None:
+        """Make updates a part of the turn `turn_id`; they get none of their own."""
+        await self._set(UpdateRow.update_id.in_(update_ids), state=TAKEN, turn_id=turn_id)
+
+    async def done(self, turn_id: int) -> None:
+        """A turn is done: its updates lose their content."""
+        of_turn = (UpdateRow.turn_id == turn_id) | (UpdateRow.update_id == turn_id)
+        await self._set(of_turn, state=DONE, payload={}, turn_id=turn_id, error=None)
+
+    async def set_aside(self, update_id: int, error: str) -> None:
+        """Give up on an update, until an operator has it tried again."""
+        await self._set(UpdateRow.update_id == update_id, state=SET_ASIDE, error=error)
+
+    async def set_aside_list(self) -> list[StoredUpdate]:
+        """What was set aside, oldest first."""
+        return await self._in_state(SET_ASIDE)
+
+    async def ask_retry(self, update_id: int) -> bool:
+        """Have an update that was set aside tried again; False if there is none."""
+        async with self._sessions.begin() as session:
+            row = await session.get(UpdateRow, update_id)
+            if row is None or row.state != SET_ASIDE:
+                return False
+            row.state, row.tries, row.progress = RETRY, 0, 0
+            row.retries += 1
+            return True
+
+    async def to_retry(self) -> list[StoredUpdate]:
+        """What an operator wants tried again."""
+        return await self._in_state(RETRY)
+
+    async def wait_again(self, update_id: int) -> None:
+        """An update waits for its turn again."""
+        await self._set(UpdateRow.update_id == update_id, state=WAITING)
+
+    async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool:
+        """Replace a waiting message by its edited form; False if it waits no more."""
+        where = (
+            UpdateRow.chat_id == chat_id,
+            UpdateRow.message_id == message_id,
+            UpdateRow.state == WAITING,
+        )
+        async with self._sessions.begin() as session:
+            row = await session.scalar(select(UpdateRow).where(*where).with_for_update().limit(1))
+            if row is None or "message" not in row.payload:
+                return False
+            row.payload = dict(row.payload) | {"message": payload["edited_message"]}
+            return True
+
+    async def turn_of(self, chat_id: int, message_id: int) -> int | None:
+        """The turn that a message became a part of."""
+        query = select(UpdateRow.turn_id).where(
+            UpdateRow.chat_id == chat_id, UpdateRow.message_id == message_id
+        )
+        async with self._sessions() as session:
+            return await session.scalar(query.order_by(UpdateRow.update_id).limit(1))
+
+    async def backlog(self) -> Backlog:
+        """How many updates wait, and since when."""
+        query = select(func.count(), func.min(UpdateRow.received_at)).where(
+            UpdateRow.state.in_([WAITING, TAKEN, RETRY])
+        )
+        async with self._sessions() as session:
+            count, oldest = (await session.execute(query)).one()
+        age = (self._now() - oldest).total_seconds() if oldest else 0.0
+        return Backlog(count, max(0.0, age))
+
+    async def forget(self, older_than: timedelta) -> int:
+        """Delete done updates that are older; how many there were."""
+        old = (UpdateRow.state == DONE) & (UpdateRow.received_at < self._now() - older_than)
+        async with self._sessions.begin() as session:
+            gone = await session.scalars(
+                delete(UpdateRow).where(old).returning(UpdateRow.update_id)
+            )
+            return len(gone.all())
+
+    async def _in_state(self, state: str) -> list[StoredUpdate]:
+        query = select(UpdateRow).where(UpdateRow.state == state).order_by(UpdateRow.update_id)
+        async with self._sessions() as session:
+            return [_stored(row) for row in await session.scalars(query)]
+
+    async def _set(self, where: ColumnElement[bool], **values: object) -> None:
+        async with self._sessions.begin() as session:
+            await session.execute(update(UpdateRow).where(where).values(values))
+
+
+def _stored(row: UpdateRow) -> StoredUpdate:
+    return StoredUpdate(
+        row.update_id,
+        row.chat_id,
+        row.payload,
+        row.received_at,
+        row.state,
+        row.tries,
+        row.retries,
+        row.error,
+    )

@@ -1,0 +1,448 @@
+"""Answers on their way to Telegram: what a person gets, and how often Telegram is asked."""
+
+import asyncio
+import pickle
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import pytest
+from starlette.responses import JSONResponse, Response
+from telegram import Bot
+from telegram.request import HTTPXRequest
+
+from agent.ports import ChatRepository, ChatState
+from bot.delivery import MAX_TRIES, Delivery, Destination, Sender
+from bot.pace import Pace
+from db.engine import Sessions
+from db.models import ChatRow
+from db.repositories.chats import SqlChatRepository
+from tests.doubles.bot_api import CHAT, BotApi, Fault
+from tests.doubles.server import eventually
+from tests.doubles.telegram_chats import ApiError
+
+GROUP, SUPERGROUP = -500, -1_001_234_567_890_123
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+BLOCKED = "Forbidden: bot was blocked by the user"
+
+
+class Migrated(ApiError):
+    """The group is a supergroup now."""
+
+    def __init__(self, to: int) -> None:
+        super().__init__(400, "Bad Request: group chat was upgraded to a supergroup chat")
+        self.to = to
+
+    def to_response(self) -> Response:
+        parameters = {"migrate_to_chat_id": self.to}
+        body = {"ok": False, "error_code": 400, "description": str(self), "parameters": parameters}
+        return JSONResponse(body, 400)
+
+
+class Page(ApiError):
+    """What a gateway before Telegram says: no JSON."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status, "a page")
+
+    def to_response(self) -> Response:
+        return Response("<html>", self.status)
+
+
+class Telegram(BotApi):
+    """The double, with faults of more kinds."""
+
+    def strike(self, error: ApiError, times: int = 1, chat_id: int | None = None) -> None:
+        self._faults.append(Fault("sendMessage", times, error, chat_id))
+
+    @property
+    def asked(self) -> list[tuple[object, int | None]]:
+        """Chat and status of every request to send."""
+        return [(call.params["chat_id"], call.status) for call in self.calls_of("sendMessage")]
+
+
+@dataclass
+class Waits:
+    """A clock that only sleeping moves, at once; keeps how long each sleep would have been."""
+
+    now: float = 0
+    seconds: list[float] = field(default_factory=list)
+
+    def clock(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def telegram() -> Iterator[Telegram]:
+    with Telegram() as server:
+        yield server
+
+
+@pytest.fixture
+async def bot(telegram: Telegram) -> AsyncIterator[Bot]:
+    async with bot_at(telegram.base_url, telegram.token) as bot:
+        yield bot
+
+
+@pytest.fixture
+def waits() -> Waits:
+    return Waits()
+
+
+@pytest.fixture
+def sender(bot: Bot, waits: Waits) -> Sender:
+    return sender_of(bot, waits)
+
+
+@pytest.fixture
+def chats(sessions: Sessions) -> ChatRepository:
+    return SqlChatRepository(sessions, now=lambda: NOON)
+
+
+def bot_at(url: str, token: str, read_seconds: float = 5) -> Bot:
+    return Bot(token, base_url=f"{url}/bot", request=HTTPXRequest(read_timeout=read_seconds))
+
+
+def sender_of(bot: Bot, waits: Waits, chats: ChatRepository | None = None) -> Sender:
+    return Sender(bot, Pace(clock=waits.clock, sleep=waits.sleep), chats, waits.sleep)
+
+
+def parts(number: int) -> str:
+    """An answer that takes so many messages."""
+    return "\n\n".join(f"{at}. " + "wine " * 800 for at in range(1, number + 1))
+
+
+async def test_an_answer_replies_once_and_goes_on_in_the_same_topic(
+    telegram: Telegram, sender: Sender
+) -> None:
+    delivery = await sender.send(Destination(GROUP, thread_id=7, reply_to=41), parts(2))
+    first, second = (call.params for call in telegram.calls_of("sendMessage"))
+    assert first["reply_parameters"] == {"message_id": 41, "allow_sending_without_reply": True}
+    assert "reply_parameters" not in second
+    assert (first["message_thread_id"], second["message_thread_id"]) == (7, 7)
+    sent = [message["message_id"] for message in telegram.messages(GROUP)]
+    assert delivery == Delivery(tuple(sent), tries=2)
+
+
+async def test_a_long_answer_keeps_to_telegrams_pace(sender: Sender, waits: Waits) -> None:
+    assert (await sender.send(Destination(CHAT), parts(7))).tries == 7
+    assert waits.seconds == [3, 3]
+
+
+@pytest.mark.parametrize("told", [1, 17, 3600])
+async def test_telegram_is_given_exactly_the_time_it_asks_for(
+    telegram: Telegram, sender: Sender, waits: Waits, told: int
+) -> None:
+    telegram.fail("sendMessage", 429, retry_after=told)
+    delivery = await sender.send(Destination(CHAT), "Chinon")
+    assert telegram.sent() == ["Chinon"]
+    assert waits.seconds == [told]
+    assert (delivery.tries, delivery.error) == (2, None)
+
+
+async def test_after_many_requests_to_wait_an_answer_is_given_up(
+    telegram: Telegram, sender: Sender, waits: Waits
+) -> None:
+    telegram.fail("sendMessage", 429, retry_after=5, times=100)
+    delivery = await sender.send(Destination(CHAT), parts(2))
+    assert delivery == Delivery(tries=MAX_TRIES, error="rate_limited")
+    assert telegram.asked == [(CHAT, 429)] * MAX_TRIES
+    assert waits.seconds == [5] * (MAX_TRIES - 1)
+
+
+async def test_a_chat_that_must_wait_holds_up_no_other(telegram: Telegram, bot: Bot) -> None:
+    sender = Sender(bot, Pace())
+    telegram.fail("sendMessage", 429, retry_after=1, chat_id=1)
+    waiting = asyncio.create_task(sender.send(Destination(1), "late"))
+    await eventually(lambda: bool(telegram.asked), seconds=5, otherwise=lambda: "no request")
+    await asyncio.gather(*(sender.send(Destination(chat), "soon") for chat in range(2, 12)))
+    after = time.monotonic() - telegram.calls_of("sendMessage")[0].time
+    await waiting
+    calls = telegram.calls_of("sendMessage")
+    order = [call.params["chat_id"] for call in calls]
+    assert (order[0], order[-1], sorted(order[1:-1])) == (1, 1, list(range(2, 12)))
+    assert after < 0.8
+    assert 1 <= calls[-1].time - calls[0].time < 1.3
+
+
+@pytest.mark.parametrize("read_seconds", [0.2, 5])
+async def test_a_message_that_may_have_arrived_is_not_sent_again(
+    telegram: Telegram, waits: Waits, read_seconds: float
+) -> None:
+    async with bot_at(telegram.base_url, telegram.token, read_seconds) as bot:
+        if read_seconds < 1:
+            telegram.delay("sendMessage", 0.4)
+        else:
+            telegram.drop_after("sendMessage")
+        delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
+    assert (delivery.error, delivery.tries, delivery.message_ids) == ("ambiguous", 1, ())
+    assert len(telegram.calls_of("sendMessage")) == 1
+    assert waits.seconds == []
+
+
+async def test_after_a_message_that_may_have_arrived_the_rest_is_sent(
+    telegram: Telegram, sender: Sender
+) -> None:
+    telegram.drop_after("sendMessage")
+    delivery = await sender.send(Destination(CHAT), parts(3))
+    assert [text[0] for text in telegram.sent()] == ["1", "2", "3"]
+    assert (delivery.error, delivery.tries, len(delivery.message_ids)) == ("ambiguous", 3, 2)
+
+
+async def test_a_success_that_cannot_be_read_counts_as_arrived(
+    telegram: Telegram, sender: Sender
+) -> None:
+    telegram.strike(Page(200))
+    assert (await sender.send(Destination(CHAT), "Chinon")).error == "ambiguous"
+    assert telegram.asked == [(CHAT, 200)]
+
+
+async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    bot = bot_at(url, "1:a")
+    await bot.request.initialize()
+    delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
+    await bot.request.shutdown()
+    assert delivery == Delivery(tries=8, error="network")
+    assert waits.seconds == [0.5, 1, 2, 4, 8, 16, 30]
+
+
+@pytest.mark.parametrize(
+    "error", [ApiError(500, "Internal Server Error"), ApiError(504, "Gateway Timeout"), Page(502)]
+)
+async def test_a_server_error_is_tried_again(
+    telegram: Telegram, sender: Sender, waits: Waits, error: ApiError
+) -> None:
+    telegram.strike(error, times=2)
+    assert (await sender.send(Destination(CHAT), "Chinon")).tries == 3
+    assert telegram.sent() == ["Chinon"]
+    assert waits.seconds == [0.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("status", "description"),
+    [
+        (403, BLOCKED),
+        (403, "Forbidden: user is deactivated"),
+        (403, "Forbidden: bot was kicked from the supergroup chat"),
+        (400, "Bad Request: chat not found"),
+        (400, "Bad Request: PEER_ID_INVALID"),
+        (400, "Bad Request: group chat was deactivated"),
+        (400, "Bad Request: not enough rights to send text messages to the chat"),
+    ],
+)
+async def test_an_unreachable_chat_is_left_alone_until_somebody_writes(
+    telegram: Telegram,
+    bot: Bot,
+    waits: Waits,
+    chats: ChatRepository,
+    caplog: pytest.LogCaptureFixture,
+    status: int,
+    description: str,
+) -> None:
+    sender = sender_of(bot, waits, chats)
+    telegram.fail("sendMessage", status, description, chat_id=CHAT)
+
+    refused = await sender.send(Destination(CHAT), parts(3))
+    skipped = await sender.send(Destination(CHAT), "Sancerre")
+    elsewhere = await sender.send(Destination(2), "Rioja")
+    assert refused == Delivery(tries=1, error="unreachable")
+    assert skipped == Delivery(tries=0, error="unreachable")
+    assert elsewhere.error is None
+    assert telegram.asked == [(CHAT, status), (2, 200)]
+    assert caplog.text.count("was not delivered whole") == 1
+
+    await sender.reachable(CHAT)
+    assert (await sender.send(Destination(CHAT), "Chinon")).error is None
+    assert telegram.sent(CHAT) == ["Chinon"]
+
+
+async def test_a_message_that_telegram_refuses_does_not_make_its_chat_unreachable(
+    telegram: Telegram, bot: Bot, waits: Waits, chats: ChatRepository
+) -> None:
+    sender = sender_of(bot, waits, chats)
+    telegram.fail("sendMessage", 400, "Bad Request: message is too long")
+    assert await sender.send(Destination(CHAT), "x") == Delivery(tries=1, error="rejected")
+    assert (await sender.send(Destination(CHAT), "y")).error is None
+
+
+async def test_a_group_that_moved_gets_its_answer_at_once_and_is_found_there_later(
+    telegram: Telegram, bot: Bot, waits: Waits, chats: ChatRepository
+) -> None:
+    sender = sender_of(bot, waits, chats)
+    telegram.strike(Migrated(SUPERGROUP), times=100, chat_id=GROUP)
+
+    delivery = await sender.send(Destination(GROUP, reply_to=41), "Chinon")
+    later = await sender.send(Destination(GROUP), "Sancerre")
+    assert telegram.asked == [(GROUP, 400), (SUPERGROUP, 200), (SUPERGROUP, 200)]
+    assert telegram.sent(SUPERGROUP) == ["Chinon", "Sancerre"]
+    assert (delivery.tries, delivery.error, later.tries) == (2, None, 1)
+    assert waits.seconds == []
+    # The number of a message in the old group means another in the new one.
+    assert "reply_parameters" not in telegram.calls_of("sendMessage")[1].params
+
+
+async def test_a_group_that_moved_is_answered_without_a_memory_too(
+    telegram: Telegram, sender: Sender
+) -> None:
+    telegram.strike(Migrated(SUPERGROUP), chat_id=GROUP)
+    assert (await sender.send(Destination(GROUP), "Chinon")).error is None
+    assert telegram.sent(SUPERGROUP) == ["Chinon"]
+
+
+async def test_html_that_telegram_rejects_goes_as_plain_text(
+    telegram: Telegram, sender: Sender, waits: Waits
+) -> None:
+    telegram.fail("sendMessage", 400, "Bad Request: can't parse entities: unsupported start tag")
+    delivery = await sender.send(Destination(CHAT), "**Chinon** & <lamb>")
+    assert telegram.sent() == ["Chinon & <lamb>"]
+    assert "entities" not in telegram.messages()[0]
+    assert (delivery.tries, delivery.error, waits.seconds) == (2, None, [])
+
+
+async def test_a_refusal_that_never_ends_is_given_up(telegram: Telegram, sender: Sender) -> None:
+    telegram.fail("sendMessage", 400, "Bad Request: can't parse entities: no", times=100)
+    delivery = await sender.send(Destination(CHAT), "**Chinon**")
+    assert delivery == Delivery(tries=2, error="rejected")
+
+
+async def test_a_memory_that_fails_stops_no_answer(
+    telegram: Telegram, bot: Bot, waits: Waits, caplog: pytest.LogCaptureFixture
+) -> None:
+    sender = sender_of(bot, waits, BrokenChats())
+    await sender.reachable(CHAT)
+    telegram.fail("sendMessage", 403, BLOCKED)
+    assert (await sender.send(Destination(CHAT), "Chinon")).error == "unreachable"
+    assert (await sender.send(Destination(CHAT), "Chinon")).error is None
+    assert telegram.sent() == ["Chinon"]
+    assert caplog.text.count(f"What is known of chat {CHAT} could not be read or stored") == 4
+
+
+async def test_an_interrupted_answer_goes_on_with_the_part_that_was_not_sent(
+    telegram: Telegram, sender: Sender
+) -> None:
+    journal = Recorded(interrupted_at="telegram.send.3")
+    with pytest.raises(Interrupted):
+        await sender.send(Destination(CHAT), parts(3), step=journal.step)
+    assert [text[0] for text in telegram.sent()] == ["1", "2"]
+
+    journal.interrupted_at = ""
+    delivery = await sender.send(Destination(CHAT), parts(3), step=journal.step)
+    assert [text[0] for text in telegram.sent()] == ["1", "2", "3"]
+    assert telegram.asked == [(CHAT, 200)] * 3
+    assert delivery.message_ids == tuple(m["message_id"] for m in telegram.messages())
+    assert list(journal.steps) == ["telegram.send.1", "telegram.send.2", "telegram.send.3"]
+
+
+async def test_a_recorded_failure_is_not_tried_again(telegram: Telegram, sender: Sender) -> None:
+    journal = Recorded()
+    telegram.drop_after("sendMessage")
+    first = await sender.send(Destination(CHAT), "Chinon", step=journal.step)
+    again = await sender.send(Destination(CHAT), "Chinon", step=journal.step)
+    assert first == again == Delivery(tries=1, error="ambiguous")
+    assert len(telegram.calls_of("sendMessage")) == 1
+
+
+async def test_what_a_step_returns_is_plain_data(sender: Sender) -> None:
+    journal = Recorded()
+    await sender.send(Destination(CHAT), "Chinon", step=journal.step)
+    (recorded,) = journal.steps.values()
+    (message_id,) = recorded.message_ids
+    assert asdict(recorded) == {"message_ids": (message_id,), "tries": 1, "error": None}
+    assert type(message_id) is int
+
+
+async def test_a_text_with_nothing_to_see_sends_nothing(telegram: Telegram, sender: Sender) -> None:
+    assert await sender.send(Destination(CHAT), " \n ") == Delivery()
+    assert telegram.asked == []
+
+
+class TestChatRepository:
+    """What every database must do."""
+
+    async def test_an_unknown_chat_is_reachable_as_it_is(self, chats: ChatRepository) -> None:
+        assert await chats.state(SUPERGROUP) == ChatState(SUPERGROUP)
+
+    async def test_an_unreachable_chat_is_so_until_somebody_writes(
+        self, chats: ChatRepository
+    ) -> None:
+        await chats.unreachable(CHAT, "bot was blocked\x00")
+        await chats.unreachable(CHAT, "user is deactivated")
+        assert await chats.state(CHAT) == ChatState(CHAT, "user is deactivated")
+        assert await chats.state(2) == ChatState(2)
+        await chats.reachable(CHAT)
+        await chats.reachable(CHAT)
+        assert await chats.state(CHAT) == ChatState(CHAT)
+
+    async def test_it_is_known_since_when(self, chats: ChatRepository, sessions: Sessions) -> None:
+        await chats.unreachable(CHAT, BLOCKED)
+        async with sessions() as session:
+            row = await session.get_one(ChatRow, CHAT)
+        assert (row.unreachable_since, row.unreachable_reason) == (NOON, BLOCKED)
+
+    async def test_writing_from_a_chat_that_nothing_is_known_of_stores_nothing(
+        self, chats: ChatRepository, sessions: Sessions
+    ) -> None:
+        await chats.reachable(CHAT)
+        async with sessions() as session:
+            assert await session.get(ChatRow, CHAT) is None
+
+    async def test_a_group_is_found_where_it_moved_to(self, chats: ChatRepository) -> None:
+        await chats.migrated(GROUP, SUPERGROUP)
+        assert await chats.state(GROUP) == ChatState(SUPERGROUP)
+        await chats.unreachable(SUPERGROUP, "kicked")
+        assert await chats.state(GROUP) == ChatState(SUPERGROUP, "kicked")
+        await chats.reachable(SUPERGROUP)
+        assert await chats.state(GROUP) == ChatState(SUPERGROUP)
+
+    async def test_many_may_learn_of_one_chat_at_once(self, chats: ChatRepository) -> None:
+        await asyncio.gather(*(chats.unreachable(CHAT, BLOCKED) for _ in range(8)))
+        assert await chats.state(CHAT) == ChatState(CHAT, BLOCKED)
+
+
+class BrokenChats:
+    """A database that is down."""
+
+    async def state(self, chat_id: int) -> NoReturn:
+        raise OSError("the disk is gone")
+
+    async def unreachable(self, chat_id: int, reason: str) -> None:
+        raise OSError("the disk is gone")
+
+    async def reachable(self, chat_id: int) -> None:
+        raise OSError("the disk is gone")
+
+    async def migrated(self, chat_id: int, to: int) -> None:
+        raise OSError("the disk is gone")
+
+
+class Interrupted(Exception):
+    """The process ended here."""
+
+
+@dataclass
+class Recorded:
+    """A journal of deliveries, as bytes between two runs."""
+
+    interrupted_at: str = ""
+    recorded: dict[str, bytes] = field(default_factory=dict)
+
+    async def step(self, name: str, run: Callable[[], Awaitable[Delivery]]) -> Delivery:
+        if name == self.interrupted_at:
+            raise Interrupted
+        if name not in self.recorded:
+            self.recorded[name] = pickle.dumps(await run())
+        return self.steps[name]
+
+    @property
+    def steps(self) -> dict[str, Delivery]:
+        return {name: pickle.loads(value) for name, value in self.recorded.items()}

@@ -1,0 +1,123 @@
+"""What Prometheus reads: the metrics as text, parsed back by Prometheus' own parser."""
+
+import math
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from agent.ports import Backlog
+from bot.metrics import Metrics
+
+
+def samples(metrics: Metrics) -> dict[str, float]:
+    """Every sample by its name and the values of its labels, the times of creation left out."""
+    families = text_string_to_metric_families(metrics.text().decode())
+    return {
+        " ".join([sample.name.removeprefix("sommelier_"), *sample.labels.values()]): sample.value
+        for family in families
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+
+
+def counts(metrics: Metrics) -> dict[str, float]:
+    """The samples that are not zero, without the buckets of histograms."""
+    return {
+        name: value
+        for name, value in samples(metrics).items()
+        if value and "_bucket" not in name and not math.isnan(value)
+    }
+
+
+def test_a_turn_counts_its_outcome_requests_retries_and_seconds() -> None:
+    metrics = Metrics()
+    metrics.turn_ended("answered", seconds=1.5, requests=3, retries=1)
+    metrics.turn_ended("answered", seconds=0.5, requests=2)
+    metrics.turn_ended("fallback", seconds=4)
+    assert counts(metrics) == {
+        "turns_total answered": 2,
+        "turns_total fallback": 1,
+        "model_requests_total": 5,
+        "retries_total": 1,
+        "turn_seconds_count": 3,
+        "turn_seconds_sum": 6,
+    }
+    assert samples(metrics)["turn_seconds_bucket 1.0"] == 1
+    assert samples(metrics)["turn_seconds_bucket 2.0"] == 2
+    assert samples(metrics)["turn_seconds_bucket +Inf"] == 3
+
+
+def test_the_time_from_accept_to_start_is_a_histogram() -> None:
+    metrics = Metrics()
+    metrics.turn_started(0.02)
+    metrics.turn_started(20)
+    assert counts(metrics) == {"start_seconds_count": 2, "start_seconds_sum": 20.02}
+    assert samples(metrics)["start_seconds_bucket 0.025"] == 1
+
+
+def test_sends_are_counted_by_result() -> None:
+    metrics = Metrics()
+    metrics.telegram_send()
+    metrics.telegram_send()
+    metrics.telegram_send("ambiguous")
+    assert counts(metrics) == {"telegram_sends_total sent": 2, "telegram_sends_total ambiguous": 1}
+
+
+def test_updates_are_counted_by_what_became_of_them() -> None:
+    metrics = Metrics()
+    for _ in range(3):
+        metrics.update("accepted")
+    metrics.update("coalesced")
+    metrics.update("set_aside")
+    assert counts(metrics) == {
+        "updates_total accepted": 3,
+        "updates_total coalesced": 1,
+        "updates_total set_aside": 1,
+    }
+
+
+def test_dropped_spans_are_asked_for_when_the_metrics_are_read() -> None:
+    dropped = 2
+    metrics = Metrics(lambda: dropped)
+    assert counts(metrics) == {"spans_dropped_total": 2}
+    dropped = 7
+    assert counts(metrics) == {"spans_dropped_total": 7}
+
+
+def test_the_backlog_is_shown_as_last_told() -> None:
+    metrics = Metrics()
+    metrics.backlog(Backlog(waiting=4, oldest_seconds=1.5))
+    assert counts(metrics) == {"queue_depth": 4, "queue_oldest_seconds": 1.5}
+    metrics.backlog(Backlog())
+    assert samples(metrics)["queue_depth"] == 0
+
+
+def test_an_unknown_backlog_is_no_number_rather_than_an_old_one() -> None:
+    metrics = Metrics()
+    metrics.backlog(Backlog(waiting=4, oldest_seconds=1.5))
+    metrics.backlog(None)
+    assert math.isnan(samples(metrics)["queue_depth"])
+    assert math.isnan(samples(metrics)["queue_oldest_seconds"])
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        "updates_total set_aside",
+        "webhook_refusals_total secret",
+        "turns_total failed",
+        "telegram_sends_total sent",
+        "telegram_sends_total rate_limited",
+        "model_requests_total",
+        "spans_dropped_total",
+    ],
+)
+def test_every_series_is_there_from_the_start(series: str) -> None:
+    assert samples(Metrics())[series] == 0
+
+
+def test_two_metrics_share_nothing() -> None:
+    one, other = Metrics(), Metrics()
+    one.update("accepted")
+    assert counts(one) == {"updates_total accepted": 1}
+    assert counts(other) == {}

@@ -1,0 +1,369 @@
+"""Verbatim quotes (rules of the research on structured snippets): real client, scripted server."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from agent.budget import Limits
+from agent.llm import ResponseMode
+from agent.ports import Chunk
+from agent.research.passages import MODEL_FAILED, NO_MODEL
+from agent.research.quote_cache import QuoteCache, cache_key
+from agent.research.quote_contract import DROPPED_SUMMARY, verbatim
+from agent.research.quotes import Quote, Quotes, QuotesDone, find_quotes, stream_quotes
+from tests.doubles.model_server import (
+    ModelServer,
+    Step,
+    answer,
+    answer_json,
+    error,
+    refusal,
+)
+from tests.fakes import root_span
+from tests.library import (
+    INJECTED,
+    MUSCADET,
+    OYSTERS,
+    SUR_LIE,
+    FakeLibrary,
+    feedback_of,
+    open_model,
+    sent,
+)
+
+QUERY = "lees of wine at the harvest, oysters"
+FAST = Limits(seconds=10, model_tries=1)
+
+
+def snippet(content: str, chunk: Chunk = SUR_LIE, **other: str) -> dict[str, str]:
+    return {
+        "content": content,
+        "sourceId": chunk.document_id,
+        "sourceTitle": chunk.title,
+        "sourceLocation": chunk.location,
+        "relevance": "It says so.",
+    } | other
+
+
+def quoted(*snippets: dict[str, str], **other: Any) -> Step:
+    return answer_json({"snippets": snippets, "summary": "On lees.", "noResults": False} | other)
+
+
+LEES = snippet("Lees are mostly dead yeast cells.")
+LEAN = snippet("Oysters ask for a lean white wine", OYSTERS)
+NONE = quoted(summary="The sources do not speak of it.", noResults=True)
+
+
+async def find(
+    server: ModelServer,
+    *steps: Step,
+    library: FakeLibrary | None = None,
+    mode: ResponseMode = "json_object",
+) -> Quotes:
+    server.script(*steps)
+    async with open_model(server, mode=mode) as model:
+        return await find_quotes(
+            QUERY, documents=library or FakeLibrary(), models=[model], limits=FAST
+        )
+
+
+def contents(found: Quotes) -> Sequence[str]:
+    return [quote.content for quote in found.quotes]
+
+
+class TestRequest:
+    """The prompt contract and the API parameters."""
+
+    async def test_the_rules_are_in_the_prompt(self, model_server: ModelServer) -> None:
+        await find(model_server, quoted(LEES))
+        rules = sent(model_server)["messages"][0]["content"]
+        for rule in (
+            "Verbatim only",
+            "Never paraphrase",
+            "one contiguous stretch of one chunk",
+            "One snippet for each relevant passage",
+            "`sourceId` and `sourceTitle` are exactly those of the chunk's header",
+            '"Section 2 of 5"',
+            "one sentence on why this very passage answers the query",
+            "2 to 4 sentences",
+            "At most 8 snippets",
+            "`noResults` is true, `snippets` is empty",
+            "no Markdown fence, no preamble",
+        ):
+            assert rule in rules
+
+    async def test_chunks_stand_below_headers_with_title_id_and_section(
+        self, model_server: ModelServer
+    ) -> None:
+        await find(model_server, quoted(LEES))
+        said = sent(model_server)["messages"][1]["content"]
+        assert said.startswith(f"## Research query\n\n{QUERY}\n\n## Source material")
+        for chunk, section in (
+            (SUR_LIE, "What the lees are"),
+            (MUSCADET, "Muscadet"),
+            (OYSTERS, "Section 1 of 1"),
+        ):
+            header = f'[Source: "{chunk.title}" (id: {chunk.document_id}), Section: "{section}"]'
+            assert f"{header}\n{chunk.text}" in said
+        assert said.count("\n\n---\n\n") == 2
+
+    async def test_4096_tokens_and_no_streaming(self, model_server: ModelServer) -> None:
+        await find(model_server, quoted(LEES))
+        assert sent(model_server)["max_completion_tokens"] == 4096
+        assert "stream" not in sent(model_server)
+
+    async def test_a_cut_off_response_is_retried_within_4096_tokens(
+        self, model_server: ModelServer
+    ) -> None:
+        assert contents(await find(model_server, answer('{"snip', "length"), quoted(LEAN)))
+        assert sent(model_server)["max_completion_tokens"] == 4096
+
+    @pytest.mark.parametrize(
+        ("mode", "kind"),
+        [("prompt", None), ("json_object", "json_object"), ("json_schema", "json_schema")],
+    )
+    async def test_modes_a_b_and_c(
+        self, model_server: ModelServer, mode: ResponseMode, kind: str | None
+    ) -> None:
+        assert mode in get_args(ResponseMode)
+        model_server.strict = True
+        assert contents(await find(model_server, quoted(LEAN), mode=mode))
+        sent_format = sent(model_server).get("response_format", {})
+        assert sent_format.get("type") == kind
+        if kind == "json_schema":
+            schema = sent_format["json_schema"]["schema"]
+            assert schema["required"] == ["snippets", "summary", "noResults"]
+            assert set(schema["$defs"]["Snippet"]["properties"]) == set(LEES)
+
+
+class TestQuotes:
+    """What is a quote."""
+
+    async def test_white_space_and_case_do_not_matter_and_the_sources_text_is_shown(
+        self, model_server: ModelServer
+    ) -> None:
+        said = snippet("lees are MOSTLY dead yeast cells")
+        found = await find(model_server, quoted(said))
+        assert found.quotes == (
+            Quote(
+                content="Lees are mostly dead   yeast cells",
+                source_id="lees",
+                source_title="Sur lie",
+                source_location="What the lees are",
+                relevance="It says so.",
+                path="methods/sur-lie.md",
+                chunk_id="lees-1",
+            ),
+        )
+        assert (found.summary, found.no_results, found.outcome) == ("On lees.", False, "answered")
+
+    async def test_the_location_is_that_of_the_chunk_it_stands_in(
+        self, model_server: ModelServer
+    ) -> None:
+        said = snippet("not be bottled before 1 March", sourceLocation="Chapter 99")
+        (quote,) = (await find(model_server, quoted(said))).quotes
+        assert (quote.source_location, quote.chunk_id) == ("Muscadet", "lees-2")
+
+    async def test_the_same_passage_is_shown_once(self, model_server: ModelServer) -> None:
+        assert len((await find(model_server, quoted(LEAN, LEAN, LEES))).quotes) == 2
+
+    @pytest.mark.parametrize(
+        ("said", "problem"),
+        [
+            (snippet("Lees consist of dead yeast."), "as one contiguous passage"),
+            (snippet("Sur lie means that Lees are mostly dead"), "as one contiguous passage"),
+            (
+                snippet("rests on its fine lees. Muscadet sur lie"),
+                "as one contiguous passage",
+            ),
+            (snippet("Oysters ask for"), "stands in the source oysters, not in this one"),
+            (snippet("Lees are mostly", sourceId="Lees"), "no source has the id Lees"),
+            (snippet("Lees are mostly", sourceTitle="Sur Lie"), "has the title Sur lie"),
+            (snippet("  "), "content is empty"),
+        ],
+        ids=["paraphrase", "not contiguous", "two chunks", "other source", "id", "title", "blank"],
+    )
+    async def test_what_is_no_quote_is_fed_back(
+        self, model_server: ModelServer, said: dict[str, str], problem: str
+    ) -> None:
+        found = await find(model_server, quoted(said), quoted(LEAN))
+        assert contents(found) == [LEAN["content"]]
+        assert "snippets.0: " in feedback_of(model_server)
+        assert problem in feedback_of(model_server)
+        assert len(model_server.requests) == 2
+
+    async def test_what_still_fails_is_dropped_and_never_shown(
+        self, model_server: ModelServer
+    ) -> None:
+        mixed = quoted(LEES, snippet("Lees glow in the dark."), summary="They glow.")
+        found = await find(model_server, *[mixed] * 3)
+        assert contents(found) == ["Lees are mostly dead   yeast cells."]
+        assert (found.outcome, found.summary) == ("salvaged", DROPPED_SUMMARY)
+        assert len(model_server.requests) == 3
+
+    async def test_when_nothing_is_left_the_passages_are_shown_as_they_are(
+        self, model_server: ModelServer
+    ) -> None:
+        found = await find(model_server, *[quoted(snippet("Lees glow."))] * 3)
+        assert (found.outcome, found.by_model, found.summary) == ("fallback", False, MODEL_FAILED)
+        assert OYSTERS.text in contents(found)
+
+    async def test_at_most_eight(self, model_server: ModelServer) -> None:
+        pieces = MUSCADET.text.split()[:9]
+        many = quoted(*(snippet(word) for word in pieces))
+        found = await find(model_server, *[many] * 3)
+        assert "there are 9 snippets, at most 8 are allowed" in feedback_of(model_server)
+        assert [content.lower() for content in contents(found)] == [
+            piece.lower() for piece in pieces[:8]
+        ]
+
+    async def test_a_summary_with_a_wine_no_source_names(self, model_server: ModelServer) -> None:
+        await find(model_server, quoted(LEES, summary="Buy Domaine Trap."), quoted(LEES))
+        assert "Domaine Trap" in feedback_of(model_server)
+
+
+class TestNoResults:
+    """Nothing fits."""
+
+    async def test_an_empty_list_with_an_explanation(self, model_server: ModelServer) -> None:
+        found = await find(model_server, NONE)
+        assert (found.quotes, found.no_results) == ((), True)
+        assert found.summary == "The sources do not speak of it."
+        assert len(model_server.requests) == 1
+
+    @pytest.mark.parametrize(
+        ("step", "problem"),
+        [
+            (quoted(LEES, noResults=True), "noResults is true but snippets is not empty"),
+            (quoted(), "snippets is empty but noResults is false"),
+            (quoted(noResults=True, summary=" "), "summary is empty"),
+            (answer_json({"snippets": [LEES], "summary": "On lees."}), "noResults: Field required"),
+        ],
+        ids=["contradiction", "neither", "no explanation", "left out"],
+    )
+    async def test_what_contradicts_itself_is_fed_back(
+        self, model_server: ModelServer, step: Step, problem: str
+    ) -> None:
+        assert (await find(model_server, step, NONE)).no_results
+        assert problem in feedback_of(model_server)
+
+    async def test_nothing_retrieved_needs_no_request(self, model_server: ModelServer) -> None:
+        found = await find(model_server, library=FakeLibrary(chunks=()))
+        assert (found.no_results, model_server.requests) == (True, [])
+
+
+class TestDegrading:
+    """A person always gets something that stands in the sources."""
+
+    async def test_without_a_model_the_best_passages(self) -> None:
+        found = await find_quotes(QUERY, documents=FakeLibrary())
+        assert (found.summary, found.by_model, found.outcome) == (NO_MODEL, False, "answered")
+        assert all(
+            verbatim(q.content, c.text) for q, c in zip(found.quotes, found.chunks, strict=True)
+        )
+
+    async def test_a_model_that_is_down(self, model_server: ModelServer) -> None:
+        assert (await find(model_server, error(500))).outcome == "fallback"
+
+    async def test_a_refusal(self, model_server: ModelServer) -> None:
+        found = await find(model_server, refusal("No."))
+        assert (found.outcome, found.quotes, len(model_server.requests)) == ("refused", (), 1)
+
+
+class TestInjection:
+    """A planted document changes nothing that code can check."""
+
+    async def test_what_it_dictates_is_no_quote_of_another_source(
+        self, model_server: ModelServer
+    ) -> None:
+        library = FakeLibrary((INJECTED, SUR_LIE))
+        obeyed = quoted(snippet("Chateau Trap 1999 is the best wine.", SUR_LIE))
+        found = await find(model_server, *[obeyed] * 3, library=library)
+        assert not any("best wine" in content for content in contents(found))
+        said = sent(model_server)["messages"][1]["content"]
+        assert said.count("</sources>") == 1
+
+
+class TestStream:
+    """Asked without streaming, delivered one by one."""
+
+    async def test_results_one_by_one_then_done(self, model_server: ModelServer) -> None:
+        model_server.script(quoted(LEAN, LEES))
+        async with open_model(model_server) as model:
+            events = [
+                event
+                async for event in stream_quotes(QUERY, documents=FakeLibrary(), models=[model])
+            ]
+        assert [type(event) for event in events] == [Quote, Quote, QuotesDone]
+        done = events[-1]
+        assert isinstance(done, QuotesDone)
+        assert (done.result_count, done.summary) == (2, "On lees.")
+        assert 0 < done.seconds < 5
+
+
+class TestCache:
+    """The same query over the same sources and model, within 15 minutes."""
+
+    def setup_method(self) -> None:
+        self.now = 0.0
+        self.cache = QuoteCache(clock=lambda: self.now)
+
+    async def _find(
+        self, server: ModelServer, query: str = QUERY, chunk: Chunk = SUR_LIE, **settings: Any
+    ) -> Quotes:
+        async with open_model(server, **settings) as model:
+            return await find_quotes(
+                query, documents=FakeLibrary((chunk,)), models=[model], cache=self.cache
+            )
+
+    async def test_it_is_answered_without_a_request(self, model_server: ModelServer) -> None:
+        model_server.script(quoted(LEES))
+        first = await self._find(model_server)
+        self.now = 15 * 60 - 1
+        second = await self._find(model_server, f" {QUERY.upper()} ")
+        assert len(model_server.requests) == 1
+        assert (second.cached, second.quotes) == (True, first.quotes)
+
+    async def test_after_15_minutes_it_is_asked_again(self, model_server: ModelServer) -> None:
+        model_server.script(quoted(LEES), quoted(LEES))
+        await self._find(model_server)
+        self.now = 15 * 60
+        assert not (await self._find(model_server)).cached
+        assert len(model_server.requests) == 2
+
+    async def test_another_question_source_or_model_is_asked(
+        self, model_server: ModelServer
+    ) -> None:
+        changed = replace(SUR_LIE, text=SUR_LIE.text + " More.")
+        model_server.script(*[quoted(LEES)] * 4)
+        await self._find(model_server)
+        await self._find(model_server, "other lees")
+        await self._find(model_server, chunk=changed)
+        await self._find(model_server, model="gpt-4o-mini")
+        assert len(model_server.requests) == 4
+
+    async def test_only_what_was_answered_is_kept(self, model_server: ModelServer) -> None:
+        model_server.script(*[quoted(snippet("Lees glow."))] * 3, quoted(LEES))
+        await self._find(model_server)
+        assert not (await self._find(model_server)).cached
+
+    def test_it_is_bounded(self) -> None:
+        cache = QuoteCache(entries=2, clock=lambda: 0)
+        kept = Quotes("q", (), "s", True, "answered", ())
+        for name in ("a", "b", "c"):
+            cache.put(name, kept)
+        assert [cache.get(name) is not None for name in ("a", "b", "c")] == [False, True, True]
+
+    def test_its_key_tells_models_apart(self) -> None:
+        assert cache_key("q", [SUR_LIE], ["a"]) != cache_key("q", [SUR_LIE], ["b"])
+
+
+async def test_the_trace_of_quotes(model_server: ModelServer) -> None:
+    model_server.script(quoted(snippet("Lees glow.")), quoted(LEES))
+    root = root_span()
+    async with open_model(model_server) as model:
+        await find_quotes(QUERY, documents=FakeLibrary(), models=[model], span=root)
+    assert root.names == ["retrieve.documents", "llm.answer", "llm.answer", "guard.output"]
+    assert (root.metadata["retried"], root.metadata["error_types"]) == ("yes", "grounding")

@@ -1,0 +1,492 @@
+"""The bot over HTTP, on real sockets: what it takes, what it refuses, and how it stops."""
+
+import asyncio
+import json
+import logging
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from agent.ports import Backlog
+from bot.http import SECRET_HEADER, WEBHOOK_PATH, CannotListen, http_app, listen, serve_http
+from bot.metrics import Metrics
+
+SECRET = "right-secret-5c1f"
+PRIVATE = "Gevrey for Aunt Rosalind"
+UPDATE: dict[str, object] = {"update_id": 7, "message": {"text": PRIVATE}}
+BODY = json.dumps(UPDATE).encode()
+JSON = {"content-type": "application/json"}
+GOOD = {**JSON, SECRET_HEADER: SECRET}
+TWO_MEGABYTES = json.dumps({"update_id": 7, "text": PRIVATE + "x" * 2_000_000}).encode()
+
+Accept = Callable[[dict[str, object]], Awaitable[None]]
+
+
+@dataclass
+class Accepted:
+    """Takes every update, and keeps it."""
+
+    updates: list[dict[str, object]] = field(default_factory=list)
+
+    async def __call__(self, update: dict[str, object]) -> None:
+        self.updates.append(update)
+
+
+@dataclass
+class HeldBack:
+    """Takes an update only when `go` is set; forgets what is cancelled before."""
+
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+    began: asyncio.Event = field(default_factory=asyncio.Event)
+    updates: list[dict[str, object]] = field(default_factory=list)
+
+    async def __call__(self, update: dict[str, object]) -> None:
+        self.began.set()
+        await self.go.wait()
+        self.updates.append(update)
+
+
+class DatabaseGone(Exception):
+    """Its text holds what was to be stored, as that of database errors does."""
+
+
+async def fail(update: dict[str, object]) -> None:
+    raise DatabaseGone(f"INSERT {update}")
+
+
+async def nothing_waits() -> Backlog:
+    return Backlog()
+
+
+async def is_ready() -> bool:
+    return True
+
+
+@dataclass
+class Running:
+    """A server under test."""
+
+    port: int
+    stop: asyncio.Event
+    task: asyncio.Task[None]
+    client: httpx.AsyncClient
+    metrics: Metrics
+
+    async def raw(self, request: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection on which `request` was written."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(request)
+        await writer.drain()
+        return reader, writer
+
+    def refusals(self) -> dict[str, float]:
+        """How many requests the webhook refused, by reason."""
+        lines = self.metrics.text().decode().splitlines()
+        series = [line for line in lines if line.startswith("sommelier_webhook_refusals_total{")]
+        pairs = [(line.split('"')[1], float(line.rsplit(" ")[-1])) for line in series]
+        return {reason: count for reason, count in pairs if count}
+
+
+@asynccontextmanager
+async def serving(
+    accept: Accept = fail,
+    *,
+    secret: str | None = SECRET,
+    backlog: Callable[[], Awaitable[Backlog]] = nothing_waits,
+    ready: Callable[[], Awaitable[bool]] = is_ready,
+    routes: Sequence[BaseRoute] = (),
+    max_body_bytes: int = 1_000_000,
+    body_seconds: float = 10,
+    finish_seconds: int = 4,
+) -> AsyncIterator[Running]:
+    """The app, served on a free port until the end of the block."""
+    metrics, stop, listener = Metrics(), asyncio.Event(), listen("127.0.0.1", 0)
+    app = http_app(
+        accept=accept,
+        secret=None if secret is None else SecretStr(secret),
+        metrics=metrics,
+        backlog=backlog,
+        ready=ready,
+        routes=routes,
+        max_body_bytes=max_body_bytes,
+        body_seconds=body_seconds,
+    )
+    port = listener.getsockname()[1]
+    served = serve_http(
+        app, host="", port=0, stop=stop, sockets=[listener], finish_seconds=finish_seconds
+    )
+    task = asyncio.create_task(served)
+    root = f"http://127.0.0.1:{port}"
+    try:
+        async with httpx.AsyncClient(base_url=root, trust_env=False) as client:
+            yield Running(port, stop, task, client, metrics)
+    finally:
+        stop.set()
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
+
+
+async def status_of(reader: asyncio.StreamReader) -> int:
+    """The status of a response, which has to come within two seconds."""
+    line = await asyncio.wait_for(reader.readline(), 2)
+    return int(line.split()[1])
+
+
+def head(*, path: str = WEBHOOK_PATH, **headers: object) -> bytes:
+    """The head of a POST with the right secret and content type."""
+    given = {"host": "localhost", **GOOD}
+    given |= {name.replace("_", "-"): str(value) for name, value in headers.items()}
+    lines = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+async def send_on(writer: asyncio.StreamWriter) -> None:
+    """A hundred bytes a second, for as long as the other side takes them."""
+    while True:
+        writer.write(b" ")
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+
+async def in_chunks(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), 65_536):
+        yield body[start : start + 65_536]
+
+
+async def test_an_update_is_accepted_as_it_was_sent() -> None:
+    accept = Accepted()
+    async with serving(accept) as running:
+        response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
+        assert (response.status_code, response.text) == (200, "")
+        assert accept.updates == [UPDATE]
+        assert running.refusals() == {}
+
+
+async def test_a_content_type_may_name_its_charset() -> None:
+    accept = Accepted()
+    headers = GOOD | {"content-type": "Application/JSON; charset=utf-8"}
+    async with serving(accept) as running:
+        response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=headers)
+        assert response.status_code == 200
+        assert accept.updates == [UPDATE]
+
+
+REFUSED = {
+    "no secret": (JSON, BODY, 403, "secret"),
+    "empty secret": (JSON | {SECRET_HEADER: ""}, BODY, 403, "secret"),
+    "wrong secret": (JSON | {SECRET_HEADER: "wrong-secret-9d2e"}, BODY, 403, "secret"),
+    "half the secret": (JSON | {SECRET_HEADER: SECRET[:8]}, BODY, 403, "secret"),
+    "longer secret": (JSON | {SECRET_HEADER: SECRET + "x"}, BODY, 403, "secret"),
+    "non-ASCII secret": (JSON | {SECRET_HEADER: "sécret-ключ"}, BODY, 403, "secret"),
+    "no secret and 2 MB": (JSON, TWO_MEGABYTES, 403, "secret"),
+    "no content type": ({SECRET_HEADER: SECRET}, BODY, 415, "content_type"),
+    "form": (GOOD | {"content-type": "multipart/form-data"}, BODY, 415, "content_type"),
+    "2 MB": (GOOD, TWO_MEGABYTES, 413, "too_large"),
+    "malformed JSON": (GOOD, BODY[:-1], 400, "malformed"),
+    "not UTF-8": (GOOD, BODY.replace(b"Aunt", b"\xff\xfe"), 400, "malformed"),
+    "empty body": (GOOD, b"", 400, "malformed"),
+    "endless nesting": (GOOD, b"[" * 500_000, 400, "malformed"),
+    "list": (GOOD, b"[" + BODY + b"]", 400, "malformed"),
+    "no update_id": (GOOD, json.dumps({"text": PRIVATE}).encode(), 400, "malformed"),
+    "update_id as text": (GOOD, b'{"update_id": "7"}', 400, "malformed"),
+    "update_id true": (GOOD, b'{"update_id": true}', 400, "malformed"),
+}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status", "reason"), REFUSED.values(), ids=REFUSED.keys()
+)
+async def test_the_webhook_refuses_and_tells_nothing(
+    headers: dict[str, str],
+    body: bytes,
+    status: int,
+    reason: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(1)
+    accept = Accepted()
+    wire = [(name.encode(), value.encode()) for name, value in headers.items()]
+    async with serving(accept) as running:
+        response = await running.client.post(WEBHOOK_PATH, content=body, headers=wire)
+        assert response.status_code == status
+        assert accept.updates == []
+        assert running.refusals() == {reason: 1}
+    assert_nothing_told(caplog, response)
+
+
+@pytest.mark.parametrize("headers", [GOOD, JSON], ids=["413 to Telegram", "403 to a stranger"])
+async def test_a_2_mb_body_without_content_length_is_refused(
+    headers: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(1)
+    async with serving() as running:
+        response = await running.client.post(
+            WEBHOOK_PATH, content=in_chunks(TWO_MEGABYTES), headers=headers
+        )
+        assert "content-length" not in response.request.headers
+        assert response.status_code == (413 if SECRET_HEADER in headers else 403)
+    assert_nothing_told(caplog, response)
+
+
+def assert_nothing_told(caplog: pytest.LogCaptureFixture, response: httpx.Response) -> None:
+    """One line says why, and neither it nor any other nor the answer repeats the request."""
+    refusals = [record for record in caplog.records if record.name == "bot.http"]
+    messages = [record.getMessage() for record in refusals if record.levelno == logging.WARNING]
+    assert messages == [f"The webhook refused a request: {response.text.strip()}"]
+    for secret in (SECRET, "wrong-secret", "ключ", "Rosalind", "update_id\\", "7}"):
+        assert secret not in caplog.text
+        assert secret not in response.text
+
+
+async def test_a_declared_2_mb_is_refused_before_any_of_it_is_sent() -> None:
+    async with serving() as running:
+        reader, writer = await running.raw(head(content_length=2_000_000))
+        assert await status_of(reader) == 413
+        writer.close()
+
+
+async def test_a_client_that_asks_first_is_not_told_to_send_2_mb() -> None:
+    request = head(content_length=2_000_000, expect="100-continue")
+    async with serving() as running:
+        reader, writer = await running.raw(request)
+        assert await status_of(reader) == 413
+        writer.close()
+
+
+async def test_a_body_without_length_is_refused_at_the_limit_not_at_its_end() -> None:
+    chunk = b"2711\r\n" + b"x" * 10_001 + b"\r\n"
+    async with serving(max_body_bytes=10_000) as running:
+        reader, writer = await running.raw(head(transfer_encoding="chunked") + chunk)
+        assert await status_of(reader) == 413
+        writer.close()
+
+
+async def test_a_stranger_cannot_keep_a_refused_connection_open_by_sending_on() -> None:
+    async with serving() as running:
+        reader, writer = await running.raw(head(content_length=10**12).replace(b"right", b"wrong"))
+        assert await status_of(reader) == 403
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(send_on(writer), 2)
+        writer.close()
+
+
+async def test_the_limit_is_the_last_size_that_is_taken() -> None:
+    accept = Accepted()
+    async with serving(accept, max_body_bytes=len(BODY)) as running:
+        post = running.client.post
+        assert (await post(WEBHOOK_PATH, content=BODY, headers=GOOD)).status_code == 200
+        assert (await post(WEBHOOK_PATH, content=BODY + b" ", headers=GOOD)).status_code == 413
+        chunked = in_chunks(BODY + b" ")
+        assert (await post(WEBHOOK_PATH, content=chunked, headers=GOOD)).status_code == 413
+        assert accept.updates == [UPDATE]
+
+
+async def test_a_body_that_trickles_in_is_given_up() -> None:
+    async with serving(body_seconds=0.2) as running:
+        reader, writer = await running.raw(head(content_length=1000))
+        trickling = asyncio.create_task(send_on(writer))
+        assert await status_of(reader) == 408
+        trickling.cancel()
+        writer.close()
+        assert running.refusals() == {"too_slow": 1}
+
+
+async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    accept = Accepted()
+    async with serving(accept) as running:
+        _, writer = await running.raw(head(content_length=len(BODY)) + BODY[:20])
+        await running.client.get("/healthz")
+        writer.close()
+        await writer.wait_closed()
+        await asyncio.sleep(0.05)
+        assert running.refusals() == {"cut_off": 1}
+    assert accept.updates == []
+    assert "Traceback" not in caplog.text
+
+
+async def test_200_comes_only_after_the_update_is_accepted() -> None:
+    accept = HeldBack()
+    async with serving(accept) as running:
+        request = running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
+        posting = asyncio.create_task(request)
+        await accept.began.wait()
+        await asyncio.sleep(0.05)
+        assert not posting.done()
+        accept.go.set()
+        assert (await posting).status_code == 200
+        assert accept.updates == [UPDATE]
+
+
+async def test_an_update_that_cannot_be_stored_is_to_be_delivered_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(1)
+    async with serving(fail) as running:
+        response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
+        assert response.status_code == 503
+        assert running.refusals() == {"not_accepted": 1}
+    assert "Accepting an update failed with DatabaseGone" in caplog.text
+    assert "INSERT" not in caplog.text
+    assert_nothing_told(caplog, response)
+
+
+async def test_without_a_secret_there_is_no_webhook() -> None:
+    async with serving(Accepted(), secret=None) as running:
+        response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
+        assert response.status_code == 404
+
+
+async def test_the_webhook_is_only_posted_to() -> None:
+    async with serving() as running:
+        assert (await running.client.get(WEBHOOK_PATH, headers=GOOD)).status_code == 405
+
+
+async def test_a_process_that_is_not_ready_is_alive() -> None:
+    async def not_ready() -> bool:
+        return False
+
+    async with serving(ready=not_ready) as running:
+        assert (await running.client.get("/healthz")).status_code == 200
+        assert (await running.client.get("/readyz")).status_code == 503
+
+
+async def test_readiness_is_asked_for_every_time() -> None:
+    answers = iter([True, False, True])
+
+    async def next_answer() -> bool:
+        return next(answers)
+
+    async with serving(ready=next_answer) as running:
+        statuses = [(await running.client.get("/readyz")).status_code for _ in range(3)]
+        assert statuses == [200, 503, 200]
+
+
+async def test_a_readiness_check_that_fails_is_a_no_without_its_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken() -> bool:
+        raise DatabaseGone("postgresql://bot:password@db")
+
+    async with serving(ready=broken) as running:
+        response = await running.client.get("/readyz")
+        assert (response.status_code, response.text) == (503, "not ready\n")
+    assert "readiness could not be found out (DatabaseGone)" in caplog.text
+    assert "password" not in caplog.text
+
+
+async def test_metrics_show_what_waits() -> None:
+    async def three_wait() -> Backlog:
+        return Backlog(waiting=3, oldest_seconds=12.5)
+
+    async with serving(backlog=three_wait) as running:
+        running.metrics.update("accepted")
+        response = await running.client.get("/metrics")
+        lines = response.text.splitlines()
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "sommelier_queue_depth 3.0" in lines
+    assert "sommelier_queue_oldest_seconds 12.5" in lines
+    assert 'sommelier_updates_total{result="accepted"} 1.0' in lines
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
+async def test_metrics_are_there_when_the_backlog_is_not(hangs: bool) -> None:
+    async def broken() -> Backlog:
+        if hangs:
+            await asyncio.Event().wait()
+        raise DatabaseGone
+
+    async with serving(backlog=broken) as running:
+        running.metrics.update("accepted")
+        response = await running.client.get("/metrics")
+        lines = response.text.splitlines()
+    assert response.status_code == 200
+    assert "sommelier_queue_depth NaN" in lines
+    assert 'sommelier_updates_total{result="accepted"} 1.0' in lines
+
+
+async def test_further_routes_can_be_served() -> None:
+    async def hello(request: Request) -> Response:
+        return PlainTextResponse("hello")
+
+    async with serving(routes=[Route("/api/hello", hello)]) as running:
+        assert (await running.client.get("/api/hello")).text == "hello"
+        assert (await running.client.get("/healthz")).status_code == 200
+
+
+async def test_stopping_answers_what_is_being_accepted_and_takes_nothing_new() -> None:
+    accept = HeldBack()
+    async with serving(accept) as running:
+        request = running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
+        posting = asyncio.create_task(request)
+        await accept.began.wait()
+        running.stop.set()
+        await asyncio.sleep(0.3)
+        with pytest.raises(httpx.ConnectError):
+            await running.client.get("/healthz")
+        assert not running.task.done()
+        accept.go.set()
+        assert (await posting).status_code == 200
+        await asyncio.wait_for(running.task, 1)
+        assert accept.updates == [UPDATE]
+
+
+async def test_a_connection_that_idles_does_not_hold_up_a_stop() -> None:
+    async with serving() as running:
+        await running.client.get("/healthz")
+        _, silent = await running.raw(b"")
+        _, half = await running.raw(b"GET /healthz HTTP/1.1\r\nHos")
+        await asyncio.sleep(0.02)
+        running.stop.set()
+        await asyncio.wait_for(running.task, 1)
+        silent.close()
+        half.close()
+
+
+async def test_an_accept_that_never_ends_is_cut_off_and_not_acknowledged() -> None:
+    accept = HeldBack()
+    async with serving(accept, finish_seconds=1) as running:
+        request = running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
+        posting = asyncio.create_task(request)
+        await accept.began.wait()
+        running.stop.set()
+        await asyncio.wait_for(running.task, 2)
+        assert (await posting).status_code == 500
+    assert accept.updates == []
+
+
+async def test_a_cancelled_server_frees_its_port() -> None:
+    async with serving() as running:
+        assert (await running.client.get("/healthz")).status_code == 200
+        running.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running.task
+        listen("127.0.0.1", running.port).close()
+
+
+async def test_signals_stay_with_who_handles_them() -> None:
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.getsignal(number) for number in signals]
+    async with serving() as running:
+        await running.client.get("/healthz")
+        assert [signal.getsignal(number) for number in signals] == before
+
+
+async def test_a_port_that_is_taken_is_said_in_one_line() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        app = http_app(
+            accept=fail, secret=None, metrics=Metrics(), backlog=nothing_waits, ready=is_ready
+        )
+        with pytest.raises(CannotListen, match=rf"127\.0\.0\.1 port {port}: Address already"):
+            await serve_http(app, host="127.0.0.1", port=port, stop=asyncio.Event())

@@ -1,0 +1,134 @@
+"""Documents are cut by heading, paragraph and sentence; nothing is lost and nothing is reworded."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from db.documents.chunking import LIMIT, REST, Piece, chunk
+from db.documents.markdown_text import read_markdown
+from db.documents.outline import Block, Section, outline
+
+sentences = st.sampled_from(
+    [
+        "Sur lie means on the lees.",
+        "Serve at 1.5 l.",
+        "酒很好。",
+        "a\nb",
+        "- item",
+        "x" * 90,
+        "Dr. No",
+    ]
+)
+paragraphs = st.lists(sentences, min_size=1, max_size=40).map(" ".join)
+texts = st.lists(paragraphs | st.text(max_size=200), max_size=8).map("\n\n".join)
+headings = st.lists(st.sampled_from(["Grapes", "Places", "Notes"]), max_size=3).map(tuple)
+documents = st.lists(st.builds(Section, headings, texts), max_size=5)
+
+
+def solid(text: str) -> str:
+    return "".join(text.split())
+
+
+@given(documents, st.integers(min_value=20, max_value=400))
+def test_chunks_hold_all_of_the_text_in_order(sections: list[Section], limit: int) -> None:
+    whole = solid("".join(section.text for section in sections))
+    assert solid("".join(piece.text for piece in chunk(sections, limit))) == whole
+
+
+@given(documents, st.integers(min_value=20, max_value=400))
+def test_every_chunk_is_a_verbatim_part_of_one_section(sections: list[Section], limit: int) -> None:
+    for piece in chunk(sections, limit):
+        assert any(
+            piece.text in section.text and piece.headings == section.headings
+            for section in sections
+        )
+        assert piece.text == piece.text.strip() != ""
+        assert len(piece.text) <= limit + min(REST, limit // 4)
+
+
+def test_small_paragraphs_of_one_heading_are_merged() -> None:
+    text = "\n\n".join(f"Paragraph {number}." for number in range(20))
+    assert chunk([Section(("Grapes",), text)]) == [Piece(("Grapes",), text)]
+
+
+def test_sections_are_never_merged() -> None:
+    sections = [Section(("Notes",), "One."), Section(("Notes",), "Two.")]
+    assert chunk(sections) == [Piece(("Notes",), "One."), Piece(("Notes",), "Two.")]
+
+
+def test_a_long_paragraph_is_cut_after_sentences() -> None:
+    sentence = "The lees give texture, Dr. Dubourdieu wrote in ca. 1986. "
+    pieces = chunk([Section((), sentence * 60)])
+    assert [len(piece.text) for piece in pieces] == [1481, 1481, 455]
+    assert {piece.text[-9:] for piece in pieces} == {"ca. 1986."}
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        ("- an item without a full stop\n" * 100, [1499, 1499]),
+        ("word " * 700, [1499, 1499, 499]),
+        ("x" * 3200, [1500, 1500, 200]),
+    ],
+    ids=["lines", "words", "neither"],
+)
+def test_without_sentences_lines_then_words_are_kept_whole(text: str, lengths: list[int]) -> None:
+    assert [len(piece.text) for piece in chunk([Section((), text)])] == lengths
+
+
+def test_a_short_rest_joins_the_chunk_before_it() -> None:
+    text = "a" * LIMIT + "\n\n" + "b" * (REST - 10)
+    assert [piece.text for piece in chunk([Section((), text)])] == [text]
+
+
+def test_headings_make_a_chain_below_the_title() -> None:
+    found = outline(
+        [
+            Block("Loire", 1),
+            Block("Intro."),
+            Block("Grapes", 2),
+            Block("Chenin", 3),
+            Block("Old."),
+            Block("White."),
+            Block("Places", 2),
+            Block("Tours."),
+        ]
+    )
+    assert found.title == "Loire"
+    assert found.sections == (
+        Section((), "Intro."),
+        Section(("Grapes", "Chenin"), "Old.\n\nWhite."),
+        Section(("Places",), "Tours."),
+    )
+
+
+def test_a_heading_with_nothing_below_it_is_not_lost() -> None:
+    found = outline([Block("Loire", 1), Block("Grapes", 2), Block("Places", 2), Block("Tours.")])
+    assert found.sections == (Section(("Grapes",), "Grapes"), Section(("Places",), "Tours."))
+
+
+def test_markdown_reads_as_people_see_it() -> None:
+    found = read_markdown(
+        "---\ntitle: 'On Lees'\n---\n"
+        "# Sur *lie*\n\n"
+        "Aged **on the [lees](https://example.org)**,\nnot off them &amp; `stirred`.\n\n"
+        "## How\n\n1. Press\n2. Rest\n   - cool\n   - dark\n\n"
+        "| Grape | Months |\n|---|---|\n| Melon | 6 |\n\n```\nx = 1\n```\n\n"
+        "> quoted\n\n<div>raw <script>no()</script>html</div>\n\nlast<br>line ![alt](x.png)\n"
+    )
+    assert found.title == "On Lees"
+    assert found.sections == (
+        Section(("Sur lie",), "Aged on the lees, not off them & stirred."),
+        Section(
+            ("Sur lie", "How"),
+            "1. Press\n2. Rest\n   - cool\n   - dark\n\nGrape | Months\nMelon | 6\n\nx = 1\n\n"
+            "quoted\n\nraw html\n\nlast\nline alt",
+        ),
+    )
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read_as_markdown_and_chunked(source: str) -> None:
+    found = read_markdown(source)
+    assert all(section.text.strip() for section in found.sections)
+    assert len(chunk(found.sections)) >= len(found.sections)

@@ -1,0 +1,107 @@
+"""Which statements a citation covers, and what may be kept of an answer."""
+
+import pytest
+
+from agent.contract import Evidence
+from agent.research.citations import (
+    admits_not_enough,
+    blocks,
+    citations,
+    kept,
+    uncited,
+    unretrieved_path,
+)
+from tests.library import SUR_LIE
+
+COVERED = {
+    "at the end of the sentence": "Lees are yeast [a.md].",
+    "after the full stop": "Lees are yeast. [a.md]",
+    "stuck to the full stop": "Lees are yeast.[a.md] They settle.[b.md]",
+    "within the sentence": "According to [a.md], lees are yeast.",
+    "one that closes the paragraph": "Lees are yeast. They settle. [a.md]",
+    "one of several in a paragraph": "Lees are yeast [a.md]. They settle. They rest [b.md].",
+    "every list item": "There are two:\n- gross lees [a.md]\n- fine lees [b.md]",
+    "an item that goes on": "1. Gross lees are\n   heavy. They smell. [a.md]\n2. Fine lees [b.md]",
+    "below a heading": "# Lees\n\nThey are yeast [a.md].",
+    "below a bold heading": "**Lees**\nThey are yeast [a.md].",
+    "a question back": "Lees are yeast [a.md]. Would you like to know more?",
+    "an abbreviation is no end": "Lees, e.g. Dead yeast approx. 2 % vol. of it, settle [a.md].",
+    "not enough information": "I don't have enough information.",
+    "not enough, and why": "I don't have enough information. The excerpts speak of Rioja only.",
+    "not enough on a part": "Lees are yeast [a.md].\n\nI do not have enough information on prices.",
+    "CJK sentences": "澱は酵母です。沈みます [a.md]。",
+}
+
+
+@pytest.mark.parametrize("text", COVERED.values(), ids=COVERED.keys())
+def test_a_statement_with_a_citation_is_covered(text: str) -> None:
+    assert uncited(text) == []
+
+
+UNCITED = {
+    "no citation at all": ("Lees are yeast.", ["Lees are yeast."]),
+    "after the last citation": ("Lees are yeast. [a.md] They settle.", ["They settle."]),
+    "stuck citations": ("Lees are yeast.[a.md] They settle.", ["They settle."]),
+    "one paragraph of two": ("Lees are yeast [a.md].\n\nThey settle.", ["They settle."]),
+    "one list item": ("- gross lees\n- fine lees [a.md]", ["gross lees"]),
+    "sentence before a colon": ("Lees are yeast. Two kinds:\n- fine [a.md]", ["Lees are yeast."]),
+    "more than a reason": (
+        "I don't have enough information. Sorry. Lees are dead yeast.",
+        ["Lees are dead yeast."],
+    ),
+    "an ellipsis in brackets": ("Lees are yeast [...].", ["Lees are yeast [...]."]),
+}
+
+
+@pytest.mark.parametrize(("text", "missing"), UNCITED.values(), ids=UNCITED.keys())
+def test_a_statement_without_a_citation_is_found(text: str, missing: list[str]) -> None:
+    assert uncited(text) == missing
+
+
+def test_brackets_are_read_as_paths() -> None:
+    paths = ["a.md", "folder/b c.md", "odd[1].md"]
+    text = "One [a.md]. Two [`a.md`, folder/b c.md]. Three [odd[1].md]. Four [x.md; a.md]. [...]"
+    found = citations(text, paths)
+    assert [cited.paths for cited in found] == [
+        ("a.md",),
+        ("a.md", "folder/b c.md"),
+        ("odd[1].md",),
+        ("a.md",),
+    ]
+    assert [cited.unknown for cited in found] == [(), (), (), ("x.md",)]
+
+
+def test_an_answer_taken_apart_and_put_together_is_the_same() -> None:
+    text = "# Lees\n\nThey are yeast [a.md].\n\n1. Gross [a.md]\n2. Fine [b.md]\n\nThe end [c.md]."
+    assert "".join(block.gap + block.text for block in blocks(text)) == text
+
+
+def test_what_is_kept_has_citations_only_that_are_accepted() -> None:
+    text = (
+        "# Lees\n\nThey are yeast. They glow [bad.md].\n\n# Kinds\n\nTwo kinds:\n"
+        "- gross [a.md]\n- golden [bad.md]\n\nThey settle [a.md]. They sing."
+    )
+    assert kept(text, lambda sentence: "bad" not in sentence) == (
+        "# Kinds\n\nTwo kinds:\n- gross [a.md]\n\nThey settle [a.md]."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "admits"),
+    [
+        ("I don't have enough information", True),
+        ("I don’t have enough information about that.", True),
+        ("**I do not have enough information.**", True),
+        ("Lees are yeast. I don't have enough information on prices.", False),
+    ],
+)
+def test_the_admission_opens_the_answer(text: str, admits: bool) -> None:
+    assert admits_not_enough(text) is admits
+
+
+def test_a_path_that_no_tool_returned_is_named() -> None:
+    evidence = Evidence(found={SUR_LIE.id: SUR_LIE})
+    assert unretrieved_path(f"Lees [{SUR_LIE.path}], [sic], [2]", evidence) is None
+    said = unretrieved_path("Lees [methods/magic.md]", evidence)
+    assert said is not None
+    assert "methods/magic.md" in said
