@@ -37,6 +37,7 @@ class Settings(BaseSettings):
 
     telegram_bot_token: SecretStr | None = None
     telegram_base_url: HttpUrl = HttpUrl("https://api.telegram.org")
+    telegram_messages_per_second: int = Field(default=30, ge=0)
 
     openai_api_key: SecretStr | None = None
     openai_base_url: HttpUrl | None = None

@@ -74,10 +74,17 @@ class Costs:
 
     def ratio(self, kind: str, floor: "Costs") -> float | None:
         """CPU by the floor's in the same repeat, the median of the repeats."""
-        if kind in self.errors:
+        if kind in self.errors or kind in floor.errors:
             return None
         pairs = zip(self.samples[kind], floor.samples[kind], strict=True)
         return median(mine.cpu_ms / least.cpu_ms for mine, least in pairs)
+
+    def more_ms(self, kind: str, than: "Costs") -> float | None:
+        """CPU beyond another's in the same repeat, the median of the repeats, in milliseconds."""
+        if kind in self.errors or kind in than.errors:
+            return None
+        pairs = zip(self.samples[kind], than.samples[kind], strict=True)
+        return median(mine.cpu_ms - other.cpu_ms for mine, other in pairs)
 
     def _median(self, kind: str, of: Callable[[Sample], float]) -> float | None:
         return None if kind in self.errors else median(map(of, self.samples[kind]))

@@ -55,12 +55,12 @@ def panel(left: float, title: str, bars: Sequence[Bar], scale: float) -> Iterato
     for position, bar in enumerate(bars):
         y = bar_y(position)
         if bar.ratio is None:
-            yield text(left + 4, y + 14, "gives up", MUTED)
+            yield text(left + scale + 5, y + 14, "gives up", MUTED)
             continue
         colour = COLOURS.get(bar.entry, PEER)
         length = bar.ratio * scale
         yield f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{BAR}" fill="{colour}"/>'
-        yield text(left + length + 5, y + 14, f"×{bar.ratio:.2f}", INK)
+        yield text(left + max(length, scale) + 5, y + 14, f"×{bar.ratio:.2f}", INK)
     floor = left + scale
     yield (
         f'<line x1="{floor:.1f}" x2="{floor:.1f}" y1="{TOP - 8}" y2="{bar_y(len(bars)) - 4}" '

@@ -26,7 +26,8 @@ from db import migrate
 from db.documents.vectors import save_vectors
 from db.engine import Sessions, create_engine, session_factory
 from db.models import ChunkRow, DocumentRow
-from db.repositories.documents import SqlDocumentStore, utc_now
+from db.repositories.documents import SqlDocumentStore
+from db.repositories.messages import utc_now
 
 VOCABULARY = 20_000
 WORDS = 200

@@ -24,7 +24,7 @@ from bot.alone import only_one
 from bot.delivery import Sender
 from bot.durable import DurableSettings, durable_settings
 from bot.metrics import Metrics
-from bot.pace import Pace
+from bot.pace import Limit, Pace
 from bot.polling import AcceptQueue, bounded, stop_on_signals
 from bot.service import ServiceSettings, open_service
 from bot.telegram_bot import AnyApplication, TelegramBot
@@ -114,7 +114,7 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
         inbox = AcceptQueue()
         application = telegram_application(settings, token, inbox, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        pace = Pace() if telegram is None else Pace((), (), ())
+        pace = _pace(0 if telegram else settings.telegram_messages_per_second)
         sender = Sender(application.bot, pace, SqlChatRepository(sessions))
         bot = TelegramBot(
             answerer=Sommelier(catalogue=catalogue, models=models, limits=_limits(settings)),
@@ -264,6 +264,13 @@ def _limits(settings: Settings) -> Limits:
         answer_tokens=settings.llm_max_tokens,
         answer_tokens_ceiling=settings.llm_max_tokens_ceiling,
     )
+
+
+def _pace(messages_per_second: int) -> Pace:
+    """Telegram's limits, with this process's share of the limit of all chats; 0: no limits."""
+    if not messages_per_second:
+        return Pace((), (), ())
+    return Pace(in_all=(Limit(messages_per_second, 1),))
 
 
 def _service(settings: Settings) -> ServiceSettings:

@@ -70,6 +70,7 @@ class DurableTurns:
     workflow: Workflow
     active: set[int] = field(default_factory=set)
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _stopping: bool = False
 
     async def enqueue(self, update_id: int, chat_id: int, retry: int = 0) -> None:
         """Have the turn of an update run in its chat's order; once, however often it is called."""
@@ -97,12 +98,20 @@ class DurableTurns:
         """How many steps of the running turn are recorded: whether it made progress."""
         from dbos import DBOS  # noqa: PLC0415
 
-        if DBOS.workflow_id is None:
+        turn = DBOS.workflow_id
+        if turn is None:
             return 0
-        return len(await asyncio.to_thread(_steps, DBOS.workflow_id))
+        # Not `to_thread`, which carries the turn's context along: DBOS would record the question
+        # itself as a step, and answer it from the record ever after.
+        loop = asyncio.get_running_loop()
+        return len(await loop.run_in_executor(None, _steps, turn))
 
     async def finish(self, seconds: float) -> bool:
-        """Wait until no turn is running, for so long at most; whether that is so."""
+        """Begin no turn any more and wait for those that run, so long at most; whether none does.
+
+        Turns that were waiting stay so, for the next start or another replica.
+        """
+        self._stopping = True
         if not self.active:
             return True
         self._idle.clear()
@@ -113,7 +122,9 @@ class DurableTurns:
         return True
 
     async def running(self, update_id: int, run: Run) -> None:
-        """Run a turn, and know that it runs."""
+        """Run a turn, and know that it runs; once stopping has begun, hold it back."""
+        if self._stopping:
+            await asyncio.Event().wait()
         self.active.add(update_id)
         try:
             await run(update_id)
@@ -149,7 +160,7 @@ def workflow_id(update_id: int, retry: int = 0) -> str:
 def _steps(turn: str) -> Sequence[object]:
     from dbos import DBOS  # noqa: PLC0415
 
-    return DBOS.list_workflow_steps(turn)
+    return DBOS.list_workflow_steps(turn, load_output=False)
 
 
 @asynccontextmanager

@@ -279,7 +279,7 @@ class StoppableServer(Server):
                 lifespan="off",
                 interface="asgi3",
                 log_config=None,
-                log_level="warning",  # below it uvicorn may log headers, the secret among them
+                log_level="warning",  # below, it tells people to press Ctrl+C
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,

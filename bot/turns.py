@@ -50,7 +50,9 @@ class Updates(Protocol):
     ) -> None: ...
     async def begin(self, update_id: int, progress: int) -> Accepted | None: ...  # noqa: D102
     async def waiting(self, chat_id: int, since: int) -> Sequence[Accepted]: ...  # noqa: D102
-    async def take(self, update_ids: Sequence[int], turn_id: int) -> None: ...  # noqa: D102
+    async def take(  # noqa: D102
+        self, update_ids: Sequence[int], turn_id: int
+    ) -> Sequence[Accepted]: ...
     async def done(self, turn_id: int) -> None: ...  # noqa: D102
     async def set_aside(self, update_id: int, error: str) -> None: ...  # noqa: D102
     async def to_retry(self) -> Sequence[Accepted]: ...  # noqa: D102
@@ -135,12 +137,12 @@ class Turns:
             if over <= timedelta(0):
                 break
             await asyncio.sleep(over.total_seconds())
-        more = [update.update_id for update in group[1:]]
+        taken = await self.updates.take([each.update_id for each in group], first.update_id)
+        more = taken[1:]
         if more:
-            await self.updates.take(more, first.update_id)
             for _ in more:
                 self.metrics.update("coalesced")
-        return [dict(update.payload) for update in group]
+        return [dict(update.payload) for update in taken]
 
     def _over(self, first: Accepted, group: Sequence[Accepted]) -> timedelta:
         """How long until this burst is over."""

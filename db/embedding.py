@@ -55,7 +55,8 @@ def _unit(vector: Sequence[float]) -> list[float]:
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     """How alike two vectors of length 1 are: 1 for the same direction, -1 for the opposite."""
-    return math.fsum(map(mul, one, other))
+    product: float = sum(map(mul, one, other))
+    return product
 
 
 def signs(vector: Sequence[float]) -> bytes:

@@ -6,7 +6,7 @@ research on prompts for retrieval): small models write brackets more reliably th
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from agent.budget import Ledger, Limits
@@ -84,11 +84,13 @@ class Citation:
 class Answer:
     """An answer from documents. `text` is Markdown with `[path]` citations.
 
-    Every path in it is a document of the store that was retrieved for this question.
+    Every path in it is a document of the store that was retrieved for this question. `footnoted`
+    is the text with the numbers of `citations` in place of paths, `[1]`.
     """
 
     question: str
     text: str
+    footnoted: str
     citations: tuple[Citation, ...]
     chunks: tuple[Chunk, ...]
     outcome: Outcome
@@ -105,16 +107,6 @@ class Answer:
     def enough_information(self) -> bool:
         """Whether the documents answer the question."""
         return bool(self.citations) and not admits_not_enough(self.text)
-
-    @property
-    def footnoted(self) -> str:
-        """The text with numbers for paths, `[1]`: those of `citations`."""
-        numbers = {citation.path: f"[{citation.number}]" for citation in self.citations}
-        parts, end = [], 0
-        for cited in citations(self.text, numbers):
-            parts += [self.text[end : cited.start], *(numbers[path] for path in cited.paths)]
-            end = cited.end
-        return "".join([*parts, self.text[end:]])
 
 
 async def answer_question(
@@ -228,10 +220,12 @@ def _answer(
         text = response.text
     else:
         text = _passages(chunks, question, MODEL_FAILED if response else NO_MODEL)
+    footnoted, cited = footnotes(text, chunks)
     return Answer(
         question=question,
         text=text,
-        citations=cited_chunks(text, chunks),
+        footnoted=footnoted,
+        citations=cited,
         chunks=tuple(chunks),
         outcome=outcome,
         refinement=refinement,
@@ -254,26 +248,30 @@ def _unbracketed(text: str) -> str:
     return text.replace("[", "(").replace("]", ")")
 
 
-def cited_chunks(text: str, chunks: Sequence[Chunk]) -> tuple[Citation, ...]:
-    """The citations of an answer, numbered in order, each with the passage that fits it best."""
+def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
+    """An answer with numbers for paths, and what each number stands for, in order.
+
+    A path stands for the one of its chunks that fits best what is said before it: two passages of
+    one document have two numbers.
+    """
     by_path: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         by_path.setdefault(chunk.path, []).append(chunk)
     found: dict[str, Citation] = {}
-    start = 0
+    parts, end = [], 0
     for cited in citations(text, by_path):
-        said = text[start : cited.start]
-        start = cited.end
+        said, end = text[end : cited.start], cited.end
+        parts.append(said)
         for path in cited.paths:
-            if path not in found:
-                best = _closest(by_path[path], said)
-                found[path] = replace(_citation(best, said), number=len(found) + 1)
-    return tuple(found.values())
+            best = _closest(by_path[path], said)
+            note = found.setdefault(best.id, _citation(len(found) + 1, best, said))
+            parts.append(f"[{note.number}]")
+    return "".join([*parts, text[end:]]), tuple(found.values())
 
 
 def _closest(chunks: Sequence[Chunk], said: str) -> Chunk:
     return max(chunks, key=lambda chunk: len(words(chunk.text) & words(said)))
 
 
-def _citation(chunk: Chunk, said: str) -> Citation:
-    return Citation(0, chunk.path, chunk.title, chunk.location, best_passage(chunk.text, said))
+def _citation(number: int, chunk: Chunk, said: str) -> Citation:
+    return Citation(number, chunk.path, chunk.title, chunk.location, best_passage(chunk.text, said))

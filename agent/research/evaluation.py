@@ -23,6 +23,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from agent.budget import Ledger, Limits, price_of
+from agent.llm import ResponseMode
 from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema, Usage
 from agent.ports import Chunk, DocumentStore
 from agent.research.passages import DEFAULT_CHUNKS
@@ -39,7 +40,7 @@ Kind = Literal["keyword", "paraphrase", "multi", "negative"]
 Progress = Callable[[str, int, int], None]
 """Called with the label of the run, questions done, questions in all."""
 
-MODES: Final = {"A": "prompt", "B": "json_object", "C": "json_schema"}
+MODES: Final[Mapping[str, ResponseMode]] = {"A": "prompt", "B": "json_object", "C": "json_schema"}
 """The letters of the response modes, as settings and `LLMService` name them."""
 
 GROUND_TRUTH: Final = Path(__file__).with_name("ground_truth.json")

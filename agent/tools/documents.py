@@ -92,10 +92,9 @@ def ask_documents_tool(
             ledger=current_ledger.get(),
             span=current_span.get(),
         )
-        sources = [{"path": each.path, "title": each.title} for each in answer.citations]
+        sources = {each.path: each.title for each in answer.citations}
         content = {"answer": answer.text, "sources": sources, "found": answer.enough_information}
-        paths = {each.path for each in answer.citations}
-        cited = [chunk for chunk in answer.chunks if chunk.path in paths]
+        cited = [chunk for chunk in answer.chunks if chunk.path in sources]
         return ToolOutput(content, by_chunk(cited))
 
     return Tool("ask_documents", ASK, AskDocuments, run)

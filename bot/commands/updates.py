@@ -42,6 +42,6 @@ def retry(
             return await SqlUpdateRepository(sessions).ask_retry(update_id)
 
     if not asyncio.run(ask()):
-        typer.echo(f"sommelier: {update_id} is not an update that was set aside", err=True)
+        typer.echo(f"sommelier: nothing set aside has the id {update_id}", err=True)
         raise typer.Exit(1)
     typer.echo(f"Update {update_id} is tried again by the bot that runs.")

@@ -1,15 +1,16 @@
-"""Finding chunks: full text always, vectors where there are some, fused by reciprocal rank.
+"""Finding chunks by their words, ranked by bm25 (k1 1.2, b 0.75), heading words weighing more.
 
-Full text is ranked by bm25, heading words weighing more than text: in SQLite by FTS5's own function
-(k1 1.2, b 0.75), in Postgres by the same formula in SQL over a table of postings, since its own
-`ts_rank` knows nothing of how rare a word is. Terms are made in Python for both, so that both
+SQLite has that formula in FTS5; in Postgres it is written out over a table of postings, since its
+own `ts_rank` knows nothing of how rare a word is. Terms are made in Python for both, so that both
 databases find the same chunks in the same order.
 """
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import ARRAY, String, bindparam, select, text
+from sqlalchemy import ARRAY, Float, String, bindparam, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.ports import Chunk
@@ -18,40 +19,81 @@ from db.models import ChunkRow, DocumentRow
 
 HEADING_WEIGHT: Final = 2.0
 TEXT_WEIGHT: Final = 1.0
+LEAST_WEIGHT: Final = 1e-6
 
+_SQLITE_COUNTS: Final = text(
+    "SELECT term, doc FROM chunks_fts_terms WHERE term IN (SELECT value FROM json_each(:terms))"
+)
+_POSTGRES_COUNTS: Final = text(
+    "SELECT term, count(*) FROM chunks_fts WHERE term = ANY(:terms) GROUP BY term"
+).bindparams(bindparam("terms", type_=ARRAY(String)))
 _SQLITE: Final = text("""
     SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :phrase
     ORDER BY bm25(chunks_fts, :heading_weight, :text_weight), rowid LIMIT :limit
 """)
 _POSTGRES: Final = text("""
-    WITH corpus AS (
-        SELECT sum(parts)::float8 AS chunks, sum(length)::float8 / sum(parts) AS mean_length
-        FROM documents
-    ), found AS (
-        SELECT term, chunk, :heading_weight * in_headings + :text_weight * in_text AS frequency,
-            length
-        FROM chunks_fts WHERE term = ANY(:terms)
-    ), weights AS (
-        SELECT term, greatest(ln((chunks - count(*) + 0.5) / (count(*) + 0.5)), 1e-6) AS weight
-        FROM found, corpus GROUP BY term, chunks
+    WITH found AS (
+        SELECT chunk, weight, length / :mean_length AS relative_length,
+            :heading_weight * in_headings + :text_weight * in_text AS frequency
+        FROM unnest(CAST(:terms AS text[]), CAST(:weights AS float8[])) AS asked (term, weight)
+        JOIN chunks_fts USING (term)
     )
-    SELECT chunk FROM found JOIN weights USING (term), corpus GROUP BY chunk
+    SELECT chunk FROM found GROUP BY chunk
     ORDER BY sum(
-        weight * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * length / mean_length))
+        weight * frequency / (frequency + 0.3::float8 + 0.9::float8 * relative_length)
     ) DESC, chunk LIMIT :limit
-""").bindparams(bindparam("terms", type_=ARRAY(String)))
+""").bindparams(
+    bindparam("terms", type_=ARRAY(String)),
+    bindparam("weights", type_=ARRAY(Float)),
+    bindparam("mean_length", type_=Float),
+    bindparam("heading_weight", type_=Float),
+    bindparam("text_weight", type_=Float),
+)
 
 
 async def matching(session: AsyncSession, query: str, limit: int) -> list[int]:
-    """Numbers of the chunks that hold any word of `query`, best match first."""
+    """Numbers of the chunks that hold a telling word of `query`, best match first."""
     words = query_terms(query)
-    if not words:
+    total = select(func.sum(DocumentRow.parts), func.sum(DocumentRow.length))
+    chunks, length = (await session.execute(total)).one()
+    weights = telling(await _counts(session, words), chunks or 0)
+    if not weights:
         return []
-    weights = {"heading_weight": HEADING_WEIGHT, "text_weight": TEXT_WEIGHT, "limit": limit}
-    if session.get_bind().dialect.name == "postgresql":
-        return list(await session.scalars(_POSTGRES, {"terms": list(words), **weights}))
-    phrase = " OR ".join(f'"{word}"' for word in words)
-    return list(await session.scalars(_SQLITE, {"phrase": phrase, **weights}))
+    asked = {"heading_weight": HEADING_WEIGHT, "text_weight": TEXT_WEIGHT, "limit": limit}
+    if _on_postgres(session):
+        asked |= {"mean_length": length / chunks}
+        lists = {"terms": list(weights), "weights": list(weights.values())}
+        return list(await session.scalars(_POSTGRES, asked | lists))
+    phrase = " OR ".join(f'"{word}"' for word in weights)
+    return list(await session.scalars(_SQLITE, {**asked, "phrase": phrase}))
+
+
+def telling(counts: Mapping[str, int], chunks: int) -> dict[str, float]:
+    """The weight of every word worth looking for, given how many of all chunks hold it.
+
+    A word that half of the chunks hold weighs nothing in bm25, whatever the language. It is looked
+    for only if there is no other, since it costs most.
+    """
+    weights = {
+        word: math.log((chunks - count + 0.5) / (count + 0.5)) for word, count in counts.items()
+    }
+    rare = {word: weight for word, weight in weights.items() if weight > LEAST_WEIGHT}
+    return rare or dict.fromkeys(weights, LEAST_WEIGHT)
+
+
+async def _counts(session: AsyncSession, words: Sequence[str]) -> dict[str, int]:
+    """How many chunks hold each of `words`; none for those that no chunk holds."""
+    if _on_postgres(session):
+        found = await session.execute(_POSTGRES_COUNTS, {"terms": list(words)})
+    else:
+        found = await session.execute(_SQLITE_COUNTS, {"terms": json.dumps(words)})
+    counts: dict[str, int] = dict(found.all())
+    # In the order asked, so that sums of equal weights are equal on both databases.
+    return {word: counts[word] for word in words if word in counts}
+
+
+def _on_postgres(session: AsyncSession) -> bool:
+    return session.get_bind().dialect.name == "postgresql"
 
 
 async def documents_of(session: AsyncSession, numbers: Sequence[int]) -> dict[int, str]:

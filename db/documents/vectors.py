@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from db.embedding import cosine, difference, signs
 from db.models import ChunkRow, ChunkVectorRow, DocumentRow
 
-SHORTLIST: Final = 2000
+SHORTLIST: Final = 1000
 
 _PGVECTOR: Final = text("""
     SELECT chunk FROM chunk_vectors WHERE model = :model AND dimensions = :dimensions

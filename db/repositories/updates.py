@@ -92,9 +92,20 @@ class SqlUpdateRepository:
         async with self._sessions() as session:
             return [_stored(row) for row in await session.scalars(query)]
 
-    async def take(self, update_ids: Sequence[int], turn_id: int) -> None:
-        """Make updates a part of the turn `turn_id`; they get none of their own."""
-        await self._set(UpdateRow.update_id.in_(update_ids), state=TAKEN, turn_id=turn_id)
+    async def take(self, update_ids: Sequence[int], turn_id: int) -> list[StoredUpdate]:
+        """Make updates a part of the turn `turn_id`, as they are now; no edit changes them then.
+
+        All but that of the turn itself get no turn of their own.
+        """
+        taken = UpdateRow.update_id.in_(update_ids)
+        async with self._sessions.begin() as session:
+            await session.execute(update(UpdateRow).where(taken).values(turn_id=turn_id))
+            others = taken & (UpdateRow.update_id != turn_id)
+            await session.execute(update(UpdateRow).where(others).values(state=TAKEN))
+            rows = await session.scalars(
+                select(UpdateRow).where(taken).order_by(UpdateRow.update_id)
+            )
+            return [_stored(row) for row in rows]
 
     async def done(self, turn_id: int) -> None:
         """A turn is done: its updates lose their content."""
@@ -128,11 +139,12 @@ class SqlUpdateRepository:
         await self._set(UpdateRow.update_id == update_id, state=WAITING)
 
     async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool:
-        """Replace a waiting message by its edited form; False if it waits no more."""
+        """Replace a waiting message by its edited form; False if a turn has taken it."""
         where = (
             UpdateRow.chat_id == chat_id,
             UpdateRow.message_id == message_id,
             UpdateRow.state == WAITING,
+            UpdateRow.turn_id.is_(None),
         )
         async with self._sessions.begin() as session:
             row = await session.scalar(select(UpdateRow).where(*where).with_for_update().limit(1))

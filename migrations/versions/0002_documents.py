@@ -13,6 +13,7 @@ SQLITE_FULL_TEXT = (
         heading_terms, text_terms, content='chunks', content_rowid='number', tokenize='ascii'
     )
     """,
+    "CREATE VIRTUAL TABLE chunks_fts_terms USING fts5vocab(chunks_fts, row)",
     """
     CREATE TRIGGER chunks_fts_insert AFTER INSERT ON chunks BEGIN
         INSERT INTO chunks_fts(rowid, heading_terms, text_terms)
@@ -36,11 +37,12 @@ SQLITE_FULL_TEXT = (
     """,
 )
 # Postings hold all that bm25 needs, so that a search reads this table's index and nothing else.
+# A trigger deletes them: a foreign key would be checked for every word of every chunk.
 POSTGRES_FULL_TEXT = (
     """
     CREATE TABLE chunks_fts (
         term text COLLATE "C" NOT NULL,
-        chunk integer NOT NULL REFERENCES chunks (number) ON DELETE CASCADE,
+        chunk integer NOT NULL,
         in_headings smallint NOT NULL,
         in_text smallint NOT NULL,
         length integer NOT NULL,
@@ -51,8 +53,11 @@ POSTGRES_FULL_TEXT = (
     """
     CREATE FUNCTION chunks_fts_index() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        IF TG_OP = 'UPDATE' THEN
-            DELETE FROM chunks_fts WHERE chunk IN (SELECT number FROM changed);
+        IF TG_OP <> 'INSERT' THEN
+            DELETE FROM chunks_fts WHERE chunk IN (SELECT number FROM former);
+        END IF;
+        IF TG_OP = 'DELETE' THEN
+            RETURN NULL;
         END IF;
         INSERT INTO chunks_fts (term, chunk, in_headings, in_text, length)
         SELECT term, number, least(sum(heads), 32767), least(sum(words), 32767), max(length)
@@ -76,8 +81,13 @@ POSTGRES_FULL_TEXT = (
     FOR EACH STATEMENT EXECUTE FUNCTION chunks_fts_index()
     """,
     """
+    CREATE TRIGGER chunks_fts_delete AFTER DELETE ON chunks
+    REFERENCING OLD TABLE AS former
+    FOR EACH STATEMENT EXECUTE FUNCTION chunks_fts_index()
+    """,
+    """
     CREATE TRIGGER chunks_fts_update AFTER UPDATE ON chunks
-    REFERENCING NEW TABLE AS changed
+    REFERENCING OLD TABLE AS former NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION chunks_fts_index()
     """,
 )
@@ -96,6 +106,8 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     on_sqlite = op.get_context().dialect.name == "sqlite"
+    if on_sqlite:
+        op.execute("DROP TABLE chunks_fts_terms")
     op.execute("DROP TABLE chunks_fts")
     for table in ("chunk_vectors", "chunks", "documents"):
         op.drop_table(table)

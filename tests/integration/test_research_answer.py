@@ -92,6 +92,15 @@ class TestAnswers:
         (citation,) = (await ask(model_server, answer(said))).citations
         assert (citation.location, citation.passage) == ("Muscadet", MUSCADET.text)
 
+    async def test_two_passages_of_one_document_have_two_numbers(
+        self, model_server: ModelServer
+    ) -> None:
+        path = "methods/sur-lie.md"
+        said = f"Lees are dead yeast cells [{path}]. Muscadet waits until March [{path}]."
+        found = await ask(model_server, answer(said))
+        assert found.footnoted == "Lees are dead yeast cells [1]. Muscadet waits until March [2]."
+        assert [each.location for each in found.citations] == ["What the lees are", "Muscadet"]
+
     async def test_citations_can_be_shown_as_numbers(self, model_server: ModelServer) -> None:
         found = await ask(model_server, answer(GOOD))
         assert found.footnoted == (
@@ -192,7 +201,11 @@ class TestDegrading:
     async def test_a_model_that_is_down(self, model_server: ModelServer) -> None:
         found = await ask(model_server, error(503))
         assert (found.outcome, found.by_model) == ("fallback", False)
-        assert [each.path for each in found.citations] == [SUR_LIE.path, OYSTERS.path]
+        assert [each.passage for each in found.citations] == [
+            SUR_LIE.text.split("\n\n")[0],
+            OYSTERS.text,
+            MUSCADET.text,
+        ]
 
     async def test_a_refusal_is_not_asked_again(self, model_server: ModelServer) -> None:
         found = await ask(model_server, refusal("No."))

@@ -155,6 +155,22 @@ class TestFullText:
         assert await store.remove("tannin.md") == 1
         assert await store.search(["skins polyphenols"]) == []
 
+    async def test_the_index_follows_every_change_of_a_chunk(
+        self, sessions: Sessions, engine: AsyncEngine
+    ) -> None:
+        store = await filled(sessions)
+        async with engine.begin() as connection:
+            change = "UPDATE chunks SET text_terms = 'gravel' WHERE text_terms LIKE '%violet%'"
+            await connection.execute(text(change))
+        assert await store.search(["violets"]) == []
+        assert [chunk.path for chunk in await store.search(["gravel"])] == ["rhone.md"]
+        await store.remove("rhone.md")
+        async with engine.connect() as connection:
+            left = "SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH 'gravel'"
+            if engine.dialect.name == "postgresql":
+                left = "SELECT count(*) FROM chunks_fts WHERE term = 'gravel'"
+            assert await connection.scalar(text(left)) == 0
+
     async def test_a_word_written_very_often_is_counted(self, sessions: Sessions) -> None:
         store = await filled(sessions)
         await store.save(Document("often.md", "Often", "text", "h", 1, (Section((), "oak " * 9),)))
@@ -172,6 +188,13 @@ class TestFullText:
         store = await filled(sessions)
         for query in random_texts():
             assert len(await store.search([query, "lees"])) >= 1
+
+    async def test_a_word_that_half_of_the_chunks_hold_counts_only_where_it_is_all(
+        self, sessions: Sessions
+    ) -> None:
+        store = await filled(sessions)
+        assert len(await store.search(["part"], limit=20)) == 9
+        assert [chunk.path for chunk in await store.search(["part violets"])] == ["rhone.md"]
 
     async def test_a_document_that_gives_orders_is_only_text(self, sessions: Sessions) -> None:
         store = await filled(sessions)
@@ -216,7 +239,7 @@ def by_formula(query: str) -> list[str]:
     scores = dict.fromkeys(range(len(indexed)), 0.0)
     for term in query_terms(query):
         holding = sum(term in heads + words for heads, words, _ in indexed)
-        weight = max(1e-6, math.log((len(indexed) - holding + 0.5) / (holding + 0.5)))
+        weight = max(0, math.log((len(indexed) - holding + 0.5) / (holding + 0.5)))
         for number, (heads, words, _) in enumerate(indexed):
             often = 2 * heads.count(term) + words.count(term)
             length = len(heads) + len(words)

@@ -42,15 +42,21 @@ class Accepted:
 
 @dataclass
 class HeldBack:
-    """Takes an update only when `go` is set; forgets what is cancelled before."""
+    """Takes an update only when `go` is set; tidies up for a moment when cancelled before."""
 
     go: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
+    tidy: bool = False
     updates: list[dict[str, object]] = field(default_factory=list)
 
     async def __call__(self, update: dict[str, object]) -> None:
         self.began.set()
-        await self.go.wait()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.05)
+            self.tidy = True
+            raise
         self.updates.append(update)
 
 
@@ -341,6 +347,13 @@ async def test_an_update_that_cannot_be_stored_is_to_be_delivered_again(
     assert_nothing_told(caplog, response)
 
 
+@pytest.mark.parametrize("headers", [JSON, JSON | {SECRET_HEADER: ""}], ids=["none", "empty"])
+async def test_an_empty_secret_lets_nobody_in(headers: dict[str, str]) -> None:
+    async with serving(Accepted(), secret="") as running:
+        response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=headers)
+        assert response.status_code == 403
+
+
 async def test_without_a_secret_there_is_no_webhook() -> None:
     async with serving(Accepted(), secret=None) as running:
         response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
@@ -460,15 +473,19 @@ async def test_an_accept_that_never_ends_is_cut_off_and_not_acknowledged() -> No
         posting = asyncio.create_task(request)
         await accept.began.wait()
         running.stop.set()
-        await asyncio.wait_for(running.task, 2)
+        await asyncio.wait_for(running.task, 3)
+        assert accept.tidy
         assert (await posting).status_code == 500
     assert accept.updates == []
 
 
-async def test_a_cancelled_server_frees_its_port() -> None:
+async def test_a_cancelled_server_closes_its_connections_and_frees_its_port() -> None:
     async with serving() as running:
-        assert (await running.client.get("/healthz")).status_code == 200
+        reader, writer = await running.raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert await status_of(reader) == 200
         running.task.cancel()
+        assert (await asyncio.wait_for(reader.read(), 2)).endswith(b"alive\n")
+        writer.close()
         with pytest.raises(asyncio.CancelledError):
             await running.task
         listen("127.0.0.1", running.port).close()

@@ -1,0 +1,147 @@
+"""The tools over documents and places, within a turn: real client, scripted server."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from agent.budget import Ledger, Limits
+from agent.contract import OutputContract
+from agent.loop import AgenticResponse, generate_agentic_response
+from agent.messages import ToolCall
+from agent.ports import PlaceHit
+from agent.sommelier_prompts import SommelierResponse
+from agent.tools.documents import (
+    ask_documents_tool,
+    quote_documents_tool,
+    search_documents_tool,
+)
+from agent.tools.places import find_places_tool
+from agent.tools.registry import Tool, Toolbox, ToolResult
+from tests.doubles.model_server import ModelServer, answer, answer_json, tool_call
+from tests.fakes import root_span
+from tests.library import OYSTERS, SUR_LIE, FakeLibrary, open_model
+
+LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
+
+
+async def run(tool: Tool, **arguments: Any) -> ToolResult:
+    wish = ToolCall("call_1", tool.name, json.dumps(arguments))
+    return await Toolbox([tool]).call(wish, seconds=5, max_chars=10_000)
+
+
+async def turn(
+    server: ModelServer, tools: Sequence[Tool], ledger: Ledger, **options: Any
+) -> AgenticResponse[SommelierResponse]:
+    async with open_model(server) as model:
+        return await generate_agentic_response(
+            "What are lees?",
+            llm=model,
+            contract=OutputContract(SommelierResponse),
+            tools=tools,
+            limits=Limits(seconds=10),
+            ledger=ledger,
+            **options,
+        )
+
+
+class TestDocuments:
+    async def test_excerpts_stand_behind_their_paths_and_are_evidence(self) -> None:
+        found = await run(search_documents_tool(FakeLibrary()), query="lees", limit=2)
+        assert found.text.startswith(f"[{SUR_LIE.path}]: {SUR_LIE.text}")
+        assert found.found[SUR_LIE.id] == SUR_LIE
+
+    async def test_nothing_found_is_said(self) -> None:
+        found = await run(search_documents_tool(FakeLibrary(())), query="lees")
+        assert found.text.startswith("nothing in the library matches")
+        assert found.found == {}
+
+    async def test_the_limit_is_checked(self) -> None:
+        found = await run(search_documents_tool(FakeLibrary()), query="lees", limit=9)
+        assert found.error_type == "invalid_arguments"
+
+    async def test_an_answer_brings_only_what_it_cites_as_evidence(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(answer(LEES))
+        async with open_model(model_server) as model:
+            tool = ask_documents_tool(FakeLibrary(), [model])
+            found = await run(tool, question="What are the lees of oysters?")
+        assert json.loads(found.text) == {
+            "answer": LEES,
+            "sources": {SUR_LIE.path: SUR_LIE.title},
+            "found": True,
+        }
+        assert {SUR_LIE.id} <= set(found.found)
+        assert OYSTERS.id not in found.found
+
+    async def test_quotes_are_verbatim_and_evidence(self, model_server: ModelServer) -> None:
+        said = {
+            "content": "lees are mostly dead yeast",
+            "sourceId": SUR_LIE.document_id,
+            "sourceTitle": SUR_LIE.title,
+            "sourceLocation": "",
+            "relevance": "A definition.",
+        }
+        model_server.script(
+            answer_json({"snippets": [said], "summary": "Lees.", "noResults": False})
+        )
+        async with open_model(model_server) as model:
+            found = await run(quote_documents_tool(FakeLibrary(), [model]), query="lees")
+        assert json.loads(found.text)["quotes"][0]["content"] == "Lees are mostly dead   yeast"
+        assert list(found.found) == [SUR_LIE.id]
+
+    async def test_a_tools_requests_count_in_the_ledger_and_trace_of_the_turn(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(
+            tool_call("ask_documents", {"question": "What are lees?"}),
+            answer(LEES),
+            answer_json({"response_type": "informational", "intro": LEES}),
+        )
+        ledger, root = Ledger(), root_span()
+        async with open_model(model_server) as model:
+            tools = [ask_documents_tool(FakeLibrary(), [model])]
+            response = await turn(model_server, tools, ledger, span=root)
+        assert response.outcome == "answered"
+        assert ledger.requests == len(model_server.requests) == 3
+        assert ledger.usage.prompt_tokens == model_server.usage.prompt
+        (tool,) = [child for child in root.children if child.kind == "tool"]
+        assert tool.names == ["retrieve.documents", "llm.answer", "guard.output"]
+
+
+class FakeSearch:
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+        return [PlaceHit("Ardo", "https://ardo.example", "Txakoli.")]
+
+
+class TestPlaces:
+    async def test_places_are_evidence_by_their_address(self) -> None:
+        tool = find_places_tool(search=FakeSearch())
+        found = await run(tool, category="wine bar", place="Bilbao")
+        (place,) = json.loads(found.text)["places"]
+        assert (place["title"], place["url"]) == ("Ardo", "https://ardo.example")
+        assert list(found.found) == ["https://ardo.example"]
+
+    async def test_without_a_provider_there_are_links(self) -> None:
+        found = await run(find_places_tool(), category="WINERY", place="Bilbao")
+        content = json.loads(found.text)
+        assert len(content["search_links"]) == 10
+        assert "No place search is configured" in content["note"]
+
+    async def test_an_unknown_category_comes_back_to_the_model(self) -> None:
+        found = await run(find_places_tool(), category="casino", place="Bilbao")
+        assert found.error_type == "invalid_arguments"
+        assert "WINE_SHOP" in found.text
+
+    async def test_a_failure_of_the_queries_comes_back_to_the_model(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(answer_json([]), answer_json([]))
+        async with open_model(model_server) as model:
+            found = await run(find_places_tool([model]), category="WINERY", place="Bilbao")
+        assert found.error_type == "tool_error"
+        assert "no 10 distinct search queries" in found.text
+
+    def test_the_model_sees_the_categories(self) -> None:
+        schema = find_places_tool().schema.parameters
+        assert len(schema["properties"]["category"]["enum"]) == 6

@@ -1,0 +1,135 @@
+"""Distinct, local, and read from whatever a model wrote."""
+
+import pytest
+
+from agent.research.categories import CATEGORIES, category_named
+from agent.research.distinct import alike, duplicates, mentions
+from agent.research.queries import invalid, queries_by_rules, queries_of_lines
+
+SAME = [
+    ("wine shop Lyon", "Wine Shop LYON"),
+    ("wine shop Lyon", "wine shops Lyon"),
+    ("wine shop Lyon", "Lyon wine shop"),
+    ("cave à vin Lyon", "cave a vin Lyon"),
+    ("best wine shop in Lyon", "wine shop Lyon"),
+    ("winery near Lyon", "Lyon wineries"),
+    ("sommelier course Lyon", "sommelier courses in Lyon"),
+    ("châteaux à visiter Lyon", "chateau a visiter Lyon"),
+    ("natural organic wine shop Lyon", "organic natural wine shop open Lyon"),
+    ("Lyon", "in Lyon"),
+]
+DISTINCT = [
+    ("wine shop Lyon", "natural wine shop Lyon"),
+    ("natural wine shop Lyon", "organic wine shop Lyon"),
+    ("wine shop Lyon", "wine merchant Lyon"),
+    ("wine bar Lyon", "wine shop Lyon"),
+    ("wine bar Lyon Croix-Rousse", "wine bar Lyon Bellecour"),
+    ("WSET level 2 Lyon", "WSET level 3 Lyon"),
+    ("bar à vin Lyon", "wine bar Lyon"),
+    ("Weinbar Lyon", "Weinhandlung Lyon"),
+    ("東京 ワインバー", "東京 酒屋"),
+    ("champagne bar Lyon", "wine bar Lyon"),
+]
+
+
+@pytest.mark.parametrize(("one", "two"), SAME)
+def test_what_differs_in_nothing_that_matters_is_a_duplicate(one: str, two: str) -> None:
+    assert duplicates([one, two], "Lyon") == [(one, two)]
+
+
+@pytest.mark.parametrize(("one", "two"), DISTINCT)
+def test_what_searches_for_something_else_is_distinct(one: str, two: str) -> None:
+    assert duplicates([one, two], "東京" if "東京" in one else "Lyon") == []
+
+
+def test_a_long_place_makes_no_duplicates() -> None:
+    place = "Saint-Germain-en-Laye, Île-de-France"
+    assert duplicates([f"wine shop {place}", f"wine bar {place}"], place) == []
+
+
+def test_sets_of_words_are_compared_by_their_share() -> None:
+    assert alike(frozenset("abcdefg"), frozenset("abcdefghij"))
+    assert not alike(frozenset("abcdefg"), frozenset("abcdefghijk"))
+    assert alike(frozenset(), frozenset())
+
+
+@pytest.mark.parametrize(
+    ("query", "place", "local"),
+    [
+        ("wine bar Bilbao", "Bilbao, Spain", True),
+        ("wine bar Casco Viejo", "Casco Viejo, Bilbao", True),
+        ("wine bar bilbáo", "BILBAO", True),
+        ("wine bar near me", "Bilbao", False),
+        ("wine bar San Francisco", "San Sebastián", False),
+        ("wine bar today", "Ay", False),
+        ("東京ワインバー", "東京", True),
+        ("wine bar in the old town", "43.26, -2.93", True),
+    ],
+)
+def test_a_query_names_its_place(query: str, place: str, local: bool) -> None:
+    assert mentions(query, place) is local
+
+
+@pytest.mark.parametrize("name", CATEGORIES)
+def test_every_category_has_ten_distinct_queries_of_its_own(name: str) -> None:
+    for place in ("Lyon", "San Sebastián, Spain", "Napa Valley", "東京", "43.26, -2.93"):
+        made = queries_by_rules(name, place)
+        assert len(made.queries) == 10
+        assert made.by_rules
+        assert invalid(made.queries, place) is None
+
+
+def test_the_six_categories() -> None:
+    assert list(CATEGORIES) == [
+        "WINE_SHOP",
+        "WINE_BAR",
+        "WINERY",
+        "TASTING",
+        "RESTAURANT",
+        "SOMMELIER_COURSE",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("wine shop", "WINE_SHOP"),
+        ("Wine-Bars", "WINE_BAR"),
+        (" wineries ", "WINERY"),
+        ("SOMMELIER_COURSE", "SOMMELIER_COURSE"),
+    ],
+)
+def test_a_category_as_people_write_it(written: str, name: str) -> None:
+    assert category_named(written) == name
+
+
+def test_an_unknown_category_is_named_with_what_there_is() -> None:
+    with pytest.raises(ValueError, match="'casino'; use WINE_SHOP, WINE_BAR, WINERY"):
+        category_named("casino")
+
+
+LISTS = {
+    "numbered": "Here are the queries:\n1. wine bar Lyon\n2) vinothèque Lyon\nEnjoy!",
+    "bulleted": "- wine bar Lyon\n• vinothèque Lyon",
+    "fenced": "```\nwine bar Lyon\nvinothèque Lyon\n```",
+    "quoted": '"wine bar Lyon",\n“vinothèque Lyon”',
+    "broken JSON": '[\n  "wine bar Lyon",\n  "vinothèque Lyon"\n',
+    "plain lines": "wine bar Lyon\n\nvinothèque Lyon\n",
+}
+
+
+@pytest.mark.parametrize("text", LISTS.values(), ids=LISTS.keys())
+def test_lines_are_read_where_there_is_no_json(text: str) -> None:
+    assert queries_of_lines(text) == ["wine bar Lyon", "vinothèque Lyon"]
+
+
+@pytest.mark.parametrize("text", ["I cannot do that.", "", "Here they are:\n"])
+def test_a_text_that_is_no_list_gives_none(text: str) -> None:
+    assert queries_of_lines(text) is None
+
+
+def test_the_text_file_has_one_query_a_line() -> None:
+    text = queries_by_rules("WINERY", "Lyon").as_text
+    assert text.startswith("winery Lyon\nvineyard to visit Lyon\n")
+    assert text.count("\n") == 10
+    assert text.endswith("\n")
