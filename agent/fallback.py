@@ -3,11 +3,11 @@
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypedDict, TypeVar
 
 from agent.budget import Ledger, Limits
 from agent.errors import (
@@ -22,7 +22,7 @@ from agent.errors import (
 )
 from agent.journal import NO_JOURNAL, Journal
 from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema
-from agent.tracing import Span
+from agent.tracing import Level, Span
 
 FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 20.0
@@ -30,6 +30,25 @@ MAX_DECLINED: Final = 4
 
 R = TypeVar("R")
 Sleep = Callable[[float], Awaitable[None]]
+
+
+class Seen(TypedDict, total=False):
+    """What a trace shows of a response beside what the server said; see `Span.update`."""
+
+    name: str
+    metadata: Mapping[str, Any]
+    level: Level | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a model is asked; see `LLM.generate_with_tools`."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSchema] = ()
+    output: OutputSchema | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
 
 
 @dataclass(slots=True)
@@ -51,19 +70,11 @@ class Requests:
     _current: int = field(default=0)
 
     async def send(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema],
-        *,
-        output: OutputSchema | None,
-        attempt: int,
-        max_tokens: int,
-        temperature: float | None = None,
-        read: Callable[[LLMResponse, Span], R],
+        self, request: Request, *, attempt: int, read: Callable[[LLMResponse], tuple[R, Seen]]
     ) -> tuple[LLMResponse, R]:
         """One response, from the first model that gives one, and what `read` makes of it.
 
-        `read` is called while the request's span is open, so that a trace shows both together.
+        `read` also says what a trace shows of the response; it is called while the span is open.
 
         Raises:
             LimitReached: the turn may make no further request, or its time is up.
@@ -71,19 +82,8 @@ class Requests:
         """
         tries = declined = 0
         while True:
-            model = self.models[self._current]
             try:
-                with self._generation(messages, attempt) as span:
-                    response = await self._once(
-                        model,
-                        messages,
-                        tools,
-                        output=output,
-                        max_tokens=max_tokens,
-                        temperature=temperature,
-                        span=span,
-                    )
-                    return response, read(response, span)
+                return await self._once(request, attempt, read)
             except ParameterDeclined:
                 declined += 1
                 if declined > MAX_DECLINED:
@@ -99,53 +99,53 @@ class Requests:
                 else:
                     raise
 
+    async def _once(
+        self, request: Request, attempt: int, read: Callable[[LLMResponse], tuple[R, Seen]]
+    ) -> tuple[LLMResponse, R]:
+        model = self.models[self._current]
+        with self._generation(request, attempt, model) as span:
+            response = await self._ask(model, request)
+            cost = self.ledger.add(response)
+            result, seen = read(response)
+            if span.recording:
+                span.update(
+                    model=response.model,
+                    output=as_output(response),
+                    usage=response.usage,
+                    cost_usd=cost,
+                    **seen,
+                )
+        return response, result
+
     def _generation(
-        self, messages: Sequence[Message], attempt: int
+        self, request: Request, attempt: int, model: LLM
     ) -> AbstractContextManager[Span]:
+        if limit := self.ledger.exhausted(self.limits):
+            raise LimitReached(f"this turn has used up its {limit}")
         self.step += 1
+        recording = self.span.recording
         return self.span.child(
             "llm.plan",
             "generation",
-            input=list(messages) if self.span.recording else None,
-            metadata={"step": self.step, "attempt": attempt},
+            input=list(request.messages) if recording else None,
+            metadata={"step": self.step, "attempt": attempt, "model": model.model},
         )
 
-    async def _once(
-        self,
-        model: LLM,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema],
-        *,
-        output: OutputSchema | None,
-        max_tokens: int,
-        temperature: float | None,
-        span: Span,
-    ) -> LLMResponse:
-        if limit := self.ledger.exhausted(self.limits):
-            raise LimitReached(f"this turn has used up its {limit}")
-        span.update(model=model.model)
+    async def _ask(self, model: LLM, request: Request) -> LLMResponse:
         self.ledger.requests += 1
         ask = partial(
             model.generate_with_tools,
-            messages,
-            tools,
-            output=output,
-            max_tokens=max_tokens,
-            temperature=temperature,
+            request.messages,
+            request.tools,
+            output=request.output,
+            max_tokens=request.max_tokens,
+            temperature=request.temperature,
         )
         response = await self.journal.step("model", partial(in_time, ask, self.deadline))
         if isinstance(response, AgentError):
             if isinstance(response, DeadlinePassed) and not response.asked:
                 self.ledger.requests -= 1
             raise response
-        cost = self.ledger.add(response)
-        if span.recording:
-            span.update(
-                model=response.model,
-                output=as_output(response),
-                usage=response.usage,
-                cost_usd=cost,
-            )
         return response
 
     def _wait(self, error: ModelError, tries: int) -> float | None:

@@ -5,19 +5,19 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from agent.budget import Ledger, Limits, current_ledger
 from agent.contract import Evidence, OutputContract
 from agent.errors import DeadlinePassed, LimitReached, ModelError
-from agent.fallback import Requests
+from agent.fallback import Request, Requests, Seen
 from agent.journal import NO_JOURNAL, Journal
 from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolCall
 from agent.parsing import ParseResult
 from agent.structured import Attempt, Attempts, Conversation, structured_answer
 from agent.tool_calls import assistant_message, with_unique_ids
 from agent.tools.registry import Tool, Toolbox, ToolResult
-from agent.tracing import NO_SPAN, Level, Span, current_span
+from agent.tracing import NO_SPAN, Span, current_span
 
 T = TypeVar("T")
 
@@ -161,14 +161,15 @@ class _Turn(Generic[T]):
         """One attempt: whatever tools the model wants first, then its answer."""
         while True:
             offered = self.toolbox.schemas if self._may_call_tools(number) else ()
-            response, attempt = await self.requests.send(
+            request = Request(
                 self.conversation.messages,
                 offered,
                 output=None if offered and self._format_in_the_way() else self.output,
-                attempt=number,
                 max_tokens=max_tokens,
                 temperature=self.attempts.contract.temperature,
-                read=partial(self._read, offered=bool(offered)),
+            )
+            response, attempt = await self.requests.send(
+                request, attempt=number, read=partial(self._read, offered=bool(offered))
             )
             if attempt is not None:
                 return attempt
@@ -191,17 +192,16 @@ class _Turn(Generic[T]):
             and self.ledger.requests + kept_back < self.limits.requests
         )
 
-    def _read(self, response: LLMResponse, span: Span, *, offered: bool) -> Attempt[T] | None:
+    def _read(self, response: LLMResponse, *, offered: bool) -> tuple[Attempt[T] | None, Seen]:
         """The response as an attempt; None when it asks for tools it was offered."""
         if response.tool_calls and offered:
-            return None
+            return None, {}
         attempt = self.attempts.read(response, self.toolbox.names)
-        metadata: dict[str, Any] = {"validation_path": attempt.result.path}
-        if attempt.result.error_type:
-            metadata["error_type"] = attempt.result.error_type
-        level: Level | None = "WARNING" if attempt.result.error_type else None
-        span.update(name="llm.answer", metadata=metadata, level=level)
-        return attempt
+        metadata = {"validation_path": attempt.result.path}
+        if attempt.result.error_type is None:
+            return attempt, {"name": "llm.answer", "metadata": metadata}
+        metadata["error_type"] = attempt.result.error_type
+        return attempt, {"name": "llm.answer", "metadata": metadata, "level": "WARNING"}
 
     async def _run_tools(self, response: LLMResponse) -> None:
         """Run a response's tool calls side by side; answer each id exactly once, in order."""

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -16,6 +16,7 @@ from telegram.ext import Application
 from telegram.request import BaseRequest
 
 from agent.budget import Limits
+from agent.journal import Journal
 from agent.llm import LLMService
 from agent.sommelier import Sommelier
 from agent.tracing import NO_TRACE, Tracer, user_hash
@@ -28,6 +29,7 @@ from bot.pace import Limit, Pace
 from bot.polling import AcceptQueue, bounded, stop_on_signals
 from bot.service import ServiceSettings, open_service
 from bot.telegram_bot import AnyApplication, TelegramBot
+from bot.turns import persistently
 from config import Settings, SettingsError
 from db import migrate
 from db.catalogue import load_starter
@@ -182,12 +184,24 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
             )
         )
         app.inbox.accept = service.turns.accept
-        bot = replace(app.bot, journal=service.queue, turn_of=updates.turn_of)
+        bot = replace(app.bot, journal=service.queue, turn_of=_turn_of(updates, service.queue))
         bot.register(app.application)
         if await service.run(stop):
             return True
         await bounded("tracing", app.bot.tracer.close)
         os._exit(0)
+
+
+def _turn_of(
+    updates: SqlUpdateRepository, journal: Journal
+) -> Callable[[int, int], Awaitable[int | None]]:
+    """`updates.turn_of` as a step: what a turn goes on from must be the same when it is resumed."""
+
+    async def turn_of(chat_id: int, message_id: int) -> int | None:
+        look_up = partial(persistently, partial(updates.turn_of, chat_id, message_id))
+        return await journal.step("turn_of", look_up)
+
+    return turn_of
 
 
 async def diagnose(settings: Settings) -> list[doctor.Finding]:

@@ -1,13 +1,16 @@
 """Turns of replicas that died are taken over by one that lives; on Postgres only.
 
 The sign of life of a replica is a session advisory lock, which Postgres drops when the replica's
-connection goes. A lock that is free once may be one that Postgres's own restart dropped and its
-owner is about to take again, so it must be free twice, some seconds apart.
+connection goes. A lock that is free may be one that Postgres's own restart dropped and its owner is
+about to take again; so it must stay free for longer than that takes before its owner counts as
+dead, and whoever lost the connection too begins to watch anew.
 """
 
 import asyncio
 import hashlib
 import logging
+import time
+from collections.abc import Set
 from contextlib import suppress
 from typing import Final
 
@@ -17,7 +20,19 @@ from bot.durable import QUEUE, DurableSettings
 
 log = logging.getLogger(__name__)
 
-SCAN_SECONDS: Final = 5.0
+SCAN_SECONDS: Final = 1.0
+"""How often we look, and how soon we notice that our own connection has gone."""
+
+DEAD_SECONDS: Final = 6.0
+"""How long a sign of life must be missing."""
+
+KEEPALIVE: Final = {
+    **{"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3},
+    "connect_timeout": 5,
+    "options": "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3",
+}
+"""Either side of the connection notices within some 11 s that the other's machine is gone."""
+
 NAMESPACE: Final = 0x50_4D_4C_52
 """The first half of our advisory lock ids, so that they meet nobody else's."""
 
@@ -38,7 +53,7 @@ class Takeover:
     def __init__(self, settings: DurableSettings) -> None:
         self._settings = settings
         self._connection: psycopg.AsyncConnection | None = None
-        self._suspects: set[str] = set()
+        self._missing_since: dict[str, float] = {}
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -60,7 +75,7 @@ class Takeover:
         """Hold our own lock, and notice when the connection that held it has gone."""
         if self._connection is None or self._connection.closed:
             self._connection = await psycopg.AsyncConnection.connect(
-                libpq_url(self._settings.url), autocommit=True
+                libpq_url(self._settings.url), autocommit=True, **KEEPALIVE
             )
             await self._lock("SELECT pg_advisory_lock(%s, %s)", self._settings.executor_id)
         await self._connection.execute("SELECT 1")
@@ -74,9 +89,14 @@ class Takeover:
         others = {each.executor_id for each in pending if each.executor_id}
         others.discard(self._settings.executor_id)
         free = {name for name in sorted(others) if await self._is_free(name)}
-        for name in sorted(free & self._suspects):
+        for name in self._dead(free):
             await self._take(name, [w.workflow_id for w in pending if w.executor_id == name])
-        self._suspects = free
+
+    def _dead(self, missing: Set[str]) -> list[str]:
+        """Those of the missing who have been so for too long."""
+        now = time.monotonic()
+        self._missing_since = {name: self._missing_since.get(name, now) for name in missing}
+        return sorted(n for n, since in self._missing_since.items() if now - since > DEAD_SECONDS)
 
     async def _is_free(self, executor_id: str) -> bool:
         free = await self._lock("SELECT pg_try_advisory_lock(%s, %s)", executor_id)
@@ -110,6 +130,7 @@ class Takeover:
         return bool(row and row[0])
 
     async def _disconnect(self) -> None:
+        self._missing_since.clear()
         if self._connection is not None:
             with suppress(psycopg.Error, OSError):
                 await self._connection.close()

@@ -99,7 +99,7 @@ class Turns:
 
     async def run(self, update_id: int) -> None:
         """The turn of an update. What is over, or part of another turn, is left alone."""
-        progress = await self.queue.steps_recorded()
+        progress = await persistently(self.queue.steps_recorded)
         while True:
             update = await persistently(lambda: self.updates.begin(update_id, progress))
             if update is None or update.state != "waiting":
@@ -138,10 +138,8 @@ class Turns:
                 break
             await asyncio.sleep(over.total_seconds())
         taken = await self.updates.take([each.update_id for each in group], first.update_id)
-        more = taken[1:]
-        if more:
-            for _ in more:
-                self.metrics.update("coalesced")
+        for _ in taken[1:]:
+            self.metrics.update("coalesced")
         return [dict(update.payload) for update in taken]
 
     def _over(self, first: Accepted, group: Sequence[Accepted]) -> timedelta:
@@ -174,15 +172,13 @@ class Turns:
 
 
 async def persistently(call: Callable[[], Awaitable[R]]) -> R:
-    """What `call` returns, however long its database is away: a turn must not be lost for that."""
-    from sqlalchemy.exc import InterfaceError, OperationalError  # noqa: PLC0415
-
+    """What `call` returns, however long the database refuses: a turn must not be lost for that."""
     wait = FIRST_WAIT_SECONDS
     while True:
         try:
             return await call()
-        except (OperationalError, InterfaceError, OSError) as error:
-            log.warning("The database is away (%s), trying again", type(error).__name__)
+        except Exception as error:
+            log.warning("The database refuses (%s), trying again", type(error).__name__)
         await asyncio.sleep(wait)
         wait = min(wait * 2, LONGEST_WAIT_SECONDS)
 
@@ -190,7 +186,7 @@ async def persistently(call: Callable[[], Awaitable[R]]) -> R:
 def together(updates: Sequence[Accepted], burst: timedelta) -> list[Accepted]:
     """The updates from the first on that make one turn with it."""
     group = [updates[0]]
-    for update in updates[1:]:
+    for update in updates[1:LARGEST_BURST]:
         if not belongs(group[-1], update, burst):
             break
         group.append(update)

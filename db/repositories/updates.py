@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, case, delete, exists, func, select, update
+from sqlalchemy.orm import aliased
 
 from agent.ports import Backlog
 from db.engine import Sessions
@@ -93,18 +94,21 @@ class SqlUpdateRepository:
             return [_stored(row) for row in await session.scalars(query)]
 
     async def take(self, update_ids: Sequence[int], turn_id: int) -> list[StoredUpdate]:
-        """Make updates a part of the turn `turn_id`, as they are now; no edit changes them then.
+        """Make updates the turn `turn_id`; what it consists of, in order.
 
-        All but that of the turn itself get no turn of their own.
+        Those beside `turn_id` get no turn of their own, and none is edited any more. What a turn
+        has taken before it keeps, and takes no more: whoever is run again asks again.
         """
-        taken = UpdateRow.update_id.in_(update_ids)
         async with self._sessions.begin() as session:
-            await session.execute(update(UpdateRow).where(taken).values(turn_id=turn_id))
-            others = taken & (UpdateRow.update_id != turn_id)
-            await session.execute(update(UpdateRow).where(others).values(state=TAKEN))
-            rows = await session.scalars(
-                select(UpdateRow).where(taken).order_by(UpdateRow.update_id)
+            statement = (
+                update(UpdateRow)
+                .where(UpdateRow.update_id.in_(update_ids), UpdateRow.state == WAITING)
+                .where(UpdateRow.turn_id.is_(None), ~_begun(turn_id))
+                .values(turn_id=turn_id, state=_taken_beside(turn_id))
             )
+            await session.execute(statement, execution_options={"synchronize_session": False})
+            of_turn = select(UpdateRow).where(UpdateRow.turn_id == turn_id)
+            rows = await session.scalars(of_turn.order_by(UpdateRow.update_id))
             return [_stored(row) for row in rows]
 
     async def done(self, turn_id: int) -> None:
@@ -140,18 +144,18 @@ class SqlUpdateRepository:
 
     async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool:
         """Replace a waiting message by its edited form; False if a turn has taken it."""
-        where = (
-            UpdateRow.chat_id == chat_id,
-            UpdateRow.message_id == message_id,
-            UpdateRow.state == WAITING,
-            UpdateRow.turn_id.is_(None),
-        )
+        of_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
         async with self._sessions.begin() as session:
-            row = await session.scalar(select(UpdateRow).where(*where).with_for_update().limit(1))
-            if row is None or "message" not in row.payload:
-                return False
-            row.payload = dict(row.payload) | {"message": payload["edited_message"]}
-            return True
+            update_id = await session.scalar(select(UpdateRow.update_id).where(of_message).limit(1))
+            # One statement decides: a turn that begins meanwhile has either form, and we know it.
+            changed = await session.scalars(
+                update(UpdateRow)
+                .where(UpdateRow.update_id == update_id, UpdateRow.state == WAITING)
+                .where(UpdateRow.turn_id.is_(None))
+                .values(payload={"update_id": update_id, "message": payload["edited_message"]})
+                .returning(UpdateRow.update_id)
+            )
+            return changed.first() is not None
 
     async def turn_of(self, chat_id: int, message_id: int) -> int | None:
         """The turn that a message became a part of."""
@@ -162,9 +166,9 @@ class SqlUpdateRepository:
             return await session.scalar(query.order_by(UpdateRow.update_id).limit(1))
 
     async def backlog(self) -> Backlog:
-        """How many updates wait, and since when."""
+        """How many turns are not over, and since when."""
         query = select(func.count(), func.min(UpdateRow.received_at)).where(
-            UpdateRow.state.in_([WAITING, TAKEN, RETRY])
+            UpdateRow.state.in_([WAITING, RETRY])
         )
         async with self._sessions() as session:
             count, oldest = (await session.execute(query)).one()
@@ -172,8 +176,9 @@ class SqlUpdateRepository:
         return Backlog(count, max(0.0, age))
 
     async def forget(self, older_than: timedelta) -> int:
-        """Delete done updates that are older; how many there were."""
-        old = (UpdateRow.state == DONE) & (UpdateRow.received_at < self._now() - older_than)
+        """Delete updates that are older, save those that still wait; how many there were."""
+        over = UpdateRow.state.not_in([WAITING, RETRY])
+        old = over & (UpdateRow.received_at < self._now() - older_than)
         async with self._sessions.begin() as session:
             gone = await session.scalars(
                 delete(UpdateRow).where(old).returning(UpdateRow.update_id)
@@ -201,3 +206,14 @@ def _stored(row: UpdateRow) -> StoredUpdate:
         row.retries,
         row.error,
     )
+
+
+def _begun(turn_id: int) -> ColumnElement[bool]:
+    """Whether a turn has taken its updates."""
+    of_turn = aliased(UpdateRow)
+    return exists().where(of_turn.turn_id == turn_id)
+
+
+def _taken_beside(turn_id: int) -> ColumnElement[str]:
+    """The state of what a turn takes: its first update goes on waiting for the end of the turn."""
+    return case((UpdateRow.update_id == turn_id, WAITING), else_=TAKEN)
