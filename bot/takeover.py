@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from bot.durable import QUEUE, DurableSettings
 
@@ -26,11 +27,10 @@ SCAN_SECONDS: Final = 1.0
 DEAD_SECONDS: Final = 6.0
 """How long a sign of life must be missing."""
 
-KEEPALIVE: Final = {
-    **{"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3},
-    "connect_timeout": 5,
-    "options": "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3",
-}
+KEEPALIVE: Final = (
+    "connect_timeout=5 keepalives_idle=5 keepalives_interval=2 keepalives_count=3 "
+    "options='-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'"
+)
 """Either side of the connection notices within some 11 s that the other's machine is gone."""
 
 NAMESPACE: Final = 0x50_4D_4C_52
@@ -74,9 +74,8 @@ class Takeover:
     async def _live(self) -> None:
         """Hold our own lock, and notice when the connection that held it has gone."""
         if self._connection is None or self._connection.closed:
-            self._connection = await psycopg.AsyncConnection.connect(
-                libpq_url(self._settings.url), autocommit=True, **KEEPALIVE
-            )
+            address = make_conninfo(libpq_url(self._settings.url), **conninfo_to_dict(KEEPALIVE))
+            self._connection = await psycopg.AsyncConnection.connect(address, autocommit=True)
             await self._lock("SELECT pg_advisory_lock(%s, %s)", self._settings.executor_id)
         await self._connection.execute("SELECT 1")
 

@@ -1,0 +1,80 @@
+"""The four ways to look things up, over one set of rooms: what chat, command line and HTTP share."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+from agent.budget import Limits
+from agent.messages import LLM
+from agent.ports import DocumentStore, PlaceSearch
+from agent.research.answer import Answer, answer_question
+from agent.research.places import Places, find_places
+from agent.research.quote_cache import QuoteCache
+from agent.research.quotes import Quote, Quotes, QuotesDone, find_quotes, stream_quotes
+from agent.research.refine import Refinement, refine_question, refinement_wanted
+from agent.tracing import NO_SPAN, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchDesk:
+    """Answers from documents, quotes, refined questions and places.
+
+    `refinement` is the server's switch: None lets each request decide, False is final. Without
+    `models` the best passages are shown as they are; without `search` places are search links.
+    """
+
+    documents: DocumentStore
+    models: Sequence[LLM] = ()
+    search: PlaceSearch | None = None
+    refinement: bool | None = None
+    limits: Limits = field(default_factory=Limits)
+    cache: QuoteCache = field(default_factory=QuoteCache)
+
+    async def ask(
+        self, question: str, *, refine: bool | None = None, span: Span = NO_SPAN
+    ) -> Answer:
+        """An answer from the documents, each statement cited."""
+        return await answer_question(
+            question,
+            documents=self.documents,
+            models=self.models,
+            refine=refinement_wanted(self.refinement, refine),
+            limits=self.limits,
+            span=span,
+        )
+
+    async def quotes(self, query: str, *, span: Span = NO_SPAN) -> Quotes:
+        """Passages of the documents, word for word."""
+        return await find_quotes(
+            query,
+            documents=self.documents,
+            models=self.models,
+            cache=self.cache,
+            limits=self.limits,
+            span=span,
+        )
+
+    def stream_quotes(self, query: str) -> AsyncIterator[Quote | QuotesDone]:
+        """The same, one by one, then what they come to."""
+        return stream_quotes(
+            query,
+            documents=self.documents,
+            models=self.models,
+            cache=self.cache,
+            limits=self.limits,
+        )
+
+    async def refine(self, question: str) -> Refinement:
+        """A question in the words of the documents; as it was when refinement is off or fails."""
+        enabled = self.refinement is not False
+        return await refine_question(question, models=self.models, enabled=enabled)
+
+    async def find(self, category: str, place: str, *, span: Span = NO_SPAN) -> Places:
+        """Places of a category. Raises what `agent.research.queries.generate_queries` says."""
+        return await find_places(
+            category,
+            place,
+            models=self.models,
+            search=self.search,
+            limits=self.limits,
+            span=span,
+        )
