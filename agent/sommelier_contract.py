@@ -4,8 +4,9 @@ from typing import Final
 
 from agent.contract import Evidence, OutputContract
 from agent.grounding import grounded_part, shown_wines, ungrounded
+from agent.money import Currency
 from agent.sommelier_prompts import SommelierResponse, validate_semantic_content
-from agent.wine import Currency, Wine
+from agent.wine import Wine
 
 SYMBOLS: Final = {Currency.EUR: "€", Currency.USD: "$", Currency.GBP: "£"}
 

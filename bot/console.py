@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 PROMPT: Final = "you › "
 QUIT: Final = frozenset({"/quit", "/exit"})
 NO_MODEL: Final = (
-    "No language model is configured, so the house sommelier answers. "
-    "Set OPENAI_API_KEY or OPENAI_BASE_URL in .env; .env.example lists every setting."
+    "For answers by a language model set OPENAI_API_KEY or OPENAI_BASE_URL in .env; "
+    ".env.example lists every setting."
 )
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
 

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from agent.wine import Allergen, Body, Colour, Currency, Food, Level, Style, Sweetness, Wine
+from agent.money import Currency
+from agent.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine
 from db.csv_rows import Fields
 from db.search_text import slug
 

@@ -33,7 +33,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.wine import WineQuery, WineSearchResult, in_euros
+from agent.money import in_euros
+from agent.wine import WineQuery, WineSearchResult
 from db.models import FULL_TEXT, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
 from db.rows import load_wines
 from db.search_text import country_key, grape_key, region_phrases, terms

@@ -10,7 +10,8 @@ from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.lexicon import Language, fold
 from agent.house_sommelier.prices import amounts
 from agent.house_sommelier.understanding import Understood, understand
-from agent.wine import Currency, WineQuery
+from agent.money import Currency
+from agent.wine import WineQuery
 
 _PRICE: Final = frozenset({"min_price", "max_price", "currency"})
 _ALCOHOL: Final = frozenset({"min_abv", "max_abv"})

@@ -1,4 +1,4 @@
-"""The four ways to look things up, over one set of rooms: what chat, command line and HTTP share."""
+"""The four ways to look things up, as chat, command line and HTTP share them."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field

@@ -23,7 +23,6 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from agent.budget import Ledger, Limits, price_of
-from agent.llm import ResponseMode
 from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema, Usage
 from agent.ports import Chunk, DocumentStore
 from agent.research.passages import DEFAULT_CHUNKS
@@ -35,6 +34,7 @@ from agent.research.quote_contract import (
     verbatim,
 )
 from agent.research.quotes import find_quotes
+from agent.wire import ResponseMode
 
 Kind = Literal["keyword", "paraphrase", "multi", "negative"]
 Progress = Callable[[str, int, int], None]

