@@ -70,6 +70,15 @@ class Settings(BaseSettings):
     webhook_secret: SecretStr | None = None
     http_host: str = "127.0.0.1"
     http_port: int | None = Field(default=None, ge=0, le=65535)
+    api_token: SecretStr | None = None
+
+    enable_query_refinement: bool | None = None
+    embedding_model: str | None = None
+    embedding_base_url: HttpUrl | None = None
+    embedding_api_key: SecretStr | None = None
+    document_max_mb: float = Field(default=20, gt=0, le=1000)
+    searxng_url: HttpUrl | None = None
+    brave_api_key: SecretStr | None = None
 
     database_url: SecretStr = Field(default_factory=lambda: SecretStr(default_database_url()))
 
@@ -108,6 +117,19 @@ class Settings(BaseSettings):
             raise ValueError("HTTP_PORT must be set with WEBHOOK_URL: the port to listen on")
         return self
 
+    @model_validator(mode="after")
+    def _api_is_whole(self) -> Self:
+        if self.api_token is None:
+            return self
+        if not re.fullmatch(r"[A-Za-z0-9._~+/-]{16,}=*", self.api_token.get_secret_value()):
+            raise ValueError(
+                "API_TOKEN must be 16 or more of A-Z, a-z, 0-9, . _ ~ + / and -, as "
+                "`openssl rand -hex 32` prints them"
+            )
+        if self.http_port is None:
+            raise ValueError("HTTP_PORT must be set with API_TOKEN: the port to listen on")
+        return self
+
     @property
     def has_model(self) -> bool:
         """Whether a language model is configured; a local server needs a URL but no key."""
@@ -117,6 +139,25 @@ class Settings(BaseSettings):
     def has_langfuse(self) -> bool:
         """Whether turns are sent to Langfuse."""
         return self.langfuse_public_key is not None and self.langfuse_secret_key is not None
+
+    @property
+    def has_place_search(self) -> bool:
+        """Whether places are searched for, instead of links to a search being shown."""
+        return self.searxng_url is not None or self.brave_api_key is not None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never stand in a log, beside what `bot.logs` knows by its form."""
+        values = (
+            self.telegram_bot_token,
+            self.openai_api_key,
+            self.embedding_api_key,
+            self.brave_api_key,
+            self.langfuse_secret_key,
+            self.webhook_secret,
+            self.api_token,
+        )
+        return tuple(value.get_secret_value() for value in values if value)
 
 
 def load_settings(env_file: Path | None = Path(".env")) -> Settings:

@@ -14,8 +14,8 @@ from agent.loop import AgenticResponse, generate_agentic_response
 from agent.messages import LLM, Message
 from agent.ports import Catalogue, StoredMessage
 from agent.sommelier_contract import SOMMELIER
-from agent.sommelier_prompts import PROMPT_VERSION, SYSTEM_PROMPT, SommelierResponse
-from agent.tools.registry import Toolbox, where
+from agent.sommelier_prompts import PROMPT_VERSION, SommelierResponse, system_prompt
+from agent.tools.registry import Tool, Toolbox, where
 from agent.tools.wines import wine_tools
 from agent.tracing import Level, Span
 
@@ -67,12 +67,21 @@ class Answerer(Protocol):
 
 
 class Sommelier:
-    """Answers messages from a catalogue, by a model or by rules."""
+    """Answers messages from a catalogue, by a model or by rules.
+
+    `research_tools` are offered beside those of the catalogue: documents, quotes, places.
+    """
 
     def __init__(
-        self, *, catalogue: Catalogue, models: Sequence[LLM] = (), limits: Limits | None = None
+        self,
+        *,
+        catalogue: Catalogue,
+        models: Sequence[LLM] = (),
+        limits: Limits | None = None,
+        research_tools: Sequence[Tool] = (),
     ) -> None:
-        self._toolbox = Toolbox(wine_tools(catalogue))
+        self._toolbox = Toolbox([*wine_tools(catalogue), *research_tools])
+        self._instructions = system_prompt([tool.name for tool in research_tools])
         self._models = models
         self._limits = limits or Limits()
         self._house = HouseSommelier()
@@ -127,7 +136,7 @@ class Sommelier:
             asked.message,
             llm=models,
             contract=SOMMELIER,
-            instructions=SYSTEM_PROMPT,
+            instructions=self._instructions,
             tools=self._toolbox,
             history=asked.history,
             limits=self._limits,

@@ -9,21 +9,21 @@ import json
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
 from pydantic import SecretStr
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
 from uvicorn import Config, Server
 
 from agent.ports import Backlog
-from bot.metrics import CONTENT_TYPE, Metrics, Refusal
+from bot.http_body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
+from bot.metrics import CONTENT_TYPE, Metrics
 
 T = TypeVar("T")
 
@@ -37,30 +37,8 @@ SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the hea
 CHECK_SECONDS: Final = 2
 """How long /readyz and /metrics wait for what they ask."""
 
-LINGER_SECONDS: Final = 1
-"""How long the rest of a refused body is thrown away before the connection is closed."""
-
-REFUSALS: Final[dict[Refusal, tuple[int, str]]] = {
-    "secret": (403, "the secret token is missing or wrong"),
-    "content_type": (415, "the content type must be application/json"),
-    "too_large": (413, "the body is too large"),
-    "too_slow": (408, "the body did not arrive in time"),
-    "cut_off": (400, "the connection ended before the body did"),
-    "malformed": (400, "the body is not a JSON object with an integer update_id"),
-    "not_accepted": (503, "the update could not be stored, deliver it again"),
-}
-
-
 class CannotListen(Exception):
     """The address of the HTTP server is taken or does not exist; its text says which and why."""
-
-
-class Refused(Exception):
-    """A request to the webhook is not taken, for `reason`."""
-
-    def __init__(self, reason: Refusal) -> None:
-        super().__init__(REFUSALS[reason][1])
-        self.reason = reason
 
 
 def http_app(
@@ -71,8 +49,8 @@ def http_app(
     backlog: Callable[[], Awaitable[Backlog]],
     ready: Callable[[], Awaitable[bool]],
     routes: Sequence[BaseRoute] = (),
-    max_body_bytes: int = 1_000_000,
-    body_seconds: float = 10,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    body_seconds: float = BODY_SECONDS,
 ) -> Starlette:
     """Everything that is served over HTTP, and `routes`.
 
@@ -107,39 +85,20 @@ class Webhook:
     async def receive(self, request: Request) -> Response:
         """Take one update; 200 means that it is accepted."""
         try:
-            self._check_headers(request)
-            await self._accept(parse_update(await self._body(request)))
+            self._check_secret(request)
+            body = await json_body(request, self.max_body_bytes, self.body_seconds)
+            await self._accept(parse_update(body))
         except Refused as refused:
             self.metrics.webhook_refused(refused.reason)
             log.warning("The webhook refused a request: %s", refused)
-            status, sentence = REFUSALS[refused.reason]
-            return ClosingResponse(sentence, status)
+            return ClosingResponse(f"{refused}\n", refused.status)
         return Response()
 
-    def _check_headers(self, request: Request) -> None:
+    def _check_secret(self, request: Request) -> None:
         # Header values are bytes that Starlette reads as Latin-1; this is the way back.
         given = request.headers.get(SECRET_HEADER, "").encode("latin-1")
         if not given or not hmac.compare_digest(given, self.secret):
             raise Refused("secret")
-        media_type = request.headers.get("content-type", "").partition(";")[0]
-        if media_type.strip().lower() != "application/json":
-            raise Refused("content_type")
-        if int(request.headers.get("content-length", 0)) > self.max_body_bytes:
-            raise Refused("too_large")
-
-    async def _body(self, request: Request) -> bytes:
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self.body_seconds), aclosing(request.stream()) as parts:
-                async for part in parts:
-                    body += part
-                    if len(body) > self.max_body_bytes:
-                        raise Refused("too_large")
-        except TimeoutError:
-            raise Refused("too_slow") from None
-        except ClientDisconnect:
-            raise Refused("cut_off") from None
-        return bytes(body)
 
     async def _accept(self, update: dict[str, object]) -> None:
         try:
@@ -163,29 +122,6 @@ def parse_update(body: bytes) -> dict[str, object]:
     if not isinstance(update, dict) or type(update.get("update_id")) is not int:
         raise Refused("malformed")
     return update
-
-
-class ClosingResponse(PlainTextResponse):
-    """An answer given before the request was read to its end; the connection is closed after it.
-
-    Closed at once, the connection would be reset, and the client might never see the answer; left
-    open, the body would have to be read to its end, however long. So what still comes is thrown
-    away, for `LINGER_SECONDS` at most.
-    """
-
-    def __init__(self, sentence: str, status: int) -> None:
-        super().__init__(sentence + "\n", status, headers={"connection": "close"})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer, linger, close."""
-        start = {"type": "http.response.start", "status": self.status_code}
-        await send({**start, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": self.body, "more_body": True})
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_SECONDS):
-                while (await receive()).get("more_body"):
-                    pass
-        await send({"type": "http.response.body", "body": b""})
 
 
 async def healthz(_: Request) -> Response:

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Protocol
 
 from pydantic import SecretStr
+from starlette.routing import BaseRoute
 
 from agent.ports import Backlog
 from bot import texts
@@ -63,6 +64,7 @@ class Service:
     metrics: Metrics
     settings: ServiceSettings
     ready: asyncio.Event
+    routes: Sequence[BaseRoute] = ()
 
     async def run(self, stop: asyncio.Event) -> bool:
         """Answer people until `stop` is set; False if turns are left that a resume must end.
@@ -105,6 +107,7 @@ class Service:
             metrics=self.metrics,
             backlog=self.updates.backlog,
             ready=self._ready,
+            routes=self.routes,
         )
         await serve_http(app, host=self.settings.http_host, port=port, stop=stopped)
 
@@ -147,8 +150,12 @@ async def open_service(
     metrics: Metrics,
     settings: ServiceSettings,
     durable: DurableSettings,
+    routes: Sequence[BaseRoute] = (),
 ) -> AsyncIterator[Service]:
-    """A service, not yet running; the handlers of `application` may be registered until it is."""
+    """A service, not yet running; the handlers of `application` may be registered until it is.
+
+    `routes` are served over HTTP beside its own.
+    """
 
     async def handle(payload: Payload) -> None:
         await dispatch(application, payload)
@@ -181,6 +188,7 @@ async def open_service(
             metrics=metrics,
             settings=settings,
             ready=ready,
+            routes=routes,
         )
 
 

@@ -13,6 +13,7 @@ from telegram.constants import ChatAction, ChatType
 from telegram.error import TelegramError
 from telegram.ext import (
     Application,
+    BaseHandler,
     CommandHandler,
     ContextTypes,
     MessageHandler,
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 Context = ContextTypes.DEFAULT_TYPE
 AnyApplication = Application[Any, Any, Any, Any, Any, Any]
+AnyHandler = BaseHandler[Any, Any, Any]
 
 ALLOWED_UPDATES: Final = ("message", "edited_message")
 TYPING_SECONDS: Final = 4.5
@@ -64,8 +66,11 @@ class TelegramBot:
     history_messages: int = 20
     max_content_length: int = 2000
 
-    def register(self, application: AnyApplication) -> None:
-        """Add every handler to `application`; the first that fits an update takes it."""
+    def register(self, application: AnyApplication, further: Sequence[AnyHandler] = ()) -> None:
+        """Add every handler to `application`; the first that fits an update takes it.
+
+        `further` are those of other commands, `ResearchCommands.handlers` say.
+        """
         new = filters.UpdateType.MESSAGE
         edited = filters.UpdateType.EDITED_MESSAGE & filters.TEXT
         service = filters.StatusUpdate.ALL
@@ -74,6 +79,7 @@ class TelegramBot:
                 CommandHandler("start", self.start, filters=new),
                 CommandHandler("help", self.help, filters=new),
                 CommandHandler("new", self.new, filters=new),
+                *further,
                 MessageHandler(new & filters.COMMAND, self.unknown_command),
                 MessageHandler(new & filters.TEXT, self.text),
                 MessageHandler(new & ~service, self.not_text),

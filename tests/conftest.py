@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from config import Settings
 from tests.doubles.bot_api import BotApi
@@ -16,6 +17,12 @@ from tests.doubles.otlp import OtlpReceiver
 pytest_plugins = ["tests.databases"]
 
 FOREIGN_PREFIXES = ("OPENAI_", "LANGFUSE_", "LLM_", "OTEL_", "TELEGRAM_")
+# How fast a machine is proves nothing about a property.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
+
 PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
 
 

@@ -66,7 +66,8 @@ _OFF_TOPIC: Final = _words(
     r"|(?:ignore|forget|disregard) (?:all|your|the|any|previous)[\w ]*(?:instructions|rules|prompt)"
     r"|wetter|fussball|hauptstadt|gedicht|meteo|capitale|poeme|blague|el tiempo|futbol|poema|chiste"
     r"|calcio|barzelletta|poesia"
-    r"|idiot\w*|stupid\w*|useless|junk|rubbish|moron|dumb|fuck\w*|shit\w*|asshole|bitch|bastard|crap|shut up|you suck"
+    r"|idiot\w*|stupid\w*|useless|junk|rubbish|moron|dumb"
+    r"|fuck\w*|shit\w*|asshole|bitch|bastard|crap|shut up|you suck"
     r"|arschloch|scheiss\w*|blodmann|merde|connard|puta|mierda|gilipollas|stronz[oa]|cazzo"
     r"|vaffanculo"
 )

@@ -34,14 +34,17 @@ MARK = re.compile(r"\d+-\d+")
 
 
 class Watch:
-    """Calls `strike` at the next time a boundary is reached; both may be set from any thread."""
+    """Calls `strike` with the port of who reached a boundary, the next time one does.
+
+    It may be armed from any thread.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._boundary: Boundary | None = None
-        self._strike: Callable[[], None] = lambda: None
+        self._strike: Callable[[int], None] = lambda port: None
 
-    def arm(self, boundary: Boundary, strike: Callable[[], None]) -> None:
+    def arm(self, boundary: Boundary, strike: Callable[[int], None]) -> None:
         with self._lock:
             self._boundary, self._strike = boundary, strike
 
@@ -49,13 +52,13 @@ class Watch:
         with self._lock:
             self._boundary = None
 
-    def reached(self, boundary: Boundary) -> bool:
+    def reached(self, boundary: Boundary, request: Request) -> bool:
         """Tell that a boundary was reached; whether that killed who asked."""
         with self._lock:
             if boundary != self._boundary:
                 return False
             self._boundary = None
-        self._strike()
+        self._strike(request.client.port if request.client else 0)
         return True
 
 
@@ -68,15 +71,15 @@ class WatchedBotApi(BotApi):
 
     async def _answer(self, request: Request) -> Response:
         method = request.path_params["method"].lower()
-        if method == "sendmessage" and self.watch.reached("send asked"):
+        if method == "sendmessage" and self.watch.reached("send asked", request):
             return await hang_up(request)
         response = await super()._answer(request)
         if method == "sendmessage":
-            if self.watch.reached("send done"):
+            if self.watch.reached("send done", request):
                 return await hang_up(request)
-            return Seen(response, lambda: self.watch.reached("send answered"))
+            return Seen(response, lambda: self.watch.reached("send answered", request))
         if method == "getupdates" and b"update_id" in response.body:
-            return Seen(response, lambda: self.watch.reached("updates fetched"))
+            return Seen(response, lambda: self.watch.reached("updates fetched", request))
         return response
 
     def replies(self) -> dict[int, list[str]]:
@@ -114,16 +117,15 @@ class EchoModel(ModelServer):
         super().__init__(default=self._echo)
         self.watch = watch
         self.seconds = seconds
-        self.poison: Callable[[], None] | None = None
         self.asked: list[Asked] = []
 
     async def _complete(self, request: Request) -> Response:
-        if self.watch.reached("model asked"):
+        if self.watch.reached("model asked", request):
             return await hang_up(request)
         response = await super()._complete(request)
         if gone(request):
             return JSONResponse({})
-        return Seen(response, lambda: self.watch.reached("model answered"))
+        return Seen(response, lambda: self.watch.reached("model answered", request))
 
     def _echo(self, body: JsonObject) -> Step:
         users = [each["content"] for each in body["messages"] if each["role"] == "user"]

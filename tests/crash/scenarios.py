@@ -1,0 +1,190 @@
+"""What is done to the bot, and what is counted then. Each scenario returns rows of a table."""
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+import psutil
+
+from tests.crash.doubles import BOUNDARIES, Boundary, sleep_until
+from tests.crash.harness import Bot, Server, Stage, stage
+
+STEPS = ("take", "history", "model", "telegram.send.1", "remember", "done")
+"""The steps of a plain turn, in their order."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A row: what was measured, and whether it is as it must be."""
+
+    scenario: str
+    what: str
+    value: str
+    ok: bool = True
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When a kill strikes: at a boundary, `seconds` after it; or when a step is recorded."""
+
+    name: str
+    boundary: Boundary | None = None
+    step: str | None = None
+    seconds: float = 0
+
+
+def plan(kills: int, dice: random.Random) -> list[Moment]:
+    """Every boundary and every step in turn, each third kill at a random moment."""
+    watched = [
+        *(Moment(name, boundary=name, seconds=_late(name, dice)) for name in BOUNDARIES),
+        *(Moment(f"{name} recorded", step=name) for name in STEPS),
+    ]
+    moments = []
+    for number in range(kills):
+        if number % 3 == 2:
+            moments.append(Moment("at random", seconds=dice.uniform(0, 1.5)))
+        else:
+            at = watched[(number - number // 3) % len(watched)]
+            moments.append(Moment(at.name, at.boundary, at.step, _late(at.name, dice)))
+    return moments
+
+
+def _late(name: str, dice: random.Random) -> float:
+    """What is asked or done is hit at once; what is answered, while the bot works on it."""
+    return 0 if name.endswith(("asked", "done")) else dice.uniform(0, 0.04)
+
+
+async def crashes(
+    folder: Path,
+    *,
+    server: Server | None = None,
+    replicas: int = 1,
+    kills: int = 45,
+    messages: int = 300,
+    chats: int = 30,
+    seed: int = 7,
+) -> list[Result]:
+    """`kill -9`, again and again, while people write."""
+    dice = random.Random(seed)
+    name = f"{kills} kills, {'Postgres' if server else 'SQLite'} × {replicas}"
+    async with stage(folder, server=server, replicas=replicas) as on:
+        await start(on.bots)
+        moments = plan(kills, dice)
+        for number, moment in enumerate(moments):
+            share = messages * (number + 1) // kills - messages * number // kills
+            for _ in range(share):
+                on.say(1001 + dice.randrange(chats))
+            on.model.seconds = dice.choice([0, 0.05, 0.2])
+            await kill_at(on, moment, dice)
+        began = time.monotonic()
+        await on.answered(120)
+        drained = time.monotonic() - began
+        await asyncio.sleep(1)
+        statuses = [(await bot.stop())[0] for bot in on.bots]
+        await on.note_kill()
+        return [
+            *judged(name, on),
+            Result(name, "kills", str(sum(bot.kills for bot in on.bots))),
+            Result(name, "seconds until the rest was answered", f"{drained:.1f}"),
+            Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
+        ]
+
+
+async def start(bots: Sequence[Bot]) -> None:
+    for bot in bots:
+        bot.start()
+    await asyncio.gather(*(bot.ready() for bot in bots))
+
+
+async def kill_at(on: Stage, moment: Moment, dice: random.Random) -> None:
+    """Kill a process at a moment, note what was out and recorded, and start it again."""
+    victim = dice.choice(on.bots)
+    struck = threading.Event()
+    killed: list[Bot] = []
+
+    def strike(bot: Bot) -> None:
+        bot.kill()
+        killed.append(bot)
+        struck.set()
+
+    def strike_port(port: int) -> None:
+        bot = owner(on.bots, port) or victim
+        if moment.seconds:
+            threading.Timer(moment.seconds, strike, [bot]).start()
+        else:
+            strike(bot)
+
+    if moment.boundary:
+        on.watch.arm(moment.boundary, strike_port)
+        await sleep_until(struck.is_set, 10)
+        on.watch.disarm()
+        await asyncio.sleep(moment.seconds)
+    elif moment.step:
+        await recorded(on, moment.step, 10)
+    else:
+        if dice.random() < 0.7:
+            await victim.ready()
+        await asyncio.sleep(moment.seconds)
+    if not struck.is_set():
+        strike(victim)
+    killed[0].reap()
+    await on.note_kill()
+    killed[0].start()
+
+
+def owner(bots: Sequence[Bot], port: int) -> Bot | None:
+    """The bot that has a connection from this port."""
+    for bot in bots:
+        if bot.process is None:
+            continue
+        try:
+            connections = psutil.Process(bot.process.pid).net_connections("tcp")
+        except psutil.Error:
+            continue
+        if any(each.laddr.port == port for each in connections):
+            return bot
+    return None
+
+
+async def recorded(on: Stage, step: str, seconds: float) -> bool:
+    """Whether a turn more has this step recorded, within so many seconds."""
+
+    def count() -> int:
+        query = f"SELECT COUNT(*) FROM {{}}operation_outputs WHERE function_name = '{step}'"
+        return int(on.records.turns(query)[0][0])
+
+    before = count()
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if count() > before:
+            return True
+        await asyncio.sleep(0.002)
+    return False
+
+
+def judged(name: str, on: Stage) -> list[Result]:
+    """What became of the messages, and of the turns behind them."""
+    found, failed = on.tally(), on.records.failed_turns()
+    states = dict(on.records.product("SELECT state, COUNT(*) FROM updates GROUP BY state"))
+    tracebacks = sum(bot.said().count("Traceback") for bot in on.bots)
+    return [
+        Result(name, "messages", str(found.sent)),
+        Result(name, "lost", _shown(found.lost), not found.lost),
+        Result(name, "reordered", _shown(found.reordered), not found.reordered),
+        Result(name, "duplicated", _shown(found.duplicated), not found.duplicated),
+        Result(name, "duplicated, killed between send and record", _shown(found.explained)),
+        Result(name, "replies of another kind", str(found.other), not found.other),
+        Result(name, "model calls paid twice", _shown(on.paid_twice), not on.paid_twice),
+        Result(name, "turns that failed", _shown([str(each) for each in failed]), not failed),
+        Result(name, "updates by state", str(states), set(states) <= {"done", "taken"}),
+        Result(name, "tracebacks in the logs", str(tracebacks), not tracebacks),
+    ]
+
+
+def _shown(marks: Sequence[str]) -> str:
+    return str(len(marks)) + (f": {', '.join(marks[:6])}" if marks else "")
