@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from pydantic import SecretStr
 from starlette.routing import BaseRoute
+from telegram.error import InvalidToken, TelegramError
 
 from agent.ports import Backlog
 from bot import texts
@@ -17,7 +18,7 @@ from bot.delivery import Destination, Sender
 from bot.durable import DurableSettings, DurableTurns, open_turns
 from bot.http import WEBHOOK_PATH, http_app, serve_http
 from bot.metrics import Metrics
-from bot.polling import introduce, poll_until, unless
+from bot.polling import TokenRejected, introduce, poll_until, unless
 from bot.takeover import Takeover
 from bot.telegram_bot import ALLOWED_UPDATES, AnyApplication
 from bot.turns import Payload, Turns, Updates, dispatch
@@ -26,6 +27,9 @@ log = logging.getLogger(__name__)
 
 RETRY_SCAN_SECONDS: Final = 5.0
 FORGET_SECONDS: Final = 3600.0
+WATCH_SECONDS: Final = 60.0
+FIRST_WAIT_SECONDS: Final = 1.0
+LONGEST_WAIT_SECONDS: Final = 30.0
 
 
 class KeptUpdates(Updates, Protocol):
@@ -95,7 +99,8 @@ class Service:
         if self.settings.webhook_url is None:
             tasks.append(poll_until(self.application, stopped))
         else:
-            tasks.append(self._set_webhook(self.settings.webhook_url))
+            tasks.append(_until(stopped, self._set_webhook(self.settings.webhook_url)))
+        tasks.append(_until(stopped, self._watch_token()))
         if not self.queue.settings.url.startswith("sqlite"):
             tasks.append(_until(stopped, Takeover(self.queue.settings).run()))
         return tasks
@@ -118,12 +123,36 @@ class Service:
     async def _set_webhook(self, url: str) -> None:
         """Point Telegram here; every replica says the same, so it matters not which is the last."""
         secret = self.settings.webhook_secret
-        await self.application.bot.set_webhook(
-            url=url.rstrip("/") + WEBHOOK_PATH,
-            secret_token=secret.get_secret_value() if secret else None,
-            allowed_updates=ALLOWED_UPDATES,
-        )
-        log.info("Telegram delivers to the webhook")
+        wait = FIRST_WAIT_SECONDS
+        while True:
+            try:
+                await self.application.bot.set_webhook(
+                    url=url.rstrip("/") + WEBHOOK_PATH,
+                    secret_token=secret.get_secret_value() if secret else None,
+                    allowed_updates=ALLOWED_UPDATES,
+                )
+            except TelegramError as error:
+                log.warning("The webhook could not be set (%s), trying again", error)
+            else:
+                log.info("Telegram delivers to the webhook")
+                return
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, LONGEST_WAIT_SECONDS)
+
+    async def _watch_token(self) -> None:
+        """Notice a token that was revoked: polling ends in silence then, a webhook falls dry.
+
+        Raises:
+            TokenRejected: Telegram does not know the token any more.
+        """
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            try:
+                await self.application.bot.get_me()
+            except InvalidToken:
+                raise TokenRejected from None
+            except TelegramError as error:
+                log.debug("Telegram did not say who we are: %s", error)
 
     async def _keep_house(self, stopped: asyncio.Event) -> None:
         """Retries that an operator asked for, and forgetting what is over."""

@@ -1,0 +1,445 @@
+"""From accepted updates to turns: bursts, albums, edits, tries, what is set aside and retried.
+
+The repository is the real one, on both databases; the queue is one that can be interrupted.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from bot.durable import DurableSettings, DurableTurns, open_turns
+from bot.metrics import Metrics
+from bot.turns import Turns
+from db.engine import Sessions
+from db.repositories.updates import SqlUpdateRepository
+from tests.doubles.server import eventually
+
+R = TypeVar("R")
+CHAT = 7
+START = datetime(2026, 5, 1, tzinfo=UTC)
+BURST = timedelta(milliseconds=800)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class FakeQueue:
+    """Remembers what was enqueued, and the steps of one turn across its interruptions."""
+
+    enqueued: list[tuple[int, int, int]] = field(default_factory=list)
+    recorded: list[tuple[str, object]] = field(default_factory=list)
+    kill_before_record: str = ""
+    _at: int = 0
+
+    async def enqueue(self, update_id: int, chat_id: int, retry: int = 0) -> None:
+        self.enqueued.append((update_id, chat_id, retry))
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        if self._at < len(self.recorded):
+            was, result = self.recorded[self._at]
+            assert was == name, f"step {self._at} was {was} and is {name} now"
+            self._at += 1
+            return result  # type: ignore[return-value]
+        result_now = await run()
+        if name == self.kill_before_record:
+            self.kill_before_record = ""
+            raise Killed
+        self.recorded.append((name, result_now))
+        self._at += 1
+        return result_now
+
+    async def steps_recorded(self) -> int:
+        return len(self.recorded)
+
+    def start_again(self) -> None:
+        """The process is there again and runs the turn from its beginning."""
+        self._at = 0
+
+    def next_turn(self) -> None:
+        self.recorded.clear()
+        self._at = 0
+
+
+@dataclass
+class Clock:
+    """The time that updates are received at."""
+
+    now: datetime = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_(self, milliseconds: int) -> None:
+        self.now += timedelta(milliseconds=milliseconds)
+
+
+@dataclass
+class World:
+    """Turns over a real repository, and what people and handlers saw of them."""
+
+    turns: Turns
+    updates: SqlUpdateRepository
+    queue: FakeQueue
+    clock: Clock
+    handled: list[Mapping[str, Any]]
+    told: list[int]
+    failing: list[BaseException]
+    """What the handler raises, the next times it is called."""
+
+    async def hear(self, update_id: int, text: str = "", after: int = 0, **fields: object) -> None:
+        """Accept a message, `after` milliseconds later than what was before."""
+        self.clock.pass_(after)
+        await self.turns.accept(message(update_id, text, **fields))
+
+    async def run(self, *update_ids: int) -> None:
+        """Run turns as the queue would, a while later."""
+        self.clock.pass_(10_000)
+        for update_id in update_ids:
+            self.queue.next_turn()
+            await self.turns.run(update_id)
+
+    async def run_again(self, update_id: int) -> None:
+        """The same turn after the process was killed in it."""
+        self.queue.start_again()
+        await self.turns.run(update_id)
+
+    def texts(self) -> list[str]:
+        """What the turns that were handled were about."""
+        return [words(each) for each in self.handled]
+
+
+def message(update_id: int, text: str = "", **fields: object) -> dict[str, Any]:
+    said = {"text": text} if text else {}
+    person = {"id": CHAT, "is_bot": False, "first_name": "Ada"}
+    chat = {"id": CHAT, "type": "private"}
+    base = {"message_id": update_id * 10, "date": 0, "chat": chat, "from": person}
+    return {"update_id": update_id, "message": base | said | fields}
+
+
+def edit(update_id: int, of: int, text: str) -> dict[str, Any]:
+    return {"update_id": update_id, "edited_message": message(of, text)["message"]}
+
+
+def words(payload: Mapping[str, Any]) -> str:
+    said = payload.get("message") or payload["edited_message"]
+    return str(said.get("text", said.get("caption", "")))
+
+
+@pytest.fixture
+def world(sessions: Sessions) -> World:
+    clock, queue = Clock(), FakeQueue()
+    updates = SqlUpdateRepository(sessions, clock)
+    handled: list[Mapping[str, Any]] = []
+    told: list[int] = []
+    failing: list[BaseException] = []
+
+    async def handle(payload: Mapping[str, Any]) -> None:
+        if failing:
+            raise failing.pop(0)
+        handled.append(payload)
+
+    async def give_up(chat_id: int) -> None:
+        told.append(chat_id)
+
+    turns = Turns(
+        updates=updates,
+        queue=queue,
+        metrics=Metrics(),
+        handle=handle,
+        give_up=give_up,
+        burst=BURST,
+        now=clock,
+    )
+    return World(turns, updates, queue, clock, handled, told, failing)
+
+
+async def test_an_update_that_is_delivered_twice_is_one_turn(world: World) -> None:
+    await world.hear(1, "red?")
+    await world.hear(1, "red?")
+    assert world.queue.enqueued == [(1, CHAT, 0), (1, CHAT, 0)]  # the same workflow
+    await world.run(1, 1)
+    assert world.texts() == ["red?"]
+
+
+async def test_messages_sent_in_one_go_are_one_turn_under_the_first_one_s_id(world: World) -> None:
+    await world.hear(1, "a red")
+    await world.hear(2, "for lamb", after=700)
+    await world.hear(3, "under 25", after=800)
+    await world.run(1, 2, 3)
+    assert world.texts() == ["a red\nfor lamb\nunder 25"]
+    assert world.handled[0]["update_id"] == 1
+    assert [(await stored(world, n)).state for n in (1, 2, 3)] == ["done"] * 3
+    assert [(await stored(world, n)).payload for n in (1, 2, 3)] == [{}] * 3
+
+
+async def test_a_turn_waits_for_the_end_of_a_burst(world: World) -> None:
+    turns = Turns(
+        updates=SqlUpdateRepository(world.updates._sessions),
+        queue=world.queue,
+        metrics=Metrics(),
+        handle=world.turns.handle,
+        give_up=world.turns.give_up,
+        burst=timedelta(milliseconds=300),
+    )
+    await turns.accept(message(1, "a red"))
+    running = asyncio.create_task(turns.run(1))
+    await asyncio.sleep(0.1)
+    await turns.accept(message(2, "for lamb"))
+    await running
+    assert world.texts() == ["a red\nfor lamb"]
+
+
+async def test_a_message_after_a_pause_is_a_turn_of_its_own(world: World) -> None:
+    await world.hear(1, "a red")
+    await world.hear(2, "and a white", after=801)
+    await world.run(1, 2)
+    assert world.texts() == ["a red", "and a white"]
+
+
+@pytest.mark.parametrize("second", ["/new", "/help me"])
+async def test_a_command_is_never_part_of_a_burst(world: World, second: str) -> None:
+    await world.hear(1, "a red")
+    await world.hear(2, second, after=100)
+    await world.hear(3, "a white", after=100)
+    await world.run(1, 2, 3)
+    assert world.texts() == ["a red", second, "a white"]
+
+
+async def test_two_people_of_a_group_are_two_turns(world: World) -> None:
+    await world.hear(1, "a red")
+    await world.hear(2, "a white", after=10, **{"from": {"id": 8, "first_name": "Bob"}})
+    await world.run(1, 2)
+    assert world.texts() == ["a red", "a white"]
+
+
+async def test_two_topics_of_a_group_are_two_turns(world: World) -> None:
+    await world.hear(1, "a red", message_thread_id=1)
+    await world.hear(2, "a white", after=10, message_thread_id=2)
+    await world.run(1, 2)
+    assert world.texts() == ["a red", "a white"]
+
+
+async def test_an_album_is_one_turn_with_its_caption(world: World) -> None:
+    photo = {"photo": [{"file_id": "x"}], "media_group_id": "album"}
+    await world.hear(1, **photo)
+    await world.hear(2, after=2000, **photo, caption="these labels")
+    await world.hear(3, after=2000, **photo)
+    await world.run(1, 2, 3)
+    assert world.texts() == ["these labels"]
+
+
+async def test_a_burst_is_at_most_fifty_messages(world: World) -> None:
+    for number in range(1, 61):
+        await world.hear(number, str(number), after=1)
+    await world.run(*range(1, 61))
+    assert [len(text.split("\n")) for text in world.texts()] == [50, 10]
+
+
+async def test_a_kill_before_the_burst_is_recorded_loses_none_of_it(world: World) -> None:
+    await world.hear(1, "a red")
+    await world.hear(2, "for lamb", after=100)
+    world.queue.kill_before_record = "take"
+    with pytest.raises(Killed):
+        await world.run(1)
+    await world.hear(3, "quickly", after=0)
+    await world.run_again(1)
+    await world.run(2, 3)
+    assert world.texts() == ["a red\nfor lamb", "quickly"]
+
+
+async def test_a_kill_before_the_end_is_recorded_answers_once(world: World) -> None:
+    await world.hear(1, "a red")
+    world.queue.kill_before_record = "done"
+    with pytest.raises(Killed):
+        await world.run(1)
+    await world.run_again(1)
+    assert world.texts() == ["a red"]
+
+
+async def test_an_edit_of_what_still_waits_changes_it(world: World) -> None:
+    await world.hear(1, "a red")
+    await world.turns.accept(edit(2, 1, "a white"))
+    assert world.queue.enqueued == [(1, CHAT, 0)]
+    await world.run(1)
+    assert world.texts() == ["a white"]
+
+
+async def test_an_edit_during_the_turn_is_a_turn_of_its_own(world: World) -> None:
+    await world.hear(1, "a red")
+    world.failing.append(Killed())
+    with pytest.raises(Killed):
+        await world.run(1)
+    await world.turns.accept(edit(2, 1, "a white"))
+    assert world.queue.enqueued == [(1, CHAT, 0), (2, CHAT, 0)]
+    await world.run_again(1)
+    await world.run(2)
+    assert world.texts() == ["a red", "a white"]
+
+
+async def test_an_edit_afterwards_finds_the_turn_of_its_message(world: World) -> None:
+    await world.hear(1, "a red")
+    await world.hear(2, "for lamb", after=100)
+    await world.run(1)
+    await world.turns.accept(edit(3, 2, "for fish"))
+    assert world.queue.enqueued[-1] == (3, CHAT, 0)
+    assert await world.updates.turn_of(CHAT, 20) == 1
+
+
+async def test_what_fails_twice_is_answered_by_the_third_try(world: World) -> None:
+    await world.hear(1, "a red")
+    world.failing += [ValueError(), ValueError()]
+    await world.run(1)
+    assert world.texts() == ["a red"]
+    assert world.told == []
+
+
+async def test_what_fails_three_times_is_set_aside_and_the_person_told_once(world: World) -> None:
+    await world.hear(1, "poison")
+    world.failing += [ValueError("with private words")] * 3
+    await world.run(1)
+    assert world.told == [CHAT]
+    (aside,) = await world.updates.set_aside_list()
+    assert (aside.update_id, aside.tries, aside.error) == (1, 3, "ValueError")
+    await world.run(1)
+    assert (world.texts(), world.told) == ([], [CHAT])
+
+
+async def test_what_kills_the_process_three_times_is_set_aside(world: World) -> None:
+    await world.hear(1, "poison")
+    world.failing += [Killed(), Killed(), Killed(), Killed()]
+    with pytest.raises(Killed):
+        await world.run(1)  # the first step is recorded, which is progress
+    for _ in range(3):
+        with pytest.raises(Killed):
+            await world.run_again(1)
+    await world.run_again(1)
+    assert world.told == [CHAT]
+    (aside,) = await world.updates.set_aside_list()
+    assert "died" in str(aside.error)
+
+
+async def test_a_turn_that_gets_on_is_never_set_aside_however_often_it_is_killed(
+    world: World,
+) -> None:
+    await world.hear(1, "long")
+    for number in range(8):
+        world.failing.append(Killed())
+        world.queue.start_again()
+        with pytest.raises(Killed):
+            await world.turns.run(1)
+        world.queue.recorded.append((f"step {number}", None))
+    assert (await stored(world, 1)).tries == 1
+    assert await world.updates.set_aside_list() == []
+
+
+async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
+    await world.hear(1, "a red")
+    await world.hear(2, "for lamb", after=100)
+    world.failing += [ValueError()] * 3
+    await world.run(1, 2)
+    assert [each.update_id for each in await world.updates.set_aside_list()] == [1]
+    assert await world.updates.ask_retry(1)
+    assert await world.turns.retry_asked() == 1
+    assert world.queue.enqueued[-1] == (1, CHAT, 1)
+    await world.run(1)
+    assert world.texts() == ["a red\nfor lamb"]
+    assert await world.turns.retry_asked() == 0
+    assert not await world.updates.ask_retry(1)
+
+
+async def test_the_backlog_is_what_still_waits(world: World) -> None:
+    await world.hear(1, "a red")
+    await world.hear(2, "for lamb", after=100)
+    await world.hear(3, "poison", after=5000)
+    world.clock.pass_(2000)
+    backlog = await world.updates.backlog()
+    assert (backlog.waiting, backlog.oldest_seconds) == (3, 7.1)
+    await world.run(1, 2)
+    world.failing += [ValueError()] * 3
+    await world.run(3)
+    assert (await world.updates.backlog()).waiting == 0
+
+
+async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: World) -> None:
+    await world.hear(1, "a red")
+    await world.hear(2, "for lamb", after=100)
+    await world.hear(3, "poison", after=5000)
+    await world.hear(4, "waits", after=5000)
+    await world.run(1, 2)
+    world.failing += [ValueError()] * 3
+    await world.run(3)
+    world.clock.pass_(60_000)
+    assert await world.updates.forget(timedelta(hours=1)) == 0
+    assert await world.updates.forget(timedelta(minutes=1)) == 3
+    assert [await world.updates.get(n) is None for n in (1, 2, 3, 4)] == [True, True, True, False]
+
+
+async def test_a_database_that_is_away_for_a_while_loses_nothing(world: World) -> None:
+    await world.hear(1, "a red")
+    world.turns = Turns(
+        updates=Flaky(world.updates, failures=1),  # type: ignore[arg-type]
+        queue=world.queue,
+        metrics=Metrics(),
+        handle=world.turns.handle,
+        give_up=world.turns.give_up,
+        burst=BURST,
+        now=world.clock,
+    )
+    await world.run(1)
+    assert (world.texts(), world.told) == (["a red"], [])
+    assert (await stored(world, 1)).state == "done"
+
+
+class Flaky:
+    """A repository each of whose methods fails at first."""
+
+    def __init__(self, updates: SqlUpdateRepository, failures: int) -> None:
+        self._updates = updates
+        self._failures = failures
+        self._failed: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        async def call(*arguments: object) -> Any:
+            self._failed[name] = self._failed.get(name, 0) + 1
+            if self._failed[name] <= self._failures:
+                raise OperationalError("SELECT", {}, Exception("the server is gone"))
+            return await getattr(self._updates, name)(*arguments)
+
+        return call
+
+
+async def test_progress_is_counted_by_the_steps_of_the_turn_alone(tmp_path: Path) -> None:
+    counted: list[int] = []
+    queue: list[DurableTurns] = []
+
+    async def run(_: int) -> None:
+        await asyncio.sleep(0.05)
+        for name in ("one", "two"):
+            counted.append(await queue[0].steps_recorded())
+            await queue[0].step(name, nothing)
+        counted.append(await queue[0].steps_recorded())
+
+    settings = DurableSettings(url=f"sqlite:///{tmp_path}/turns.sqlite3", executor_id="local")
+    async with open_turns(settings, run) as turns:
+        queue.append(turns)
+        await turns.enqueue(1, CHAT)
+        await eventually(lambda: len(counted) == 3, seconds=10, otherwise=lambda: str(counted))
+    assert counted == [0, 1, 2]
+
+
+async def nothing() -> None:
+    """A step."""
+
+
+async def stored(world: World, update_id: int) -> Any:
+    found = await world.updates.get(update_id)
+    assert found is not None
+    return found
