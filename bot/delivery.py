@@ -13,7 +13,13 @@ from functools import partial
 from typing import Final, Literal, TypeVar
 
 import httpx
-from telegram import Bot, LinkPreviewOptions, ReplyParameters
+from telegram import (
+    Bot,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    LinkPreviewOptions,
+    ReplyParameters,
+)
 from telegram.constants import ParseMode
 from telegram.error import (
     BadRequest,
@@ -73,6 +79,22 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
+class Button:
+    """A button under a message; `data` comes back when it is pressed, at most 64 bytes of UTF-8."""
+
+    label: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """An answer in Markdown, and the buttons under it."""
+
+    markdown: str
+    buttons: tuple[Button, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """What became of an answer: its message ids in order, all requests made, the last error.
 
@@ -106,17 +128,26 @@ class Sender:
     sleep: Sleep = asyncio.sleep
 
     async def send(
-        self, to: Destination, markdown: str, *, step: Step[Delivery] = NO_JOURNAL.step
+        self,
+        to: Destination,
+        markdown: str,
+        *,
+        buttons: tuple[Button, ...] = (),
+        step: Step[Delivery] = NO_JOURNAL.step,
     ) -> Delivery:
         """Send Markdown as one or more messages, in order. Never raises a Telegram error.
+
+        The buttons stand under the last message.
 
         Each message is one step, "telegram.send.1" and so on, which returns its own `Delivery`.
         After an error the rest is not tried, save after an ambiguous one, when it may well get
         through. A chat known to be unreachable is not tried: `tries` is 0 then.
         """
         delivery = Delivery()
-        for number, html in enumerate(split_messages(markdown), 1):
-            message = _Message(to if number == 1 else replace(to, reply_to=None), html)
+        parts = split_messages(markdown)
+        for number, html in enumerate(parts, 1):
+            there = to if number == 1 else replace(to, reply_to=None)
+            message = _Message(there, html, buttons=buttons if number == len(parts) else ())
             part = await step(f"telegram.send.{number}", partial(self._send, message))
             delivery += part
             if part.error not in (None, "ambiguous"):
@@ -124,6 +155,18 @@ class Sender:
         if delivery.error and delivery.tries:
             log.warning("Answer to chat %s was not delivered whole: %s", to.chat_id, delivery.error)
         return delivery
+
+    async def send_document(
+        self,
+        to: Destination,
+        name: str,
+        content: bytes,
+        *,
+        step: Step[Delivery] = NO_JOURNAL.step,
+    ) -> Delivery:
+        """Send a file of this name as one step, "telegram.document"; like a message otherwise."""
+        message = _Message(to, "", document=(name, content))
+        return await step("telegram.document", partial(self._send, message))
 
     async def reachable(self, chat_id: int) -> None:
         """Somebody wrote from this chat: it is tried again from now on."""
@@ -189,22 +232,43 @@ class _Message:
     to: Destination
     text: str
     as_html: bool = True
+    buttons: tuple[Button, ...] = ()
+    document: tuple[str, bytes] | None = None
 
     def moved(self, chat_id: int) -> "_Message":
         """The same for the group's new chat, where topics and message ids are others."""
         return replace(self, to=Destination(chat_id))
+
+    @property
+    def keyboard(self) -> InlineKeyboardMarkup | None:
+        """The buttons as Telegram takes them, one under the other."""
+        rows = [
+            [InlineKeyboardButton(each.label, callback_data=each.data)] for each in self.buttons
+        ]
+        return InlineKeyboardMarkup(rows) if rows else None
 
 
 async def _request(bot: Bot, message: _Message) -> int:
     reply = None
     if message.to.reply_to is not None:
         reply = ReplyParameters(message.to.reply_to, allow_sending_without_reply=True)
+    if message.document is not None:
+        name, content = message.document
+        sent = await bot.send_document(
+            message.to.chat_id,
+            content,
+            filename=name,
+            message_thread_id=message.to.thread_id,
+            reply_parameters=reply,
+        )
+        return sent.message_id
     sent = await bot.send_message(
         message.to.chat_id,
         message.text,
         parse_mode=ParseMode.HTML if message.as_html else None,
         message_thread_id=message.to.thread_id,
         reply_parameters=reply,
+        reply_markup=message.keyboard,
         link_preview_options=LinkPreviewOptions(is_disabled=True),
     )
     return sent.message_id

@@ -10,7 +10,9 @@ from typing import Any, Final, Literal
 
 import httpx
 
+from agent.errors import ToolError
 from agent.llm import advice
+from agent.ports import Embedder, PlaceSearch
 
 SECONDS: Final = 5
 """The longest a check may take."""
@@ -22,6 +24,12 @@ NO_MODEL: Final = (
     "the house sommelier answers; set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
 )
 NO_TOKEN: Final = "set TELEGRAM_BOT_TOKEN to what @BotFather gives you"  # noqa: S105
+NO_EMBEDDINGS: Final = (
+    "documents are found by their words; set EMBEDDING_MODEL to find them by meaning too"
+)
+NO_PLACE_SEARCH: Final = (
+    "places are links to a web search; set SEARXNG_URL or BRAVE_API_KEY to list them"
+)
 NO_LANGFUSE: Final = "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to trace turns"
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -75,6 +83,31 @@ async def check_model(base_url: str | None, key: str | None, model: str) -> str:
         some = ", ".join(known[:5])
         return f"the server answers, but does not list LLM_MODEL {model}; it lists {some}"
     return f"{model} at {url}"
+
+
+async def check_embeddings(embedder: Embedder) -> str:
+    """Whether the embedding source makes vectors."""
+    try:
+        (vector,) = await embedder.embed(["wine"])
+    except Exception as error:
+        status = getattr(error, "status_code", None)
+        reason = f"{type(error).__name__}, {status}" if status else type(error).__name__
+        raise Ailment(
+            f"{embedder.name} makes no vectors ({reason}); check EMBEDDING_MODEL, "
+            "EMBEDDING_BASE_URL and EMBEDDING_API_KEY"
+        ) from None
+    return f"{embedder.name}, vectors of {len(vector)} numbers"
+
+
+async def check_places(search: PlaceSearch | None) -> str:
+    """Whether the place search answers; one query is made."""
+    if search is None:
+        raise Ailment(NO_PLACE_SEARCH)
+    try:
+        hits = await search.search("wine")
+    except ToolError as error:
+        raise Ailment(str(error)) from None
+    return f"the search answers, {len(hits)} results for a first query"
 
 
 async def check_telegram(root: str, token: str) -> str:

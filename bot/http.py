@@ -37,6 +37,7 @@ SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the hea
 CHECK_SECONDS: Final = 2
 """How long /readyz and /metrics wait for what they ask."""
 
+
 class CannotListen(Exception):
     """The address of the HTTP server is taken or does not exist; its text says which and why."""
 

@@ -7,12 +7,16 @@ is not understood stays as it was written. Lines stay lines, and no word is lost
 import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
+from urllib.parse import quote
 
 Tag = Literal["blockquote", "pre", "a", "b", "i", "code"]
 
 
 class Mark(NamedTuple):
-    """What marks a piece of text; `value` is the URL of an `a`, the language of a `pre`."""
+    """What marks a piece of text.
+
+    `value` is the URL of an `a`, the language of a `pre`, "expandable" for a folded `blockquote`.
+    """
 
     tag: Tag
     value: str = ""
@@ -33,6 +37,7 @@ class Line(NamedTuple):
 
 
 QUOTE = Mark("blockquote")
+FOLDED = Mark("blockquote", "expandable")
 BOLD = Mark("b")
 ITALIC = Mark("i")
 CODE = Mark("code")
@@ -40,7 +45,8 @@ CODE = Mark("code")
 _FENCE = re.compile(r"\s{0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[ \t]*")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?P<title>.*?)(?:[ \t]+#+)?[ \t]*")
 _BULLET = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?=\S)")
-_QUOTE = re.compile(r" {0,3}>[ \t]?")
+_QUOTE = re.compile(r"(?P<folded>\*\*>)[ \t]?| {0,3}>[ \t]?")
+"""A line of a quote; `**>`, as Telegram's own Markdown has it, of one that is folded."""
 
 # Spans have a longest length, so that a text full of openers costs no quadratic time.
 _SPAN = re.compile(
@@ -56,6 +62,9 @@ _SPAN = re.compile(
     re.VERBOSE,
 )
 
+_SPECIAL = re.compile(r"[\\`*_\[\]()#>~|+.!-]")
+LONGEST_LABEL = 300
+
 _CONTROL = {code: " " for code in [*range(32), 127] if chr(code) not in "\n\t"}
 
 
@@ -69,6 +78,18 @@ def parse(markdown: str) -> list[Run]:
         runs.extend(run for run in line.runs if run.text)
         before = line
     return runs
+
+
+def escape(text: str) -> str:
+    """Markdown that shows `text` as it is, on one line as far as it was."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def link(label: str, url: str) -> str:
+    """Markdown for a link; only the label, escaped, if `url` is none of the web."""
+    shown = escape(label.replace("[", "(").replace("]", ")"))[:LONGEST_LABEL].rstrip("\\")
+    target = re.sub(r"[\s()<>\"]", lambda found: quote(found[0]), url)
+    return f"[{shown}]({target})" if re.match(r"https?://\S", target) else shown
 
 
 def _clean(text: str) -> str:
@@ -102,8 +123,9 @@ def _language(unsaid: str) -> Iterator[Line]:
 
 
 def _line(line: str) -> Line:
-    if quote := _QUOTE.match(line):
-        return Line(tuple(_spans(_bulleted(line[quote.end() :]), (QUOTE,))), (QUOTE,))
+    if quoted := _QUOTE.match(line):
+        block = (FOLDED,) if quoted["folded"] else (QUOTE,)
+        return Line(tuple(_spans(_bulleted(line[quoted.end() :]), block)), block)
     if heading := _HEADING.fullmatch(line):
         return Line(tuple(_spans(heading["title"], (BOLD,))))
     return Line(tuple(_spans(_bulleted(line), ())))
@@ -129,7 +151,7 @@ def _span(match: re.Match[str], marks: tuple[Mark, ...]) -> Iterator[Run]:
         yield Run(match["escaped"], marks)
     elif match["code"]:
         # Telegram allows no other mark around code, save a quote.
-        yield Run(match["code"], (*(mark for mark in marks if mark == QUOTE), CODE))
+        yield Run(match["code"], (*(mark for mark in marks if mark.tag == QUOTE.tag), CODE))
     elif match["label"]:
         yield from _linked(match, marks)
     elif bold := match["bold"] or match["bold_"]:

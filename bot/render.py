@@ -7,7 +7,7 @@ from html import escape
 from html.parser import HTMLParser
 
 from agent.history import SENTENCE_END
-from bot.markdown import CODE, Mark, Run, Tag, parse
+from bot.markdown import CODE, FOLDED, Mark, Run, Tag, parse
 
 MESSAGE_UNITS = 4096
 """The longest message, in UTF-16 units of the text that is seen."""
@@ -80,6 +80,8 @@ def utf16_units(text: str) -> int:
 def _opening(mark: Mark) -> str:
     if mark.tag == "a":
         return f'<a href="{escape(mark.value)}">'
+    if mark == FOLDED:
+        return "<blockquote expandable>"
     if mark.tag == "pre" and mark.value:
         return f'<pre><code class="language-{escape(mark.value)}">'
     return f"<{mark.tag}>"
@@ -183,6 +185,8 @@ class _Reader(HTMLParser):
         if tag == CODE.tag and self._marks and self._marks[-1].tag == "pre":
             language = (dict(attrs).get("class") or "").removeprefix("language-")
             self._marks[-1] = Mark("pre", language)
+        elif tag == FOLDED.tag and "expandable" in dict(attrs):
+            self._marks.append(FOLDED)
         elif tag in _TAGS:
             self._marks.append(Mark(_TAGS[tag], dict(attrs).get("href") or ""))
 

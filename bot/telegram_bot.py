@@ -1,16 +1,12 @@
 """The handlers: what a person sends, and what comes back. Never silence, never a stack trace."""
 
-import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from telegram import Bot, Chat, Message, MessageEntity, Update
-from telegram.constants import ChatAction, ChatType
-from telegram.error import TelegramError
+from telegram import Bot, Update
 from telegram.ext import (
     Application,
     BaseHandler,
@@ -27,7 +23,8 @@ from agent.ports import MessageRepository, StoredMessage
 from agent.sommelier import Answerer, Reply
 from agent.tracing import Span, Tracer
 from bot import texts
-from bot.delivery import Delivery, Destination, Sender
+from bot.delivery import Delivery, Destination, Outgoing, Sender
+from bot.incoming import destination, is_addressed, message_of, typing, wording
 from bot.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -36,9 +33,19 @@ Context = ContextTypes.DEFAULT_TYPE
 AnyApplication = Application[Any, Any, Any, Any, Any, Any]
 AnyHandler = BaseHandler[Any, Any, Any]
 
-ALLOWED_UPDATES: Final = ("message", "edited_message")
-TYPING_SECONDS: Final = 4.5
-"""How often "typing" is shown again; Telegram hides it after 5 seconds."""
+ALLOWED_UPDATES: Final = ("message", "edited_message", "callback_query")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a turn came to, and the messages that say it, in order."""
+
+    reply: Reply
+    messages: tuple[Outgoing, ...]
+
+
+Work = Callable[[Span], Awaitable[Answered]]
+"""What makes the answer of a turn. Never raises, except when cancelled."""
 
 
 async def no_turn(chat_id: int, message_id: int) -> int | None:
@@ -99,23 +106,26 @@ class TelegramBot:
 
     async def new(self, update: Update, context: Context) -> None:
         """/new: forget the conversation of this chat."""
-        forgotten = await self.message_repo.forget(_chat(update).id)
+        forgotten = await self.message_repo.forget(message_of(update).chat.id)
         await self.say(update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
 
     async def unknown_command(self, update: Update, context: Context) -> None:
         """A command that does not exist; in a group only if it names this bot."""
-        if is_addressed(_message(update), context.bot):
+        if is_addressed(message_of(update), context.bot):
             await self.say(update, texts.UNKNOWN_COMMAND)
 
     async def not_text(self, update: Update, context: Context) -> None:
         """A photo, a voice message, a sticker …"""
-        if is_addressed(_message(update), context.bot):
+        if is_addressed(message_of(update), context.bot):
             await self.say(update, texts.TEXT_ONLY)
 
     async def edited(self, update: Update, context: Context) -> None:
         """An edited message: the last turn is run again on its new words."""
-        message = _message(update)
+        message = message_of(update)
         if not is_addressed(message, context.bot):
+            return
+        if (message.text or "").startswith("/"):
+            await self.say(update, texts.EDITED)
             return
         turn_id = await self.turn_of(message.chat.id, message.message_id)
         if turn_id is None or not await self._undo(message.chat.id, turn_id):
@@ -128,14 +138,21 @@ class TelegramBot:
 
     async def text(self, update: Update, context: Context) -> None:
         """A message to answer: one turn."""
-        message = _message(update)
+        message = message_of(update)
         if not is_addressed(message, context.bot):
             return
         question = wording(message, context.bot)
         if not question:
             await self.say(update, texts.EMPTY)
             return
-        await self._turn(question, update, context.bot)
+
+        async def work(span: Span) -> Answered:
+            chat_id = message_of(update).chat.id
+            history = await self.journal.step("history", lambda: self._history(chat_id))
+            reply = await self._answer(question, history, span)
+            return Answered(reply, (Outgoing(reply.text),))
+
+        await self.turn(question, update, context.bot, work)
 
     async def failed(self, update: object, context: Context) -> None:
         """Whatever a handler raised: into the log, and one sentence to the person."""
@@ -143,39 +160,51 @@ class TelegramBot:
         if isinstance(update, Update) and update.effective_message:
             await self.say(update, texts.FAILED)
 
-    async def _turn(self, question: str, update: Update, bot: Bot) -> None:
-        started, chat_id = time.monotonic(), _chat(update).id
+    async def turn(self, question: str, update: Update, bot: Bot, work: Work) -> None:
+        """One turn: traced, answered by `work` while typing is shown, delivered, remembered."""
+        started, chat_id = time.monotonic(), message_of(update).chat.id
         user = update.effective_user
         user_hash = self.hash_user(user.id if user else chat_id)
         with self.tracer.turn(input=question, session=str(chat_id), user=user_hash) as span:
-            async with typing(bot, _destination(update)):
-                history = await self.journal.step("history", lambda: self._history(chat_id))
-                reply = await self._answer(question, history, span)
-            await self._deliver(_destination(update), reply.text, span)
-            await self.journal.step(
-                "remember", lambda: self._remember(chat_id, update.update_id, question, reply)
-            )
+            async with typing(bot, destination(update)):
+                answered = await work(span)
+            await self._deliver(destination(update), answered.messages, span)
+            await self.remember(update, question, answered.reply)
         self.metrics.turn_ended(
-            reply.outcome,
+            answered.reply.outcome,
             seconds=time.monotonic() - started,
-            requests=reply.requests,
-            retries=reply.retries,
+            requests=answered.reply.requests,
+            retries=answered.reply.retries,
+        )
+
+    async def remember(self, update: Update, question: str, reply: Reply) -> None:
+        """Make a question and its reply the newest of the chat's conversation."""
+        chat_id = message_of(update).chat.id
+        await self.journal.step(
+            "remember", lambda: self._remember(chat_id, update.update_id, question, reply)
         )
 
     async def say(self, update: Update, markdown: str) -> Delivery:
         """Answer `update` with a sentence of the bot's own."""
-        return await self.sender.send(_destination(update), markdown, step=self.journal.step)
+        return await self.sender.send(destination(update), markdown, step=self.journal.step)
 
     async def heard(self, update: Update, context: Context) -> None:
         """Before any other handler: who writes can be answered again."""
         if update.effective_chat:
             await self.sender.reachable(update.effective_chat.id)
 
-    async def _deliver(self, to: Destination, markdown: str, span: Span) -> None:
+    async def _deliver(self, to: Destination, messages: Sequence[Outgoing], span: Span) -> None:
         """Send an answer; one that Telegram refuses as a whole is replaced by a sentence."""
         step = self.journal.step
         with span.child("telegram.send", "span") as send:
-            delivery = await self.sender.send(to, markdown, step=step)
+            delivery = Delivery()
+            for number, each in enumerate(messages):
+                there = to if number == 0 else replace(to, reply_to=None)
+                delivery += await self.sender.send(
+                    there, each.markdown, buttons=each.buttons, step=step
+                )
+                if delivery.error not in (None, "ambiguous"):
+                    break
             if delivery.error == "rejected" and not delivery.message_ids:
                 delivery += await self.sender.send(to, texts.FAILED, step=step)
             self.metrics.telegram_send(delivery.error)
@@ -216,78 +245,3 @@ class TelegramBot:
             )
         except Exception:
             log.exception("A turn of chat %s could not be stored", chat_id)
-
-
-@asynccontextmanager
-async def typing(bot: Bot, to: Destination) -> AsyncIterator[None]:
-    """Show "typing" in a chat until the block ends."""
-
-    async def show() -> None:
-        while True:
-            try:
-                await bot.send_chat_action(
-                    to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
-                )
-            except TelegramError as error:
-                log.debug("Typing was not shown: %s", error)
-            await asyncio.sleep(TYPING_SECONDS)
-
-    task = asyncio.create_task(show())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
-def is_addressed(message: Message, bot: Bot) -> bool:
-    """Whether a message is meant for the bot.
-
-    In a private chat each is; in a group those that mention it, reply to it or command it by name.
-    """
-    if message.chat.type == ChatType.PRIVATE:
-        return True
-    replied = message.reply_to_message
-    if replied and replied.from_user and replied.from_user.id == bot.id:
-        return True
-    return any(_names(entity, text, bot) for entity, text in _entities(message).items())
-
-
-def wording(message: Message, bot: Bot) -> str:
-    """What a message says, without the mentions that only address the bot."""
-    text = message.text or ""
-    for entity, words in _entities(message).items():
-        if entity.type == MessageEntity.MENTION and _names(entity, words, bot):
-            text = text.replace(words, " ", 1)
-    return text.strip()
-
-
-def _entities(message: Message) -> dict[MessageEntity, str]:
-    if message.text:
-        return message.parse_entities()
-    return message.parse_caption_entities()
-
-
-def _names(entity: MessageEntity, text: str, bot: Bot) -> bool:
-    """Whether a mention or a command is of this bot."""
-    if entity.type == MessageEntity.TEXT_MENTION:
-        return entity.user is not None and entity.user.id == bot.id
-    if entity.type in (MessageEntity.MENTION, MessageEntity.BOT_COMMAND):
-        return text.lower().endswith(f"@{bot.username}".lower())
-    return False
-
-
-def _message(update: Update) -> Message:
-    assert update.effective_message is not None  # noqa: S101 - the filters let nothing else through
-    return update.effective_message
-
-
-def _chat(update: Update) -> Chat:
-    return _message(update).chat
-
-
-def _destination(update: Update) -> Destination:
-    message = _message(update)
-    thread = message.message_thread_id if message.is_topic_message else None
-    reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id
-    return Destination(message.chat.id, thread, reply_to)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from db.engine import check
-from db.models import FULL_TEXT
+from db.models import FULL_TEXTS
 
 LOCK: Final = 7_303_014
 """Any number that nothing else locks on this database."""
@@ -52,8 +52,8 @@ def head() -> str:
 
 
 def compared(name: str | None, kind: str) -> bool:
-    """Whether a comparison of schema and models looks at `name`: not at the full-text index."""
-    return kind not in {"table", "column", "index"} or not (name or "").startswith(FULL_TEXT)
+    """Whether a comparison of schema and models looks at `name`: not at the full-text indexes."""
+    return kind not in {"table", "column", "index"} or not (name or "").startswith(FULL_TEXTS)
 
 
 def lock(connection: Connection) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
-from agent.budget import Limits
+from agent.budget import Ledger, Limits
 from agent.messages import LLM
 from agent.ports import DocumentStore, PlaceSearch
 from agent.research.answer import Answer, answer_question
@@ -29,8 +29,18 @@ class ResearchDesk:
     limits: Limits = field(default_factory=Limits)
     cache: QuoteCache = field(default_factory=QuoteCache)
 
+    @property
+    def can_refine(self) -> bool:
+        """Whether a request for refinement is heeded."""
+        return bool(self.models) and self.refinement is not False
+
     async def ask(
-        self, question: str, *, refine: bool | None = None, span: Span = NO_SPAN
+        self,
+        question: str,
+        *,
+        refine: bool | None = None,
+        ledger: Ledger | None = None,
+        span: Span = NO_SPAN,
     ) -> Answer:
         """An answer from the documents, each statement cited."""
         return await answer_question(
@@ -39,10 +49,13 @@ class ResearchDesk:
             models=self.models,
             refine=refinement_wanted(self.refinement, refine),
             limits=self.limits,
+            ledger=ledger,
             span=span,
         )
 
-    async def quotes(self, query: str, *, span: Span = NO_SPAN) -> Quotes:
+    async def quotes(
+        self, query: str, *, ledger: Ledger | None = None, span: Span = NO_SPAN
+    ) -> Quotes:
         """Passages of the documents, word for word."""
         return await find_quotes(
             query,
@@ -50,10 +63,13 @@ class ResearchDesk:
             models=self.models,
             cache=self.cache,
             limits=self.limits,
+            ledger=ledger,
             span=span,
         )
 
-    def stream_quotes(self, query: str) -> AsyncIterator[Quote | QuotesDone]:
+    def stream_quotes(
+        self, query: str, *, span: Span = NO_SPAN
+    ) -> AsyncIterator[Quote | QuotesDone]:
         """The same, one by one, then what they come to."""
         return stream_quotes(
             query,
@@ -61,14 +77,25 @@ class ResearchDesk:
             models=self.models,
             cache=self.cache,
             limits=self.limits,
+            ledger=ledger,
+            span=span,
         )
 
-    async def refine(self, question: str) -> Refinement:
+    async def refine(self, question: str, *, span: Span = NO_SPAN) -> Refinement:
         """A question in the words of the documents; as it was when refinement is off or fails."""
         enabled = self.refinement is not False
-        return await refine_question(question, models=self.models, enabled=enabled)
+        return await refine_question(
+            question, models=self.models, enabled=enabled, limits=self.limits, span=span
+        )
 
-    async def find(self, category: str, place: str, *, span: Span = NO_SPAN) -> Places:
+    async def find(
+        self,
+        category: str,
+        place: str,
+        *,
+        ledger: Ledger | None = None,
+        span: Span = NO_SPAN,
+    ) -> Places:
         """Places of a category. Raises what `agent.research.queries.generate_queries` says."""
         return await find_places(
             category,
@@ -76,5 +103,6 @@ class ResearchDesk:
             models=self.models,
             search=self.search,
             limits=self.limits,
+            ledger=ledger,
             span=span,
         )

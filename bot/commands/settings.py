@@ -17,6 +17,5 @@ def open_settings(log_level: str | None = None) -> "Settings":
 
     settings = load_settings()
     level = log_level if log_level and settings.log_level != "DEBUG" else settings.log_level
-    keys = (settings.telegram_bot_token, settings.openai_api_key, settings.langfuse_secret_key)
-    configure_logging(level, [key.get_secret_value() for key in keys if key])
+    configure_logging(level, settings.secrets)
     return settings

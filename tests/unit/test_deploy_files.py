@@ -132,6 +132,13 @@ def test_every_replica_has_a_port_that_the_load_balancer_knows() -> None:
     assert f"reverse_proxy {host}:{first} {host}:{last} {{" in DEPLOY
 
 
+def test_the_replicas_share_what_telegram_takes() -> None:
+    bot = SERVICES["bot"]
+    share = int(bot["environment"]["TELEGRAM_MESSAGES_PER_SECOND"])
+    assert share * bot["deploy"]["replicas"] == 30
+    assert f"\nTELEGRAM_MESSAGES_PER_SECOND={share} " in DEPLOY
+
+
 def test_postgres_keeps_its_data_in_a_volume() -> None:
     (mount,) = SERVICES["postgres"]["volumes"]
     assert mount.split(":")[0] in COMPOSE["volumes"]

@@ -1,0 +1,150 @@
+"""What is made of the settings alone: models, limits, sources. Nothing here connects yet."""
+
+import re
+from datetime import timedelta
+from typing import Final
+
+import httpx
+from pydantic import HttpUrl, SecretStr
+
+from agent.budget import Limits
+from agent.embedding import EmbeddingService
+from agent.llm import LLMService
+from agent.ports import PlaceSearch
+from agent.tracing import NO_TRACE, Tracer
+from agent.wire import ResponseMode
+from bot import doctor
+from bot.durable import DurableSettings, durable_settings
+from bot.pace import Limit, Pace
+from bot.place_search import BraveSearch, SearxngSearch
+from bot.service import ServiceSettings
+from config import Settings, SettingsError
+
+BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
+
+
+def bot_token(settings: Settings) -> str:
+    """The bot's token.
+
+    Raises:
+        SettingsError: there is none, or it cannot be one.
+    """
+    token = plain(settings.telegram_bot_token)
+    if token is None:
+        raise SettingsError(f"TELEGRAM_BOT_TOKEN is not set: {doctor.NO_TOKEN}")
+    if not BOT_TOKEN.fullmatch(token):
+        raise SettingsError(
+            "TELEGRAM_BOT_TOKEN is not a bot token; it looks like 123456789:AAExampleExample"
+        )
+    return token
+
+
+def root(url: HttpUrl) -> str:
+    """A base URL without the slash at its end."""
+    return str(url).rstrip("/")
+
+
+def plain(value: SecretStr | None) -> str | None:
+    """What a secret hides, None if there is none."""
+    return value.get_secret_value() if value else None
+
+
+def models(settings: Settings) -> list[LLMService]:
+    """The configured model and what to fall back on, in order; none without a server."""
+    if not settings.has_model:
+        return []
+    names = (settings.llm_model, *settings.llm_fallback_models)
+    return [model(settings, name, settings.llm_response_mode) for name in names]
+
+
+def model(settings: Settings, name: str, mode: ResponseMode) -> LLMService:
+    """One model of the configured server."""
+    return LLMService(
+        model=name,
+        api_key=settings.openai_api_key,
+        base_url=root(settings.openai_base_url) if settings.openai_base_url else None,
+        mode=mode,
+        timeout_seconds=settings.llm_timeout_seconds,
+    )
+
+
+def embedder(settings: Settings) -> EmbeddingService | None:
+    """The configured source of vectors, None if documents are searched by words only.
+
+    The key of the model's server is not sent to a server of another address.
+    """
+    if settings.embedding_model is None:
+        return None
+    own = settings.embedding_base_url
+    base_url = own or settings.openai_base_url
+    return EmbeddingService(
+        model=settings.embedding_model,
+        api_key=settings.embedding_api_key or (None if own else settings.openai_api_key),
+        base_url=root(base_url) if base_url else None,
+        timeout_seconds=settings.llm_timeout_seconds,
+    )
+
+
+def place_search(settings: Settings, http: httpx.AsyncClient) -> PlaceSearch | None:
+    """The configured search for places; one's own instance before the one with a key."""
+    if settings.searxng_url is not None:
+        return SearxngSearch(root(settings.searxng_url), http)
+    if settings.brave_api_key is not None:
+        return BraveSearch(settings.brave_api_key, http)
+    return None
+
+
+def limits(settings: Settings) -> Limits:
+    """What one turn may use."""
+    return Limits(
+        structured_output_max_retries=settings.structured_output_max_retries,
+        requests=settings.turn_max_requests,
+        tool_calls=settings.turn_max_tool_calls,
+        tokens=settings.turn_max_tokens,
+        cost_usd=settings.turn_max_cost_usd,
+        seconds=settings.turn_timeout_seconds,
+        tool_seconds=settings.tool_timeout_seconds,
+        answer_tokens=settings.llm_max_tokens,
+        answer_tokens_ceiling=settings.llm_max_tokens_ceiling,
+    )
+
+
+def pace(messages_per_second: int) -> Pace:
+    """Telegram's limits, with this process's share of the limit of all chats; 0: no limits."""
+    if not messages_per_second:
+        return Pace((), (), ())
+    return Pace(in_all=(Limit(messages_per_second, 1),))
+
+
+def service_settings(settings: Settings) -> ServiceSettings:
+    """How updates come in."""
+    return ServiceSettings(
+        webhook_url=str(settings.webhook_url) if settings.webhook_url else None,
+        webhook_secret=settings.webhook_secret,
+        http_host=settings.http_host,
+        http_port=settings.http_port,
+        burst=timedelta(seconds=settings.burst_seconds),
+        max_tries=settings.update_max_tries,
+        retention=timedelta(days=settings.retention_days),
+        finish_seconds=settings.shutdown_seconds,
+    )
+
+
+def durable(settings: Settings) -> DurableSettings:
+    """How turns are kept and resumed."""
+    return durable_settings(
+        settings.database_url.get_secret_value(),
+        poll_seconds=settings.turns_poll_seconds,
+        turns_at_once=settings.turns_at_once,
+        retention=timedelta(days=settings.retention_days),
+    )
+
+
+def tracer(settings: Settings) -> Tracer:
+    """Where turns are traced."""
+    public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
+    if public is None or secret is None:
+        return NO_TRACE
+    from agent.langfuse_tracer import LangfuseTracer  # noqa: PLC0415 - only needed with keys
+
+    return LangfuseTracer(public, secret, root(settings.langfuse_base_url))
