@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bot.commands import database, updates, wines
+from bot.commands import database, documents, evaluate, research, updates, wines
 from bot.commands.settings import open_settings
 
 app = typer.Typer(
@@ -23,7 +23,9 @@ app = typer.Typer(
 )
 app.add_typer(database.app, name="db")
 app.add_typer(wines.app, name="wines")
+app.add_typer(documents.app, name="documents")
 app.add_typer(updates.app, name="updates")
+app.add_typer(evaluate.app, name="eval")
 
 
 def main() -> None:
@@ -89,9 +91,14 @@ def run() -> None:
     asyncio.run(run_bot(settings))
 
 
+app.command()(research.ask)
+app.command()(research.quotes)
+app.command()(research.find)
+
+
 @app.command()
 def doctor() -> None:
-    """Check settings, database, model, Telegram and Langfuse, and say what to do about each."""
+    """Check the settings and everything they name, and say what to do about each."""
     from config import SettingsError
 
     try:
@@ -100,7 +107,7 @@ def doctor() -> None:
         typer.echo(f"✗ settings: {error}")
         raise typer.Exit(1) from None
     typer.echo("✓ settings: every value is well-formed")
-    from bot.app import diagnose
+    from bot.diagnosis import diagnose
 
     findings = asyncio.run(diagnose(settings))
     for finding in findings:

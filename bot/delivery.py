@@ -13,13 +13,7 @@ from functools import partial
 from typing import Final, Literal, TypeVar
 
 import httpx
-from telegram import (
-    Bot,
-    InlineKeyboardButton,
-    InlineKeyboardMarkup,
-    LinkPreviewOptions,
-    ReplyParameters,
-)
+from telegram import Bot, LinkPreviewOptions, ReplyParameters
 from telegram.constants import ParseMode
 from telegram.error import (
     BadRequest,
@@ -32,6 +26,7 @@ from telegram.error import (
 
 from agent.journal import NO_JOURNAL
 from agent.ports import ChatRepository, ChatState
+from bot.outgoing import Button, keyboard
 from bot.pace import Pace, Sleep
 from bot.render import split_messages, visible_text
 
@@ -76,22 +71,6 @@ class Destination:
     chat_id: int
     thread_id: int | None = None
     reply_to: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    """A button under a message; `data` comes back when it is pressed, at most 64 bytes of UTF-8."""
-
-    label: str
-    data: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """An answer in Markdown, and the buttons under it."""
-
-    markdown: str
-    buttons: tuple[Button, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,14 +218,6 @@ class _Message:
         """The same for the group's new chat, where topics and message ids are others."""
         return replace(self, to=Destination(chat_id))
 
-    @property
-    def keyboard(self) -> InlineKeyboardMarkup | None:
-        """The buttons as Telegram takes them, one under the other."""
-        rows = [
-            [InlineKeyboardButton(each.label, callback_data=each.data)] for each in self.buttons
-        ]
-        return InlineKeyboardMarkup(rows) if rows else None
-
 
 async def _request(bot: Bot, message: _Message) -> int:
     reply = None
@@ -268,7 +239,7 @@ async def _request(bot: Bot, message: _Message) -> int:
         parse_mode=ParseMode.HTML if message.as_html else None,
         message_thread_id=message.to.thread_id,
         reply_parameters=reply,
-        reply_markup=message.keyboard,
+        reply_markup=keyboard(message.buttons),
         link_preview_options=LinkPreviewOptions(is_disabled=True),
     )
     return sent.message_id

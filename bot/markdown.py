@@ -45,7 +45,7 @@ CODE = Mark("code")
 _FENCE = re.compile(r"\s{0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[ \t]*")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?P<title>.*?)(?:[ \t]+#+)?[ \t]*")
 _BULLET = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?=\S)")
-_QUOTE = re.compile(r"(?P<folded>\*\*>)[ \t]?| {0,3}>[ \t]?")
+_QUOTE = re.compile(r"(?P<folded>\*\*>)(?:[ \t]|$)| {0,3}>[ \t]?")
 """A line of a quote; `**>`, as Telegram's own Markdown has it, of one that is folded."""
 
 # Spans have a longest length, so that a text full of openers costs no quadratic time.
@@ -63,7 +63,7 @@ _SPAN = re.compile(
 )
 
 _SPECIAL = re.compile(r"[\\`*_\[\]()#>~|+.!-]")
-LONGEST_LABEL = 300
+LONGEST_LABEL = 200
 
 _CONTROL = {code: " " for code in [*range(32), 127] if chr(code) not in "\n\t"}
 
@@ -87,7 +87,7 @@ def escape(text: str) -> str:
 
 def link(label: str, url: str) -> str:
     """Markdown for a link; only the label, escaped, if `url` is none of the web."""
-    shown = escape(label.replace("[", "(").replace("]", ")"))[:LONGEST_LABEL].rstrip("\\")
+    shown = escape(label[:LONGEST_LABEL].replace("[", "(").replace("]", ")"))
     target = re.sub(r"[\s()<>\"]", lambda found: quote(found[0]), url)
     return f"[{shown}]({target})" if re.match(r"https?://\S", target) else shown
 

@@ -1,16 +1,66 @@
 """The commands that look things up: /ask, /quotes and /find, in Telegram and in the terminal."""
 
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
 
+from telegram import CallbackQuery, Message, MessageEntity, Update
+from telegram.error import BadRequest, TelegramError
+from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
+
+from agent.budget import Ledger
+from agent.research.answer import Answer
 from agent.research.desk import ResearchDesk
-from bot.telegram_bot import AnyHandler, TelegramBot
+from agent.research.places import Places
+from agent.research.queries import LONGEST_PLACE, QueryGenerationFailed
+from agent.research.quotes import Quotes
+from agent.sommelier import LEVELS, Outcome, Reply, guard_input, record_ledger
+from agent.tracing import Span
+from bot import research_text as text
+from bot import texts
+from bot.incoming import destination, is_addressed, message_of
+from bot.outgoing import Button, Outgoing
+from bot.telegram_bot import Answered, AnyHandler, Context, TelegramBot
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+REFINE: Final = Button("Refine my question", "refine")
+AS_FILE: Final = Button("As a text file", "queries")
+FILE_NAME: Final = "queries.txt"
+DEFAULT_CATEGORY: Final = "WINE_SHOP"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a look-up came to, for the person: messages, and the text that is remembered."""
+
+    messages: tuple[Outgoing, ...]
+    kept: str
+    outcome: Outcome = "answered"
+    retries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Apology:
+    """A sentence in place of what was looked up."""
+
+    sentence: str
+    outcome: Outcome = "answered"
+
+
+LookUp = Callable[[str, Ledger, Span], Awaitable[T | Apology]]
 
 
 @dataclass(frozen=True, slots=True)
 class ResearchCommands:
     """/ask, /quotes, /find, their buttons, and locations: turns of `bot`, answered by `desk`.
 
-    Everything durable is `bot`'s: replace its journal first, then make this of it.
+    A look-up is one step of `bot.journal`: replace that first, then make this of the bot.
     """
 
     bot: TelegramBot
@@ -18,4 +68,248 @@ class ResearchCommands:
 
     def handlers(self) -> list[AnyHandler]:
         """What to pass to `TelegramBot.register`."""
-        return []
+        new = filters.UpdateType.MESSAGE
+        return [
+            CommandHandler("ask", self.ask, filters=new),
+            CommandHandler("quotes", self.quotes, filters=new),
+            CommandHandler("find", self.find, filters=new),
+            MessageHandler(new & filters.LOCATION, self.location),
+            CallbackQueryHandler(self.refine, pattern=f"^{REFINE.data}$"),
+            CallbackQueryHandler(self.as_file, pattern=f"^{AS_FILE.data}$"),
+            CallbackQueryHandler(self.unknown_button),
+        ]
+
+    async def ask(self, update: Update, context: Context) -> None:
+        """/ask QUESTION: an answer from the documents, each statement cited."""
+        words = text.behind_command(message_of(update).text or "")
+        question, refine = text.read_question(words)
+        if not await self._objected(update, question, texts.ASK_USAGE):
+            await self._ask(question, update, context, refine=refine)
+
+    async def quotes(self, update: Update, context: Context) -> None:
+        """/quotes QUERY: passages word for word, one by one, then a summary."""
+        query = text.behind_command(message_of(update).text or "")
+        if await self._objected(update, query, texts.QUOTES_USAGE):
+            return
+
+        async def look_up(query: str, ledger: Ledger, span: Span) -> Quotes | Apology:
+            found = await self.desk.quotes(query, ledger=ledger, span=span)
+            return found if found.chunks else await self._nothing_found(found)
+
+        await self._turn(query, update, context, look_up, _shown_quotes)
+
+    async def find(self, update: Update, context: Context) -> None:
+        """/find CATEGORY PLACE: places, or ten searches for them."""
+        said = (message_of(update).text or "").strip()
+        category, place = text.read_find(text.behind_command(said))
+        if category is None:
+            await self.bot.say(update, texts.FIND_USAGE)
+        elif not place:
+            where = texts.FIND_WHERE.format(what=text.label(category).lower())
+            await self.bot.say(update, where)
+            await self.bot.remember(update, said, Reply(where, (), "answered"))
+        elif len(place) > LONGEST_PLACE:
+            await self.bot.say(update, texts.PLACE_TOO_LONG)
+        else:
+            await self._find(category, place, update, context)
+
+    async def location(self, update: Update, context: Context) -> None:
+        """A location: what was looked for last, near it; else wine shops."""
+        message = message_of(update)
+        if not is_addressed(message, context.bot) or message.location is None:
+            return
+        category = await self.bot.journal.step(
+            "category", partial(self._category_just_asked, message.chat.id)
+        )
+        place = text.coordinates(message.location.latitude, message.location.longitude)
+        await self._find(category, place, update, context)
+
+    async def refine(self, update: Update, context: Context) -> None:
+        """The button under a weak answer: the same question, refined."""
+        message = await self._pressed(update, context)
+        if message is None:
+            return
+        quoted = list(message.parse_entities([MessageEntity.BLOCKQUOTE]).values())
+        if quoted:
+            await self._ask(quoted[-1], update, context, refine=True)
+        else:
+            await self.bot.say(update, texts.BUTTON_TOO_OLD)
+
+    async def as_file(self, update: Update, context: Context) -> None:
+        """The button under ten searches: the same as a text file."""
+        message = await self._pressed(update, context)
+        if message is None:
+            return
+        queries = list(message.parse_entities([MessageEntity.TEXT_LINK]).values())
+        if not queries:
+            await self.bot.say(update, texts.BUTTON_TOO_OLD)
+            return
+        to, content = destination(update), text.queries_file(queries)
+        step = self.bot.journal.step
+        await self.bot.sender.send_document(to, FILE_NAME, content, step=step)
+
+    async def unknown_button(self, update: Update, context: Context) -> None:
+        """A button of an earlier version, or of nobody."""
+        if update.callback_query:
+            await _acknowledge(update.callback_query, texts.BUTTON_TOO_OLD)
+
+    async def _objected(self, update: Update, question: str, usage: str) -> bool:
+        """Whether a question is none, which the person is told then."""
+        objection = "" if any(map(str.isalnum, question)) else usage
+        if len(question) > text.LONGEST_QUESTION:
+            objection = texts.QUESTION_TOO_LONG
+        if objection:
+            await self.bot.say(update, objection)
+        return bool(objection)
+
+    async def _ask(self, question: str, update: Update, context: Context, *, refine: bool) -> None:
+        async def look_up(question: str, ledger: Ledger, span: Span) -> Answer | Apology:
+            asked = True if refine else None
+            found = await self.desk.ask(question, refine=asked, ledger=ledger, span=span)
+            return found if found.chunks else await self._nothing_found(found)
+
+        may_refine = self.desk.can_refine and not refine
+        await self._turn(question, update, context, look_up, partial(_shown_answer, may_refine))
+
+    async def _find(self, category: str, place: str, update: Update, context: Context) -> None:
+        async def look_up(_: str, ledger: Ledger, span: Span) -> Places | Apology:
+            try:
+                return await self.desk.find(category, place, ledger=ledger, span=span)
+            except QueryGenerationFailed:
+                return Apology(texts.NO_QUERIES, "failed")
+
+        await self._turn(f"/find {category} {place}", update, context, look_up, _shown_places)
+
+    async def _nothing_found(self, found: T) -> T | Apology:
+        return found if await self.desk.documents.count() else Apology(texts.NO_DOCUMENTS)
+
+    async def _turn(
+        self,
+        question: str,
+        update: Update,
+        context: Context,
+        look_up: LookUp[T],
+        show: Callable[[T], Shown],
+    ) -> None:
+        """One turn: a look-up, which is one step, and what it found shown."""
+
+        async def work(span: Span) -> Answered:
+            cleaned = guard_input(question, span)
+            ledger = Ledger()
+            try:
+                found = await self.bot.journal.step(
+                    "research", lambda: _calmly(look_up(cleaned, ledger, span))
+                )
+            finally:
+                record_ledger(span, ledger)
+            shown = _apologised(found) if isinstance(found, Apology) else show(found)
+            _record(span, shown)
+            reply = Reply(shown.kept, (), shown.outcome, ledger.requests, shown.retries)
+            return Answered(reply, shown.messages)
+
+        await self.bot.turn(question, update, context.bot, work)
+
+    async def _category_just_asked(self, chat_id: int) -> str:
+        """What the newest message of a chat looked for, if it was a /find."""
+        try:
+            recent = await self.bot.message_repo.recent(chat_id, 2)
+        except Exception:
+            log.exception("The history of chat %s could not be read; answering without", chat_id)
+            return DEFAULT_CATEGORY
+        asked = [each.content for each in recent if each.role == "user"]
+        if not asked or not asked[-1].startswith("/find"):
+            return DEFAULT_CATEGORY
+        return text.read_find(text.behind_command(asked[-1]))[0] or DEFAULT_CATEGORY
+
+    async def _pressed(self, update: Update, context: Context) -> Message | None:
+        """The message whose button is pressed for the first time; None if nothing is to be done.
+
+        Taking the button away decides which press is the first, so that no memory is needed. A turn
+        that goes on after a crash may find it taken away by itself: it knows from the first step,
+        whose record holds another value than this run would give it.
+        """
+        query = update.callback_query
+        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        message = query.message if isinstance(query.message, Message) else None
+        await _acknowledge(query, "" if message else texts.BUTTON_TOO_OLD)
+        if message is None:
+            return None
+        step, run = self.bot.journal.step, secrets.token_hex(8)
+        resumed = await step("press", partial(_given, run)) != run
+        is_first = await step("button", partial(_take_button, message))
+        return message if await step("first", partial(_given, is_first or resumed)) else None
+
+
+async def _given(value: T) -> T:
+    return value
+
+
+async def _calmly(look_up: Awaitable[T | Apology]) -> T | Apology:
+    try:
+        return await look_up
+    except Exception:
+        log.exception("A look-up failed")
+        return Apology(texts.FAILED, "failed")
+
+
+async def _acknowledge(query: CallbackQuery, words: str = "") -> None:
+    """End the waiting sign on a button; Telegram refuses that after a while, which is no matter."""
+    try:
+        await query.answer(words or None)
+    except TelegramError as error:
+        log.debug("A pressed button was not acknowledged: %s", error)
+
+
+async def _take_button(message: Message) -> bool:
+    """Take the buttons of a message away; False if there were none any more."""
+    try:
+        await message.edit_reply_markup(None)
+    except BadRequest as error:
+        return "not modified" not in str(error).lower()
+    except TelegramError as error:
+        log.warning("A button could not be taken away: %s", error)
+    return True
+
+
+def _shown_answer(may_refine: bool, answer: Answer) -> Shown:
+    parts = [text.answer_text(answer), text.sources_text(answer)]
+    offered = may_refine and text.is_weak(answer)
+    if offered:
+        # The button finds the question here, however much later it is pressed.
+        parts.append(text.quoted(answer.question))
+    message = Outgoing("\n\n".join(filter(None, parts)), (REFINE,) if offered else ())
+    kept = "\n\n".join(filter(None, [text.answer_text(answer), text.source_names(answer)]))
+    return Shown((message,), kept, answer.outcome, answer.retry_count)
+
+
+def _shown_quotes(found: Quotes) -> Shown:
+    shown = text.quote_texts(found)
+    return Shown(tuple(map(Outgoing, shown)), "\n\n".join(shown), found.outcome, found.retry_count)
+
+
+def _shown_places(found: Places) -> Shown:
+    places, searches = text.places_text(found), text.searches_text(found)
+    messages = [Outgoing(places)] if places else []
+    failed = bool(found.failed_searches) and not found.results
+    return Shown(
+        (*messages, Outgoing(searches, (AS_FILE,))),
+        places or searches,
+        "fallback" if failed else "answered",
+    )
+
+
+def _apologised(apology: Apology) -> Shown:
+    return Shown((Outgoing(apology.sentence),), apology.sentence, apology.outcome)
+
+
+def _record(span: Span, shown: Shown) -> None:
+    """What the turn came to, as the list of traces shows and filters it."""
+    retries = shown.retries
+    metadata = {
+        "outcome": shown.outcome,
+        "retried": "yes" if retries else "no",
+        "retry_count": retries,
+    }
+    span.update(output=shown.kept, metadata=metadata, level=LEVELS.get(shown.outcome))
+    span.score("structured_retries", retries, "NUMERIC")
+    span.score("outcome", shown.outcome, "CATEGORICAL")

@@ -1,9 +1,11 @@
 """What the command line shows of wines and imports, as tables for a terminal."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Protocol
 
 from rich.table import Table
+from rich.text import Text
 
 from agent.sommelier_contract import price_text
 from agent.wine import Wine
@@ -28,6 +30,35 @@ class Problem(Protocol):
         ...
 
 
+class Document(Protocol):
+    """What the library knows of a document."""
+
+    @property
+    def path(self) -> str:
+        """What a citation names."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """markdown, text, html or pdf."""
+        ...
+
+    @property
+    def parts(self) -> int:
+        """The number of its chunks."""
+        ...
+
+    @property
+    def added_at(self) -> datetime:
+        """When it was indexed as it is."""
+        ...
+
+
 def wine_table(wines: Iterable[Wine]) -> Table:
     """One wine a row."""
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -37,6 +68,19 @@ def wine_table(wines: Iterable[Wine]) -> Table:
     for wine in wines:
         origin = ", ".join(part for part in (wine.region, wine.country) if part)
         table.add_row(wine.label, wine.style.value, origin, price_text(wine), wine.id)
+    return table
+
+
+def document_table(documents: Iterable[Document]) -> Table:
+    """One document a row."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("Path", "Title", "Kind"):
+        table.add_column(name, overflow="fold")
+    table.add_column("Parts", justify="right")
+    table.add_column("Added")
+    for each in documents:
+        added = each.added_at.strftime("%Y-%m-%d")
+        table.add_row(Text(each.path), Text(each.title), each.kind, str(each.parts), added)
     return table
 
 

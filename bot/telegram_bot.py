@@ -23,9 +23,10 @@ from agent.ports import MessageRepository, StoredMessage
 from agent.sommelier import Answerer, Reply
 from agent.tracing import Span, Tracer
 from bot import texts
-from bot.delivery import Delivery, Destination, Outgoing, Sender
+from bot.delivery import Delivery, Destination, Sender
 from bot.incoming import destination, is_addressed, message_of, typing, wording
 from bot.metrics import Metrics
+from bot.outgoing import Outgoing
 
 log = logging.getLogger(__name__)
 

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, Final, Protocol, TypeVar
 
 from telegram import Update
@@ -21,6 +23,10 @@ FIRST_WAIT_SECONDS: Final = 0.2
 LONGEST_WAIT_SECONDS: Final = 2.0
 LONGEST_BURST: Final = timedelta(seconds=5)
 LARGEST_BURST: Final = 50
+
+TRIES_IN_COMPANY: Final = 2
+"""How often a turn may be interrupted without progress before it is run alone. Who of those that
+ran when a process died has killed it is not known; so tries count only when it can be."""
 
 
 class Accepted(Protocol):
@@ -48,6 +54,7 @@ class Updates(Protocol):
     async def accept(  # noqa: D102
         self, update_id: int, chat_id: int, payload: Payload, message_id: int | None = None
     ) -> None: ...
+    async def begun(self, update_id: int, progress: int) -> int: ...  # noqa: D102
     async def begin(self, update_id: int, progress: int) -> Accepted | None: ...  # noqa: D102
     async def waiting(self, chat_id: int, since: int) -> Sequence[Accepted]: ...  # noqa: D102
     async def take(  # noqa: D102
@@ -73,8 +80,8 @@ class Turns:
     """Accepts updates and runs their turns.
 
     `burst` is how long after a message the next one still belongs to the same turn. An update that
-    fails, or kills the process, `max_tries` times without a step of progress is set aside, and
-    `give_up` tells the person.
+    fails `max_tries` times is set aside, and `give_up` tells the person; so is one that kills the
+    process as often without a step of progress while no other suspect is running.
     """
 
     updates: Updates
@@ -85,6 +92,7 @@ class Turns:
     burst: timedelta = timedelta(milliseconds=800)
     max_tries: int = 3
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def accept(self, payload: Payload) -> None:
         """Take responsibility for an update: when this returns it is committed."""
@@ -100,21 +108,26 @@ class Turns:
     async def run(self, update_id: int) -> None:
         """The turn of an update. What is over, or part of another turn, is left alone."""
         progress = await persistently(self.queue.steps_recorded)
-        while True:
+        begun = await persistently(lambda: self.updates.begun(update_id, progress))
+        async with self._alone if begun >= TRIES_IN_COMPANY else nullcontext():
+            await self._try(update_id, progress)
+
+    async def _try(self, update_id: int, progress: int) -> None:
+        for failures in count(1):
             update = await persistently(lambda: self.updates.begin(update_id, progress))
             if update is None or update.state != "waiting":
                 return
-            if update.tries > self.max_tries:
+            if update.tries > TRIES_IN_COMPANY + self.max_tries:
                 await self._set_aside(update, "the process died while this update was answered")
                 return
             try:
                 await self._turn(update)
             except Exception as error:
-                log.exception("The turn of update %s failed, try %s", update_id, update.tries)
-                if update.tries >= self.max_tries:
+                log.exception("The turn of update %s failed, try %s", update_id, failures)
+                if failures >= self.max_tries:
                     await self._set_aside(update, type(error).__name__)
                     return
-                await asyncio.sleep(FIRST_WAIT_SECONDS * 2**update.tries)
+                await asyncio.sleep(FIRST_WAIT_SECONDS * 2**failures)
             else:
                 return
 

@@ -77,7 +77,6 @@ class ResearchDesk:
             models=self.models,
             cache=self.cache,
             limits=self.limits,
-            ledger=ledger,
             span=span,
         )
 

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bot.commands.output import progress_bar, show
 from bot.commands.settings import open_settings
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from config import Settings
     from db.catalogue import ImportReport
-
-WIDTH_IN_A_PIPE = 400
 
 app = typer.Typer(help="Fill the catalogue and search it.", no_args_is_help=True)
 
@@ -34,12 +31,12 @@ def import_file(
         report = asyncio.run(_import(settings, file))
     except CatalogueFileError as error:
         typer.echo(f"sommelier: nothing was imported from {file}", err=True)
-        _show(problem_table(error.problems), error=True)
+        show(problem_table(error.problems), error=True)
         raise typer.Exit(1) from None
     typer.echo(f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged.")
     if report.problems:
         typer.echo("Imported without these details:")
-        _show(problem_table(report.problems))
+        show(problem_table(report.problems))
 
 
 @app.command("search")
@@ -63,7 +60,7 @@ def search_text(
         relax = "; ".join(f"without {name} there are {n}" for name, n in found.relax.items())
         typer.echo(f"No wine fits{': ' + relax if relax else ''}.")
         return
-    _show(wine_table(found.wines))
+    show(wine_table(found.wines))
     if found.total > len(found.wines):
         typer.echo(f"{len(found.wines)} of {found.total} wines.")
 
@@ -83,27 +80,9 @@ def count_wines() -> None:
 
 
 async def _import(settings: "Settings", file: Path) -> "ImportReport":
-    from rich.console import Console
-    from rich.progress import Progress
-
     from bot.app import open_database
     from db.catalogue import import_catalogue
 
-    errors = Console(stderr=True)
     async with open_database(settings) as sessions:
-        with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
-            task = bar.add_task("Importing", total=None)
-
-            def progress(done: int, total: int) -> None:
-                bar.update(task, completed=done, total=total)
-
+        with progress_bar("Importing") as progress:
             return await import_catalogue(sessions, file, progress)
-
-
-def _show(table: "Table", *, error: bool = False) -> None:
-    from rich.console import Console
-
-    console = Console(stderr=error)
-    if not console.is_terminal:
-        console.width = WIDTH_IN_A_PIPE
-    console.print(table)

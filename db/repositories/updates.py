@@ -68,6 +68,12 @@ class SqlUpdateRepository:
             row = await session.get(UpdateRow, update_id)
             return _stored(row) if row else None
 
+    async def begun(self, update_id: int, progress: int) -> int:
+        """How often the turn of an update was begun since it last made progress."""
+        same = (UpdateRow.update_id == update_id) & (UpdateRow.progress >= progress)
+        async with self._sessions() as session:
+            return await session.scalar(select(UpdateRow.tries).where(same)) or 0
+
     async def begin(self, update_id: int, progress: int) -> StoredUpdate | None:
         """Count a try, from one again if more steps were recorded than when the last one began."""
         async with self._sessions.begin() as session:

@@ -5,7 +5,7 @@ The repository is the real one, on both databases; the queue is one that can be 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from bot.durable import DurableSettings, DurableTurns, open_turns
 from bot.metrics import Metrics
-from bot.turns import Turns
+from bot.turns import TRIES_IN_COMPANY, Turns
 from db.engine import Sessions
 from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.server import eventually
@@ -66,6 +66,13 @@ class FakeQueue:
     def next_turn(self) -> None:
         self.recorded.clear()
         self._at = 0
+
+
+class ForgetfulQueue(FakeQueue):
+    """Records no step, so that several turns can use it at once."""
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        return await run()
 
 
 @dataclass
@@ -181,13 +188,11 @@ async def test_messages_sent_in_one_go_are_one_turn_under_the_first_one_s_id(wor
 
 
 async def test_a_turn_waits_for_the_end_of_a_burst(world: World) -> None:
-    turns = Turns(
+    turns = replace(
+        world.turns,
         updates=SqlUpdateRepository(world.updates._sessions),
-        queue=world.queue,
-        metrics=Metrics(),
-        handle=world.turns.handle,
-        give_up=world.turns.give_up,
         burst=timedelta(milliseconds=300),
+        now=lambda: datetime.now(UTC),
     )
     await turns.accept(message(1, "a red"))
     running = asyncio.create_task(turns.run(1))
@@ -312,18 +317,44 @@ async def test_what_fails_three_times_is_set_aside_and_the_person_told_once(worl
     assert (world.texts(), world.told) == ([], [CHAT])
 
 
-async def test_what_kills_the_process_three_times_is_set_aside(world: World) -> None:
+async def test_what_kills_the_process_is_set_aside_after_three_tries_alone(world: World) -> None:
     await world.hear(1, "poison")
-    world.failing += [Killed(), Killed(), Killed(), Killed()]
+    world.failing += [Killed()] * 6
     with pytest.raises(Killed):
         await world.run(1)  # the first step is recorded, which is progress
-    for _ in range(3):
+    for _ in range(TRIES_IN_COMPANY + 3):
+        assert await world.updates.set_aside_list() == []
         with pytest.raises(Killed):
             await world.run_again(1)
     await world.run_again(1)
     assert world.told == [CHAT]
     (aside,) = await world.updates.set_aside_list()
     assert "died" in str(aside.error)
+
+
+async def test_who_may_have_killed_the_process_runs_alone_and_nobody_else_pays_for_it(
+    world: World,
+) -> None:
+    running, most = 0, 0
+
+    async def handle(_: object) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        others = [(await stored(world, n)).tries for n in (1, 2, 3)]
+        assert sorted(others) == [TRIES_IN_COMPANY] * 2 + [TRIES_IN_COMPANY + 1] or done
+        done.append(1)
+        await asyncio.sleep(0.02)
+        running -= 1
+
+    done: list[int] = []
+    for number in (1, 2, 3):
+        await world.hear(number, "/start")
+        for _ in range(TRIES_IN_COMPANY):
+            await world.updates.begin(number, 0)
+    turns = replace(world.turns, queue=ForgetfulQueue(), handle=handle)
+    await asyncio.gather(*(turns.run(number) for number in (1, 2, 3)))
+    assert (len(done), most) == (3, 1)
 
 
 async def test_a_turn_that_gets_on_is_never_set_aside_however_often_it_is_killed(
@@ -384,15 +415,7 @@ async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: Wo
 
 async def test_a_database_that_is_away_for_a_while_loses_nothing(world: World) -> None:
     await world.hear(1, "a red")
-    world.turns = Turns(
-        updates=Flaky(world.updates, failures=1),  # type: ignore[arg-type]
-        queue=world.queue,
-        metrics=Metrics(),
-        handle=world.turns.handle,
-        give_up=world.turns.give_up,
-        burst=BURST,
-        now=world.clock,
-    )
+    world.turns = replace(world.turns, updates=Flaky(world.updates, failures=1))  # type: ignore[arg-type]
     await world.run(1)
     assert (world.texts(), world.told) == (["a red"], [])
     assert (await stored(world, 1)).state == "done"

@@ -136,7 +136,7 @@ def test_the_replicas_share_what_telegram_takes() -> None:
     bot = SERVICES["bot"]
     share = int(bot["environment"]["TELEGRAM_MESSAGES_PER_SECOND"])
     assert share * bot["deploy"]["replicas"] == 30
-    assert f"\nTELEGRAM_MESSAGES_PER_SECOND={share} " in DEPLOY
+    assert f"\nTELEGRAM_MESSAGES_PER_SECOND={share}\n" in DEPLOY
 
 
 def test_postgres_keeps_its_data_in_a_volume() -> None:

@@ -1,0 +1,170 @@
+"""`sommelier ask`, `quotes` and `find`: looking things up, one question at a time."""
+
+# ruff: noqa: PLC0415
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bot.commands.output import fail, printable
+from bot.commands.settings import open_settings
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from agent.research.answer import Answer
+    from agent.research.places import Places
+    from agent.research.quotes import Quote, Quotes
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+NOT_REFINED = {
+    "disabled": "refinement is switched off here (ENABLE_QUERY_REFINEMENT)",
+    "no_model": "no language model is configured here",
+    "refused": "the model declined",
+}
+NO_REFINEMENT = "the model gave no usable question"
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help='For example "What does sur lie mean?".')],
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Have the question rewritten for the search first.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question from the documents, each statement with its source."""
+    settings = open_settings("WARNING")
+    from bot.api_models import AskResponse
+    from bot.app import open_library
+
+    async def answer() -> "Answer":
+        async with open_library(settings) as library:
+            return await library.desk.ask(question, refine=refine or None)
+
+    answered = asyncio.run(answer())
+    if as_json:
+        _print_json(AskResponse.of(answered))
+        return
+    reason = answered.refinement.fallback_reason
+    if refine and reason:
+        why = NOT_REFINED.get(reason, NO_REFINEMENT)
+        typer.echo(f"The question was not refined: {why}.", err=True)
+    _print(_answer_lines(answered))
+
+
+def quotes(
+    query: Annotated[str, typer.Argument(help='For example "cork taint".')],
+    as_json: AsJson = False,
+) -> None:
+    """Show passages of the documents word for word, with their sources."""
+    settings = open_settings("WARNING")
+    from bot.api_models import QuotesDocument
+    from bot.app import open_library
+
+    async def look_up() -> "Quotes":
+        async with open_library(settings) as library:
+            return await library.desk.quotes(query)
+
+    found = asyncio.run(look_up())
+    if as_json:
+        _print_json(QuotesDocument.of(found))
+    else:
+        _print(_quotes_lines(found))
+
+
+def find(
+    category: Annotated[str, typer.Argument(help="WINE_SHOP, WINE_BAR, WINERY, TASTING …")],
+    place: Annotated[str, typer.Argument(help="A town, a district or a region.")],
+    as_json: AsJson = False,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", help="Also write the ten queries to a file, one a line."),
+    ] = None,
+) -> None:
+    """Find places for people who love wine: shops, bars, wineries …"""
+    settings = open_settings("WARNING")
+    from agent.research.categories import category_named
+    from agent.research.queries import QueryGenerationFailed, place_named
+    from bot.api_models import PlacesDocument
+    from bot.app import open_library
+
+    try:
+        name, where = category_named(category), place_named(place)
+    except ValueError as error:
+        fail(str(error), 2)
+
+    async def look_up() -> "Places":
+        async with open_library(settings) as library:
+            return await library.desk.find(name, where)
+
+    try:
+        found = asyncio.run(look_up())
+    except QueryGenerationFailed as error:
+        fail(str(error), 1)
+    if save is not None:
+        _save(save, found.queries.as_text)
+    if as_json:
+        _print_json(PlacesDocument.of(found))
+    else:
+        _print(_place_lines(found))
+
+
+def _answer_lines(answer: "Answer") -> Iterable[str]:
+    from bot.markdown import parse
+
+    if answer.refined_question:
+        yield f"Searched for too: {answer.refined_question}\n"
+    yield "".join(run.text for run in parse(answer.footnoted))
+    for each in answer.citations:
+        yield f"\n[{each.number}] {each.title} · {each.location} ({each.path})"
+        if answer.by_model:
+            yield _indented(f"“{each.passage}”")
+
+
+def _quotes_lines(found: "Quotes") -> Iterable[str]:
+    for number, quote in enumerate(found.quotes, 1):
+        yield f"{number}. “{quote.content}”\n{_indented(_source(quote))}\n"
+    yield found.summary
+
+
+def _source(quote: "Quote") -> str:
+    return f"{quote.source_title} · {quote.source_location} ({quote.path})\n{quote.relevance}"
+
+
+def _place_lines(found: "Places") -> Iterable[str]:
+    if found.note:
+        yield f"{found.note}\n"
+    for place in found.results:
+        yield f"{place.title}\n  {place.url}"
+        if place.snippet:
+            yield _indented(place.snippet)
+        yield f"  found by: {'; '.join(place.queries)}\n"
+    if not found.results:
+        for link in found.links:
+            yield f"{link.query}\n  {link.url}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"   {line}" for line in text.splitlines())
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Lines that hold what documents and the web say."""
+    for line in lines:
+        typer.echo(printable(line))
+
+
+def _print_json(model: "BaseModel") -> None:
+    typer.echo(model.model_dump_json(by_alias=True, indent=2))
+
+
+def _save(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror or error}", 1)
+    typer.echo(f"Saved the queries to {file}.", err=True)
