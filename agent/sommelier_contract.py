@@ -1,14 +1,21 @@
 """What a `SommelierResponse` must keep to, and how it reaches a person."""
 
+import re
 from typing import Final
 
 from agent.contract import Evidence, OutputContract
+from agent.feedback import fence
 from agent.grounding import grounded_part, shown_wines, ungrounded
 from agent.money import Currency
+from agent.ports import Chunk
+from agent.research.answer import footnotes
+from agent.research.citations import unretrieved_path
 from agent.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.wine import Wine
 
 SYMBOLS: Final = {Currency.EUR: "€", Currency.USD: "$", Currency.GBP: "£"}
+ADDRESS: Final = re.compile(r"https?://[^\s\[\]()<>\"']+", re.IGNORECASE)
+BRACKETS: Final = str.maketrans("[]", "()")
 
 
 def render(response: SommelierResponse, evidence: Evidence) -> str:
@@ -18,7 +25,60 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
     for number, wine in enumerate(shown_wines(response.wines, evidence), start=1):
         parts.append(f"**{number}. {wine.label}**\n{facts_line(wine)}\n{said[wine.id]}".strip())
     parts.append(response.closing.strip())
-    return "\n\n".join(part for part in parts if part)
+    return with_footnotes("\n\n".join(part for part in parts if part), evidence)
+
+
+def with_footnotes(text: str, evidence: Evidence) -> str:
+    """A text with numbers for the paths it cites, and the documents' titles below it."""
+    chunks = [found for found in evidence.found.values() if isinstance(found, Chunk)]
+    numbered, notes = footnotes(text, chunks) if chunks else (text, ())
+    if not notes:
+        return text
+    titles = [
+        f"[{note.number}] {f'{note.title} · {note.location}'.translate(BRACKETS)}" for note in notes
+    ]
+    # A number right before a parenthesis would be a link of the model's own.
+    return "\n".join([numbered.replace("](", "] ("), "", *titles])
+
+
+def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
+    """What in a response no tool returned: a wine, a document's path, an address; None if all did.
+
+    What reads like any of these and stands in a text of a tool or of the person is supported.
+    """
+    if problem := ungrounded(response, evidence):
+        return problem
+    for text in _texts(response):
+        if problem := unretrieved_path(text, evidence) or unknown_address(text, evidence):
+            return problem
+    return None
+
+
+def unknown_address(text: str, evidence: Evidence) -> str | None:
+    """The first web address that no tool and no person named, as feedback; None without one."""
+    for found in ADDRESS.finditer(text):
+        address = found[0].rstrip(".,;:!?")
+        if not any(address in said for said in evidence.texts):
+            return f"the text links to {fence(address)}, which no tool returned; leave it out"
+    return None
+
+
+def supported_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
+    """A response without what no tool returned; None if nothing worth it is left."""
+
+    def kept(text: str) -> str:
+        broken = unretrieved_path(text, evidence) or unknown_address(text, evidence)
+        return "" if broken else text
+
+    wines = [
+        wine.model_copy(update={"description": kept(wine.description)}) for wine in response.wines
+    ]
+    texts = {"intro": kept(response.intro), "closing": kept(response.closing)}
+    return grounded_part(response.model_copy(update=texts | {"wines": wines}), evidence)
+
+
+def _texts(response: SommelierResponse) -> list[str]:
+    return [response.intro, response.closing, *(wine.description for wine in response.wines)]
 
 
 def facts_line(wine: Wine) -> str:
@@ -46,8 +106,8 @@ def wine_ids(response: SommelierResponse) -> list[str]:
 SOMMELIER: Final = OutputContract(
     SommelierResponse,
     semantic=validate_semantic_content,
-    grounding=ungrounded,
+    grounding=unsupported,
     render=render,
     ids=wine_ids,
-    salvage=grounded_part,
+    salvage=supported_part,
 )

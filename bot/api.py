@@ -6,8 +6,8 @@ was asked is never logged.
 
 import hmac
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Final, TypeVar
@@ -17,8 +17,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from agent.budget import Ledger
 from agent.research.desk import ResearchDesk
 from agent.research.quotes import Quotes
+from agent.sommelier import guard_input, record_ledger
 from agent.tracing import Span, Tracer
 from bot.api_models import (
     AskRequest,
@@ -67,23 +69,25 @@ class Api:
 
     async def rewrite(self, asked: RewriteRequest) -> Response:
         """The question in words for the search."""
-        with self._turn(asked.question) as span:
-            refinement = await self.desk.refine(asked.question, span=span)
+        with self._turn(asked.question) as (ledger, span):
+            refinement = await self.desk.refine(asked.question, ledger=ledger, span=span)
             span.update(output=refinement.refined)
         return _json(RewriteResponse.of(refinement))
 
     async def ask(self, asked: AskRequest) -> Response:
         """An answer with its citations."""
-        with self._turn(asked.question) as span:
-            answer = await self.desk.ask(asked.question, refine=asked.refine_prompt, span=span)
+        with self._turn(asked.question) as (ledger, span):
+            answer = await self.desk.ask(
+                asked.question, refine=asked.refine_prompt, ledger=ledger, span=span
+            )
             span.update(output=answer.text)
         return _json(AskResponse.of(answer))
 
     async def query(self, asked: QueryRequest) -> Response:
         """Passages as server-sent events; they begin when all are checked."""
         started = monotonic()
-        with self._turn(asked.query) as span:
-            found = await self.desk.quotes(asked.query, span=span)
+        with self._turn(asked.query) as (ledger, span):
+            found = await self.desk.quotes(asked.query, ledger=ledger, span=span)
             span.update(output=[quote.content for quote in found.quotes] or found.summary)
         return StreamingResponse(
             events(found, monotonic() - started),
@@ -91,8 +95,16 @@ class Api:
             headers=STREAM_HEADERS,
         )
 
-    def _turn(self, question: str) -> AbstractContextManager[Span]:
-        return self.tracer.turn(input=question, session=SESSION, user=self.user)
+    @contextmanager
+    def _turn(self, question: str) -> Iterator[tuple[Ledger, Span]]:
+        """A turn on the trace, and what it uses; recorded also when it fails."""
+        ledger = Ledger()
+        with self.tracer.turn(input=question, session=SESSION, user=self.user) as span:
+            guard_input(question, span)
+            try:
+                yield ledger, span
+            finally:
+                record_ledger(span, ledger)
 
     def _route(
         self, path: str, model: type[Asked], answer: Callable[[Asked], Awaitable[Response]]

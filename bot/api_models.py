@@ -1,6 +1,6 @@
 """What the HTTP API takes and gives, and what `--json` prints: one shape for both."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -12,8 +12,7 @@ from agent.research.passages import Outcome
 from agent.research.places import FoundPlace, Places, SearchLink
 from agent.research.quotes import Quote, Quotes
 from agent.research.refine import FallbackReason, Refinement
-
-LONGEST_QUESTION: Final = 2000
+from bot.research_text import LONGEST_QUESTION
 
 
 def _with_words(text: str) -> str:

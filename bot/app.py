@@ -19,7 +19,7 @@ from agent.journal import Journal
 from agent.llm import LLMService
 from agent.research.desk import ResearchDesk
 from agent.sommelier import Sommelier
-from agent.tracing import user_hash
+from agent.tracing import Tracer, user_hash
 from bot import local_telegram, wiring
 from bot.alone import only_one
 from bot.api import Api
@@ -177,6 +177,7 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
                 catalogue=SqlCatalogue(sessions),
                 models=library.models,
                 limits=wiring.limits(settings),
+                research_tools=wiring.research_tools(desk),
             ),
             message_repo=messages,
             tracer=tracer,
@@ -239,7 +240,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
                 metrics=app.metrics,
                 settings=wiring.service_settings(settings),
                 durable=wiring.durable(settings),
-                routes=_api(settings, app),
+                routes=api_routes(settings, app.desk, app.bot.tracer),
             )
         )
         app.inbox.accept = service.turns.accept
@@ -251,13 +252,13 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         os._exit(0)
 
 
-def _api(settings: Settings, app: App) -> list[Route]:
+def api_routes(settings: Settings, desk: ResearchDesk, tracer: Tracer) -> list[Route]:
     """The HTTP API; nothing without a token."""
     token = settings.api_token
     if token is None:
         return []
     user = user_hash(token.get_secret_value(), settings.trace_user_key)
-    return Api(desk=app.desk, tracer=app.bot.tracer, token=token, user=user).routes()
+    return Api(desk=desk, tracer=tracer, token=token, user=user).routes()
 
 
 def _turn_of(

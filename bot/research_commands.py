@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -53,7 +53,7 @@ class Apology:
     outcome: Outcome = "answered"
 
 
-LookUp = Callable[[str, Ledger, Span], Awaitable[T | Apology]]
+LookUp = Callable[[Ledger, Span], Awaitable[T | Apology]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class ResearchCommands:
         if await self._objected(update, query, texts.QUOTES_USAGE):
             return
 
-        async def look_up(query: str, ledger: Ledger, span: Span) -> Quotes | Apology:
-            found = await self.desk.quotes(query, ledger=ledger, span=span)
+        async def look_up(ledger: Ledger, span: Span) -> Quotes | Apology:
+            found = await self.desk.quotes(guard_input(query, span), ledger=ledger, span=span)
             return found if found.chunks else await self._nothing_found(found)
 
-        await self._turn(query, update, context, look_up, _shown_quotes)
+        await self._turn(f"/quotes {query}", update, context, look_up, _shown_quotes)
 
     async def find(self, update: Update, context: Context) -> None:
         """/find CATEGORY PLACE: places, or ten searches for them."""
@@ -122,7 +122,8 @@ class ResearchCommands:
             "category", partial(self._category_just_asked, message.chat.id)
         )
         place = text.coordinates(message.location.latitude, message.location.longitude)
-        await self._find(category, place, update, context)
+        # Where somebody is stays out of the conversation that is kept.
+        await self._find(category, place, update, context, remembered=False)
 
     async def refine(self, update: Update, context: Context) -> None:
         """The button under a weak answer: the same question, refined."""
@@ -163,22 +164,38 @@ class ResearchCommands:
         return bool(objection)
 
     async def _ask(self, question: str, update: Update, context: Context, *, refine: bool) -> None:
-        async def look_up(question: str, ledger: Ledger, span: Span) -> Answer | Apology:
-            asked = True if refine else None
-            found = await self.desk.ask(question, refine=asked, ledger=ledger, span=span)
+        async def look_up(ledger: Ledger, span: Span) -> Answer | Apology:
+            asked, wanted = guard_input(question, span), True if refine else None
+            found = await self.desk.ask(asked, refine=wanted, ledger=ledger, span=span)
             return found if found.chunks else await self._nothing_found(found)
 
         may_refine = self.desk.can_refine and not refine
         await self._turn(question, update, context, look_up, partial(_shown_answer, may_refine))
 
-    async def _find(self, category: str, place: str, update: Update, context: Context) -> None:
-        async def look_up(_: str, ledger: Ledger, span: Span) -> Places | Apology:
+    async def _find(
+        self,
+        category: str,
+        place: str,
+        update: Update,
+        context: Context,
+        *,
+        remembered: bool = True,
+    ) -> None:
+        async def look_up(ledger: Ledger, span: Span) -> Places | Apology:
             try:
-                return await self.desk.find(category, place, ledger=ledger, span=span)
+                named = guard_input(place, span)
+                return await self.desk.find(category, named, ledger=ledger, span=span)
             except QueryGenerationFailed:
                 return Apology(texts.NO_QUERIES, "failed")
 
-        await self._turn(f"/find {category} {place}", update, context, look_up, _shown_places)
+        await self._turn(
+            f"/find {category} {place}",
+            update,
+            context,
+            look_up,
+            _shown_places,
+            remembered=remembered,
+        )
 
     async def _nothing_found(self, found: T) -> T | Apology:
         return found if await self.desk.documents.count() else Apology(texts.NO_DOCUMENTS)
@@ -190,15 +207,16 @@ class ResearchCommands:
         context: Context,
         look_up: LookUp[T],
         show: Callable[[T], Shown],
+        *,
+        remembered: bool = True,
     ) -> None:
         """One turn: a look-up, which is one step, and what it found shown."""
 
         async def work(span: Span) -> Answered:
-            cleaned = guard_input(question, span)
             ledger = Ledger()
             try:
                 found = await self.bot.journal.step(
-                    "research", lambda: _calmly(look_up(cleaned, ledger, span))
+                    "research", lambda: _calmly(look_up(ledger, span))
                 )
             finally:
                 record_ledger(span, ledger)
@@ -207,7 +225,7 @@ class ResearchCommands:
             reply = Reply(shown.kept, (), shown.outcome, ledger.requests, shown.retries)
             return Answered(reply, shown.messages)
 
-        await self.bot.turn(question, update, context.bot, work)
+        await self.bot.turn(question, update, context.bot, work, remembered=remembered)
 
     async def _category_just_asked(self, chat_id: int) -> str:
         """What the newest message of a chat looked for, if it was a /find."""
@@ -230,10 +248,11 @@ class ResearchCommands:
         """
         query = update.callback_query
         assert query is not None  # noqa: S101 - the handler lets nothing else through
-        message = query.message if isinstance(query.message, Message) else None
-        await _acknowledge(query, "" if message else texts.BUTTON_TOO_OLD)
-        if message is None:
+        message = query.message
+        if not isinstance(message, Message) or not message.is_accessible:
+            await _acknowledge(query, texts.BUTTON_TOO_OLD)
             return None
+        await _acknowledge(query)
         step, run = self.bot.journal.step, secrets.token_hex(8)
         resumed = await step("press", partial(_given, run)) != run
         is_first = await step("button", partial(_take_button, message))
@@ -272,14 +291,15 @@ async def _take_button(message: Message) -> bool:
 
 
 def _shown_answer(may_refine: bool, answer: Answer) -> Shown:
-    parts = [text.answer_text(answer), text.sources_text(answer)]
+    said, sources = text.answer_text(answer), text.sources_text(answer)
+    parts = [said, sources]
     offered = may_refine and text.is_weak(answer)
     if offered:
         # The button finds the question here, however much later it is pressed.
         parts.append(text.quoted(answer.question))
     message = Outgoing("\n\n".join(filter(None, parts)), (REFINE,) if offered else ())
-    kept = "\n\n".join(filter(None, [text.answer_text(answer), text.source_names(answer)]))
-    return Shown((message,), kept, answer.outcome, answer.retry_count)
+    kept = [said, text.sources_text(answer, with_passages=False)]
+    return Shown((message,), "\n\n".join(filter(None, kept)), answer.outcome, answer.retry_count)
 
 
 def _shown_quotes(found: Quotes) -> Shown:

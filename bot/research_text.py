@@ -4,7 +4,7 @@ Titles, passages, snippets and queries come from documents, models and the web: 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -66,9 +66,9 @@ def _singular(name: str) -> str:
     return SINGULAR.sub(lambda ending: "y" if ending[0] == "ies" else "", plain)
 
 
-NAMES: Final = {
+NAMES: Final[Mapping[str, str]] = {
     _singular(name): key
-    for key, category in reversed(CATEGORIES.items())
+    for key, category in CATEGORIES.items()
     for name in (*category.phrases, category.label)
 }
 LONGEST_NAME: Final = max(len(name.split()) for name in NAMES)
@@ -77,12 +77,6 @@ LONGEST_NAME: Final = max(len(name.split()) for name in NAMES)
 def coordinates(latitude: float, longitude: float) -> str:
     """A location as a place, to about ten metres."""
     return f"{latitude:.4f}, {longitude:.4f}"
-
-
-def categories() -> str:
-    """What can be looked for, in a sentence."""
-    labels = [category.label for category in CATEGORIES.values()]
-    return f"{', '.join(labels[:-1])} or {labels[-1]}"
 
 
 def label(category: str) -> str:
@@ -100,14 +94,16 @@ def answer_text(answer: Answer) -> str:
     return f"I also searched for: *{_marked(answer.refined_question)}*\n\n{said}"
 
 
-def sources_text(answer: Answer) -> str:
+def sources_text(answer: Answer, *, with_passages: bool = True) -> str:
     """The footnotes: title, section and, folded, the passage; empty without any.
 
     An answer that consists of the passages themselves does not repeat them.
     """
     if not answer.citations:
         return ""
-    notes = [_source(each, with_passage=answer.by_model) for each in answer.citations]
+    notes = [
+        _source(each, with_passage=with_passages and answer.by_model) for each in answer.citations
+    ]
     return "\n".join(["**Sources**", *notes])
 
 

@@ -59,8 +59,8 @@ class TelegramBot:
     """The conversation with people; what it needs is passed in.
 
     `hash_user` makes a user id unrecognisable for traces, `turn_of` says which turn a message of a
-    chat became part of. `history_messages` is how many earlier
-    messages an answer may look back on, `max_content_length` the characters kept of a message.
+    chat became part of. `history_messages` is how many earlier messages an answer may look back on,
+    `max_content_length` the characters kept of a message.
     """
 
     answerer: Answerer
@@ -161,7 +161,9 @@ class TelegramBot:
         if isinstance(update, Update) and update.effective_message:
             await self.say(update, texts.FAILED)
 
-    async def turn(self, question: str, update: Update, bot: Bot, work: Work) -> None:
+    async def turn(
+        self, question: str, update: Update, bot: Bot, work: Work, *, remembered: bool = True
+    ) -> None:
         """One turn: traced, answered by `work` while typing is shown, delivered, remembered."""
         started, chat_id = time.monotonic(), message_of(update).chat.id
         user = update.effective_user
@@ -170,7 +172,8 @@ class TelegramBot:
             async with typing(bot, destination(update)):
                 answered = await work(span)
             await self._deliver(destination(update), answered.messages, span)
-            await self.remember(update, question, answered.reply)
+            if remembered:
+                await self.remember(update, question, answered.reply)
         self.metrics.turn_ended(
             answered.reply.outcome,
             seconds=time.monotonic() - started,

@@ -22,6 +22,11 @@ HELP: Final = """\
 I only recommend wines from our cellar. Prices are indicative.
 
 **Commands**
+/ask *what does sur lie mean?* – an answer from our documents, with its sources; \
+/ask --refine … rewords the question first
+/quotes *malolactic fermentation* – what our documents say, word for word
+/find *wine bar Lyon* – wine shops, bars, wineries, tastings, restaurants and courses somewhere; \
+a location works as the place
 /new – forget our conversation and start afresh
 /help – this text"""
 
@@ -34,9 +39,29 @@ EDITED: Final = "I only go back to your last message. Please send this one again
 SET_ASIDE: Final = (
     "I could not process your message, I am sorry, and have set it aside for the people who run me."
 )
+ASK_USAGE: Final = "What shall I look up? For example: /ask what does sur lie mean?"
+QUOTES_USAGE: Final = "What shall I look for, word for word? For example: /quotes noble rot"
+FIND_USAGE: Final = (
+    "What shall I look for, and where? For example: /find wine bar Lyon. I know wine shops, wine "
+    "bars, wineries, tastings, restaurants and courses."
+)
+FIND_WHERE: Final = (
+    "Where shall I look for a {what}? Write for example /find {what} Lyon, or send me a location."
+)
+QUESTION_TOO_LONG: Final = "That is too long for me to look up. Please ask in 1000 characters."
+PLACE_TOO_LONG: Final = "I don't recognise that as a place. A town, a district or a region is best."
+NO_QUERIES: Final = (
+    "I could not work out good searches for that place, I am sorry. Please name it more precisely, "
+    "or try again in a moment."
+)
+NO_DOCUMENTS: Final = "There are no documents here yet, so I have nothing to look that up in."
+BUTTON_TOO_OLD: Final = "That button is too old. Please send your question once more."
 FAILED: Final = "Something went wrong on my side, I am sorry. Please ask me again in a moment."
 
 COMMANDS: Final = (
+    ("ask", "An answer from our documents, with sources"),
+    ("quotes", "What our documents say, word for word"),
+    ("find", "Wine shops, bars, wineries … somewhere"),
     ("new", "Forget our conversation and start afresh"),
     ("help", "What you can ask"),
 )

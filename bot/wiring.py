@@ -11,6 +11,11 @@ from agent.budget import Limits
 from agent.embedding import EmbeddingService
 from agent.llm import LLMService
 from agent.ports import PlaceSearch
+from agent.research.desk import ResearchDesk
+from agent.research.refine import refinement_wanted
+from agent.tools.documents import ask_documents_tool, quote_documents_tool, search_documents_tool
+from agent.tools.places import find_places_tool
+from agent.tools.registry import Tool
 from agent.tracing import NO_TRACE, Tracer
 from agent.wire import ResponseMode
 from bot import doctor
@@ -92,6 +97,17 @@ def place_search(settings: Settings, http: httpx.AsyncClient) -> PlaceSearch | N
     if settings.brave_api_key is not None:
         return BraveSearch(settings.brave_api_key, http)
     return None
+
+
+def research_tools(desk: ResearchDesk) -> list[Tool]:
+    """What a turn may look up, as tools over the same documents, models and places as `desk`."""
+    refine = refinement_wanted(desk.refinement, None)
+    return [
+        search_documents_tool(desk.documents),
+        ask_documents_tool(desk.documents, desk.models, refine=refine),
+        quote_documents_tool(desk.documents, desk.models, cache=desk.cache),
+        find_places_tool(desk.models, desk.search),
+    ]
 
 
 def limits(settings: Settings) -> Limits:

@@ -1,5 +1,6 @@
 """From what the tools returned to a `SommelierResponse`: only its wines, only their facts."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -13,14 +14,17 @@ from agent.house_sommelier.criteria import (
     style_in_english,
 )
 from agent.house_sommelier.followups import Request
-from agent.house_sommelier.intent import DETAILS, SIMILAR, Saying
+from agent.house_sommelier.intent import DETAILS, LIBRARY, SIMILAR, Saying
 from agent.house_sommelier.lexicon import Language, tokens
 from agent.house_sommelier.limits import LIMITS
 from agent.house_sommelier.phrases import PhraseKey, say
 from agent.house_sommelier.results import Found, ListedWine, read_result
+from agent.research.passages import best_passage
 from agent.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.wine import Style, WineQuery
 
+_EXCERPT: Final = re.compile(r"\[(?P<path>[^\[\]\n]+)\]: (?P<text>.*?)(?=\n\n\[|\Z)", re.DOTALL)
+_WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
 _MOST_WINES: Final = 3
 _MOST_FOODS: Final = 3
 _SWEETNESS: Final = {"dry": "", "medium": "medium-sweet"}
@@ -40,6 +44,8 @@ def apologise(language: Language) -> SommelierResponse:
 
 def answer(request: Request, results: Sequence[ToolResult]) -> SommelierResponse:
     """The answer to a request from the tool results of its turn; the last useful one counts."""
+    if results[-1].tool == LIBRARY:
+        return _from_library(request, results[-1].content)
     found = [read for result in results if (read := read_result(result)) is not None]
     if not found:
         return apologise(request.language)
@@ -47,6 +53,20 @@ def answer(request: Request, results: Sequence[ToolResult]) -> SommelierResponse
     if useful.tool in (SIMILAR, DETAILS):
         return _about_wines(useful, request)
     return _from_search(useful, request)
+
+
+def _from_library(request: Request, content: str) -> SommelierResponse:
+    """The honest sentence that this house improvises nothing, and the best passage if there is one.
+
+    Brackets in a passage would be citations, so it is shown without.
+    """
+    honest = say("knowledge", request.language)
+    excerpt = _EXCERPT.match(content)
+    if excerpt is None:
+        return _inform(honest)
+    passage = best_passage(excerpt["text"], request.text).translate(_WITHOUT_BRACKETS)
+    quoted = "\n".join(f"> {line}" for line in passage.splitlines() if line.strip())
+    return _inform(honest, f"{say('passage', request.language)} [{excerpt['path']}]\n{quoted}")
 
 
 def _inform(intro: str, closing: str = "") -> SommelierResponse:

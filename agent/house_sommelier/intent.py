@@ -12,6 +12,7 @@ Saying = Literal["hello", "thanks", "help", "ask", "knowledge", "off_topic"]
 SEARCH: Final = "search_wines"
 SIMILAR: Final = "find_similar_wines"
 DETAILS: Final = "get_wine"
+LIBRARY: Final = "search_documents"
 
 _MOST_SHOWN: Final = 3
 _SIMILAR_LIMIT: Final = 5

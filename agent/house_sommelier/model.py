@@ -7,7 +7,7 @@ from typing import Final
 from agent.house_sommelier.answer import answer, apologise, speak
 from agent.house_sommelier.conversation import read_conversation
 from agent.house_sommelier.followups import read_request
-from agent.house_sommelier.intent import Wish, decide
+from agent.house_sommelier.intent import LIBRARY, Wish, decide
 from agent.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.sommelier_prompts import SommelierResponse
 
@@ -48,6 +48,8 @@ def respond(messages: Sequence[Message], offered: frozenset[str]) -> Wish | Somm
     if conversation.results:
         return answer(request, conversation.results)
     decision = decide(request)
+    if decision == "knowledge" and LIBRARY in offered:
+        return Wish(LIBRARY, {"query": request.text})
     if not isinstance(decision, Wish):
         return speak(decision, request.language)
     return decision if decision.tool in offered else apologise(request.language)

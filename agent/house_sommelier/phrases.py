@@ -13,7 +13,7 @@ PhraseKey = Literal[
     "nothing_named", "without", "and_without", "no_way", "found", "found_any", "similar", "details",
     "not_named", "all_shown", "gone", "suits", "contains", "sold_out", "add_price", "add_food",
     "add_place", "add_taste", "up_to", "at_least", "around", "low_price", "high_price",
-    "look_again",
+    "look_again", "passage",
 ]  # fmt: skip
 
 PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
@@ -72,6 +72,13 @@ PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
         "it": "Al momento posso solo cercare in cantina e preferisco non improvvisare una "
         "risposta. "
         "Mi dica un piatto, un colore, un vitigno o un prezzo.",
+    },
+    "passage": {
+        "en": "This is what my library has:",
+        "de": "Das steht dazu in meiner Bibliothek:",
+        "fr": "Voici ce qu'en dit ma bibliothèque :",
+        "es": "Esto es lo que dice mi biblioteca:",
+        "it": "Ecco che cosa dice la mia biblioteca:",
     },
     "off_topic": {
         "en": "That is beyond my cellar, I am afraid: I only know my way around wine. Tell me what "

@@ -80,11 +80,17 @@ class ResearchDesk:
             span=span,
         )
 
-    async def refine(self, question: str, *, span: Span = NO_SPAN) -> Refinement:
+    async def refine(
+        self, question: str, *, ledger: Ledger | None = None, span: Span = NO_SPAN
+    ) -> Refinement:
         """A question in the words of the documents; as it was when refinement is off or fails."""
-        enabled = self.refinement is not False
         return await refine_question(
-            question, models=self.models, enabled=enabled, limits=self.limits, span=span
+            question,
+            models=self.models,
+            enabled=self.refinement is not False,
+            limits=self.limits,
+            ledger=ledger,
+            span=span,
         )
 
     async def find(

@@ -38,12 +38,13 @@ def ask(
 ) -> None:
     """Answer a question from the documents, each statement with its source."""
     settings = open_settings("WARNING")
+    from agent.guard import clean
     from bot.api_models import AskResponse
     from bot.app import open_library
 
     async def answer() -> "Answer":
         async with open_library(settings) as library:
-            return await library.desk.ask(question, refine=refine or None)
+            return await library.desk.ask(clean(question), refine=refine or None)
 
     answered = asyncio.run(answer())
     if as_json:
@@ -62,12 +63,13 @@ def quotes(
 ) -> None:
     """Show passages of the documents word for word, with their sources."""
     settings = open_settings("WARNING")
+    from agent.guard import clean
     from bot.api_models import QuotesDocument
     from bot.app import open_library
 
     async def look_up() -> "Quotes":
         async with open_library(settings) as library:
-            return await library.desk.quotes(query)
+            return await library.desk.quotes(clean(query))
 
     found = asyncio.run(look_up())
     if as_json:

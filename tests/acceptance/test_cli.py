@@ -1,65 +1,23 @@
 """The command line as a person or an admin meets it, as a process of its own."""
 
 import asyncio
-import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from config import Settings
+from tests.acceptance.command import running, sommelier
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer
 from tests.doubles.otlp import OtlpReceiver
+from tests.doubles.web import Web
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "bot"]
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """An empty machine: no settings, no data, an empty home."""
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-        "PYTHONPATH": str(ROOT),
-    }
-
-
-def sommelier(
-    *arguments: str, environment: dict[str, str], **settings: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        env=environment | settings,
-        cwd=environment["HOME"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-@asynccontextmanager
-async def running(environment: dict[str, str], **settings: str) -> AsyncIterator[Process]:
-    """`sommelier run` in the background; killed at the end if it still runs."""
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, "run", env=environment | settings, cwd=environment["HOME"], stderr=PIPE
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
 
 
 def test_help_lists_the_commands(
@@ -73,9 +31,15 @@ def test_help_lists_the_commands(
     assert re.findall(r"^│ (\w+) ", done.stdout, re.MULTILINE) == [
         "chat",
         "run",
+        "ask",
+        "quotes",
+        "find",
         "doctor",
         "db",
         "wines",
+        "documents",
+        "updates",
+        "eval",
     ]
 
 
@@ -104,6 +68,7 @@ def test_the_version_is_shown(environment: dict[str, str]) -> None:
             "sommelier: STRUCTURED_OUTPUT_MAX_RETRIES: Input should be a valid integer",
         ),
         ({}, "sommelier: TELEGRAM_BOT_TOKEN is not set"),
+        ({"API_TOKEN": "short", "HTTP_PORT": "8080"}, "sommelier: API_TOKEN must be 16 or more"),
         ({"TELEGRAM_BOT_TOKEN": "secret"}, "sommelier: TELEGRAM_BOT_TOKEN is not a bot token"),
     ],
 )
@@ -221,7 +186,10 @@ def test_doctor_on_an_empty_machine_finds_nothing_wrong(environment: dict[str, s
     assert [line[:10] for line in done.stdout.splitlines()] == [
         "✓ settings",
         "✓ database",
+        "✓ document",
+        "– embeddin",
         "– model: n",
+        "– places: ",
         "– Telegram",
         "– Langfuse",
     ]
@@ -232,14 +200,20 @@ def test_doctor_with_everything_configured(
     bot_api: BotApi,
     model_server: ModelServer,
     otlp_receiver: OtlpReceiver,
+    web: Web,
 ) -> None:
     sommelier("db", "upgrade", environment=environment)
-    done = sommelier(
-        "doctor", environment=environment, **everything(bot_api, model_server, otlp_receiver)
-    )
+    settings = everything(bot_api, model_server, otlp_receiver) | {
+        "EMBEDDING_MODEL": "vectors-small",
+        "EMBEDDING_BASE_URL": f"{web.base_url}/v1",
+        "SEARXNG_URL": web.base_url,
+    }
+    done = sommelier("doctor", environment=environment, **settings)
     assert done.returncode == 0, done.stdout
-    assert [line[0] for line in done.stdout.splitlines()] == ["✓"] * 5
+    assert [line[0] for line in done.stdout.splitlines()] == ["✓"] * 8
     assert "this is @sommelier_test_bot" in done.stdout
+    assert "vectors-small, vectors of 2 numbers" in done.stdout
+    assert "the search answers, 1 results for a first query" in done.stdout
 
 
 def test_doctor_says_what_is_wrong_and_never_a_secret(
@@ -253,6 +227,9 @@ def test_doctor_says_what_is_wrong_and_never_a_secret(
         "TELEGRAM_BOT_TOKEN": token,
         "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
         "DATABASE_URL": "postgresql+psycopg://ada:hidden@127.0.0.1:1/wines",
+        "EMBEDDING_MODEL": "vectors-small",
+        "BRAVE_API_KEY": "",
+        "SEARXNG_URL": "http://127.0.0.1:1",
     }
     done = sommelier("doctor", environment=environment, **settings)
     assert done.returncode == 1
@@ -260,6 +237,9 @@ def test_doctor_says_what_is_wrong_and_never_a_secret(
     assert "TELEGRAM_BOT_TOKEN is rejected; get a valid one from @BotFather" in said["✗ Telegram"]
     assert "check the network and OPENAI_BASE_URL" in said["✗ model"]
     assert "Check DATABASE_URL" in said["✗ database"]
+    assert said["✗ documents"] == "cannot be counted before the database is right"
+    assert "check EMBEDDING_MODEL, EMBEDDING_BASE_URL" in said["✗ embeddings"]
+    assert said["✗ places"] == "SearXNG could not be reached (ConnectError)"
     for secret in (token, "hidden", "sk-lf-secret", "sk-model-secret"):
         assert secret not in done.stdout + done.stderr
 

@@ -91,6 +91,7 @@ class BotApi(LoopbackServer):
             "sendDocument": lambda call: self._chats.send_file(call.params, call.files, "document"),
             "sendPhoto": lambda call: self._chats.send_file(call.params, call.files, "photo"),
             "editMessageText": lambda call: self._chats.edit_text(call.params),
+            "editMessageReplyMarkup": lambda call: self._chats.edit_markup(call.params),
             "deleteMessage": lambda call: self._chats.delete(call.params),
             "sendChatAction": lambda call: self._chats.act(call.params),
             "setMessageReaction": lambda call: self._chats.react(call.params),

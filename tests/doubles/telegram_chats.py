@@ -93,6 +93,19 @@ class Chats:
         self._messages[key] = kept | changed | {"edit_date": int(time.time())}
         return self._messages[key]
 
+    def edit_markup(self, params: JsonObject) -> JsonObject:
+        """editMessageReplyMarkup."""
+        key = self._own(params, "edit")
+        old, markup = self._messages[key], reply_markup(params)
+        if markup.get("reply_markup") == old.get("reply_markup"):
+            raise ApiError(
+                400,
+                "Bad Request: message is not modified: specified new message content and reply "
+                "markup are exactly the same as a current content and reply markup of the message",
+            )
+        self._messages[key] = {k: v for k, v in old.items() if k != "reply_markup"} | markup
+        return self._messages[key]
+
     def delete(self, params: JsonObject) -> bool:
         """deleteMessage."""
         del self._messages[self._own(params, "delete")]

@@ -192,7 +192,8 @@ async def test_start_and_help_say_what_this_is(
         (text,) = await bot_api.wait_for_message()
     assert text.startswith(beginning)
     assert answerer.asked == []
-    assert [command["command"] for command in bot_api.commands] == ["new", "help"]
+    commands = [command["command"] for command in bot_api.commands]
+    assert commands == ["ask", "quotes", "find", "new", "help"]
 
 
 async def test_a_long_answer_arrives_whole_in_several_messages_in_order(

@@ -1,0 +1,40 @@
+"""What the tests of the command line have: an empty machine, and the web around it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.doubles.web import Web
+
+ROOT = Path(__file__).parents[2]
+
+
+def empty_home(home: Path) -> dict[str, str]:
+    """The environment of an empty machine: no settings, no data, an empty home."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home / "data"),
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """An empty machine of this test alone."""
+    return empty_home(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A machine that is shared by the tests of a module, with the starter documents."""
+    return empty_home(tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    """A place search and an embedding source."""
+    with Web() as server:
+        yield server

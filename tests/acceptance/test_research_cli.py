@@ -1,0 +1,242 @@
+"""Looking things up on the command line, as processes of their own."""
+
+import asyncio
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from db.documents.indexing import STARTER
+from tests.acceptance.command import COMMAND, running, sommelier
+from tests.doubles.bot_api import BotApi
+from tests.doubles.model_server import ModelServer, Step, answer, answer_json
+from tests.doubles.web import Web
+
+QUESTION = "What does sur lie mean?"
+SUR_LIE = "starter/methods/sur-lie.md"
+TOKEN = "a-long-random-token-5c1f"
+REFINED = {
+    "refined_query": "sur lie ageing on fine lees",
+    "variants": ["ageing on the lees", "wine rested on lees", "lees contact"],
+    "keywords": ["lees"],
+    "entities": [],
+    "constraints": [],
+    "ambiguities": [],
+    "security_flags": [],
+}
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def starter(path: str) -> str:
+    return flat((STARTER / path.removeprefix("starter/")).read_text("utf-8"))
+
+
+def model_at(server: ModelServer) -> dict[str, str]:
+    return {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": server.base_url}
+
+
+def test_without_a_model_ask_shows_the_best_passages_with_their_sources(
+    home: dict[str, str],
+) -> None:
+    done = sommelier("ask", QUESTION, "--refine", environment=home)
+    assert done.returncode == 0
+    assert done.stderr == "The question was not refined: no language model is configured here.\n"
+    note, passage, *_ = done.stdout.split("\n\n")
+    assert note.startswith("(No language model is configured here; these are the best passages")
+    assert flat(passage).removesuffix(" [1]") in starter(SUR_LIE)
+    sources = re.findall(r"^\[(\d)\] .* · .* \((.*)\)$", done.stdout, re.MULTILINE)
+    assert ("1", SUR_LIE) in sources
+
+
+def test_an_answer_as_json_names_the_refined_question_and_its_sources(
+    home: dict[str, str], model_server: ModelServer
+) -> None:
+    model_server.script(answer_json(REFINED), answer(f"On its lees [{SUR_LIE}]."))
+    settings = model_at(model_server)
+    done = sommelier("ask", QUESTION, "--refine", "--json", environment=home, **settings)
+    assert (done.returncode, done.stderr) == (0, "")
+    answered = json.loads(done.stdout)
+    assert answered["question"] == QUESTION
+    assert answered["answer"] == f"On its lees [{SUR_LIE}]."
+    assert answered["refined_question"] == REFINED["refined_query"]
+    assert [citation["path"] for citation in answered["citations"]] == [SUR_LIE]
+
+
+def test_quotes_stand_word_for_word_in_their_documents(home: dict[str, str]) -> None:
+    shown = sommelier("quotes", "cork taint", environment=home)
+    printed = sommelier("quotes", "cork taint", "--json", environment=home)
+    found = json.loads(printed.stdout)
+    assert len(found["snippets"]) == 3
+    assert (found["no_results" if "no_results" in found else "noResults"]) is False
+    for number, snippet in enumerate(found["snippets"], 1):
+        assert flat(snippet["content"]) in starter("faults/cork-taint.md")
+        assert f"{number}. “{snippet['content']}”" in shown.stdout
+    assert shown.stdout.endswith("these are the best passages, as they are.\n")
+
+
+def test_find_saves_ten_queries_and_shows_them_as_links(
+    home: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "queries.txt"
+    done = sommelier("find", "wine bars", "Lyon", "--save", str(file), environment=home)
+    assert done.returncode == 0
+    assert done.stderr == f"Saved the queries to {file}.\n"
+    queries = file.read_text("utf-8").splitlines()
+    assert len(queries) == len(set(queries)) == 10
+    assert done.stdout.startswith("No place search is configured here")
+    assert [line for line in done.stdout.splitlines() if line in queries] == queries
+    assert done.stdout.count("https://duckduckgo.com/?q=") == 10
+
+
+def test_find_merges_what_the_place_search_found(home: dict[str, str], web: Web) -> None:
+    done = sommelier(
+        "find", "WINE_SHOP", "Lyon", "--json", environment=home, SEARXNG_URL=web.base_url
+    )
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["note"]) == (0, "")
+    (place,) = found["results"]
+    assert (place["title"], place["url"]) == ("Cave des Halles", "https://halles.example/vins")
+    assert sorted(place["queries"]) == sorted(found["queries"]) == sorted(web.queries)
+    assert len(web.queries) == 10
+
+
+def test_find_says_in_one_line_what_it_cannot_do(
+    home: dict[str, str], model_server: ModelServer
+) -> None:
+    model_server.script(answer("No."), answer("I would rather not."))
+    unknown = sommelier("find", "pub", "Lyon", environment=home)
+    failed = sommelier("find", "WINERY", "Lyon", environment=home, **model_at(model_server))
+    assert (unknown.returncode, failed.returncode) == (2, 1)
+    assert unknown.stderr.startswith("sommelier: there is no category 'pub'; use WINE_SHOP,")
+    assert failed.stderr.startswith("sommelier: no 10 distinct search queries for WINERY")
+    assert (unknown.stdout, failed.stdout) == ("", "")
+    assert [done.stderr.count("\n") for done in (unknown, failed)] == [1, 1]
+
+
+def test_documents_are_added_found_and_removed(environment: dict[str, str], tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "zebulon.md").write_text("# The Zebulon grape\n\nZebulon ripens late.\n")
+    (notes / "broken.pdf").write_text("this is no PDF")
+    added = sommelier("documents", "add", "notes", environment=environment)
+    again = sommelier("documents", "add", "notes/broken.pdf", environment=environment)
+    listed = sommelier("documents", "list", environment=environment)
+    found = sommelier("documents", "search", "zebulon", environment=environment)
+    removed = sommelier("documents", "remove", "notes", environment=environment)
+    missing = sommelier("documents", "remove", "notes", environment=environment)
+    assert (added.returncode, added.stdout) == (0, "1 added, 0 updated, 0 unchanged.\n")
+    assert added.stderr == "Not added: notes/broken.pdf is not a PDF file\n"
+    assert (again.returncode, again.stderr) == (1, added.stderr)
+    *rows, count = listed.stdout.splitlines()
+    assert count == f"{len(rows) - 1} documents."
+    assert sum(row.startswith("starter/") for row in rows) == len(rows) - 2 >= 25
+    assert found.stdout.startswith(
+        "The Zebulon grape · The Zebulon grape (notes/zebulon.md)\n"
+    ) or found.stdout.startswith("The Zebulon grape · Section 1 of 1 (notes/zebulon.md)\n")
+    assert "Zebulon ripens late." in found.stdout
+    assert removed.stdout == f"1 removed, {len(rows) - 2} left.\n"
+    assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
+
+
+def test_a_terminal_is_told_what_takes_a_moment(environment: dict[str, str], web: Web) -> None:
+    ours, theirs = pty.openpty()
+    settings = {"EMBEDDING_MODEL": "vectors", "EMBEDDING_BASE_URL": f"{web.base_url}/v1"}
+    (Path(environment["HOME"]) / "a.md").write_text("# A\n\nText.")
+    done = subprocess.run(
+        [*COMMAND, "documents", "add", "a.md"],
+        env=environment | settings | {"TERM": "xterm"},
+        cwd=environment["HOME"],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        timeout=60,
+        check=True,
+    )
+    os.close(theirs)
+    said = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert said.startswith("Indexing the starter documents, this once ...")
+    assert "100%" in said
+    assert done.stdout.decode().endswith("1 parts can be found by meaning now.\n")
+    assert len(web.asked) > 250
+    assert set(web.keys) == {"Bearer none"}
+
+
+def no_results(body: dict[str, Any]) -> Step:
+    return answer_json({"snippets": [], "summary": "Nothing on this.", "noResults": True})
+
+
+def test_the_evaluation_prints_its_table_and_saves_it(
+    environment: dict[str, str], model_server: ModelServer, tmp_path: Path
+) -> None:
+    model_server.default = no_results
+    done = sommelier(
+        *("eval", "quotes", "--modes", "a,C", "--model", "gpt-4o-mini", "--save", "report"),
+        environment=environment,
+        **model_at(model_server),
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(model_server.requests) == 2 * 24
+    formats = [
+        request.json.get("response_format", {}).get("type") for request in model_server.requests
+    ]
+    assert formats == [None] * 24 + ["json_schema"] * 24
+    rows = {
+        cells[0]: cells[1:]
+        for cells in (
+            [cell.strip() for cell in line.strip("|").split("|")]
+            for line in done.stdout.splitlines()
+            if line.startswith("|")
+        )
+    }
+    assert rows["Metric"] == ["Threshold", "gpt-4o-mini A", "gpt-4o-mini C"]
+    assert rows["JSON parse"] == ["100%", "100%", "100%"]
+    assert rows["Verbatim extraction"] == ["> 80%", "**0% ✗**", "**0% ✗**"]
+    assert rows["Negative queries"] == ["> 90%", "100%", "100%"]
+    assert (tmp_path / "report" / "quotes-evaluation.md").read_text("utf-8") == done.stdout
+    saved = json.loads((tmp_path / "report" / "quotes-evaluation.json").read_text("utf-8"))
+    assert [run["label"] for run in saved["runs"]] == ["gpt-4o-mini A", "gpt-4o-mini C"]
+    assert not (tmp_path / "data").exists()
+
+
+def test_without_a_model_there_is_nothing_to_evaluate(environment: dict[str, str]) -> None:
+    done = sommelier("eval", "quotes", environment=environment)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "sommelier: there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL\n"
+    )
+
+
+async def test_run_serves_the_api_to_those_who_hold_the_token(
+    home: dict[str, str], bot_api: BotApi
+) -> None:
+    settings = {
+        "TELEGRAM_BOT_TOKEN": bot_api.token,
+        "TELEGRAM_BASE_URL": bot_api.base_url,
+        "HTTP_PORT": "0",
+        "API_TOKEN": TOKEN,
+    }
+    async with running(home, **settings) as process:
+        assert process.stderr is not None
+        log = ""
+        while (found := re.search(r"HTTP on (\S+)", log)) is None:
+            log += (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+        async with httpx.AsyncClient(base_url=f"http://{found[1]}", trust_env=False) as client:
+            body = {"question": QUESTION}
+            refused = await client.post("/api/rag/ask", json=body)
+            headers = {"authorization": f"Bearer {TOKEN}"}
+            answered = await client.post("/api/rag/ask", json=body, headers=headers)
+        process.send_signal(signal.SIGTERM)
+        _, rest = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 0
+    assert refused.status_code == 401
+    assert SUR_LIE in {citation["path"] for citation in answered.json()["citations"]}
+    assert TOKEN not in log + rest.decode()

@@ -1,0 +1,60 @@
+"""What documents and places may use: an embedding source, and a SearXNG instance."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from tests.doubles.server import JsonObject, LoopbackServer
+
+SHOP: JsonObject = {
+    "title": "Cave <b>des</b> Halles",
+    "url": "https://halles.example/vins",
+    "content": "Wines of the Rhône.",
+}
+
+
+class Web(LoopbackServer):
+    """`EMBEDDING_BASE_URL` is `base_url` with /v1 behind it, `SEARXNG_URL` is `base_url`.
+
+    A vector counts vowels and consonants. Every query finds the same shop. `asked` are the texts,
+    `queries` the queries, `keys` the Authorization headers that came.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            [
+                Route("/v1/embeddings", self._embeddings, methods=["POST"]),
+                Route("/search", self._search),
+            ]
+        )
+        self.asked: list[str] = []
+        self.queries: list[str] = []
+        self.keys: list[str | None] = []
+
+    async def _embeddings(self, request: Request) -> Response:
+        body: JsonObject = await request.json()
+        self.keys.append(request.headers.get("authorization"))
+        self.asked.extend(body["input"])
+        data: list[dict[str, Any]] = [
+            {"object": "embedding", "index": index, "embedding": vector(text)}
+            for index, text in enumerate(body["input"])
+        ]
+        # Servers need not keep the order; the index is what counts.
+        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        return JSONResponse(
+            {"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}
+        )
+
+    async def _search(self, request: Request) -> Response:
+        if request.query_params.get("format") != "json":
+            return Response(status_code=403)
+        self.queries.append(request.query_params["q"])
+        return JSONResponse({"results": [SHOP]})
+
+
+def vector(text: str) -> list[float]:
+    """How many vowels and how many other characters, never none."""
+    vowels = sum(character in "aeiou" for character in text.lower())
+    return [vowels + 1.0, len(text) - vowels + 1.0]

@@ -1,0 +1,435 @@
+"""The HTTP API on real sockets: what it answers, what it refuses, and that bad input is told."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+from starlette.routing import Route
+
+from agent.langfuse_tracer import LangfuseTracer
+from agent.ports import Backlog, Chunk
+from agent.research.desk import ResearchDesk
+from agent.tracing import NO_TRACE, Tracer, user_hash
+from bot.api import Api
+from bot.app import api_routes
+from bot.http import http_app, listen, serve_http
+from bot.metrics import Metrics
+from config import Settings
+from tests.doubles.model_server import ModelServer, answer, answer_json, error
+from tests.doubles.otlp import OtlpReceiver
+from tests.doubles.server import LoopbackServer
+from tests.library import SUR_LIE, FakeLibrary, open_model, sent
+
+TOKEN = "a-long-random-token-5c1f"
+GOOD = {"authorization": f"Bearer {TOKEN}"}
+JSON = {"content-type": "application/json"}
+QUESTION = "What does sur lie mean?"
+PATHS = ("/api/rag/rewrite", "/api/rag/ask", "/api/research/query")
+REFINED = {
+    "refined_query": "sur lie ageing on fine lees meaning",
+    "variants": ["lees ageing", "wine on its lees", "resting on fine lees"],
+    "keywords": ["lees"],
+    "entities": [],
+    "constraints": [],
+    "ambiguities": [],
+    "security_flags": [],
+}
+QUOTED = {
+    "content": "a wine rests on its fine lees.",
+    "sourceId": "lees",
+    "sourceTitle": "Sur lie",
+    "sourceLocation": "What the lees are",
+    "relevance": "It is the definition.",
+}
+
+
+class DatabaseGone(Exception):
+    """Its text holds what was asked, as that of database errors does."""
+
+
+class BrokenLibrary(FakeLibrary):
+    async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
+        raise DatabaseGone(f"SELECT {queries}")
+
+
+def api(desk: ResearchDesk, tracer: Tracer = NO_TRACE, **limits: Any) -> Api:
+    return Api(desk=desk, tracer=tracer, token=SecretStr(TOKEN), user="ab12", **limits)
+
+
+def desk(**parts: Any) -> ResearchDesk:
+    return ResearchDesk(documents=parts.pop("documents", FakeLibrary()), **parts)
+
+
+@asynccontextmanager
+async def serving(routes: Sequence[Route]) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the whole HTTP app with these routes, allowed in."""
+
+    async def nothing_waits() -> Backlog:
+        return Backlog()
+
+    async def ready() -> bool:
+        return True
+
+    async def refuse(update: dict[str, object]) -> None:
+        raise AssertionError("no update was expected")
+
+    app = http_app(
+        accept=refuse,
+        secret=None,
+        metrics=Metrics(),
+        backlog=nothing_waits,
+        ready=ready,
+        routes=routes,
+    )
+    stop, listener = asyncio.Event(), listen("127.0.0.1", 0)
+    root = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    task = asyncio.create_task(serve_http(app, host="", port=0, stop=stop, sockets=[listener]))
+    try:
+        async with httpx.AsyncClient(base_url=root, headers=GOOD, trust_env=False) as client:
+            yield client
+    finally:
+        stop.set()
+        await task
+
+
+@contextmanager
+def loopback(api: Api) -> Iterator[httpx.Client]:
+    """A client of the API alone, which must bring its own token."""
+    with (
+        LoopbackServer(api.routes()) as server,
+        httpx.Client(base_url=server.base_url, trust_env=False) as client,
+    ):
+        yield client
+
+
+def events(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """Server-sent events as name and data."""
+    assert text.endswith("\n\n")
+    lines = [block.split("\n") for block in text.removesuffix("\n\n").split("\n\n")]
+    return [
+        (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        for name, data in lines
+    ]
+
+
+async def test_an_answer_comes_with_what_its_citations_point_at(model_server: ModelServer) -> None:
+    model_server.script(answer("A wine rests on its fine lees [methods/sur-lie.md]."))
+    async with open_model(model_server) as model, serving(api(desk(models=[model])).routes()) as it:
+        answered = await it.post("/api/rag/ask", json={"question": QUESTION})
+    assert answered.status_code == 200
+    assert answered.json() == {
+        "question": QUESTION,
+        "answer": "A wine rests on its fine lees [methods/sur-lie.md].",
+        "footnoted": "A wine rests on its fine lees [1].",
+        "citations": [
+            {
+                "number": 1,
+                "path": "methods/sur-lie.md",
+                "title": "Sur lie",
+                "location": "What the lees are",
+                "passage": SUR_LIE.text.split("\n\n", maxsplit=1)[0],
+            }
+        ],
+        "enough_information": True,
+        "by_model": True,
+        "outcome": "answered",
+        "refined_question": None,
+        "fallback_reason": "disabled",
+    }
+
+
+async def test_refinement_is_searched_for_and_the_original_question_is_answered(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(answer_json(REFINED), answer("On its lees [methods/sur-lie.md]."))
+    library = FakeLibrary()
+    async with (
+        open_model(model_server) as model,
+        serving(api(desk(documents=library, models=[model])).routes()) as it,
+    ):
+        body = {"question": QUESTION, "refine_prompt": True}
+        answered = (await it.post("/api/rag/ask", json=body)).json()
+    assert answered["refined_question"] == REFINED["refined_query"]
+    assert answered["fallback_reason"] is None
+    assert library.searched == [(QUESTION, REFINED["refined_query"], *REFINED["variants"])]
+    assert sent(model_server)["messages"][-1]["content"].endswith(f"QUESTION: {QUESTION}")
+
+
+async def test_a_server_that_refuses_refinement_does_so_for_every_request() -> None:
+    async with serving(api(desk(refinement=False)).routes()) as it:
+        body = {"question": QUESTION, "refine_prompt": True}
+        answered = (await it.post("/api/rag/ask", json=body)).json()
+        rewritten = (await it.post("/api/rag/rewrite", json={"question": QUESTION})).json()
+    assert answered["fallback_reason"] == rewritten["fallback_reason"] == "disabled"
+
+
+async def test_a_question_is_rewritten_and_not_answered(model_server: ModelServer) -> None:
+    model_server.script(answer_json(REFINED))
+    library = FakeLibrary()
+    async with (
+        open_model(model_server) as model,
+        serving(api(desk(documents=library, models=[model])).routes()) as it,
+    ):
+        rewritten = (await it.post("/api/rag/rewrite", json={"question": QUESTION})).json()
+    expected = {key: value for key, value in REFINED.items() if key != "refined_query"}
+    assert rewritten == expected | {
+        "original": QUESTION,
+        "refined": REFINED["refined_query"],
+        "used": True,
+        "fallback_reason": None,
+    }
+    assert library.searched == []
+
+
+async def test_passages_come_as_events_and_then_what_they_come_to(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(
+        answer_json({"snippets": [QUOTED], "summary": "One definition.", "noResults": False})
+    )
+    async with open_model(model_server) as model, serving(api(desk(models=[model])).routes()) as it:
+        streamed = await it.post("/api/research/query", json={"query": "lees"})
+    assert streamed.headers["content-type"].startswith("text/event-stream")
+    assert streamed.headers["cache-control"] == "no-store"
+    result, (name, done) = events(streamed.text)
+    assert result == ("result", QUOTED)
+    assert name == "done"
+    assert done.pop("processingTimeMs") >= 0
+    assert done == {"resultCount": 1, "summary": "One definition."}
+
+
+async def test_without_a_model_the_best_passages_are_given_and_it_is_said() -> None:
+    async with serving(api(desk()).routes()) as it:
+        streamed = await it.post("/api/research/query", json={"query": "lees"})
+        answered = (await it.post("/api/rag/ask", json={"question": QUESTION})).json()
+    *results, (_, done) = events(streamed.text)
+    assert [name for name, _ in results] == ["result"] * 2
+    assert done["resultCount"] == 2
+    assert "No language model is configured" in done["summary"]
+    assert answered["by_model"] is False
+    assert {citation["path"] for citation in answered["citations"]} == {"methods/sur-lie.md"}
+
+
+async def test_what_nothing_is_found_on_is_done_without_a_result() -> None:
+    async with serving(api(desk(documents=FakeLibrary(()))).routes()) as it:
+        streamed = await it.post("/api/research/query", json={"query": "lees"})
+    ((name, done),) = events(streamed.text)
+    assert (name, done["resultCount"]) == ("done", 0)
+
+
+async def test_a_model_that_is_down_still_gives_an_answer() -> None:
+    with ModelServer(default=error(500)) as down:
+        async with open_model(down) as model, serving(api(desk(models=[model])).routes()) as it:
+            answered = await it.post("/api/rag/ask", json={"question": QUESTION})
+    assert answered.status_code == 200
+    assert answered.json()["outcome"] == "fallback"
+    assert len(answered.json()["citations"]) == 2
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_failure_inside_is_one_sentence_and_nothing_asked_is_logged(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    broken = replace(desk(documents=BrokenLibrary()), refinement=None)
+    key = "query" if path.endswith("query") else "question"
+    async with serving(api(broken).routes()) as it:
+        answered = await it.post(path, json={key: "Gevrey for Aunt Rosalind"})
+    if path == "/api/rag/rewrite":
+        assert answered.status_code == 200  # rewriting needs no database
+    else:
+        sentence = "the question could not be worked on, ask again later"
+        assert (answered.status_code, answered.json()) == (503, {"error": sentence, "fields": []})
+        assert f"{path} failed with DatabaseGone" in caplog.text
+    assert "Rosalind" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status", "said"),
+    [
+        (None, 401, "unauthorized"),
+        ("", 401, "unauthorized"),
+        ("Bearer", 401, "unauthorized"),
+        (f"Basic {TOKEN}", 401, "unauthorized"),
+        (TOKEN, 401, "unauthorized"),
+        ("Bearer wrong", 403, "forbidden"),
+        (f"Bearer {TOKEN}x", 403, "forbidden"),
+        (f"Bearer {TOKEN.upper()}", 403, "forbidden"),
+        ("Bearer tökén", 403, "forbidden"),
+    ],
+)
+def test_nobody_without_the_token_is_answered(
+    authorization: str | None, status: int, said: str
+) -> None:
+    library = FakeLibrary()
+    given = [] if authorization is None else [(b"authorization", authorization.encode())]
+    with loopback(api(desk(documents=library))) as it:
+        for path in PATHS:
+            refused = it.post(path, json={"query": QUESTION}, headers=given)
+            assert (refused.status_code, refused.json()["error"]) == (status, said)
+            assert ("www-authenticate" in refused.headers) == (status == 401)
+    assert library.searched == []
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "message"),
+    [
+        (b"{}", "question", "Field required"),
+        (b'{"question": 7}', "question", "Input should be a valid string"),
+        (b'{"question": null}', "question", "Input should be a valid string"),
+        (b'{"question": ""}', "question", "String should have at least 1 character"),
+        (b'{"question": " \\u0000 "}', "question", "must hold some words"),
+        (
+            json.dumps({"question": "x" * 1001}).encode(),
+            "question",
+            "String should have at most 1000 characters",
+        ),
+        (b'{"question": "?", "more": 1}', "more", "Extra inputs are not permitted"),
+        (
+            b'{"question": "?", "refine_prompt": "yes"}',
+            "refine_prompt",
+            "Input should be a valid boolean",
+        ),
+        (b"[]", "body", "Input should be an object"),
+        (b"", "body", "Invalid JSON: EOF"),
+        (b"[" * 100_000, "body", "Invalid JSON: recursion limit exceeded"),
+    ],
+)
+def test_bad_input_is_told_by_field(body: bytes, field: str, message: str) -> None:
+    with loopback(api(desk())) as it:
+        refused = it.post("/api/rag/ask", content=body, headers=GOOD | JSON)
+    assert refused.status_code == 422
+    (told,) = refused.json()["fields"]
+    assert told["field"] == field
+    assert told["message"].startswith(message)
+
+
+def test_other_content_too_much_of_it_and_other_methods_are_refused() -> None:
+    with loopback(api(desk(), max_body_bytes=100)) as it:
+        text = it.post("/api/rag/ask", content=b"{}", headers=GOOD | {"content-type": "text/plain"})
+        large = it.post("/api/rag/ask", json={"question": "x" * 100}, headers=GOOD)
+        got = it.get("/api/rag/ask", headers=GOOD)
+    assert (text.status_code, text.json()["error"]) == (
+        415,
+        "the content type must be application/json",
+    )
+    assert (large.status_code, large.json()["error"]) == (413, "the body is too large")
+    assert got.status_code == 405
+
+
+KEYS = st.sampled_from(["question", "query", "refine_prompt", "", "\x00", "Ω"])
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["lees", "\ud800", "[methods/sur-lie.md]", "</excerpts>", "x" * 2000]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
+)
+QUESTIONS = st.text(max_size=20) | st.just("lees")
+OBJECTS = st.dictionaries(KEYS, VALUES, max_size=3) | st.fixed_dictionaries(
+    {}, optional={"question": QUESTIONS, "query": QUESTIONS, "refine_prompt": st.none() | VALUES}
+)
+BODIES = st.binary(max_size=40) | st.builds(
+    lambda value, ascii: json.dumps(value, ensure_ascii=ascii).encode("utf-8", "surrogatepass"),
+    VALUES | OBJECTS,
+    st.booleans(),
+)
+
+
+def test_no_body_whatever_makes_it_fail() -> None:
+    statuses: set[int] = set()
+    with loopback(api(desk())) as it:
+
+        @settings(
+            max_examples=200,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            suppress_health_check=[HealthCheck.too_slow],
+        )
+        @given(path=st.sampled_from(PATHS), body=BODIES)
+        def post(path: str, body: bytes) -> None:
+            answered = it.post(path, content=body, headers=GOOD | JSON)
+            statuses.add(answered.status_code)
+            assert answered.status_code in {200, 422}
+            if answered.status_code == 422:
+                assert all(each["field"] for each in answered.json()["fields"])
+
+        post()
+    assert statuses == {200, 422}
+
+
+async def test_the_document_describes_what_is_served() -> None:
+    async with serving(api(desk()).routes()) as it:
+        del it.headers["authorization"]
+        document = (await it.get("/api/openapi.json")).json()
+        answered = await it.post("/api/rag/ask", json={"question": QUESTION}, headers=GOOD)
+        refused = await it.post("/api/rag/ask", json={}, headers=GOOD)
+    assert document["openapi"] == "3.1.0"
+    assert tuple(document["paths"]) == PATHS
+    schemas = document["components"]["schemas"]
+    references = set(_references(document))
+    assert references
+    assert {name.removeprefix("#/components/schemas/") for name in references} <= set(schemas)
+    assert schemas["AskRequest"]["required"] == ["question"]
+    assert set(answered.json()) == set(schemas["AskResponse"]["properties"])
+    assert set(refused.json()) == set(schemas["Problem"]["properties"])
+    assert set(schemas["ResultEvent"]["properties"]) == set(QUOTED)
+    assert set(schemas["DoneEvent"]["properties"]) == {
+        "resultCount",
+        "summary",
+        "processingTimeMs",
+    }
+
+
+def _references(value: object) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+        return own + [found for each in value.values() for found in _references(each)]
+    return (
+        [found for each in value for found in _references(each)] if isinstance(value, list) else []
+    )
+
+
+async def test_a_call_is_a_turn_in_the_trace(
+    model_server: ModelServer, otlp_receiver: OtlpReceiver
+) -> None:
+    model_server.script(
+        answer_json(REFINED),
+        answer("On its lees [methods/sur-lie.md]."),
+    )
+    tracer = LangfuseTracer(
+        otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url
+    )
+    token = Settings(api_token=SecretStr(TOKEN), http_port=0, trace_user_key=SecretStr("key"))
+    async with open_model(model_server) as model:
+        routes = api_routes(token, desk(models=[model]), tracer)
+        async with serving(routes) as it:
+            await it.post("/api/rag/rewrite", json={"question": QUESTION})
+            await it.post("/api/rag/ask", json={"question": QUESTION})
+    await tracer.close()
+    rewritten, answered = sorted(
+        (span for span in otlp_receiver.spans if span.name == "turn"), key=lambda span: span.start
+    )
+    assert rewritten.output == REFINED["refined_query"]
+    assert (answered.input, answered.output) == (QUESTION, "On its lees [methods/sur-lie.md].")
+    assert (answered.metadata["outcome"], answered.metadata["llm_calls"]) == ("answered", 1)
+    assert {span.session for span in otlp_receiver.spans} == {"api"}
+    assert {span.user for span in otlp_receiver.spans} == {user_hash(TOKEN, "key")}
+    assert TOKEN not in repr(otlp_receiver.spans)
+
+
+def test_there_is_no_api_without_a_token() -> None:
+    assert api_routes(Settings(), desk(), NO_TRACE) == []

@@ -1,0 +1,767 @@
+"""/ask, /quotes and /find in Telegram: what people see, press and get."""
+
+import asyncio
+import json
+import pickle
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Update
+
+from agent.budget import Limits
+from agent.errors import ToolError
+from agent.journal import NO_JOURNAL, Journal
+from agent.ports import Chunk, PlaceHit
+from agent.research.answer import NOT_ENOUGH
+from agent.research.desk import ResearchDesk
+from agent.research.passages import NO_MODEL
+from agent.research.places import NO_PROVIDER
+from agent.sommelier import NO_MODEL as HOUSE_NOTE
+from agent.sommelier import Sommelier
+from agent.tools.documents import search_documents_tool
+from agent.tracing import NO_TRACE, Span, Tracer
+from bot import texts
+from bot.app import close_application, telegram_application
+from bot.delivery import Sender
+from bot.durable import DurableSettings
+from bot.local_telegram import LocalTelegram
+from bot.metrics import Metrics
+from bot.pace import Pace
+from bot.polling import AcceptQueue
+from bot.render import visible_text
+from bot.research_commands import ResearchCommands
+from bot.service import ServiceSettings, open_service
+from bot.telegram_bot import TelegramBot
+from config import Settings
+from db import migrate
+from db.engine import create_engine, session_factory
+from db.repositories.messages import SqlMessageRepository
+from db.repositories.updates import SqlUpdateRepository
+from tests.doubles.bot_api import CHAT, BotApi
+from tests.doubles.model_server import ModelServer, answer, answer_json, error, tool_call
+from tests.doubles.server import JsonObject
+from tests.fakes import FakeCatalogue, SpanRecord, root_span
+from tests.library import INJECTED, MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
+
+R = TypeVar("R")
+
+LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
+WEAK = f"{NOT_ENOUGH}."
+PERSON = {"id": CHAT, "is_bot": False, "first_name": "Ada"}
+REFINED = {
+    "refined_query": "lees contact in white wine",
+    "variants": ["sur lie ageing", "yeast lees contact", "wine aged on lees"],
+    "keywords": [],
+    "entities": [],
+    "constraints": [],
+    "ambiguities": [],
+    "security_flags": [],
+}
+TEN = [
+    "wine bar Bilbao Casco Viejo",
+    "vinoteca Bilbao",
+    "natural wine Bilbao Ensanche",
+    "txakoli bar Bilbao",
+    "wines by the glass Abando Bilbao",
+    "bar de vinos Bilbao Indautxu",
+    "pintxos and Rioja Bilbao",
+    "ardo taberna Bilbao",
+    "sherry bar Bilbao",
+    "wine tasting bar Bilbao Guggenheim",
+]
+REFINE_BUTTON = InlineKeyboardButton("Refine my question", callback_data="refine")
+FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
+
+
+@dataclass
+class RecordingTracer:
+    """Keeps the root span of every turn."""
+
+    turns: list[SpanRecord] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+
+    def turn(self, *, input: str, session: str, user: str) -> AbstractContextManager[Span]:
+        self.turns.append(root_span())
+        self.inputs.append(input)
+        return self.turns[-1].opened()
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass
+class FakePlaces:
+    """A place search that finds the same for every query, or is down."""
+
+    hits: Sequence[PlaceHit] = (PlaceHit("Bar A", "https://www.a.example/", "Pintxos."),)
+    down: bool = False
+
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+        if self.down:
+            raise ToolError("down")
+        return list(self.hits)
+
+
+@pytest.fixture
+async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
+    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/test.sqlite3")
+    await migrate.upgrade(engine)
+    yield SqlMessageRepository(session_factory(engine))
+    await engine.dispose()
+
+
+@asynccontextmanager
+async def running(
+    bot_api: BotApi,
+    desk: ResearchDesk,
+    messages: SqlMessageRepository,
+    tracer: Tracer = NO_TRACE,
+) -> AsyncIterator[None]:
+    """The bot, polling, its turns durable; a wine question is answered by the house."""
+    settings = Settings.model_validate(
+        {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
+    )
+    engine = create_engine("sqlite+aiosqlite:///updates.sqlite3")
+    await migrate.upgrade(engine)
+    updates = SqlUpdateRepository(session_factory(engine))
+    stop, inbox, metrics = asyncio.Event(), AcceptQueue(), Metrics()
+    application = telegram_application(settings, bot_api.token, inbox)
+    sender = Sender(application.bot, Pace((), (), ()))
+    async with open_service(
+        application=application,
+        sender=sender,
+        updates=updates,
+        metrics=metrics,
+        settings=ServiceSettings(burst=timedelta(0), finish_seconds=5),
+        durable=DurableSettings(url="sqlite:///turns.sqlite3", executor_id="local"),
+    ) as service:
+        inbox.accept = service.turns.accept
+        bot = TelegramBot(
+            answerer=Sommelier(catalogue=FakeCatalogue()),
+            message_repo=messages,
+            tracer=tracer,
+            sender=sender,
+            metrics=metrics,
+            journal=service.queue,
+            turn_of=updates.turn_of,
+            hash_user=lambda user_id: f"user-{user_id}",
+        )
+        bot.register(application, ResearchCommands(bot, desk).handlers())
+        serving = asyncio.create_task(service.run(stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            await serving
+            await close_application(application)
+            await engine.dispose()
+
+
+def press(bot_api: BotApi, message: JsonObject, data: str | None = None) -> None:
+    """A person presses the first button of a message, as Telegram tells it."""
+    pressed = data or buttons(message)[0]["callback_data"]
+    query = {"id": "1", "from": PERSON, "chat_instance": "1", "data": pressed, "message": message}
+    bot_api.push({"callback_query": query})
+
+
+def buttons(message: JsonObject) -> list[JsonObject]:
+    rows = message.get("reply_markup", {}).get("inline_keyboard", [])
+    return [button for row in rows for button in row]
+
+
+def marks(message: JsonObject) -> list[str]:
+    return [entity["type"] for entity in message.get("entities", [])]
+
+
+def quoted(text: str, chunk: Chunk) -> JsonObject:
+    return {
+        "content": text,
+        "sourceId": chunk.document_id,
+        "sourceTitle": chunk.title,
+        "sourceLocation": chunk.location,
+        "relevance": "It says so.",
+    }
+
+
+class TestAsk:
+    async def test_an_answer_has_footnotes_with_titles_and_folded_passages(
+        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        model_server.script(answer(LEES))
+        tracer = RecordingTracer()
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with running(bot_api, desk, messages, tracer):
+                bot_api.say("/ask What are lees?")
+                (shown,) = await bot_api.wait_for_message()
+        assert shown.startswith("Lees are mostly dead yeast cells [1].\n\nSources\n[1] Sur lie · ")
+        assert "Lees are mostly dead   yeast cells." in shown
+        assert "methods/sur-lie.md" not in shown
+        (message,) = bot_api.messages(CHAT)
+        assert marks(message) == ["bold", "expandable_blockquote"]
+        assert buttons(message) == []
+        assert len(bot_api.calls_of("sendChatAction")) >= 1
+        (turn,) = tracer.turns
+        assert tracer.inputs == ["What are lees?"]
+        assert turn.names == [
+            "guard.input",
+            "retrieve.documents",
+            "llm.answer",
+            "guard.output",
+            "telegram.send",
+        ]
+        assert turn.scores == {"structured_retries": 0, "outcome": "answered"}
+        assert (turn.metadata["outcome"], turn.metadata["llm_calls"]) == ("answered", 1)
+        assert str(turn.output).startswith("Lees are mostly dead yeast cells [1].")
+
+    async def test_an_answer_is_part_of_the_conversation(
+        self, bot_api: BotApi, messages: SqlMessageRepository
+    ) -> None:
+        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+            bot_api.say("/ask What are lees?")
+            await bot_api.wait_for_message()
+            bot_api.say("/new")
+            assert (await bot_api.wait_for_message(2))[-1] == texts.FORGOTTEN
+
+    async def test_without_a_model_the_best_passages_are_shown_and_that_is_said(
+        self, bot_api: BotApi, messages: SqlMessageRepository
+    ) -> None:
+        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+            bot_api.say("/ask When may Muscadet be bottled?")
+            (shown,) = await bot_api.wait_for_message()
+        assert shown.startswith(f"({NO_MODEL})\n\n{MUSCADET.text} [1]")
+        assert "[1] Sur lie · Muscadet" in shown
+        assert shown.count(MUSCADET.text) == 1
+        assert buttons(bot_api.messages(CHAT)[0]) == []
+
+    async def test_a_refined_question_is_shown_and_searched_for_too(
+        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        model_server.script(answer_json(REFINED), answer(LEES))
+        library = FakeLibrary()
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=library, models=[model], limits=FAST)
+            async with running(bot_api, desk, messages):
+                bot_api.say("/ask —refine What are lees?")
+                (shown,) = await bot_api.wait_for_message()
+        assert shown.startswith("I also searched for: lees contact in white wine\n\nLees are")
+        assert library.searched[0][:2] == ("What are lees?", "lees contact in white wine")
+
+    async def test_under_a_weak_answer_a_button_refines_the_question_once(
+        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        question = "What *are* lees,\n> and [why]?"
+        model_server.script(answer(WEAK), answer_json(REFINED), answer(LEES))
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with running(bot_api, desk, messages):
+                bot_api.say(f"/ask {question}")
+                assert await bot_api.wait_for_message() == [f"{WEAK}\n\n{question}"]
+                (weak,) = bot_api.messages(CHAT)
+                (button,) = buttons(weak)
+                assert button["text"] == "Refine my question"
+                assert len(button["callback_data"].encode()) <= 64
+            # Pressed after a restart, and twice.
+            async with running(bot_api, desk, messages):
+                press(bot_api, weak)
+                press(bot_api, weak)
+                bot_api.say("/new")
+                seen = await bot_api.wait_for_message(3)
+        assert seen[1].startswith("I also searched for: lees contact in white wine\n\nLees are")
+        assert seen[2:] == [texts.FORGOTTEN]
+        assert f"QUESTION: {question}" in sent(model_server)["messages"][1]["content"]
+        assert [call.status for call in bot_api.calls_of("answerCallbackQuery")] == [200, 200]
+        assert all(buttons(message) == [] for message in bot_api.messages(CHAT))
+        assert len(model_server.requests) == 3
+
+    async def test_the_press_is_acknowledged_before_the_work_begins(
+        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        model_server.script(answer(WEAK), error(400), answer(WEAK))
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with running(bot_api, desk, messages):
+                bot_api.say("/ask What are lees?")
+                await bot_api.wait_for_message()
+                press(bot_api, bot_api.messages(CHAT)[0])
+                seen = await bot_api.wait_for_message(2)
+        methods = [call.method for call in bot_api.calls if call.method != "getUpdates"]
+        after = methods[methods.index("answerCallbackQuery") :]
+        assert after[:3] == ["answerCallbackQuery", "editMessageReplyMarkup", "sendChatAction"]
+        # Refining failed, silently; a refined question is not offered the button again.
+        assert seen[1] == WEAK
+        assert buttons(bot_api.messages(CHAT)[1]) == []
+
+    async def test_a_server_that_never_refines_offers_no_button(
+        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        model_server.script(answer(WEAK))
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], refinement=False)
+            async with running(bot_api, desk, messages):
+                bot_api.say("/ask --refine What are lees?")
+                assert await bot_api.wait_for_message() == [WEAK]
+        assert buttons(bot_api.messages(CHAT)[0]) == []
+
+    @pytest.mark.parametrize(
+        "foreign",
+        [
+            {"message": {"message_id": 5, "date": 0, "chat": {"id": CHAT, "type": "private"}}},
+            {"data": "from an earlier version"},
+        ],
+        ids=["inaccessible", "unknown"],
+    )
+    async def test_an_old_or_foreign_button_does_nothing_but_say_so(
+        self, foreign: JsonObject, bot_api: BotApi, messages: SqlMessageRepository
+    ) -> None:
+        chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
+        message = {"message_id": 5, "date": 1, "chat": chat, "text": "Hello"}
+        query = {"id": "1", "from": PERSON, "chat_instance": "1", "data": "refine"}
+        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+            bot_api.push({"callback_query": query | {"message": message} | foreign})
+            bot_api.say("/new")
+            assert await bot_api.wait_for_message() == [texts.NOTHING_TO_FORGET]
+        (call,) = bot_api.calls_of("answerCallbackQuery")
+        assert call.params["text"] == texts.BUTTON_TOO_OLD
+
+    async def test_a_button_under_a_message_without_a_question_gets_a_sentence(
+        self, bot_api: BotApi, messages: SqlMessageRepository
+    ) -> None:
+        chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
+        message = {"message_id": 5, "date": 1, "chat": chat, "text": "Hello"}
+        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+            press(bot_api, message, "refine")
+            press(bot_api, message, "queries")
+            assert await bot_api.wait_for_message(2) == [texts.BUTTON_TOO_OLD] * 2
+
+
+@pytest.mark.parametrize(
+    ("said", "answered"),
+    [
+        ("/ask", texts.ASK_USAGE),
+        ("/ask --refine", texts.ASK_USAGE),
+        ("/ask ?!", texts.ASK_USAGE),
+        (f"/ask {'x' * 1001}", texts.QUESTION_TOO_LONG),
+        ("/quotes", texts.QUOTES_USAGE),
+        (f"/quotes {'x' * 1001}", texts.QUESTION_TOO_LONG),
+        ("/find", texts.FIND_USAGE),
+        ("/find Lyon", texts.FIND_USAGE),
+        ("/find wine bar", texts.FIND_WHERE.format(what="wine bar")),
+        (f"/find wine bar {'x' * 121}", texts.PLACE_TOO_LONG),
+        ("/ask What are lees?", texts.NO_DOCUMENTS),
+        ("/quotes lees", texts.NO_DOCUMENTS),
+    ],
+)
+async def test_what_cannot_be_looked_up_gets_one_sentence(
+    said: str, answered: str, bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    async with running(bot_api, ResearchDesk(documents=FakeLibrary(())), messages):
+        bot_api.say(said)
+        bot_api.say("/unknown")
+        assert await bot_api.wait_for_message(2) == [answered, texts.UNKNOWN_COMMAND]
+
+
+async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_trace(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    class BrokenLibrary(FakeLibrary):
+        async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
+            raise OSError("the disk is gone")
+
+    tracer = RecordingTracer()
+    async with running(bot_api, ResearchDesk(documents=BrokenLibrary()), messages, tracer):
+        bot_api.say("/ask What are lees?")
+        assert await bot_api.wait_for_message() == [texts.FAILED]
+    assert (tracer.turns[0].level, tracer.turns[0].metadata["outcome"]) == ("ERROR", "failed")
+
+
+async def test_an_edited_command_is_not_run_as_a_wine_question(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        bot_api.say("/ask What are lees?", message_id=77)
+        await bot_api.wait_for_message()
+        chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
+        edit = {"message_id": 77, "date": 1, "edit_date": 2, "chat": chat, "from": PERSON}
+        bot_api.push({"edited_message": edit | {"text": "/ask What is sur lie?"}})
+        assert (await bot_api.wait_for_message(2))[1] == texts.EDITED
+
+
+class TestQuotes:
+    async def test_each_quote_is_a_message_and_the_summary_comes_last(
+        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        first, second = "lees are mostly dead yeast", "a lean white wine"
+        found = {
+            "snippets": [quoted(first, SUR_LIE), quoted(second, OYSTERS)],
+            "summary": "Lees are yeast.",
+            "noResults": False,
+        }
+        model_server.script(answer_json(found))
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with running(bot_api, desk, messages):
+                bot_api.say("/quotes lees with oysters")
+                seen = await bot_api.wait_for_message(3)
+        assert seen == [
+            "1. Sur lie · What the lees are\nLees are mostly dead   yeast\nIt says so.",
+            "2. Wine with oysters · Section 1 of 1\na lean white wine\nIt says so.",
+            "Lees are yeast.",
+        ]
+        assert [marks(each) for each in bot_api.messages(CHAT)] == [
+            ["bold", "blockquote"],
+            ["bold", "blockquote"],
+            [],
+        ]
+
+    async def test_no_results_are_explained(
+        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        explained = "The sources speak of lees, not of oak."
+        model_server.script(answer_json({"snippets": [], "summary": explained, "noResults": True}))
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with running(bot_api, desk, messages):
+                bot_api.say("/quotes lees and oak")
+                bot_api.say("/new")
+                seen = await bot_api.wait_for_message(2)
+        assert seen == [explained, texts.FORGOTTEN]
+
+
+class TestFind:
+    async def test_without_a_provider_there_are_ten_links_and_the_text_file_on_a_press(
+        self, bot_api: BotApi, messages: SqlMessageRepository
+    ) -> None:
+        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+            bot_api.say("/find wine bars in Lyon")
+            (shown,) = await bot_api.wait_for_message()
+            (message,) = bot_api.messages(CHAT)
+            press(bot_api, message)
+            press(bot_api, message)
+            bot_api.say("/new")
+            seen = await bot_api.wait_for_message(3)
+        assert shown.startswith(f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. wine bar Lyon\n2. ")
+        links = [each["url"] for each in message["entities"] if each["type"] == "text_link"]
+        assert len(links) == 10
+        assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)
+        assert seen[1:] == ["queries.txt", texts.FORGOTTEN]
+        (document,) = bot_api.calls_of("sendDocument")
+        lines = document.files["document"].data.decode().splitlines()
+        assert (len(lines), lines[0]) == (10, "wine bar Lyon")
+        assert "\n".join(f"{n}. {line}" for n, line in enumerate(lines, 1)) in shown
+
+    async def test_results_are_links_and_the_searches_follow(
+        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        model_server.script(answer_json(TEN))
+        tracer = RecordingTracer()
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(
+                documents=FakeLibrary(), models=[model], search=FakePlaces(), limits=FAST
+            )
+            async with running(bot_api, desk, messages, tracer):
+                bot_api.say("/find WINE_BAR Bilbao")
+                places, searches = await bot_api.wait_for_message(2)
+        assert places == (
+            "Wine bar · Bilbao\n\n1. Bar A · a.example\nPintxos.\nfound by 10 of 10 searches"
+        )
+        assert searches.endswith(f"10. {TEN[-1]}")
+        assert [len(buttons(each)) for each in bot_api.messages(CHAT)] == [0, 1]
+        assert tracer.turns[0].metadata["outcome"] == "answered"
+        assert tracer.turns[0].metadata["llm_calls"] == 1
+
+    async def test_a_provider_that_is_down_is_a_fallback(
+        self, bot_api: BotApi, messages: SqlMessageRepository
+    ) -> None:
+        tracer = RecordingTracer()
+        desk = ResearchDesk(documents=FakeLibrary(), search=FakePlaces(down=True))
+        async with running(bot_api, desk, messages, tracer):
+            bot_api.say("/find winery Beaune")
+            (shown,) = await bot_api.wait_for_message()
+        assert "The place search gave no answer" in shown
+        assert tracer.turns[0].metadata["outcome"] == "fallback"
+
+    async def test_queries_that_cannot_be_made_end_in_one_sentence(
+        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        model_server.script(answer("No."), answer("No."))
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with running(bot_api, desk, messages):
+                bot_api.say("/find wine bar Bilbao")
+                assert await bot_api.wait_for_message() == [texts.NO_QUERIES]
+
+    async def test_a_location_is_the_place_of_what_was_just_asked_even_after_a_restart(
+        self, bot_api: BotApi, messages: SqlMessageRepository
+    ) -> None:
+        desk = ResearchDesk(documents=FakeLibrary())
+        async with running(bot_api, desk, messages):
+            bot_api.say("/find wine bar")
+            await bot_api.wait_for_message(1)
+        async with running(bot_api, desk, messages):
+            bot_api.push({"message": located()})
+            shown = (await bot_api.wait_for_message(2))[1]
+        assert shown.startswith(f"Wine bar · 48.8566, 2.3522\n\n{NO_PROVIDER}\n\n1. wine bar 48.8")
+        kept = [each.content for each in await messages.recent(CHAT)]
+        assert kept[0] == "/find wine bar"
+        assert not any("48.8" in each for each in kept)
+
+    async def test_a_location_out_of_the_blue_finds_wine_shops(
+        self, bot_api: BotApi, messages: SqlMessageRepository
+    ) -> None:
+        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+            bot_api.say("/find wine bar Lyon")
+            bot_api.say("a red for lamb")
+            await bot_api.wait_for_message(2)
+            bot_api.push({"message": located()})
+            shown = (await bot_api.wait_for_message(3))[2]
+        assert shown.startswith("Wine shop · 48.8566, 2.3522\n")
+
+    async def test_in_a_group_a_location_is_not_for_the_bot(
+        self, bot_api: BotApi, messages: SqlMessageRepository
+    ) -> None:
+        group = {"id": -500, "type": "supergroup", "title": "The wine club"}
+        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+            bot_api.push({"message": located() | {"chat": group}})
+            bot_api.say("/new", -500)
+            assert await bot_api.wait_for_message() == [texts.NOTHING_TO_FORGET]
+
+
+def located() -> JsonObject:
+    chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
+    place = {"latitude": 48.856613, "longitude": 2.352222}
+    return {"message_id": 900, "date": 1, "chat": chat, "from": PERSON, "location": place}
+
+
+@dataclass
+class Rewound:
+    """A journal whose records outlive their turn, up to where it was cut off."""
+
+    records: list[tuple[str, bytes]] = field(default_factory=list)
+    at: int = 0
+
+    def cut_after(self, name: str) -> None:
+        kept = [each for each, _ in self.records].index(name) + 1
+        del self.records[kept:]
+        self.at = 0
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        if self.at == len(self.records):
+            self.records.append((name, pickle.dumps(await run())))
+        recorded, data = self.records[self.at]
+        assert recorded == name
+        self.at += 1
+        result: R = pickle.loads(data)
+        return result
+
+
+@asynccontextmanager
+async def in_terminal(
+    desk: ResearchDesk, messages: SqlMessageRepository, journal: Journal = NO_JOURNAL
+) -> AsyncIterator[Callable[[str], Awaitable[list[str]]]]:
+    """The same handlers in a terminal: what is shown for a line."""
+    telegram = LocalTelegram()
+    application = telegram_application(Settings(), "0:terminal", AcceptQueue(), telegram)
+    bot = TelegramBot(
+        answerer=Sommelier(catalogue=FakeCatalogue()),
+        message_repo=messages,
+        tracer=NO_TRACE,
+        sender=Sender(application.bot, Pace((), (), ())),
+        hash_user=str,
+        journal=journal,
+    )
+    bot.register(application, ResearchCommands(bot, desk).handlers())
+
+    async def say(line: str) -> list[str]:
+        await application.process_update(telegram.typed(line, application.bot))
+        return [visible_text(html) for html in telegram.take()]
+
+    await application.initialize()
+    yield say
+    await close_application(application)
+
+
+class TestTerminal:
+    async def test_a_button_is_a_numbered_choice_and_a_file_is_shown(
+        self, messages: SqlMessageRepository
+    ) -> None:
+        async with in_terminal(ResearchDesk(documents=FakeLibrary()), messages) as say:
+            (shown,) = await say("/find winery Beaune")
+            assert shown.endswith("\n\n1 › As a text file")
+            (document,) = await say("1")
+            lines = document.splitlines()
+            assert (lines[0], lines[1], len(lines)) == ("queries.txt", "winery Beaune", 11)
+            # The choice is gone: a number is a number again.
+            assert "queries.txt" not in (await say("1"))[0]
+
+    async def test_refining_in_a_terminal(
+        self, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        model_server.script(answer(WEAK), answer_json(REFINED), answer(LEES))
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with in_terminal(desk, messages) as say:
+                (weak,) = await say("/ask What <are> lees & yeast?")
+                (refined,) = await say(" 1 ")
+        assert weak.endswith("What <are> lees & yeast?\n\n1 › Refine my question")
+        assert "lees contact in white wine" in refined
+        assert sent(model_server)["messages"][1]["content"].endswith("What <are> lees & yeast?")
+
+
+class TestAfterACrash:
+    async def test_a_look_up_is_paid_for_once(
+        self, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        model_server.script(answer(LEES))
+        journal = Rewound()
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with in_terminal(desk, messages, journal) as say:
+                first = await say("/ask What are lees?")
+                steps = [name for name, _ in journal.records]
+                journal.cut_after("research")
+                assert await say("/ask What are lees?") == first
+        assert steps == ["research", "telegram.send.1", "remember"]
+        assert len(model_server.requests) == 1
+
+    @pytest.mark.parametrize("step", ["press", "button", "first", "research"])
+    async def test_a_press_is_still_answered(
+        self, step: str, bot_api: BotApi, messages: SqlMessageRepository
+    ) -> None:
+        journal = Rewound()
+        settings = Settings.model_validate(
+            {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
+        )
+        application = telegram_application(settings, bot_api.token, AcceptQueue())
+        bot = TelegramBot(
+            answerer=Sommelier(catalogue=FakeCatalogue()),
+            message_repo=messages,
+            tracer=NO_TRACE,
+            sender=Sender(application.bot, Pace((), (), ())),
+            hash_user=str,
+            journal=journal,
+        )
+        desk = ResearchDesk(documents=FakeLibrary())
+        await application.initialize()
+        sent_message = await application.bot.send_message(
+            CHAT,
+            "<blockquote>What are lees?</blockquote>",
+            parse_mode="HTML",
+            reply_markup=InlineKeyboardMarkup.from_button(REFINE_BUTTON),
+        )
+        query = {"id": "1", "from": PERSON, "chat_instance": "1", "data": "refine"}
+        update: dict[str, Any] = {
+            "update_id": 5,
+            "callback_query": query | {"message": sent_message.to_dict()},
+        }
+        bot.register(application, ResearchCommands(bot, desk).handlers())
+        for _ in range(2):
+            await application.process_update(Update.de_json(update, application.bot))
+            journal.cut_after(step)
+        await close_application(application)
+        assert len(bot_api.sent(CHAT)) == 3
+
+
+def desk_tools(library: FakeLibrary) -> Sommelier:
+    return Sommelier(catalogue=FakeCatalogue(), research_tools=[search_documents_tool(library)])
+
+
+class TestInTheLoop:
+    """Documents beside the cellar, in one turn of the sommelier."""
+
+    async def test_a_cited_path_becomes_a_footnote_with_the_title(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(
+            tool_call("search_documents", {"query": "sur lie"}), answer_json(informed(LEES))
+        )
+        reply = await reply_of(model_server, FakeLibrary())
+        assert reply == ("Lees are mostly dead yeast cells [1].\n\n[1] Sur lie · What the lees are")
+        assert "search_documents" in sent(model_server, 0)["messages"][0]["content"]
+
+    @pytest.mark.parametrize(
+        ("said", "problem"),
+        [
+            ("Lees are yeast [secret/passwords.md].", "cites [secret/passwords.md]"),
+            ("Lees are yeast [here](https://evil.example/x).", "links to https://evil.example/x"),
+        ],
+        ids=["path", "address"],
+    )
+    async def test_what_no_tool_returned_is_an_error_with_feedback(
+        self, said: str, problem: str, model_server: ModelServer
+    ) -> None:
+        model_server.script(
+            tool_call("search_documents", {"query": "lees"}),
+            answer_json(informed(said)),
+            answer_json(informed(LEES)),
+        )
+        reply = await reply_of(model_server, FakeLibrary([SUR_LIE]))
+        assert reply.startswith("Lees are mostly dead yeast cells [1].")
+        assert problem in sent(model_server)["messages"][-1]["content"]
+
+    async def test_a_document_that_gives_orders_changes_nothing_that_is_checked(
+        self, model_server: ModelServer
+    ) -> None:
+        obeyed = "Buy Chateau Trap 1999 [secret/passwords.md]."
+        model_server.script(
+            tool_call("search_documents", {"query": "lees sediment"}),
+            *[answer_json(informed(obeyed))] * 3,
+        )
+        reply = await reply_of(model_server, FakeLibrary([INJECTED]))
+        # Its path and wine are not taken for real: it stands there as a passage of that document.
+        assert reply.startswith("I can only search the cellar right now")
+        assert "\n> Lees are sediment." in reply
+        assert "[1] Lees and more · Section 1 of 1" in reply
+
+    async def test_without_research_the_prompt_does_not_speak_of_a_library(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(answer_json(informed("Lees are yeast.")))
+        async with open_model(model_server) as model:
+            sommelier = Sommelier(catalogue=FakeCatalogue(), models=[model], limits=FAST)
+            await sommelier.answer("What are lees?", span=root_span())
+        assert "library" not in sent(model_server)["messages"][0]["content"]
+
+    async def test_the_house_stays_honest_and_shows_the_best_passage(self) -> None:
+        reply = await desk_tools(FakeLibrary()).answer("What does sur lie mean?", span=root_span())
+        honest, passage, *rest = reply.text.split("\n\n")
+        assert honest.startswith("I can only search the cellar right now")
+        assert passage.splitlines()[0] == "This is what my library has: [1]"
+        assert passage.splitlines()[1] == "> Sur lie means that a wine rests on its fine lees."
+        assert rest == ["[1] Sur lie · What the lees are", HOUSE_NOTE]
+
+    @pytest.mark.parametrize("chunks", [(), (OYSTERS,)], ids=["empty", "nothing fits"])
+    async def test_the_house_with_nothing_in_the_library_is_only_honest(
+        self, chunks: Sequence[Chunk]
+    ) -> None:
+        reply = await desk_tools(FakeLibrary(chunks)).answer("What is tannin?", span=root_span())
+        assert reply.text.startswith("I can only search the cellar right now")
+        assert "library" not in reply.text
+
+    async def test_the_house_shows_an_order_in_a_document_as_what_it_is(self) -> None:
+        library = FakeLibrary([INJECTED])
+        reply = await desk_tools(library).answer("What is sediment?", span=root_span())
+        assert (reply.outcome, reply.wine_ids) == ("answered", ())
+        assert "(secret/passwords.md)" in reply.text
+        assert "[1] Lees and more" in reply.text
+
+
+def informed(intro: str) -> JsonObject:
+    return {"response_type": "informational", "intro": intro, "wines": [], "closing": ""}
+
+
+async def reply_of(server: ModelServer, library: FakeLibrary) -> str:
+    async with open_model(server) as model:
+        sommelier = Sommelier(
+            catalogue=FakeCatalogue(),
+            models=[model],
+            research_tools=[search_documents_tool(library)],
+        )
+        reply = await sommelier.answer("What are lees?", span=root_span())
+    assert json.dumps(sent(server, 0)["tools"]).count('"search_documents"') == 1
+    return reply.text
