@@ -248,7 +248,7 @@ def _attached(context: "Context") -> Iterator[None]:
 
 def _text(text: str) -> str:
     """`text` without lone surrogates: one of them would cost the whole batch it is sent with."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _value(value: object) -> object:
