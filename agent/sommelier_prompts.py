@@ -84,8 +84,8 @@ RESEARCH_RULES: Final[Mapping[str, str]] = {
 - You have a library. Look a question about wine in general ("what does sur lie mean?", regions, \
 grapes, methods, faults, serving, storing, labels) up with search_documents before you answer it, \
 and end every sentence that rests on an excerpt with its path in square brackets, exactly as it \
-stands before the excerpt. Put nothing but paths and links in square brackets. If the library has nothing on it, \
-say so before you answer from what you know.""",
+stands before the excerpt. Put nothing but paths and links in square brackets. If the library has \
+nothing on it, say so before you answer from what you know.""",
     "ask_documents": """\
 - ask_documents gives a whole answer that was checked against the library: use it for a question \
 that needs several documents, and keep its [path] citations as they are.""",

@@ -17,40 +17,29 @@ from agent.research.desk import ResearchDesk
 from agent.research.places import Places
 from agent.research.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.research.quotes import Quotes
-from agent.sommelier import LEVELS, Outcome, Reply, guard_input, record_ledger
+from agent.sommelier import LEVELS, Reply, guard_input, record_ledger
 from agent.tracing import Span
 from bot import research_text as text
 from bot import texts
 from bot.incoming import destination, is_addressed, message_of
-from bot.outgoing import Button, Outgoing
+from bot.research_shown import (
+    AS_FILE,
+    REFINE,
+    Apology,
+    Shown,
+    apologised,
+    shown_answer,
+    shown_places,
+    shown_quotes,
+)
 from bot.telegram_bot import Answered, AnyHandler, Context, TelegramBot
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-REFINE: Final = Button("Refine my question", "refine")
-AS_FILE: Final = Button("As a text file", "queries")
 FILE_NAME: Final = "queries.txt"
 DEFAULT_CATEGORY: Final = "WINE_SHOP"
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a look-up came to, for the person: messages, and the text that is remembered."""
-
-    messages: tuple[Outgoing, ...]
-    kept: str
-    outcome: Outcome = "answered"
-    retries: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Apology:
-    """A sentence in place of what was looked up."""
-
-    sentence: str
-    outcome: Outcome = "answered"
 
 
 LookUp = Callable[[Ledger, Span], Awaitable[T | Apology]]
@@ -96,7 +85,7 @@ class ResearchCommands:
             found = await self.desk.quotes(guard_input(query, span), ledger=ledger, span=span)
             return found if found.chunks else await self._nothing_found(found)
 
-        await self._turn(f"/quotes {query}", update, context, look_up, _shown_quotes)
+        await self._turn(f"/quotes {query}", update, context, look_up, shown_quotes)
 
     async def find(self, update: Update, context: Context) -> None:
         """/find CATEGORY PLACE: places, or ten searches for them."""
@@ -170,7 +159,9 @@ class ResearchCommands:
             return found if found.chunks else await self._nothing_found(found)
 
         may_refine = self.desk.can_refine and not refine
-        await self._turn(question, update, context, look_up, partial(_shown_answer, may_refine))
+        await self._turn(
+            question, update, context, look_up, partial(shown_answer, may_refine=may_refine)
+        )
 
     async def _find(
         self,
@@ -193,7 +184,7 @@ class ResearchCommands:
             update,
             context,
             look_up,
-            _shown_places,
+            shown_places,
             remembered=remembered,
         )
 
@@ -220,7 +211,7 @@ class ResearchCommands:
                 )
             finally:
                 record_ledger(span, ledger)
-            shown = _apologised(found) if isinstance(found, Apology) else show(found)
+            shown = apologised(found) if isinstance(found, Apology) else show(found)
             _record(span, shown)
             reply = Reply(shown.kept, (), shown.outcome, ledger.requests, shown.retries)
             return Answered(reply, shown.messages)
@@ -288,38 +279,6 @@ async def _take_button(message: Message) -> bool:
     except TelegramError as error:
         log.warning("A button could not be taken away: %s", error)
     return True
-
-
-def _shown_answer(may_refine: bool, answer: Answer) -> Shown:
-    said, sources = text.answer_text(answer), text.sources_text(answer)
-    parts = [said, sources]
-    offered = may_refine and text.is_weak(answer)
-    if offered:
-        # The button finds the question here, however much later it is pressed.
-        parts.append(text.quoted(answer.question))
-    message = Outgoing("\n\n".join(filter(None, parts)), (REFINE,) if offered else ())
-    kept = [said, text.sources_text(answer, with_passages=False)]
-    return Shown((message,), "\n\n".join(filter(None, kept)), answer.outcome, answer.retry_count)
-
-
-def _shown_quotes(found: Quotes) -> Shown:
-    shown = text.quote_texts(found)
-    return Shown(tuple(map(Outgoing, shown)), "\n\n".join(shown), found.outcome, found.retry_count)
-
-
-def _shown_places(found: Places) -> Shown:
-    places, searches = text.places_text(found), text.searches_text(found)
-    messages = [Outgoing(places)] if places else []
-    failed = bool(found.failed_searches) and not found.results
-    return Shown(
-        (*messages, Outgoing(searches, (AS_FILE,))),
-        places or searches,
-        "fallback" if failed else "answered",
-    )
-
-
-def _apologised(apology: Apology) -> Shown:
-    return Shown((Outgoing(apology.sentence),), apology.sentence, apology.outcome)
 
 
 def _record(span: Span, shown: Shown) -> None:

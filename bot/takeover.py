@@ -36,6 +36,11 @@ KEEPALIVE: Final = (
 NAMESPACE: Final = 0x50_4D_4C_52
 """The first half of our advisory lock ids, so that they meet nobody else's."""
 
+HELD: Final = """
+SELECT objid FROM pg_locks JOIN pg_database ON pg_database.oid = database
+WHERE locktype = 'advisory' AND classid = %s AND granted AND datname = current_database()
+"""
+
 
 def lock_id(executor_id: str) -> int:
     """The second half of a replica's lock id: 31 bits of a hash of its name."""
@@ -87,8 +92,8 @@ class Takeover:
         )
         others = {each.executor_id for each in pending if each.executor_id}
         others.discard(self._settings.executor_id)
-        free = {name for name in sorted(others) if await self._is_free(name)}
-        for name in self._dead(free):
+        alive = await self._held()
+        for name in self._dead({name for name in others if lock_id(name) not in alive}):
             await self._take(name, [w.workflow_id for w in pending if w.executor_id == name])
 
     def _dead(self, missing: Set[str]) -> list[str]:
@@ -97,11 +102,11 @@ class Takeover:
         self._missing_since = {name: self._missing_since.get(name, now) for name in missing}
         return sorted(n for n, since in self._missing_since.items() if now - since > DEAD_SECONDS)
 
-    async def _is_free(self, executor_id: str) -> bool:
-        free = await self._lock("SELECT pg_try_advisory_lock(%s, %s)", executor_id)
-        if free:
-            await self._lock("SELECT pg_advisory_unlock(%s, %s)", executor_id)
-        return free
+    async def _held(self) -> set[int]:
+        """The lock ids that are held; looked at, not tried, so that watchers do not see each other."""
+        assert self._connection is not None  # noqa: S101 - _live() comes first
+        cursor = await self._connection.execute(HELD, (NAMESPACE,))
+        return {int(row[0]) for row in await cursor.fetchall()}
 
     async def _take(self, executor_id: str, workflow_ids: list[str]) -> None:
         """Resume a dead replica's turns in their order, unless another replica is doing so."""

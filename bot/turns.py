@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -81,7 +82,8 @@ class Turns:
 
     `burst` is how long after a message the next one still belongs to the same turn. An update that
     fails `max_tries` times is set aside, and `give_up` tells the person; so is one that kills the
-    process as often without a step of progress while no other suspect is running.
+    process as often without a step of progress while no other suspect is running. `sleep` takes
+    the waits between tries.
     """
 
     updates: Updates
@@ -92,6 +94,7 @@ class Turns:
     burst: timedelta = timedelta(milliseconds=800)
     max_tries: int = 3
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def accept(self, payload: Payload) -> None:
@@ -127,7 +130,7 @@ class Turns:
                 if failures >= self.max_tries:
                     await self._set_aside(update, type(error).__name__)
                     return
-                await asyncio.sleep(FIRST_WAIT_SECONDS * 2**failures)
+                await self.sleep(FIRST_WAIT_SECONDS * 2**failures)
             else:
                 return
 
@@ -141,15 +144,17 @@ class Turns:
     async def _take(self, first: Accepted) -> list[Payload]:
         """The updates of this turn: the first, and what was sent in one go with it."""
         self.metrics.turn_started((self.now() - first.received_at).total_seconds())
+        # Another replica's clock, which said when updates were received, may be ahead of ours.
+        latest = time.monotonic() + LONGEST_BURST.total_seconds()
         while True:
             waiting = await self.updates.waiting(first.chat_id, first.update_id)
             group = together(
                 [first, *(u for u in waiting if u.update_id != first.update_id)], self.burst
             )
             over = self._over(first, group)
-            if over <= timedelta(0):
+            if over <= timedelta(0) or time.monotonic() > latest:
                 break
-            await asyncio.sleep(over.total_seconds())
+            await asyncio.sleep(min(over, LONGEST_BURST).total_seconds())
         taken = await self.updates.take([each.update_id for each in group], first.update_id)
         for _ in taken[1:]:
             self.metrics.update("coalesced")

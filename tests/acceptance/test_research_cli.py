@@ -154,7 +154,11 @@ def test_documents_are_added_found_and_removed(environment: dict[str, str], tmp_
 
 def test_a_terminal_is_told_what_takes_a_moment(environment: dict[str, str], web: Web) -> None:
     ours, theirs = pty.openpty()
-    settings = {"EMBEDDING_MODEL": "vectors", "EMBEDDING_BASE_URL": f"{web.base_url}/v1"}
+    settings = {
+        "EMBEDDING_MODEL": "vectors",
+        "EMBEDDING_BASE_URL": f"{web.base_url}/v1",
+        "OPENAI_API_KEY": "sk-of-another-server",
+    }
     (Path(environment["HOME"]) / "a.md").write_text("# A\n\nText.")
     done = subprocess.run(
         [*COMMAND, "documents", "add", "a.md"],

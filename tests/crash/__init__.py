@@ -1,1 +1,1 @@
-"""What happens to accepted messages when processes, databases and replicas die: `make crash-test`."""
+"""What becomes of accepted messages when processes, databases and replicas die."""

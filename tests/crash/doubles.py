@@ -42,11 +42,13 @@ class Watch:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._boundary: Boundary | None = None
+        self._passes = 0
         self._strike: Callable[[int], None] = lambda port: None
 
-    def arm(self, boundary: Boundary, strike: Callable[[int], None]) -> None:
+    def arm(self, boundary: Boundary, strike: Callable[[int], None], passes: int = 0) -> None:
+        """Strike when the boundary is reached, after it was passed so many times."""
         with self._lock:
-            self._boundary, self._strike = boundary, strike
+            self._boundary, self._strike, self._passes = boundary, strike, passes
 
     def disarm(self) -> None:
         with self._lock:
@@ -56,6 +58,9 @@ class Watch:
         """Tell that a boundary was reached; whether that killed who asked."""
         with self._lock:
             if boundary != self._boundary:
+                return False
+            self._passes -= 1
+            if self._passes >= 0:
                 return False
             self._boundary = None
         self._strike(request.client.port if request.client else 0)

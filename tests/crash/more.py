@@ -1,17 +1,20 @@
 """Databases that restart, chats that must not wait, stopping, and a replica that stays dead."""
 
 import asyncio
+import base64
+import json
 import math
+import pickle
 import random
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from bot.durable import QUEUE, workflow_id
+from bot.durable import workflow_id
 from tests.crash.doubles import sleep_until
-from tests.crash.harness import Bot, Server, Stage, stage
+from tests.crash.harness import Bot, Server, Stage, free_port, new_database, stage
 from tests.crash.scenarios import Result, judged, start
 
 SHUTDOWN = 5
@@ -51,7 +54,9 @@ async def write(on: Stage, dice: random.Random, *, messages: int, seconds: float
         await asyncio.sleep(seconds / messages)
 
 
-async def fairness(folder: Path, chats: int = 200, each: int = 5, pause: float = 20) -> list[Result]:
+async def fairness(
+    folder: Path, chats: int = 200, each: int = 5, pause: float = 20
+) -> list[Result]:
     """Many chats, each of which writes a message every `pause` seconds, and a model of 200 ms."""
     name = f"{chats} chats × {each}, a message every {pause:g} s"
     async with stage(folder) as on:
@@ -65,7 +70,7 @@ async def fairness(folder: Path, chats: int = 200, each: int = 5, pause: float =
         ratio = max(ends.values()) / median(ends.values())
         return [
             *judged(name, on),
-            Result(name, "accept to start of turn, p50 / p95 / max, ms", _spread(waits)),
+            Result(name, "accept to start of turn, p50 / p95 / max, ms", spread(waits)),
             Result(name, "seconds per turn, slowest chat ÷ median chat", f"{ratio:.2f}", ratio < 3),
         ]
 
@@ -89,7 +94,8 @@ async def measured(on: Stage) -> tuple[list[float], dict[int, float]]:
             "GROUP BY workflow_uuid"
         )
     }
-    waits, by_chat = [], {}
+    waits: list[float] = []
+    by_chat: dict[int, list[float]] = {}
     for update_id, chat_id, received in rows:
         if update_id not in starts:
             continue
@@ -103,10 +109,165 @@ def _epoch(received: str | datetime | int | float) -> float:
     if isinstance(received, (int, float)):
         return received / 1e6 if received > 1e12 else float(received)
     moment = received if isinstance(received, datetime) else datetime.fromisoformat(received)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=_utc())).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _spread(seconds: Sequence[float]) -> str:
+def spread(seconds: Sequence[float]) -> str:
     ordered = sorted(each * 1000 for each in seconds)
     at = [ordered[min(len(ordered) - 1, math.ceil(len(ordered) * p) - 1)] for p in (0.5, 0.95, 1)]
     return " / ".join(f"{each:.0f}" for each in at)
+
+
+async def backlog_of_one(folder: Path, waiting: int = 10_000) -> list[Result]:
+    """One chat has thousands of messages waiting; how long do others wait then?"""
+    name = f"one chat with {waiting:,} waiting"
+    async with stage(folder) as on:
+        await start(on.bots)
+        on.model.seconds = 0.2
+        alone = await rounds(on, 1001)
+        flood(on, chat=999, waiting=waiting)
+        beside = await rounds(on, 2001)
+        left = on.records.product("SELECT COUNT(*) FROM updates WHERE state = 'waiting'")[0][0]
+        failed = on.records.failed_turns()
+        slower = median(beside) / median(alone)
+        return [
+            Result(name, "accept to start without it, p50 / p95 / max, ms", spread(alone)),
+            Result(name, "accept to start beside it, p50 / p95 / max, ms", spread(beside)),
+            Result(name, "median beside ÷ without", f"{slower:.2f}", slower < 2),
+            Result(name, "still waiting at the end", str(left), left > waiting * 0.9),
+            Result(name, "turns that failed", str(len(failed)), not failed),
+        ]
+
+
+async def rounds(on: Stage, first: int) -> list[float]:
+    """30 chats write 3 messages each; seconds from accept to start of turn."""
+    began = max([0, *on.updates.values()])
+    await asyncio.gather(*(paced(on, first + n, 3, 4, n * 4 / 30) for n in range(30)))
+    if not await on.answered(60):
+        raise AssertionError(f"without an answer: {on.tally().lost}")
+    starts = await asyncio.to_thread(on.records.starts)
+    mine = {i for i in on.updates.values() if i > began}
+    rows = on.records.product("SELECT update_id, received_at FROM updates WHERE chat_id > 1000")
+    return [starts[i] - _epoch(at) for i, at in rows if i in mine]
+
+
+def flood(on: Stage, chat: int, waiting: int) -> None:
+    """Insert waiting messages of a chat, as copies of one that was answered."""
+    update_id = next(iter(on.updates.values()))
+    copy = on.records.turns(
+        f"SELECT * FROM {{}}workflow_status WHERE workflow_uuid = '{workflow_id(update_id)}'"
+    )[0]
+    names = [row[1] for row in on.records.turns("PRAGMA table_info(workflow_status)")]
+    model = dict(zip(names, copy, strict=True))
+    received = datetime.now(UTC).replace(tzinfo=None)
+    updates, turns = [], []
+    for number in range(1, waiting + 1):
+        new = 1000 + number
+        text = f"Question 999-{number}: which wine?"
+        said = {
+            "message_id": number,
+            "date": 0,
+            "chat": {"id": chat, "type": "private", "first_name": "Bob"},
+            "from": {"id": chat, "is_bot": False, "first_name": "Bob"},
+            "text": text,
+        }
+        payload = json.dumps({"update_id": new, "message": said})
+        updates.append((new, chat, number, payload, str(received), "waiting"))
+        turns.append(
+            tuple(
+                {
+                    **model,
+                    "workflow_uuid": workflow_id(new),
+                    "status": "ENQUEUED",
+                    "queue_partition_key": str(chat),
+                    "inputs": _inputs(new),
+                    "executor_id": None,
+                    "owner_xid": None,
+                    "started_at_epoch_ms": None,
+                    "completed_at": None,
+                    "output": None,
+                    "recovery_attempts": 0,
+                }.values()
+            )
+        )
+    on.records.insert_product(
+        "INSERT INTO updates (update_id, chat_id, message_id, payload, received_at, state,"
+        " tries, progress, retries) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)",
+        updates,
+    )
+    on.records.insert_turns(
+        f"INSERT INTO workflow_status VALUES ({', '.join('?' * len(names))})", turns
+    )
+
+
+def _inputs(update_id: int) -> str:
+    """The arguments of a turn as DBOS pickles them."""
+    return base64.b64encode(pickle.dumps({"args": (update_id,), "kwargs": {}})).decode()
+
+
+async def stopping(folder: Path) -> list[Result]:
+    """SIGTERM under load, and the next start."""
+    name = "SIGTERM under load"
+    async with stage(folder, SHUTDOWN_SECONDS=str(SHUTDOWN)) as on:
+        await start(on.bots)
+        on.model.seconds = 2
+        for number in range(90):
+            on.say(1001 + number % 30)
+        await sleep_until(lambda: bool(on.model.asked), 20)
+        status, seconds = await on.bots[0].stop()
+        left = len(on.tally().lost)
+        await start(on.bots)
+        await on.answered(90)
+        await asyncio.sleep(1)
+        last, _ = await on.bots[0].stop()
+        return [
+            Result(name, "exit status", str(status), status == 0),
+            Result(name, "seconds to exit", f"{seconds:.1f}", seconds < SHUTDOWN + 5),
+            Result(name, "messages left to the next start", str(left), left > 0),
+            Result(name, "exit status of the next", str(last), last == 0),
+            *judged(name, on),
+        ]
+
+
+async def dead_replica(folder: Path, server: Server) -> list[Result]:
+    """One of three replicas is killed and never comes back."""
+    name = "a replica that stays dead"
+    async with stage(folder, server=server, replicas=3) as on:
+        await start(on.bots)
+        on.model.seconds = 0.5
+        for number in range(90):
+            on.say(1001 + number % 30)
+        await sleep_until(lambda: len(on.model.asked) > 20, 20)
+        dead = on.bots.pop()
+        dead.kill()
+        dead.reap()
+        killed = time.monotonic()
+        await on.note_kill()
+        await on.answered(60)
+        seconds = time.monotonic() - killed
+        await asyncio.sleep(1)
+        for bot in on.bots:
+            await bot.stop()
+        taken = sum(bot.said().count("Taking over") for bot in on.bots)
+        return [
+            Result(name, "seconds until all were answered", f"{seconds:.1f}", seconds < 30),
+            Result(name, "take-overs", str(taken), taken > 0),
+            *judged(name, on),
+        ]
+
+
+async def two_pollers(folder: Path) -> list[Result]:
+    """Two processes with two databases poll with one token."""
+    name = "two processes polling with one token"
+    async with stage(folder) as on:
+        other = await new_database(None, folder)
+        environment = {**on.bots[0].environment, "DATABASE_URL": other}
+        on.bots.append(Bot(environment, folder / "other.log", free_port()))
+        await start(on.bots)
+        said = "409 Conflict: another process is polling"
+        clear = await sleep_until(lambda: any(said in bot.said() for bot in on.bots), 20)
+        statuses = [(await bot.stop())[0] for bot in on.bots]
+        return [
+            Result(name, "the log says so", str(clear), clear),
+            Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
+        ]

@@ -53,6 +53,24 @@ class Records:
             return _sqlite(self.database_url.partition(":///")[2], query)
         return _postgres(self.database_url, query)
 
+    def insert_turns(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert into SQLite's tables of turns."""
+        path = durable_settings(self.database_url).url.removeprefix("sqlite:///")
+        _insert(path, statement, rows)
+
+    def insert_product(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert into the product's own tables in SQLite."""
+        _insert(self.database_url.partition(":///")[2], statement, rows)
+
+
+def _insert(path: str, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    connection = sqlite3.connect(path, timeout=20)
+    try:
+        with connection:
+            connection.executemany(statement, rows)
+    finally:
+        connection.close()
+
 
 def _sqlite(path: str, query: str) -> list[tuple[Any, ...]]:
     connection = sqlite3.connect(path, timeout=20)
@@ -63,7 +81,7 @@ def _sqlite(path: str, query: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
-def _postgres(url: str, query: str) -> Sequence[tuple[Any, ...]] | Any:
+def _postgres(url: str, query: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(libpq_url(url), autocommit=True) as connection:
         cursor = connection.execute(query.encode())
         return cursor.fetchall() if cursor.description else []

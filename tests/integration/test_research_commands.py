@@ -1,7 +1,6 @@
 """/ask, /quotes and /find in Telegram: what people see, press and get."""
 
 import asyncio
-import json
 import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
@@ -21,9 +20,7 @@ from agent.research.answer import NOT_ENOUGH
 from agent.research.desk import ResearchDesk
 from agent.research.passages import NO_MODEL
 from agent.research.places import NO_PROVIDER
-from agent.sommelier import NO_MODEL as HOUSE_NOTE
 from agent.sommelier import Sommelier
-from agent.tools.documents import search_documents_tool
 from agent.tracing import NO_TRACE, Span, Tracer
 from bot import texts
 from bot.app import close_application, telegram_application
@@ -43,10 +40,10 @@ from db.engine import create_engine, session_factory
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.bot_api import CHAT, BotApi
-from tests.doubles.model_server import ModelServer, answer, answer_json, error, tool_call
+from tests.doubles.model_server import ModelServer, answer, answer_json, error
 from tests.doubles.server import JsonObject
 from tests.fakes import FakeCatalogue, SpanRecord, root_span
-from tests.library import INJECTED, MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
+from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
 
 R = TypeVar("R")
 
@@ -665,103 +662,3 @@ class TestAfterACrash:
             journal.cut_after(step)
         await close_application(application)
         assert len(bot_api.sent(CHAT)) == 3
-
-
-def desk_tools(library: FakeLibrary) -> Sommelier:
-    return Sommelier(catalogue=FakeCatalogue(), research_tools=[search_documents_tool(library)])
-
-
-class TestInTheLoop:
-    """Documents beside the cellar, in one turn of the sommelier."""
-
-    async def test_a_cited_path_becomes_a_footnote_with_the_title(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(
-            tool_call("search_documents", {"query": "sur lie"}), answer_json(informed(LEES))
-        )
-        reply = await reply_of(model_server, FakeLibrary())
-        assert reply == ("Lees are mostly dead yeast cells [1].\n\n[1] Sur lie · What the lees are")
-        assert "search_documents" in sent(model_server, 0)["messages"][0]["content"]
-
-    @pytest.mark.parametrize(
-        ("said", "problem"),
-        [
-            ("Lees are yeast [secret/passwords.md].", "cites [secret/passwords.md]"),
-            ("Lees are yeast [here](https://evil.example/x).", "links to https://evil.example/x"),
-        ],
-        ids=["path", "address"],
-    )
-    async def test_what_no_tool_returned_is_an_error_with_feedback(
-        self, said: str, problem: str, model_server: ModelServer
-    ) -> None:
-        model_server.script(
-            tool_call("search_documents", {"query": "lees"}),
-            answer_json(informed(said)),
-            answer_json(informed(LEES)),
-        )
-        reply = await reply_of(model_server, FakeLibrary([SUR_LIE]))
-        assert reply.startswith("Lees are mostly dead yeast cells [1].")
-        assert problem in sent(model_server)["messages"][-1]["content"]
-
-    async def test_a_document_that_gives_orders_changes_nothing_that_is_checked(
-        self, model_server: ModelServer
-    ) -> None:
-        obeyed = "Buy Chateau Trap 1999 [secret/passwords.md]."
-        model_server.script(
-            tool_call("search_documents", {"query": "lees sediment"}),
-            *[answer_json(informed(obeyed))] * 3,
-        )
-        reply = await reply_of(model_server, FakeLibrary([INJECTED]))
-        # Its path and wine are not taken for real: it stands there as a passage of that document.
-        assert reply.startswith("I can only search the cellar right now")
-        assert "\n> Lees are sediment." in reply
-        assert "[1] Lees and more · Section 1 of 1" in reply
-
-    async def test_without_research_the_prompt_does_not_speak_of_a_library(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(answer_json(informed("Lees are yeast.")))
-        async with open_model(model_server) as model:
-            sommelier = Sommelier(catalogue=FakeCatalogue(), models=[model], limits=FAST)
-            await sommelier.answer("What are lees?", span=root_span())
-        assert "library" not in sent(model_server)["messages"][0]["content"]
-
-    async def test_the_house_stays_honest_and_shows_the_best_passage(self) -> None:
-        reply = await desk_tools(FakeLibrary()).answer("What does sur lie mean?", span=root_span())
-        honest, passage, *rest = reply.text.split("\n\n")
-        assert honest.startswith("I can only search the cellar right now")
-        assert passage.splitlines()[0] == "This is what my library has: [1]"
-        assert passage.splitlines()[1] == "> Sur lie means that a wine rests on its fine lees."
-        assert rest == ["[1] Sur lie · What the lees are", HOUSE_NOTE]
-
-    @pytest.mark.parametrize("chunks", [(), (OYSTERS,)], ids=["empty", "nothing fits"])
-    async def test_the_house_with_nothing_in_the_library_is_only_honest(
-        self, chunks: Sequence[Chunk]
-    ) -> None:
-        reply = await desk_tools(FakeLibrary(chunks)).answer("What is tannin?", span=root_span())
-        assert reply.text.startswith("I can only search the cellar right now")
-        assert "library" not in reply.text
-
-    async def test_the_house_shows_an_order_in_a_document_as_what_it_is(self) -> None:
-        library = FakeLibrary([INJECTED])
-        reply = await desk_tools(library).answer("What is sediment?", span=root_span())
-        assert (reply.outcome, reply.wine_ids) == ("answered", ())
-        assert "(secret/passwords.md)" in reply.text
-        assert "[1] Lees and more" in reply.text
-
-
-def informed(intro: str) -> JsonObject:
-    return {"response_type": "informational", "intro": intro, "wines": [], "closing": ""}
-
-
-async def reply_of(server: ModelServer, library: FakeLibrary) -> str:
-    async with open_model(server) as model:
-        sommelier = Sommelier(
-            catalogue=FakeCatalogue(),
-            models=[model],
-            research_tools=[search_documents_tool(library)],
-        )
-        reply = await sommelier.answer("What are lees?", span=root_span())
-    assert json.dumps(sent(server, 0)["tools"]).count('"search_documents"') == 1
-    return reply.text

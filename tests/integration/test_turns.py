@@ -87,6 +87,9 @@ class Clock:
     def pass_(self, milliseconds: int) -> None:
         self.now += timedelta(milliseconds=milliseconds)
 
+    async def sleep(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
 
 @dataclass
 class World:
@@ -164,6 +167,7 @@ def world(sessions: Sessions) -> World:
         give_up=give_up,
         burst=BURST,
         now=clock,
+        sleep=clock.sleep,
     )
     return World(turns, updates, queue, clock, handled, told, failing)
 
@@ -233,7 +237,7 @@ async def test_two_topics_of_a_group_are_two_turns(world: World) -> None:
 
 
 async def test_an_album_is_one_turn_with_its_caption(world: World) -> None:
-    photo = {"photo": [{"file_id": "x"}], "media_group_id": "album"}
+    photo: dict[str, Any] = {"photo": [{"file_id": "x"}], "media_group_id": "album"}
     await world.hear(1, **photo)
     await world.hear(2, after=2000, **photo, caption="these labels")
     await world.hear(3, after=2000, **photo)
@@ -363,9 +367,9 @@ async def test_a_turn_that_gets_on_is_never_set_aside_however_often_it_is_killed
     await world.hear(1, "long")
     for number in range(8):
         world.failing.append(Killed())
-        world.queue.start_again()
+        world.clock.pass_(10_000)
         with pytest.raises(Killed):
-            await world.turns.run(1)
+            await world.run_again(1)
         world.queue.recorded.append((f"step {number}", None))
     assert (await stored(world, 1)).tries == 1
     assert await world.updates.set_aside_list() == []

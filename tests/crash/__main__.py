@@ -1,0 +1,80 @@
+"""`make crash-test`: every scenario, a table of what was found, exit status 1 if any row is bad.
+
+Names of scenarios as arguments run only those; `--write` puts the table into docs/benchmarks.md.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.crash import more
+from tests.crash.harness import Server, postgres
+from tests.crash.scenarios import Result, crashes
+
+Scenario = Callable[[Path, Server], Awaitable[list[Result]]]
+
+SCENARIOS: dict[str, Scenario] = {
+    "sqlite": lambda folder, server: crashes(folder),
+    "postgres": lambda folder, server: crashes(folder, server=server, replicas=3),
+    "restarts": more.database_restarts,
+    "fairness": lambda folder, server: more.fairness(folder),
+    "backlog": lambda folder, server: more.backlog_of_one(folder),
+    "stopping": lambda folder, server: more.stopping(folder),
+    "dead": more.dead_replica,
+    "pollers": lambda folder, server: more.two_pollers(folder),
+}
+DOCUMENT = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- durability -->", "<!-- /durability -->"
+
+
+async def run(names: Sequence[str]) -> list[Result]:
+    """The scenarios, one after the other; rows are printed as they come."""
+    results = []
+    with tempfile.TemporaryDirectory(prefix="sommelier-crash-") as folder, postgres() as server:
+        for name in names:
+            own = Path(folder) / name
+            own.mkdir()
+            found = await SCENARIOS[name](own, server)
+            results += found
+            print(table(found), flush=True)
+    return results
+
+
+def table(results: Sequence[Result]) -> str:
+    """Rows in Markdown."""
+    rows = [
+        f"| {one.scenario} | {one.what} | {one.value} | {'yes' if one.ok else 'NO'} |"
+        for one in results
+    ]
+    return "\n".join(
+        ["| scenario | what | measured | as it must be |", "| :-- | :-- | --: | :-- |", *rows]
+    )
+
+
+def write(results: Sequence[Result]) -> None:
+    """Put the table into the document, in place of the last one."""
+    today = datetime.now(UTC).date().isoformat()
+    text = DOCUMENT.read_text()
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    measured = f"{today}, {os.cpu_count()} cores.\n\n{table(results)}"
+    DOCUMENT.write_text(f"{head}{BEGIN}\n\n{measured}\n\n{END}{tail}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit status."""
+    names = [each for each in arguments if not each.startswith("--")] or list(SCENARIOS)
+    results = asyncio.run(run(names))
+    if "--write" in arguments:
+        write(results)
+    bad = [one for one in results if not one.ok]
+    print(f"\n{len(results) - len(bad)} of {len(results)} rows are as they must be")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,36 @@
+"""The embedding source over a real connection, as the settings make it."""
+
+from collections.abc import Iterator
+
+import pytest
+from pydantic import HttpUrl, SecretStr
+
+from bot import wiring
+from config import Settings
+from tests.doubles.web import Web, vector
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with Web() as server:
+        yield server
+
+
+async def test_vectors_come_in_the_order_of_the_texts_from_the_models_own_server(web: Web) -> None:
+    settings = Settings(
+        embedding_model="vectors",
+        openai_base_url=HttpUrl(f"{web.base_url}/v1"),
+        openai_api_key=SecretStr("sk-model"),
+    )
+    embedder = wiring.embedder(settings)
+    assert embedder is not None
+    texts = ["oak", "tannin", "acidity"]
+    try:
+        assert await embedder.embed(texts) == [vector(text) for text in texts]
+    finally:
+        await embedder.close()
+    assert (embedder.name, web.keys) == ("vectors", ["Bearer sk-model"])
+
+
+def test_without_a_model_for_them_there_are_no_vectors() -> None:
+    assert wiring.embedder(Settings(openai_api_key=SecretStr("sk-model"))) is None
