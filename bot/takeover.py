@@ -103,7 +103,7 @@ class Takeover:
         return sorted(n for n, since in self._missing_since.items() if now - since > DEAD_SECONDS)
 
     async def _held(self) -> set[int]:
-        """The lock ids that are held; looked at, not tried, so that watchers do not see each other."""
+        """The lock ids that are held; looked at, not tried, or watchers would see each other."""
         assert self._connection is not None  # noqa: S101 - _live() comes first
         cursor = await self._connection.execute(HELD, (NAMESPACE,))
         return {int(row[0]) for row in await cursor.fetchall()}

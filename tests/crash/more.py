@@ -15,7 +15,7 @@ from statistics import median
 from bot.durable import workflow_id
 from tests.crash.doubles import sleep_until
 from tests.crash.harness import Bot, Server, Stage, free_port, new_database, stage
-from tests.crash.scenarios import Result, judged, start
+from tests.crash.scenarios import Result, judged, owner, start
 
 SHUTDOWN = 5
 """SHUTDOWN_SECONDS of the test of stopping."""
@@ -235,12 +235,19 @@ async def dead_replica(folder: Path, server: Server) -> list[Result]:
     async with stage(folder, server=server, replicas=3) as on:
         await start(on.bots)
         on.model.seconds = 0.5
+        killed_one: list[Bot] = []
+
+        def kill_asker(port: int) -> None:
+            asker = owner(on.bots, port) or on.bots[0]
+            asker.kill()
+            killed_one.append(asker)
+
+        on.watch.arm("model asked", kill_asker, passes=20)
         for number in range(90):
             on.say(1001 + number % 30)
-        await sleep_until(lambda: len(on.model.asked) > 20, 20)
-        dead = on.bots.pop()
-        dead.kill()
-        dead.reap()
+        await sleep_until(lambda: bool(killed_one), 30)
+        on.bots.remove(killed_one[0])
+        killed_one[0].reap()
         killed = time.monotonic()
         await on.note_kill()
         await on.answered(60)
