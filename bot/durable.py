@@ -18,6 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import ExceptionContext
+
 if TYPE_CHECKING:
     from dbos import DBOSConfig
 
@@ -172,9 +175,12 @@ async def open_turns(settings: DurableSettings, run: Run) -> AsyncIterator[Durab
     """
     from dbos import DBOS  # noqa: PLC0415
 
+    engine = None
     if settings.url.startswith("sqlite"):
         _prepare_sqlite(settings.url)
-    DBOS(config=_config(settings))
+    else:
+        engine = _postgres_engine(settings.url)
+    DBOS(config=_config(settings, engine))
 
     @DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)
     async def turn(update_id: int) -> None:
@@ -193,6 +199,8 @@ async def open_turns(settings: DurableSettings, run: Run) -> AsyncIterator[Durab
         yield turns
     finally:
         await _destroy()
+        if engine is not None:
+            engine.dispose()
 
 
 async def _destroy() -> None:
@@ -205,10 +213,11 @@ async def _destroy() -> None:
     loop.set_default_executor(executor)
 
 
-def _config(settings: DurableSettings) -> "DBOSConfig":
+def _config(settings: DurableSettings, engine: Engine | None) -> "DBOSConfig":
     config: dict[str, Any] = {
         "name": "sommelier",
         "system_database_url": settings.url,
+        "system_database_engine": engine,
         "application_version": APPLICATION_VERSION,
         "executor_id": settings.executor_id,
         "log_level": "WARNING",
@@ -216,6 +225,32 @@ def _config(settings: DurableSettings) -> "DBOSConfig":
         "use_listen_notify": False,
     }
     return cast("DBOSConfig", config)
+
+
+def _postgres_engine(url: str) -> Engine:
+    """DBOS's own engine, but for one thing: no failure to connect is ever final.
+
+    DBOS waits for a database that is away, and knows that it is by the text of the error; one of
+    psycopg's texts it does not know ("connection is bad"). A step that has run, and whose record
+    is refused so, would be run again.
+    """
+    engine = create_engine(
+        url,
+        pool_size=20,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={
+            "connect_timeout": 10,
+            "options": "-c idle_in_transaction_session_timeout=60000",
+        },
+    )
+
+    def mark(context: ExceptionContext) -> None:
+        if context.connection is None:
+            context.is_disconnect = True
+
+    event.listen(engine, "handle_error", mark)
+    return engine
 
 
 def _prepare_sqlite(url: str) -> None:

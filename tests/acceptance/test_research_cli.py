@@ -131,16 +131,16 @@ def test_find_says_in_one_line_what_it_cannot_do(
     assert [done.stderr.count("\n") for done in (unknown, failed)] == [1, 1]
 
 
-def test_documents_are_added_found_and_removed(environment: dict[str, str], tmp_path: Path) -> None:
-    notes = tmp_path / "notes"
+def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
+    notes = Path(home["HOME"]) / "notes"
     notes.mkdir()
     (notes / "zebulon.md").write_text("# The Zebulon grape\n\nZebulon ripens late.\n")
     (notes / "broken.pdf").write_text("this is no PDF")
-    added = sommelier("documents", "add", "notes", environment=environment)
-    again = sommelier("documents", "add", "notes/broken.pdf", environment=environment)
-    listed = sommelier("documents", "list", environment=environment)
-    found = sommelier("documents", "search", "zebulon", environment=environment)
-    removed = sommelier("documents", "remove", "notes", environment=environment)
+    added = sommelier("documents", "add", "notes", environment=home)
+    again = sommelier("documents", "add", "notes/broken.pdf", environment=home)
+    listed = sommelier("documents", "list", environment=home)
+    found = sommelier("documents", "search", "zebulon", environment=home)
+    removed = sommelier("documents", "remove", "notes", environment=home)
     assert (added.returncode, added.stdout) == (0, "1 added, 0 updated, 0 unchanged.\n")
     assert added.stderr == "Not added: notes/broken.pdf is not a PDF file\n"
     assert (again.returncode, again.stderr) == (1, added.stderr)

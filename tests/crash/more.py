@@ -41,7 +41,7 @@ async def database_restarts(folder: Path, server: Server, restarts: int = 5) -> 
         await asyncio.sleep(1)
         statuses = [(await bot.stop())[0] for bot in on.bots]
         return [
-            *judged(name, on),
+            *judged(name, on, quiet=False),
             Result(name, "seconds until the rest was answered", f"{drained:.1f}"),
             Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
         ]
