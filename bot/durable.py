@@ -32,6 +32,7 @@ Workflow = Callable[[int], Coroutine[Any, Any, None]]
 
 QUEUE: Final = "turns"
 WORKFLOW: Final = "turn"
+FORGET_PAGE: Final = 1000
 APPLICATION_VERSION: Final = "turns-1"
 """Pinned: turns that an earlier release started are finished by a later one. It is raised only
 when the steps of a turn change in a way that a recorded turn could not follow."""
@@ -141,17 +142,20 @@ class DurableTurns:
         from dbos import DBOS  # noqa: PLC0415
 
         before = (datetime.now(UTC) - self.settings.retention).isoformat()
-        ended = await DBOS.list_workflows_async(
-            status=["SUCCESS", "ERROR", "CANCELLED"],
-            end_time=before,
-            limit=1000,
-            load_input=False,
-            load_output=False,
-        )
-        ids = [each.workflow_id for each in ended]
-        if ids:
-            await DBOS.delete_workflows_async(ids)
-        return len(ids)
+        gone = 0
+        while True:
+            ended = await DBOS.list_workflows_async(
+                status=["SUCCESS", "ERROR", "CANCELLED"],
+                end_time=before,
+                limit=FORGET_PAGE,
+                load_input=False,
+                load_output=False,
+            )
+            if ended:
+                await DBOS.delete_workflows_async([each.workflow_id for each in ended])
+            gone += len(ended)
+            if len(ended) < FORGET_PAGE:
+                return gone
 
 
 def workflow_id(update_id: int, retry: int = 0) -> str:

@@ -19,7 +19,6 @@ from bot.durable import DurableSettings, DurableTurns, open_turns
 from bot.http import WEBHOOK_PATH, http_app, serve_http
 from bot.metrics import Metrics
 from bot.polling import TokenRejected, introduce, poll_until, unless
-from bot.takeover import Takeover
 from bot.telegram_bot import ALLOWED_UPDATES, AnyApplication
 from bot.turns import Payload, Turns, Updates, dispatch
 
@@ -102,6 +101,8 @@ class Service:
             tasks.append(_until(stopped, self._set_webhook(self.settings.webhook_url)))
         tasks.append(_until(stopped, self._watch_token()))
         if not self.queue.settings.url.startswith("sqlite"):
+            from bot.takeover import Takeover  # noqa: PLC0415 - loads the driver of Postgres
+
             tasks.append(_until(stopped, Takeover(self.queue.settings).run()))
         return tasks
 

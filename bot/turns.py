@@ -64,7 +64,6 @@ class Updates(Protocol):
     async def done(self, turn_id: int) -> None: ...  # noqa: D102
     async def set_aside(self, update_id: int, error: str) -> None: ...  # noqa: D102
     async def to_retry(self) -> Sequence[Accepted]: ...  # noqa: D102
-    async def wait_again(self, update_id: int) -> None: ...  # noqa: D102
     async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool: ...  # noqa: D102
 
 
@@ -169,10 +168,12 @@ class Turns:
         return end - self.now()
 
     async def retry_asked(self) -> int:
-        """Enqueue what an operator wants tried again; how many updates that were."""
+        """Enqueue what an operator wants tried again; how many updates that were.
+
+        Until the turn has begun it is asked for again: its id makes it the same each time.
+        """
         asked = await self.updates.to_retry()
         for update in asked:
-            await self.updates.wait_again(update.update_id)
             await self.queue.enqueue(update.update_id, update.chat_id, update.retries)
         return len(asked)
 

@@ -82,6 +82,8 @@ class SqlUpdateRepository:
                 return None
             row.tries = 1 if progress > row.progress else row.tries + 1
             row.progress = progress
+            if row.state == RETRY:
+                row.state = WAITING
             return _stored(row)
 
     async def waiting(self, chat_id: int, since: int) -> list[StoredUpdate]:
@@ -143,10 +145,6 @@ class SqlUpdateRepository:
     async def to_retry(self) -> list[StoredUpdate]:
         """What an operator wants tried again."""
         return await self._in_state(RETRY)
-
-    async def wait_again(self, update_id: int) -> None:
-        """An update waits for its turn again."""
-        await self._set(UpdateRow.update_id == update_id, state=WAITING)
 
     async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool:
         """Replace a waiting message by its edited form; False if a turn has taken it."""

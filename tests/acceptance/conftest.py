@@ -1,11 +1,13 @@
 """What the tests of the command line have: an empty machine, and the web around it."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.command import sommelier
 from tests.doubles.web import Web
 
 ROOT = Path(__file__).parents[2]
@@ -21,8 +23,24 @@ def empty_home(home: Path) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="session")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder as the first start leaves it; made once, since that takes a second or two."""
+    home = tmp_path_factory.mktemp("stocked")
+    done = sommelier("wines", "count", environment=empty_home(home))
+    assert done.returncode == 0, done.stderr
+    return home / "data"
+
+
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path: Path, stocked: Path) -> dict[str, str]:
+    """A machine of this test alone, on which the first start has been."""
+    shutil.copytree(stocked, tmp_path / "data")
+    return empty_home(tmp_path)
+
+
+@pytest.fixture
+def empty_environment(tmp_path: Path) -> dict[str, str]:
     """An empty machine of this test alone."""
     return empty_home(tmp_path)
 

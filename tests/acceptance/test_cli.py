@@ -115,10 +115,10 @@ async def test_run_answers_in_telegram_and_stops_cleanly_on_sigterm(
     assert bot_api.pending == 0
 
 
-def test_db_status_and_upgrade(environment: dict[str, str]) -> None:
-    before = sommelier("db", "status", environment=environment)
-    upgraded = sommelier("db", "upgrade", environment=environment)
-    after = sommelier("db", "status", environment=environment)
+def test_db_status_and_upgrade(empty_environment: dict[str, str]) -> None:
+    before = sommelier("db", "status", environment=empty_environment)
+    upgraded = sommelier("db", "upgrade", environment=empty_environment)
+    after = sommelier("db", "status", environment=empty_environment)
     assert (before.returncode, upgraded.returncode, after.returncode) == (1, 0, 0)
     assert before.stderr == "Run `sommelier db upgrade`.\n"
     assert upgraded.stdout.endswith("it upgraded from none.\n")

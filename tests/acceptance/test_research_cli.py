@@ -152,18 +152,20 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     assert removed.stdout == f"1 removed, {len(rows) - 2} left.\n"
 
 
-def test_a_terminal_is_told_what_takes_a_moment(environment: dict[str, str], web: Web) -> None:
+def test_a_terminal_is_told_what_takes_a_moment(
+    empty_environment: dict[str, str], web: Web
+) -> None:
     ours, theirs = pty.openpty()
     settings = {
         "EMBEDDING_MODEL": "vectors",
         "EMBEDDING_BASE_URL": f"{web.base_url}/v1",
         "OPENAI_API_KEY": "sk-of-another-server",
     }
-    (Path(environment["HOME"]) / "a.md").write_text("# A\n\nText.")
+    (Path(empty_environment["HOME"]) / "a.md").write_text("# A\n\nText.")
     done = subprocess.run(
         [*COMMAND, "documents", "add", "a.md"],
-        env=environment | settings | {"TERM": "xterm"},
-        cwd=environment["HOME"],
+        env=empty_environment | settings | {"TERM": "xterm"},
+        cwd=empty_environment["HOME"],
         stdout=subprocess.PIPE,
         stderr=theirs,
         timeout=60,
@@ -184,12 +186,12 @@ def no_results(body: dict[str, Any]) -> Step:
 
 
 def test_the_evaluation_prints_its_table_and_saves_it(
-    environment: dict[str, str], model_server: ModelServer, tmp_path: Path
+    empty_environment: dict[str, str], model_server: ModelServer, tmp_path: Path
 ) -> None:
     model_server.default = no_results
     done = sommelier(
         *("eval", "quotes", "--modes", "a,C", "--model", "gpt-4o-mini", "--save", "report"),
-        environment=environment,
+        environment=empty_environment,
         **model_at(model_server),
     )
     assert done.returncode == 0, done.stderr

@@ -229,10 +229,12 @@ async def stopping(folder: Path) -> list[Result]:
         ]
 
 
-async def dead_replica(folder: Path, server: Server) -> list[Result]:
-    """One of three replicas is killed and never comes back."""
+async def dead_replica(
+    folder: Path, server: Server, *, replicas: int = 3, messages: int = 90
+) -> list[Result]:
+    """One of the replicas is killed and never comes back."""
     name = "a replica that stays dead"
-    async with stage(folder, server=server, replicas=3) as on:
+    async with stage(folder, server=server, replicas=replicas) as on:
         await start(on.bots)
         on.model.seconds = 0.5
         killed_one: list[Bot] = []
@@ -242,8 +244,8 @@ async def dead_replica(folder: Path, server: Server) -> list[Result]:
             asker.kill()
             killed_one.append(asker)
 
-        on.watch.arm("model asked", kill_asker, passes=20)
-        for number in range(90):
+        on.watch.arm("model asked", kill_asker, passes=messages // 5)
+        for number in range(messages):
             on.say(1001 + number % 30)
         await sleep_until(lambda: bool(killed_one), 30)
         on.bots.remove(killed_one[0])

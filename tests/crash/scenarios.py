@@ -67,13 +67,15 @@ async def crashes(
     messages: int = 300,
     chats: int = 30,
     seed: int = 7,
+    moments: Sequence[Moment] = (),
 ) -> list[Result]:
-    """`kill -9`, again and again, while people write."""
+    """`kill -9`, again and again, while people write; at `moments`, or as planned."""
     dice = random.Random(seed)
+    moments = moments or plan(kills, dice)
+    kills = len(moments)
     name = f"{kills} kills, {'Postgres' if server else 'SQLite'} × {replicas}"
     async with stage(folder, server=server, replicas=replicas) as on:
         await start(on.bots)
-        moments = plan(kills, dice)
         for number, moment in enumerate(moments):
             share = messages * (number + 1) // kills - messages * number // kills
             on.model.seconds = dice.choice([0, 0.05, 0.2])

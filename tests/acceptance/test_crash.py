@@ -1,0 +1,44 @@
+"""Kills of real processes, the short form; `make crash-test` is the long one."""
+
+from pathlib import Path
+
+from tests.crash.more import dead_replica
+from tests.crash.scenarios import Moment, Result, crashes
+
+MOMENTS = (
+    Moment("send done", boundary="send done"),
+    Moment("take recorded", step="take"),
+)
+
+
+class Running:
+    """A server that others start and stop."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def get_uri(self, database: str | None = None, driver: str | None = None) -> str:
+        return self._url
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+async def test_no_message_is_lost_reordered_or_answered_twice_however_the_process_dies(
+    tmp_path: Path,
+) -> None:
+    results = await crashes(tmp_path, moments=MOMENTS, messages=24, chats=6)
+    assert bad(results) == []
+    values = {one.what: one.value for one in results}
+    assert (values["messages"], values["kills"]) == ("24", "2")
+
+
+async def test_the_chats_of_a_replica_that_stays_dead_are_answered_by_another(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    results = await dead_replica(tmp_path, Running(postgres_url), replicas=2, messages=20)
+    assert bad(results) == []
+
+
+def bad(results: list[Result]) -> list[Result]:
+    return [one for one in results if not one.ok]
