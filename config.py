@@ -62,6 +62,8 @@ class Settings(BaseSettings):
     burst_seconds: float = Field(default=0.8, ge=0, le=10)
     update_max_tries: int = Field(default=3, ge=1)
     turns_poll_seconds: float = Field(default=0.05, ge=0.005, le=5)
+    turns_version: str = Field(default="turns-1", min_length=1)
+    executor_id: str | None = None
     turns_at_once: int = Field(default=64, ge=1)
     shutdown_seconds: float = Field(default=20, ge=0)
     retention_days: float = Field(default=7, gt=0)

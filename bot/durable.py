@@ -33,37 +33,40 @@ Workflow = Callable[[int], Coroutine[Any, Any, None]]
 QUEUE: Final = "turns"
 WORKFLOW: Final = "turn"
 FORGET_PAGE: Final = 1000
-APPLICATION_VERSION: Final = "turns-1"
-"""Pinned: turns that an earlier release started are finished by a later one. It is raised only
-when the steps of a turn change in a way that a recorded turn could not follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurableSettings:
     """Where turns are recorded and how eagerly they are looked for; times are seconds.
 
-    `url` is a synchronous SQLAlchemy URL. `executor_id` names this process; on SQLite there is
-    only one, on Postgres each start has a name of its own.
+    `url` is a synchronous SQLAlchemy URL. `executor_id` names this process: a start with the same
+    name resumes its turns at once, those of other names are taken over. `version` is pinned, so
+    that turns which an earlier release began are finished by a later one.
     """
 
     url: str
     executor_id: str
+    version: str = "turns-1"
     poll_seconds: float = 0.05
     turns_at_once: int = 64
     retention: timedelta = timedelta(days=7)
 
 
-def durable_settings(database_url: str, **settings: Any) -> DurableSettings:
+def durable_settings(
+    database_url: str, executor_id: str | None = None, **settings: Any
+) -> DurableSettings:
     """Settings for the database that the rest of the product uses.
 
-    SQLite gets a file beside it, so that neither waits for the other's lock.
+    SQLite gets a file beside it, so that neither waits for the other's lock, and has one process.
+    On Postgres each start has a name of its own unless one is given.
     """
     scheme, _, rest = database_url.partition("://")
     if scheme.startswith("sqlite"):
         path = Path(rest.removeprefix("/")).expanduser()
         file = path.with_name(f"{path.stem}-turns{path.suffix}")
         return DurableSettings(url=f"sqlite:///{file}", executor_id="local", **settings)
-    return DurableSettings(url=database_url, executor_id=f"replica-{uuid.uuid4()}", **settings)
+    name = executor_id or f"replica-{uuid.uuid4()}"
+    return DurableSettings(url=database_url, executor_id=name, **settings)
 
 
 @dataclass(slots=True)
@@ -222,7 +225,7 @@ def _config(settings: DurableSettings, engine: Engine | None) -> "DBOSConfig":
         "name": "sommelier",
         "system_database_url": settings.url,
         "system_database_engine": engine,
-        "application_version": APPLICATION_VERSION,
+        "application_version": settings.version,
         "executor_id": settings.executor_id,
         "log_level": "WARNING",
         "enable_otlp": False,

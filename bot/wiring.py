@@ -150,6 +150,8 @@ def durable(settings: Settings) -> DurableSettings:
     """How turns are kept and resumed."""
     return durable_settings(
         settings.database_url.get_secret_value(),
+        settings.executor_id,
+        version=settings.turns_version,
         poll_seconds=settings.turns_poll_seconds,
         turns_at_once=settings.turns_at_once,
         retention=timedelta(days=settings.retention_days),
