@@ -31,8 +31,10 @@ format: $(VENV)/.dev  ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.main  ## measure a turn's cost beside a bare loop and other libraries
+bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, retrieval
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks.durability
+	@$(BIN)/python -m benchmarks.retrieval
 
 lock:  ## compile requirements/*.txt from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/main.txt
