@@ -272,7 +272,7 @@ async def test_an_unknown_command_is_named_as_such(
 async def test_an_album_gets_one_sentence(bot_api: BotApi, messages: SqlMessageRepository) -> None:
     for _ in range(3):
         bot_api.say("", photo=PHOTO, media_group_id="album")
-    async with running(bot_api, answering(), messages, burst=0.2):
+    async with running(bot_api, answering(), messages, burst=1):
         bot_api.say("/new")
         assert await bot_api.wait_for_message(2) == [texts.TEXT_ONLY, texts.NOTHING_TO_FORGET]
 
@@ -311,7 +311,7 @@ async def test_an_edit_of_a_message_that_still_waits_changes_its_words(
     bot_api.say("a red", message_id=77)
     bot_api.push({"edited_message": message(text="a white", edit_date=1, message_id=77)})
     answerer = answering()
-    async with running(bot_api, answerer, messages, burst=0.5):
+    async with running(bot_api, answerer, messages, burst=2):
         assert await bot_api.wait_for_message() == ["About a white"]
         bot_api.say("/new")
         await bot_api.wait_for_message(2)
@@ -322,7 +322,7 @@ async def test_a_burst_of_messages_is_one_turn(
     bot_api: BotApi, messages: SqlMessageRepository
 ) -> None:
     answerer = answering()
-    async with running(bot_api, answerer, messages, burst=0.4):
+    async with running(bot_api, answerer, messages, burst=2):
         for text in ("a red", "for lamb", "under 20"):
             bot_api.say(text)
         bot_api.say("/help")

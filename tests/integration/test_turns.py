@@ -195,7 +195,7 @@ async def test_a_turn_waits_for_the_end_of_a_burst(world: World) -> None:
     turns = replace(
         world.turns,
         updates=SqlUpdateRepository(world.updates._sessions),
-        burst=timedelta(milliseconds=300),
+        burst=timedelta(seconds=2),
         now=lambda: datetime.now(UTC),
     )
     await turns.accept(message(1, "a red"))
