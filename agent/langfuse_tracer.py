@@ -60,6 +60,7 @@ class LangfuseTracer:
             timeout=REQUEST_SECONDS,
             flush_at=FLUSH_AT,
             flush_interval=FLUSH_SECONDS,
+            otel_compression="none",  # a third of what tracing costs; a turn is some 10 KB
             environment=environment,
             release=release,
             tracer_provider=self._provider,

@@ -246,6 +246,7 @@ def _postgres_engine(url: str) -> Engine:
         pool_size=20,
         max_overflow=0,
         pool_pre_ping=True,
+        hide_parameters=True,
         connect_args={
             "connect_timeout": 10,
             "options": "-c idle_in_transaction_session_timeout=60000",

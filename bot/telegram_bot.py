@@ -1,10 +1,11 @@
 """The handlers: what a person sends, and what comes back. Never silence, never a stack trace."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from telegram import Bot, Update
 from telegram.ext import (
@@ -29,6 +30,11 @@ from bot.metrics import Metrics
 from bot.outgoing import Outgoing
 
 log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+PATIENCE_SECONDS: Final = (0.2, 0.5, 1.0)
+"""How long a database that does not answer is waited for before each further try."""
 
 Context = ContextTypes.DEFAULT_TYPE
 AnyApplication = Application[Any, Any, Any, Any, Any, Any]
@@ -107,7 +113,8 @@ class TelegramBot:
 
     async def new(self, update: Update, context: Context) -> None:
         """/new: forget the conversation of this chat."""
-        forgotten = await self.message_repo.forget(message_of(update).chat.id)
+        chat_id = message_of(update).chat.id
+        forgotten = await self.journal.step("forget", lambda: self.message_repo.forget(chat_id))
         await self.say(update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
 
     async def unknown_command(self, update: Update, context: Context) -> None:
@@ -221,7 +228,7 @@ class TelegramBot:
 
     async def _history(self, chat_id: int) -> Sequence[StoredMessage]:
         try:
-            return await self.message_repo.recent(chat_id, self.history_messages)
+            return await patiently(lambda: self.message_repo.recent(chat_id, self.history_messages))
         except Exception:
             log.exception("The history of chat %s could not be read; answering without", chat_id)
             return ()
@@ -243,9 +250,27 @@ class TelegramBot:
             return truncate_at_boundary(text, self.max_content_length)
 
         try:
-            await self.message_repo.create(chat_id, "user", kept(question), turn_id=turn_id)
-            await self.message_repo.create(
-                chat_id, "assistant", kept(reply.text), reply.wine_ids, turn_id=turn_id
+            await patiently(
+                lambda: self.message_repo.create(chat_id, "user", kept(question), turn_id=turn_id)
+            )
+            await patiently(
+                lambda: self.message_repo.create(
+                    chat_id, "assistant", kept(reply.text), reply.wine_ids, turn_id=turn_id
+                )
             )
         except Exception:
             log.exception("A turn of chat %s could not be stored", chat_id)
+
+
+async def patiently(call: Callable[[], Awaitable[R]]) -> R:
+    """What `call` returns, tried again for a second or two: a database that restarts is soon back.
+
+    Raises what the last try raises.
+    """
+    for wait in PATIENCE_SECONDS:
+        try:
+            return await call()
+        except Exception as error:
+            log.info("The database did not answer (%s), trying again", type(error).__name__)
+        await asyncio.sleep(wait)
+    return await call()

@@ -29,6 +29,8 @@ BUSY_TIMEOUT_MS: Final = 10_000
 def create_engine(url: str) -> AsyncEngine:
     """An engine for `url`; nothing is connected yet, an SQLite file's folder is created.
 
+    Errors do not hold the values of a statement: they are people's words, and errors are logged.
+
     Raises:
         DatabaseUnavailable: the URL is not one of the two kinds, or the folder cannot be made.
     """
@@ -37,7 +39,7 @@ def create_engine(url: str) -> AsyncEngine:
         return _sqlite_engine(parsed)
     if "connect_timeout" not in parsed.query:
         parsed = parsed.update_query_dict({"connect_timeout": str(CONNECT_TIMEOUT_SECONDS)})
-    return create_async_engine(parsed, pool_pre_ping=True)
+    return create_async_engine(parsed, pool_pre_ping=True, hide_parameters=True)
 
 
 def session_factory(engine: AsyncEngine) -> Sessions:
@@ -75,7 +77,7 @@ def _sqlite_engine(url: URL) -> AsyncEngine:
         path = Path(url.database).expanduser()
         url = url.set(database=str(path))
         _make_folder(path.parent)
-    engine = create_async_engine(url)
+    engine = create_async_engine(url, hide_parameters=True)
     event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     return engine
 
