@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.log_limits import OneLineAMinute, quietened
 from agent.messages import Usage
+from agent.span_tally import Tally
 from agent.tracing import Level, ScoreType, SpanKind
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import TracerProvider
 
-CLOSE_SECONDS: Final = 4.5  # leaves room within the 5 s that stopping may take
+CLOSE_SECONDS: Final = 4.0  # leaves room within the 5 s that stopping may take
 REQUEST_SECONDS: Final = 5
 FLUSH_AT: Final = 512  # by default scores go out 15 at a time, a request each
 FLUSH_SECONDS: Final = 5
@@ -66,6 +67,7 @@ class LangfuseTracer:
             tracer_provider=self._provider,
         )
         self._resources = _detached(self._client)
+        self._tally = Tally(self._provider)
         self._quiet = OneLineAMinute()
         self._closing = threading.Event()
         # Started now: from Python 3.12 on, no thread can start while the interpreter exits.
@@ -83,7 +85,12 @@ class LangfuseTracer:
             propagate_attributes(session_id=session[:LONGEST_ID], user_id=user[:LONGEST_ID]),
         ):
             root = self._client.start_observation(name="turn", as_type="agent", input=_text(input))
-            return LangfuseSpan(self._client, root, root, get_current())
+            return LangfuseSpan(self._client, root, root, get_current(), self._tally)
+
+    @property
+    def dropped_spans(self) -> int:
+        """How many spans never reached Langfuse: the queue was full, or a batch failed."""
+        return self._tally.dropped
 
     async def close(self) -> None:
         """Send what is left, for at most 5 s, and stop. Never raises."""
@@ -111,7 +118,7 @@ class LangfuseSpan:
     that a span made in any task or thread gets both, and no other user of OpenTelemetry does.
     """
 
-    __slots__ = ("_client", "_context", "_observation", "_root")
+    __slots__ = ("_client", "_context", "_observation", "_root", "_tally")
 
     recording: Final = True
 
@@ -121,7 +128,9 @@ class LangfuseSpan:
         observation: "LangfuseObservationWrapper",
         root: "LangfuseObservationWrapper",
         context: "Context",
+        tally: Tally,
     ) -> None:
+        self._tally = tally
         self._client = client
         self._observation = observation
         self._root = root
@@ -133,6 +142,7 @@ class LangfuseSpan:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if error is not None:
             self.update(level="ERROR", metadata={"error_type": error.__name__})
+        self._tally.one_ends()
         self._observation.end()
 
     @property
@@ -156,7 +166,7 @@ class LangfuseSpan:
                 input=_value(input),
                 metadata=_values(metadata),
             )
-        return LangfuseSpan(self._client, observation, self._root, self._context)
+        return LangfuseSpan(self._client, observation, self._root, self._context, self._tally)
 
     def update(
         self,

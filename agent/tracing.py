@@ -70,6 +70,11 @@ class Span(Protocol):
 class Tracer(Protocol):
     """Where turns are traced."""
 
+    @property
+    def dropped_spans(self) -> int:
+        """How many spans never got there."""
+        ...
+
     def turn(self, *, input: str, session: str, user: str) -> AbstractContextManager[Span]:
         """The root span of one turn; session and user go onto every span below it."""
         ...
@@ -125,6 +130,8 @@ class NoTracer:
     """The tracer of an installation without Langfuse keys."""
 
     __slots__ = ()
+
+    dropped_spans: Final = 0
 
     def turn(self, *, input: str, session: str, user: str) -> NoSpan:
         """A span that keeps nothing."""

@@ -165,7 +165,8 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
         library = await stack.enter_async_context(open_library(settings))
         sessions, desk = library.sessions, library.desk
         messages = SqlMessageRepository(sessions)
-        tracer, metrics = wiring.tracer(settings), Metrics()
+        tracer = wiring.tracer(settings)
+        metrics = Metrics(lambda: tracer.dropped_spans)
         stack.push_async_callback(bounded, "tracing", tracer.close)
         inbox = AcceptQueue()
         application = telegram_application(settings, token, inbox, telegram)

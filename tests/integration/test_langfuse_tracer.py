@@ -30,7 +30,9 @@ class RawReceiver(OtlpReceiver):
         self.raw = b""
 
     async def _traces(self, request: Request) -> Response:
-        self.raw += gzip.decompress(await request.body())
+        body = await request.body()
+        zipped = request.headers.get("content-encoding") == "gzip"
+        self.raw += gzip.decompress(body) if zipped else body
         return await super()._traces(request)
 
 
@@ -326,3 +328,18 @@ async def test_a_process_ends_in_time_whether_it_closed_the_tracer_or_not() -> N
     assert sent < 2
     assert len(alive.trace_ids) == 1200
     assert len(alive.scores) == 40
+
+
+async def test_spans_that_a_server_does_not_take_are_counted(otlp_receiver: OtlpReceiver) -> None:
+    tracer = LangfuseTracer(
+        otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url
+    )
+    with tracer.turn(input="hello", session="1", user="u"):
+        pass
+    await asyncio.to_thread(tracer._client.flush)
+    assert (len(otlp_receiver.spans), tracer.dropped_spans) == (1, 0)
+    otlp_receiver.mode = "401"
+    with tracer.turn(input="hello", session="1", user="u") as root, root.child("a", "span"):
+        pass
+    await tracer.close()
+    assert tracer.dropped_spans == 2

@@ -81,6 +81,7 @@ class RecordingTracer:
 
     turns: list[SpanRecord] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
+    dropped_spans: int = 0
 
     def turn(self, *, input: str, session: str, user: str) -> AbstractContextManager[Span]:
         self.turns.append(root_span())

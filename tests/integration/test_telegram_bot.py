@@ -75,6 +75,7 @@ class RecordingTracer:
 
     turns: list[SpanRecord] = field(default_factory=list)
     sessions: list[tuple[str, str]] = field(default_factory=list)
+    dropped_spans: int = 0
 
     def turn(self, *, input: str, session: str, user: str) -> AbstractContextManager[Span]:
         self.turns.append(root_span())
