@@ -16,7 +16,7 @@ chat: $(VENV)/.main  ## talk to the sommelier in this terminal
 	@$(BIN)/sommelier chat
 
 test: $(VENV)/.dev  ## run every test
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -n 4 --dist worksteal
 
 crash-test: $(VENV)/.dev  ## kill processes, restart databases, count what is lost (15 minutes)
 	@$(BIN)/python -m tests.crash
