@@ -19,13 +19,14 @@ from agent.journal import Journal
 from agent.llm import LLMService
 from agent.research.desk import ResearchDesk
 from agent.sommelier import Sommelier
-from agent.tracing import Tracer, user_hash
+from agent.tracing import Tracer, keyed_hash
 from bot import local_telegram, wiring
 from bot.alone import only_one
 from bot.api import Api
 from bot.delivery import Sender
 from bot.metrics import Metrics
 from bot.polling import AcceptQueue, bounded, stop_on_signals
+from bot.replies import Replies
 from bot.research_commands import ResearchCommands
 from bot.service import open_service
 from bot.telegram_bot import AnyApplication, TelegramBot
@@ -173,20 +174,23 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
         pace = wiring.pace(0 if telegram else settings.telegram_messages_per_second)
         sender = Sender(application.bot, pace, SqlChatRepository(sessions))
+        replies = Replies(
+            message_repo=messages,
+            tracer=tracer,
+            sender=sender,
+            metrics=metrics,
+            hashed=partial(keyed_hash, key=settings.trace_user_key),
+            max_content_length=settings.max_content_length,
+        )
         bot = TelegramBot(
+            replies=replies,
             answerer=Sommelier(
                 catalogue=SqlCatalogue(sessions),
                 models=library.models,
                 limits=wiring.limits(settings),
                 research_tools=wiring.research_tools(desk),
             ),
-            message_repo=messages,
-            tracer=tracer,
-            sender=sender,
-            metrics=metrics,
-            hash_user=partial(user_hash, key=settings.trace_user_key),
             history_messages=settings.history_messages,
-            max_content_length=settings.max_content_length,
         )
         yield App(application, sender, bot, sessions, messages, metrics, inbox, desk)
 
@@ -211,7 +215,7 @@ def telegram_application(
 async def open_chat(settings: Settings, telegram: BaseRequest) -> AsyncIterator[App]:
     """The conversation in this process alone: nothing is queued, a turn is over when it returns."""
     async with open_app(settings, telegram) as app:
-        app.bot.register(app.application, ResearchCommands(app.bot, app.desk).handlers())
+        app.bot.register(app.application, ResearchCommands(app.bot.replies, app.desk).handlers())
         yield app
 
 
@@ -236,20 +240,21 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         service = await stack.enter_async_context(
             open_service(
                 application=app.application,
-                sender=app.sender,
+                give_up=app.bot.replies.give_up,
                 updates=updates,
                 metrics=app.metrics,
                 settings=wiring.service_settings(settings),
                 durable=wiring.durable(settings),
-                routes=api_routes(settings, app.desk, app.bot.tracer),
+                routes=api_routes(settings, app.desk, app.bot.replies.tracer),
             )
         )
         app.inbox.accept = service.turns.accept
-        bot = replace(app.bot, journal=service.queue, turn_of=_turn_of(updates, service.queue))
-        bot.register(app.application, ResearchCommands(bot, app.desk).handlers())
+        replies = replace(app.bot.replies, journal=service.queue)
+        bot = replace(app.bot, replies=replies, turn_of=_turn_of(updates, service.queue))
+        bot.register(app.application, ResearchCommands(replies, app.desk).handlers())
         if await service.run(stop):
             return True
-        await bounded("tracing", app.bot.tracer.close)
+        await bounded("tracing", app.bot.replies.tracer.close)
         os._exit(0)
 
 
@@ -258,7 +263,7 @@ def api_routes(settings: Settings, desk: ResearchDesk, tracer: Tracer) -> list[R
     token = settings.api_token
     if token is None:
         return []
-    user = user_hash(token.get_secret_value(), settings.trace_user_key)
+    user = keyed_hash("api", token.get_secret_value(), settings.trace_user_key)
     return Api(desk=desk, tracer=tracer, token=token, user=user).routes()
 
 

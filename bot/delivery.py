@@ -26,7 +26,7 @@ from telegram.error import (
 
 from agent.journal import NO_JOURNAL
 from agent.ports import ChatRepository, ChatState
-from bot.outgoing import Button, keyboard
+from bot.outgoing import Rows, keyboard
 from bot.pace import Pace, Sleep
 from bot.render import split_messages, visible_text
 
@@ -111,7 +111,7 @@ class Sender:
         to: Destination,
         markdown: str,
         *,
-        buttons: tuple[Button, ...] = (),
+        buttons: Rows = (),
         step: Step[Delivery] = NO_JOURNAL.step,
     ) -> Delivery:
         """Send Markdown as one or more messages, in order. Never raises a Telegram error.
@@ -211,7 +211,7 @@ class _Message:
     to: Destination
     text: str
     as_html: bool = True
-    buttons: tuple[Button, ...] = ()
+    buttons: Rows = ()
     document: tuple[str, bytes] | None = None
 
     def moved(self, chat_id: int) -> "_Message":

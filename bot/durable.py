@@ -79,13 +79,13 @@ class DurableTurns:
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _stopping: bool = False
 
-    async def enqueue(self, update_id: int, chat_id: int, retry: int = 0) -> None:
-        """Have the turn of an update run in its chat's order; once, however often it is called."""
+    async def enqueue(self, update_id: int, lane: str, retry: int = 0) -> None:
+        """Have the turn of an update run in its lane's order; once, however often it is called."""
         from dbos import DBOS, SetEnqueueOptions, SetWorkflowID  # noqa: PLC0415
 
         with (
             SetWorkflowID(workflow_id(update_id, retry)),
-            SetEnqueueOptions(queue_partition_key=str(chat_id)),
+            SetEnqueueOptions(queue_partition_key=lane),
         ):
             await DBOS.enqueue_workflow_async(QUEUE, self.workflow, update_id)
 

@@ -83,6 +83,27 @@ def message_of(update: Update) -> Message:
     return update.effective_message
 
 
+def people_of(update: Update) -> tuple[int, int]:
+    """The ids of the chat and of the person an update is from; of the chat if nobody says."""
+    chat, user = update.effective_chat, update.effective_user
+    chat_id = chat.id if chat else 0
+    return chat_id, user.id if user else chat_id
+
+
+def names_of(update: Update) -> tuple[str, ...]:
+    """What the people of a conversation are called: names that a trace must not show."""
+    message = update.effective_message
+    replied = message.reply_to_message.from_user if message and message.reply_to_message else None
+    people = [update.effective_user, replied, update.effective_chat]
+    names = [
+        getattr(each, part)
+        for each in people
+        if each is not None and not getattr(each, "is_bot", False)
+        for part in ("first_name", "last_name", "username")
+    ]
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
 def destination(update: Update) -> Destination:
     """Where an answer goes: the same topic, as a reply unless there are only two in the chat."""
     message = message_of(update)

@@ -33,7 +33,8 @@ class LocalTelegram(BaseRequest):
 
     def __init__(self) -> None:
         self.chat_id = (1 << 52) + os.getpid()
-        self._ids = itertools.count(1)
+        # Ids go on where the last conversation's ended: what is kept of turns is kept under them.
+        self._ids = itertools.count(time.time_ns() // 1_000_000)
         self._sent: dict[int, str] = {}
         self._choices: dict[str, tuple[JsonObject, str]] = {}
         self._methods: dict[str, Callable[[JsonObject], object]] = {

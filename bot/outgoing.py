@@ -14,15 +14,21 @@ class Button:
     data: str
 
 
+Rows = tuple[tuple[Button, ...], ...]
+"""Buttons side by side in rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """An answer in Markdown, and the buttons under it."""
 
     markdown: str
-    buttons: tuple[Button, ...] = ()
+    buttons: Rows = ()
 
 
-def keyboard(buttons: Sequence[Button]) -> InlineKeyboardMarkup | None:
-    """The buttons as Telegram takes them, one under the other; None without any."""
-    rows = [[InlineKeyboardButton(each.label, callback_data=each.data)] for each in buttons]
-    return InlineKeyboardMarkup(rows) if rows else None
+def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
+    """The buttons as Telegram takes them; None without any."""
+    shown = [
+        [InlineKeyboardButton(each.label, callback_data=each.data) for each in row] for row in rows
+    ]
+    return InlineKeyboardMarkup(shown) if shown else None

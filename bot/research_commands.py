@@ -22,6 +22,7 @@ from agent.tracing import Span
 from bot import research_text as text
 from bot import texts
 from bot.incoming import destination, is_addressed, message_of
+from bot.replies import Answered, Replies
 from bot.research_shown import (
     AS_FILE,
     REFINE,
@@ -32,7 +33,7 @@ from bot.research_shown import (
     shown_places,
     shown_quotes,
 )
-from bot.telegram_bot import Answered, AnyHandler, Context, TelegramBot
+from bot.telegram_bot import AnyHandler, Context
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +48,12 @@ LookUp = Callable[[Ledger, Span], Awaitable[T | Apology]]
 
 @dataclass(frozen=True, slots=True)
 class ResearchCommands:
-    """/ask, /quotes, /find, their buttons, and locations: turns of `bot`, answered by `desk`.
+    """/ask, /quotes, /find, their buttons, and locations: turns of `replies`, answered by `desk`.
 
-    A look-up is one step of `bot.journal`: replace that first, then make this of the bot.
+    A look-up is one step of `replies.journal`.
     """
 
-    bot: TelegramBot
+    replies: Replies
     desk: ResearchDesk
 
     def handlers(self) -> list[AnyHandler]:
@@ -92,13 +93,13 @@ class ResearchCommands:
         said = (message_of(update).text or "").strip()
         category, place = text.read_find(text.behind_command(said))
         if category is None:
-            await self.bot.say(update, texts.FIND_USAGE)
+            await self.replies.say(update, texts.FIND_USAGE)
         elif not place:
             where = texts.FIND_WHERE.format(what=text.label(category).lower())
-            await self.bot.say(update, where)
-            await self.bot.remember(update, said, Reply(where, (), "answered"))
+            await self.replies.say(update, where)
+            await self.replies.remember(update, said, Reply(where, (), "answered"))
         elif len(place) > LONGEST_PLACE:
-            await self.bot.say(update, texts.PLACE_TOO_LONG)
+            await self.replies.say(update, texts.PLACE_TOO_LONG)
         else:
             await self._find(category, place, update, context)
 
@@ -107,7 +108,7 @@ class ResearchCommands:
         message = message_of(update)
         if not is_addressed(message, context.bot) or message.location is None:
             return
-        category = await self.bot.journal.step(
+        category = await self.replies.journal.step(
             "category", partial(self._category_just_asked, message.chat.id)
         )
         place = text.coordinates(message.location.latitude, message.location.longitude)
@@ -123,7 +124,7 @@ class ResearchCommands:
         if quoted:
             await self._ask(quoted[-1], update, context, refine=True)
         else:
-            await self.bot.say(update, texts.BUTTON_TOO_OLD)
+            await self.replies.say(update, texts.BUTTON_TOO_OLD)
 
     async def as_file(self, update: Update, context: Context) -> None:
         """The button under ten searches: the same as a text file."""
@@ -132,11 +133,11 @@ class ResearchCommands:
             return
         queries = list(message.parse_entities([MessageEntity.TEXT_LINK]).values())
         if not queries:
-            await self.bot.say(update, texts.BUTTON_TOO_OLD)
+            await self.replies.say(update, texts.BUTTON_TOO_OLD)
             return
         to, content = destination(update), text.queries_file(queries)
-        step = self.bot.journal.step
-        await self.bot.sender.send_document(to, FILE_NAME, content, step=step)
+        step = self.replies.journal.step
+        await self.replies.sender.send_document(to, FILE_NAME, content, step=step)
 
     async def unknown_button(self, update: Update, context: Context) -> None:
         """A button of an earlier version, or of nobody."""
@@ -149,7 +150,7 @@ class ResearchCommands:
         if len(question) > text.LONGEST_QUESTION:
             objection = texts.QUESTION_TOO_LONG
         if objection:
-            await self.bot.say(update, objection)
+            await self.replies.say(update, objection)
         return bool(objection)
 
     async def _ask(self, question: str, update: Update, context: Context, *, refine: bool) -> None:
@@ -206,22 +207,22 @@ class ResearchCommands:
         async def work(span: Span) -> Answered:
             ledger = Ledger()
             try:
-                found = await self.bot.journal.step(
+                found = await self.replies.journal.step(
                     "research", lambda: _calmly(look_up(ledger, span))
                 )
             finally:
                 record_ledger(span, ledger)
             shown = apologised(found) if isinstance(found, Apology) else show(found)
             _record(span, shown)
-            reply = Reply(shown.kept, (), shown.outcome, ledger.requests, shown.retries)
+            reply = _reply(shown, ledger)
             return Answered(reply, shown.messages)
 
-        await self.bot.turn(question, update, context.bot, work, remembered=remembered)
+        await self.replies.turn(question, update, context.bot, work, remembered=remembered)
 
     async def _category_just_asked(self, chat_id: int) -> str:
         """What the newest message of a chat looked for, if it was a /find."""
         try:
-            recent = await self.bot.message_repo.recent(chat_id, 2)
+            recent = await self.replies.message_repo.recent(chat_id, 2)
         except Exception:
             log.exception("The history of chat %s could not be read; answering without", chat_id)
             return DEFAULT_CATEGORY
@@ -244,7 +245,7 @@ class ResearchCommands:
             await _acknowledge(query, texts.BUTTON_TOO_OLD)
             return None
         await _acknowledge(query)
-        step, run = self.bot.journal.step, secrets.token_hex(8)
+        step, run = self.replies.journal.step, secrets.token_hex(8)
         resumed = await step("press", partial(_given, run)) != run
         is_first = await step("button", partial(_take_button, message))
         return message if await step("first", partial(_given, is_first or resumed)) else None
@@ -279,6 +280,18 @@ async def _take_button(message: Message) -> bool:
     except TelegramError as error:
         log.warning("A button could not be taken away: %s", error)
     return True
+
+
+def _reply(shown: Shown, ledger: Ledger) -> Reply:
+    return Reply(
+        shown.kept,
+        (),
+        shown.outcome,
+        requests=ledger.requests,
+        retries=shown.retries,
+        tokens=ledger.usage.total_tokens,
+        cost_usd=ledger.cost_usd,
+    )
 
 
 def _record(span: Span, shown: Shown) -> None:

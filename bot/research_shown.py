@@ -43,7 +43,7 @@ def shown_answer(answer: Answer, *, may_refine: bool) -> Shown:
     if offered:
         # The button finds the question here, however much later it is pressed.
         parts.append(text.quoted(answer.question))
-    message = Outgoing("\n\n".join(filter(None, parts)), (REFINE,) if offered else ())
+    message = Outgoing("\n\n".join(filter(None, parts)), ((REFINE,),) if offered else ())
     kept = [said, text.sources_text(answer, with_passages=False)]
     return Shown((message,), "\n\n".join(filter(None, kept)), answer.outcome, answer.retry_count)
 
@@ -60,7 +60,7 @@ def shown_places(found: Places) -> Shown:
     messages = [Outgoing(places)] if places else []
     failed = bool(found.failed_searches) and not found.results
     return Shown(
-        (*messages, Outgoing(searches, (AS_FILE,))),
+        (*messages, Outgoing(searches, ((AS_FILE,),))),
         places or searches,
         "fallback" if failed else "answered",
     )

@@ -10,17 +10,16 @@ from typing import Final, Protocol
 
 from pydantic import SecretStr
 from starlette.routing import BaseRoute
+from telegram import Bot, Update
 from telegram.error import InvalidToken, TelegramError
 
 from agent.ports import Backlog
-from bot import texts
-from bot.delivery import Destination, Sender
 from bot.durable import DurableSettings, DurableTurns, open_turns
 from bot.http import WEBHOOK_PATH, http_app, serve_http
 from bot.metrics import Metrics
 from bot.polling import TokenRejected, introduce, poll_until, unless
 from bot.telegram_bot import ALLOWED_UPDATES, AnyApplication
-from bot.turns import Payload, Turns, Updates, dispatch
+from bot.turns import Payload, Turns, Updates, chat_of, dispatch
 
 log = logging.getLogger(__name__)
 
@@ -175,7 +174,7 @@ class Service:
 async def open_service(
     *,
     application: AnyApplication,
-    sender: Sender,
+    give_up: Callable[[Update, str], Awaitable[None]],
     updates: KeptUpdates,
     metrics: Metrics,
     settings: ServiceSettings,
@@ -184,15 +183,15 @@ async def open_service(
 ) -> AsyncIterator[Service]:
     """A service, not yet running; the handlers of `application` may be registered until it is.
 
-    `routes` are served over HTTP beside its own.
+    `give_up` has the last word on an update that fails for good; `routes` are served over HTTP
+    beside its own.
     """
 
     async def handle(payload: Payload) -> None:
         await dispatch(application, payload)
 
-    async def give_up(chat_id: int) -> None:
-        if chat_id:
-            await sender.send(Destination(chat_id), texts.SET_ASIDE)
+    async def set_aside(payload: Payload, error: str) -> None:
+        await give_up(readable(payload, application.bot), error)
 
     async def run(update_id: int) -> None:
         await ready.wait()
@@ -206,7 +205,7 @@ async def open_service(
             queue=queue,
             metrics=metrics,
             handle=handle,
-            give_up=give_up,
+            give_up=set_aside,
             burst=settings.burst,
             max_tries=settings.max_tries,
         )
@@ -220,6 +219,17 @@ async def open_service(
             ready=ready,
             routes=routes,
         )
+
+
+def readable(payload: Payload, bot: Bot) -> Update:
+    """An update, or as much of it as says where it came from, if that cannot be read."""
+    try:
+        return Update.de_json(dict(payload), bot)
+    except Exception:
+        chat = {"id": chat_of(payload), "type": "private"}
+        message = {"message_id": 0, "date": 0, "chat": chat}
+        update = {"update_id": payload["update_id"], "message": message}
+        return Update.de_json(update, bot)
 
 
 async def _until_one_fails(tasks: list[asyncio.Task[None]]) -> None:

@@ -68,9 +68,9 @@ class Updates(Protocol):
 
 
 class Queue(Protocol):
-    """Where turns wait, each chat's in order, and where their steps are recorded."""
+    """Where turns wait, those of a lane in order, and where their steps are recorded."""
 
-    async def enqueue(self, update_id: int, chat_id: int, retry: int = 0) -> None: ...  # noqa: D102
+    async def enqueue(self, update_id: int, lane: str, retry: int = 0) -> None: ...  # noqa: D102
     async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R: ...  # noqa: D102
     async def steps_recorded(self) -> int: ...  # noqa: D102
 
@@ -89,7 +89,7 @@ class Turns:
     queue: Queue
     metrics: Metrics
     handle: Callable[[Payload], Awaitable[None]]
-    give_up: Callable[[int], Awaitable[None]]
+    give_up: Callable[[Payload, str], Awaitable[None]]
     burst: timedelta = timedelta(milliseconds=800)
     max_tries: int = 3
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -104,7 +104,7 @@ class Turns:
             return
         known = message_id if "message" in payload else None
         await self.updates.accept(update_id, chat_id, payload, known)
-        await self.queue.enqueue(update_id, chat_id)
+        await self.queue.enqueue(update_id, lane_of(payload))
         self.metrics.update("accepted")
 
     async def run(self, update_id: int) -> None:
@@ -174,7 +174,7 @@ class Turns:
         """
         asked = await self.updates.to_retry()
         for update in asked:
-            await self.queue.enqueue(update.update_id, update.chat_id, update.retries)
+            await self.queue.enqueue(update.update_id, lane_of(update.payload), update.retries)
         return len(asked)
 
     async def _set_aside(self, update: Accepted, error: str) -> None:
@@ -187,7 +187,7 @@ class Turns:
         )
         await persistently(lambda: self.updates.set_aside(update.update_id, error))
         self.metrics.update("set_aside")
-        await self.give_up(update.chat_id)
+        await self.give_up(update.payload, error)
 
 
 async def persistently(call: Callable[[], Awaitable[R]]) -> R:
@@ -251,6 +251,17 @@ def joined(payloads: Sequence[Payload]) -> Payload:
 def chat_of(payload: Payload) -> int:
     """The id of the chat an update is from, 0 for one without."""
     return int(_message(payload).get("chat", {}).get("id", 0))
+
+
+def lane_of(payload: Payload) -> str:
+    """Whom an update waits for: the others of its chat, or those of the same kind of button there.
+
+    A button whose data begins with a kind ("v:…") does not wait for the turn that runs: whoever
+    presses it is to see at once that it was heard.
+    """
+    chat_id = str(chat_of(payload))
+    kind, colon, _ = str(payload.get("callback_query", {}).get("data", "")).partition(":")
+    return f"{kind[:16]}-{chat_id}" if colon else chat_id
 
 
 def _message(payload: Payload) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from agent.research.refine import refinement_wanted
 from agent.tools.documents import ask_documents_tool, quote_documents_tool, search_documents_tool
 from agent.tools.places import find_places_tool
 from agent.tools.registry import Tool
-from agent.tracing import NO_TRACE, Tracer
+from agent.tracing import NO_TRACE, Recorder, Tracer, TraceSink
 from agent.wire import ResponseMode
 from bot import doctor
 from bot.durable import DurableSettings, durable_settings
@@ -158,11 +158,11 @@ def durable(settings: Settings) -> DurableSettings:
     )
 
 
-def tracer(settings: Settings) -> Tracer:
-    """Where turns are traced."""
+def tracer(settings: Settings, *local: TraceSink) -> Tracer:
+    """Where turns are traced: in Langfuse with its keys, else in `local`."""
     public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
     if public is None or secret is None:
-        return NO_TRACE
-    from agent.langfuse_tracer import LangfuseTracer  # noqa: PLC0415 - only needed with keys
+        return Recorder(*local) if local else NO_TRACE
+    from agent.langfuse.sink import langfuse_sink  # noqa: PLC0415 - only needed with keys
 
-    return LangfuseTracer(public, secret, root(settings.langfuse_base_url))
+    return Recorder(langfuse_sink(public, secret, root(settings.langfuse_base_url)))

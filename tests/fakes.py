@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.messages import Usage
-from agent.tracing import Level, ScoreType, SpanKind
+from agent.tracing import Level, PromptRef, ScoreType, SpanKind
 from agent.wine import Food, Style, Wine, WineQuery, WineSearchResult
 
 CHINON = Wine(
@@ -95,7 +95,9 @@ class SpanRecord:
     children: list["SpanRecord"] = field(default_factory=list)
     scores: dict[str, float | str] = field(default_factory=dict)
     closed: bool = False
+    prompt: PromptRef | None = None
     trace_id: str | None = "0" * 32
+    span_id: str | None = "1" * 16
     recording: bool = True
 
     @contextmanager
@@ -132,7 +134,9 @@ class SpanRecord:
         model: str | None = None,
         usage: Usage | None = None,
         cost_usd: float | None = None,
+        prompt: PromptRef | None = None,
     ) -> None:
+        self.prompt = prompt or self.prompt
         self.name = name or self.name
         self.output = output if output is not None else self.output
         self.metadata |= metadata or {}

@@ -2,12 +2,17 @@
 
 from dataclasses import replace
 
-from agent.langfuse_tracer import LangfuseTracer
+from agent.langfuse.sink import langfuse_sink
+from agent.tracing import Recorder
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
 
 
 def make(base_url: str) -> Candidate:
     """As `ours`, with traces and scores that go to `base_url`."""
-    tracer = LangfuseTracer("pk-lf-bench", "sk-lf-bench", base_url)
-    return replace(ours.make(base_url, tracer), flush=tracer._client.flush)
+    sink = langfuse_sink("pk-lf-bench", "sk-lf-bench", base_url)
+
+    def flush() -> None:
+        sink.flush(30)
+
+    return replace(ours.make(base_url, Recorder(sink)), flush=flush)

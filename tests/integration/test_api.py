@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from starlette.routing import Route
 
-from agent.langfuse_tracer import LangfuseTracer
+from agent.langfuse.sink import langfuse_sink
 from agent.ports import Backlog, Chunk
 from agent.research.desk import ResearchDesk
-from agent.tracing import NO_TRACE, Tracer, user_hash
+from agent.tracing import NO_TRACE, Recorder, Tracer, keyed_hash
 from bot.api import Api
 from bot.app import api_routes
 from bot.http import http_app, listen, serve_http
@@ -410,8 +410,8 @@ async def test_a_call_is_a_turn_in_the_trace(
         answer_json(REFINED),
         answer("On its lees [methods/sur-lie.md]."),
     )
-    tracer = LangfuseTracer(
-        otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url
+    tracer = Recorder(
+        langfuse_sink(otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
     )
     token = Settings(api_token=SecretStr(TOKEN), http_port=0, trace_user_key=SecretStr("key"))
     async with open_model(model_server) as model:
@@ -427,7 +427,7 @@ async def test_a_call_is_a_turn_in_the_trace(
     assert (answered.input, answered.output) == (QUESTION, "On its lees [methods/sur-lie.md].")
     assert (answered.metadata["outcome"], answered.metadata["llm_calls"]) == ("answered", 1)
     assert {span.session for span in otlp_receiver.spans} == {"api"}
-    assert {span.user for span in otlp_receiver.spans} == {user_hash(TOKEN, "key")}
+    assert {span.user for span in otlp_receiver.spans} == {keyed_hash("api", TOKEN, "key")}
     assert TOKEN not in repr(otlp_receiver.spans)
 
 

@@ -1,11 +1,9 @@
 """/ask, /quotes and /find in Telegram: what people see, press and get."""
 
-import asyncio
 import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,29 +19,28 @@ from agent.research.desk import ResearchDesk
 from agent.research.passages import NO_MODEL
 from agent.research.places import NO_PROVIDER
 from agent.sommelier import Sommelier
-from agent.tracing import NO_TRACE, Span, Tracer
+from agent.tracing import NO_TRACE, Tracer
 from bot import texts
 from bot.app import close_application, telegram_application
 from bot.delivery import Sender
-from bot.durable import DurableSettings
 from bot.local_telegram import LocalTelegram
-from bot.metrics import Metrics
 from bot.pace import Pace
 from bot.polling import AcceptQueue
 from bot.render import visible_text
+from bot.replies import Replies
 from bot.research_commands import ResearchCommands
-from bot.service import ServiceSettings, open_service
-from bot.telegram_bot import TelegramBot
+from bot.service import Service
+from bot.telegram_bot import AnyApplication, TelegramBot
 from config import Settings
 from db import migrate
 from db.engine import create_engine, session_factory
 from db.repositories.messages import SqlMessageRepository
-from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, answer, answer_json, error
 from tests.doubles.server import JsonObject
-from tests.fakes import FakeCatalogue, SpanRecord, root_span
+from tests.fakes import FakeCatalogue
 from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
+from tests.running import RecordingTracer, running
 
 R = TypeVar("R")
 
@@ -76,23 +73,6 @@ FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
 
 
 @dataclass
-class RecordingTracer:
-    """Keeps the root span of every turn."""
-
-    turns: list[SpanRecord] = field(default_factory=list)
-    inputs: list[str] = field(default_factory=list)
-    dropped_spans: int = 0
-
-    def turn(self, *, input: str, session: str, user: str) -> AbstractContextManager[Span]:
-        self.turns.append(root_span())
-        self.inputs.append(input)
-        return self.turns[-1].opened()
-
-    async def close(self) -> None:
-        pass
-
-
-@dataclass
 class FakePlaces:
     """A place search that finds the same for every query, or is down."""
 
@@ -113,51 +93,14 @@ async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
     await engine.dispose()
 
 
-@asynccontextmanager
-async def running(
+def looking_up(
     bot_api: BotApi,
     desk: ResearchDesk,
     messages: SqlMessageRepository,
     tracer: Tracer = NO_TRACE,
-) -> AsyncIterator[None]:
-    """The bot, polling, its turns durable; a wine question is answered by the house."""
-    settings = Settings.model_validate(
-        {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
-    )
-    engine = create_engine("sqlite+aiosqlite:///updates.sqlite3")
-    await migrate.upgrade(engine)
-    updates = SqlUpdateRepository(session_factory(engine))
-    stop, inbox, metrics = asyncio.Event(), AcceptQueue(), Metrics()
-    application = telegram_application(settings, bot_api.token, inbox)
-    sender = Sender(application.bot, Pace((), (), ()))
-    async with open_service(
-        application=application,
-        sender=sender,
-        updates=updates,
-        metrics=metrics,
-        settings=ServiceSettings(burst=timedelta(0), finish_seconds=5),
-        durable=DurableSettings(url="sqlite:///turns.sqlite3", executor_id="local"),
-    ) as service:
-        inbox.accept = service.turns.accept
-        bot = TelegramBot(
-            answerer=Sommelier(catalogue=FakeCatalogue()),
-            message_repo=messages,
-            tracer=tracer,
-            sender=sender,
-            metrics=metrics,
-            journal=service.queue,
-            turn_of=updates.turn_of,
-            hash_user=lambda user_id: f"user-{user_id}",
-        )
-        bot.register(application, ResearchCommands(bot, desk).handlers())
-        serving = asyncio.create_task(service.run(stop))
-        try:
-            yield
-        finally:
-            stop.set()
-            await serving
-            await close_application(application)
-            await engine.dispose()
+) -> AbstractAsyncContextManager[Service]:
+    """The bot; a wine question is answered by the house."""
+    return running(bot_api, Sommelier(catalogue=FakeCatalogue()), messages, tracer, desk=desk)
 
 
 def press(bot_api: BotApi, message: JsonObject, data: str | None = None) -> None:
@@ -194,7 +137,7 @@ class TestAsk:
         tracer = RecordingTracer()
         async with open_model(model_server) as model:
             desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with running(bot_api, desk, messages, tracer):
+            async with looking_up(bot_api, desk, messages, tracer):
                 bot_api.say("/ask What are lees?")
                 (shown,) = await bot_api.wait_for_message()
         assert shown.startswith("Lees are mostly dead yeast cells [1].\n\nSources\n[1] Sur lie · ")
@@ -220,7 +163,7 @@ class TestAsk:
     async def test_an_answer_is_part_of_the_conversation(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
-        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
             bot_api.say("/ask What are lees?")
             await bot_api.wait_for_message()
             bot_api.say("/new")
@@ -229,7 +172,7 @@ class TestAsk:
     async def test_without_a_model_the_best_passages_are_shown_and_that_is_said(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
-        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
             bot_api.say("/ask When may Muscadet be bottled?")
             (shown,) = await bot_api.wait_for_message()
         assert shown.startswith(f"({NO_MODEL})\n\n{MUSCADET.text} [1]")
@@ -244,7 +187,7 @@ class TestAsk:
         library = FakeLibrary()
         async with open_model(model_server) as model:
             desk = ResearchDesk(documents=library, models=[model], limits=FAST)
-            async with running(bot_api, desk, messages):
+            async with looking_up(bot_api, desk, messages):
                 bot_api.say("/ask —refine What are lees?")
                 (shown,) = await bot_api.wait_for_message()
         assert shown.startswith("I also searched for: lees contact in white wine\n\nLees are")
@@ -257,7 +200,7 @@ class TestAsk:
         model_server.script(answer(WEAK), answer_json(REFINED), answer(LEES))
         async with open_model(model_server) as model:
             desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with running(bot_api, desk, messages):
+            async with looking_up(bot_api, desk, messages):
                 bot_api.say(f"/ask {question}")
                 assert await bot_api.wait_for_message() == [f"{WEAK}\n\n{question}"]
                 (weak,) = bot_api.messages(CHAT)
@@ -265,7 +208,7 @@ class TestAsk:
                 assert button["text"] == "Refine my question"
                 assert len(button["callback_data"].encode()) <= 64
             # Pressed after a restart, and twice.
-            async with running(bot_api, desk, messages):
+            async with looking_up(bot_api, desk, messages):
                 press(bot_api, weak)
                 press(bot_api, weak)
                 bot_api.say("/new")
@@ -283,7 +226,7 @@ class TestAsk:
         model_server.script(answer(WEAK), error(400), answer(WEAK))
         async with open_model(model_server) as model:
             desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with running(bot_api, desk, messages):
+            async with looking_up(bot_api, desk, messages):
                 bot_api.say("/ask What are lees?")
                 await bot_api.wait_for_message()
                 press(bot_api, bot_api.messages(CHAT)[0])
@@ -301,7 +244,7 @@ class TestAsk:
         model_server.script(answer(WEAK))
         async with open_model(model_server) as model:
             desk = ResearchDesk(documents=FakeLibrary(), models=[model], refinement=False)
-            async with running(bot_api, desk, messages):
+            async with looking_up(bot_api, desk, messages):
                 bot_api.say("/ask --refine What are lees?")
                 assert await bot_api.wait_for_message() == [WEAK]
         assert buttons(bot_api.messages(CHAT)[0]) == []
@@ -320,7 +263,7 @@ class TestAsk:
         chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
         message = {"message_id": 5, "date": 1, "chat": chat, "text": "Hello"}
         query = {"id": "1", "from": PERSON, "chat_instance": "1", "data": "refine"}
-        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
             bot_api.push({"callback_query": query | {"message": message} | foreign})
             bot_api.say("/new")
             assert await bot_api.wait_for_message() == [texts.NOTHING_TO_FORGET]
@@ -332,7 +275,7 @@ class TestAsk:
     ) -> None:
         chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
         message = {"message_id": 5, "date": 1, "chat": chat, "text": "Hello"}
-        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
             press(bot_api, message, "refine")
             press(bot_api, message, "queries")
             assert await bot_api.wait_for_message(2) == [texts.BUTTON_TOO_OLD] * 2
@@ -358,7 +301,7 @@ class TestAsk:
 async def test_what_cannot_be_looked_up_gets_one_sentence(
     said: str, answered: str, bot_api: BotApi, messages: SqlMessageRepository
 ) -> None:
-    async with running(bot_api, ResearchDesk(documents=FakeLibrary(())), messages):
+    async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary(())), messages):
         bot_api.say(said)
         bot_api.say("/unknown")
         assert await bot_api.wait_for_message(2) == [answered, texts.UNKNOWN_COMMAND]
@@ -372,7 +315,7 @@ async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_tra
             raise OSError("the disk is gone")
 
     tracer = RecordingTracer()
-    async with running(bot_api, ResearchDesk(documents=BrokenLibrary()), messages, tracer):
+    async with looking_up(bot_api, ResearchDesk(documents=BrokenLibrary()), messages, tracer):
         bot_api.say("/ask What are lees?")
         assert await bot_api.wait_for_message() == [texts.FAILED]
     assert (tracer.turns[0].level, tracer.turns[0].metadata["outcome"]) == ("ERROR", "failed")
@@ -381,7 +324,7 @@ async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_tra
 async def test_an_edited_command_is_not_run_as_a_wine_question(
     bot_api: BotApi, messages: SqlMessageRepository
 ) -> None:
-    async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+    async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
         bot_api.say("/ask What are lees?", message_id=77)
         await bot_api.wait_for_message()
         chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
@@ -403,7 +346,7 @@ class TestQuotes:
         model_server.script(answer_json(found))
         async with open_model(model_server) as model:
             desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with running(bot_api, desk, messages):
+            async with looking_up(bot_api, desk, messages):
                 bot_api.say("/quotes lees with oysters")
                 seen = await bot_api.wait_for_message(3)
         assert seen == [
@@ -424,7 +367,7 @@ class TestQuotes:
         model_server.script(answer_json({"snippets": [], "summary": explained, "noResults": True}))
         async with open_model(model_server) as model:
             desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with running(bot_api, desk, messages):
+            async with looking_up(bot_api, desk, messages):
                 bot_api.say("/quotes lees and oak")
                 bot_api.say("/new")
                 seen = await bot_api.wait_for_message(2)
@@ -435,7 +378,7 @@ class TestFind:
     async def test_without_a_provider_there_are_ten_links_and_the_text_file_on_a_press(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
-        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
             bot_api.say("/find wine bars in Lyon")
             (shown,) = await bot_api.wait_for_message()
             (message,) = bot_api.messages(CHAT)
@@ -462,7 +405,7 @@ class TestFind:
             desk = ResearchDesk(
                 documents=FakeLibrary(), models=[model], search=FakePlaces(), limits=FAST
             )
-            async with running(bot_api, desk, messages, tracer):
+            async with looking_up(bot_api, desk, messages, tracer):
                 bot_api.say("/find WINE_BAR Bilbao")
                 places, searches = await bot_api.wait_for_message(2)
         assert places == (
@@ -478,7 +421,7 @@ class TestFind:
     ) -> None:
         tracer = RecordingTracer()
         desk = ResearchDesk(documents=FakeLibrary(), search=FakePlaces(down=True))
-        async with running(bot_api, desk, messages, tracer):
+        async with looking_up(bot_api, desk, messages, tracer):
             bot_api.say("/find winery Beaune")
             (shown,) = await bot_api.wait_for_message()
         assert "The place search gave no answer" in shown
@@ -490,7 +433,7 @@ class TestFind:
         model_server.script(answer("No."), answer("No."))
         async with open_model(model_server) as model:
             desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with running(bot_api, desk, messages):
+            async with looking_up(bot_api, desk, messages):
                 bot_api.say("/find wine bar Bilbao")
                 assert await bot_api.wait_for_message() == [texts.NO_QUERIES]
 
@@ -498,10 +441,10 @@ class TestFind:
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
         desk = ResearchDesk(documents=FakeLibrary())
-        async with running(bot_api, desk, messages):
+        async with looking_up(bot_api, desk, messages):
             bot_api.say("/find wine bar")
             await bot_api.wait_for_message(1)
-        async with running(bot_api, desk, messages):
+        async with looking_up(bot_api, desk, messages):
             bot_api.push({"message": located()})
             shown = (await bot_api.wait_for_message(2))[1]
         assert shown.startswith(f"Wine bar · 48.8566, 2.3522\n\n{NO_PROVIDER}\n\n1. wine bar 48.8")
@@ -512,7 +455,7 @@ class TestFind:
     async def test_a_location_out_of_the_blue_finds_wine_shops(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
-        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
             bot_api.say("/find wine bar Lyon")
             bot_api.say("a red for lamb")
             await bot_api.wait_for_message(2)
@@ -524,7 +467,7 @@ class TestFind:
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
         group = {"id": -500, "type": "supergroup", "title": "The wine club"}
-        async with running(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
             bot_api.push({"message": located() | {"chat": group}})
             bot_api.say("/new", -500)
             assert await bot_api.wait_for_message() == [texts.NOTHING_TO_FORGET]
@@ -558,6 +501,19 @@ class Rewound:
         return result
 
 
+def bot_of(
+    application: AnyApplication, messages: SqlMessageRepository, journal: Journal
+) -> TelegramBot:
+    replies = Replies(
+        message_repo=messages,
+        tracer=NO_TRACE,
+        sender=Sender(application.bot, Pace((), (), ())),
+        hashed=lambda kind, value: f"{kind}-{value}",
+        journal=journal,
+    )
+    return TelegramBot(answerer=Sommelier(catalogue=FakeCatalogue()), replies=replies)
+
+
 @asynccontextmanager
 async def in_terminal(
     desk: ResearchDesk, messages: SqlMessageRepository, journal: Journal = NO_JOURNAL
@@ -565,15 +521,8 @@ async def in_terminal(
     """The same handlers in a terminal: what is shown for a line."""
     telegram = LocalTelegram()
     application = telegram_application(Settings(), "0:terminal", AcceptQueue(), telegram)
-    bot = TelegramBot(
-        answerer=Sommelier(catalogue=FakeCatalogue()),
-        message_repo=messages,
-        tracer=NO_TRACE,
-        sender=Sender(application.bot, Pace((), (), ())),
-        hash_user=str,
-        journal=journal,
-    )
-    bot.register(application, ResearchCommands(bot, desk).handlers())
+    bot = bot_of(application, messages, journal)
+    bot.register(application, ResearchCommands(bot.replies, desk).handlers())
 
     async def say(line: str) -> list[str]:
         await application.process_update(telegram.typed(line, application.bot))
@@ -636,14 +585,7 @@ class TestAfterACrash:
             {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
         )
         application = telegram_application(settings, bot_api.token, AcceptQueue())
-        bot = TelegramBot(
-            answerer=Sommelier(catalogue=FakeCatalogue()),
-            message_repo=messages,
-            tracer=NO_TRACE,
-            sender=Sender(application.bot, Pace((), (), ())),
-            hash_user=str,
-            journal=journal,
-        )
+        bot = bot_of(application, messages, journal)
         desk = ResearchDesk(documents=FakeLibrary())
         await application.initialize()
         sent_message = await application.bot.send_message(
@@ -657,7 +599,7 @@ class TestAfterACrash:
             "update_id": 5,
             "callback_query": query | {"message": sent_message.to_dict()},
         }
-        bot.register(application, ResearchCommands(bot, desk).handlers())
+        bot.register(application, ResearchCommands(bot.replies, desk).handlers())
         for _ in range(2):
             await application.process_update(Update.de_json(update, application.bot))
             journal.cut_after(step)

@@ -3,36 +3,24 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from agent.journal import NO_JOURNAL, Journal
-from agent.ports import MessageRepository, Role, StoredMessage
+from agent.ports import Role, StoredMessage
 from agent.sommelier import Reply
-from agent.tracing import NO_TRACE, Span, Tracer
+from agent.tracing import Span
 from bot import texts
-from bot.app import close_application, telegram_application
-from bot.delivery import Sender
-from bot.durable import DurableSettings
-from bot.metrics import Metrics
-from bot.pace import Pace
-from bot.polling import AcceptQueue
 from bot.render import to_telegram_html, visible_text
-from bot.service import Service, ServiceSettings, open_service
-from bot.telegram_bot import TelegramBot
-from config import Settings
 from db import migrate
 from db.engine import create_engine, session_factory
-from db.repositories.chats import SqlChatRepository
 from db.repositories.messages import SqlMessageRepository
-from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
-from tests.fakes import SpanRecord, root_span
+from tests.fakes import SpanRecord
+from tests.running import RecordingTracer, running
 
 HELP = visible_text(to_telegram_html(texts.HELP))
 GROUP = -500
@@ -69,23 +57,6 @@ def answering(text: str | None = None, *wine_ids: str, seconds: float = 0) -> Fa
     return FakeAnswerer(reply)
 
 
-@dataclass
-class RecordingTracer:
-    """Keeps the root span of every turn."""
-
-    turns: list[SpanRecord] = field(default_factory=list)
-    sessions: list[tuple[str, str]] = field(default_factory=list)
-    dropped_spans: int = 0
-
-    def turn(self, *, input: str, session: str, user: str) -> AbstractContextManager[Span]:
-        self.turns.append(root_span())
-        self.sessions.append((session, user))
-        return self.turns[-1].opened()
-
-    async def close(self) -> None:
-        pass
-
-
 class BrokenMessages:
     """A database that is down."""
 
@@ -116,54 +87,6 @@ async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
     await migrate.upgrade(engine)
     yield SqlMessageRepository(session_factory(engine))
     await engine.dispose()
-
-
-@asynccontextmanager
-async def running(
-    bot_api: BotApi,
-    answerer: FakeAnswerer,
-    messages: MessageRepository,
-    tracer: Tracer = NO_TRACE,
-    finish_seconds: float = 5,
-    burst: float = 0,
-) -> AsyncIterator[Service]:
-    """The bot, polling, its turns durable; stopped as SIGTERM stops it. Bursts are not awaited."""
-    settings = Settings.model_validate(
-        {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
-    )
-    engine = create_engine("sqlite+aiosqlite:///updates.sqlite3")
-    await migrate.upgrade(engine)
-    updates = SqlUpdateRepository(session_factory(engine))
-    stop, inbox, metrics = asyncio.Event(), AcceptQueue(), Metrics()
-    application = telegram_application(settings, bot_api.token, inbox)
-    sender = Sender(application.bot, Pace((), (), ()), SqlChatRepository(session_factory(engine)))
-    async with open_service(
-        application=application,
-        sender=sender,
-        updates=updates,
-        metrics=metrics,
-        settings=ServiceSettings(burst=timedelta(seconds=burst), finish_seconds=finish_seconds),
-        durable=DurableSettings(url="sqlite:///turns.sqlite3", executor_id="local"),
-    ) as service:
-        inbox.accept = service.turns.accept
-        TelegramBot(
-            answerer=answerer,
-            message_repo=messages,
-            tracer=tracer,
-            sender=sender,
-            metrics=metrics,
-            journal=service.queue,
-            turn_of=updates.turn_of,
-            hash_user=lambda user_id: f"user-{user_id}",
-        ).register(application)
-        serving = asyncio.create_task(service.run(stop))
-        try:
-            yield service
-        finally:
-            stop.set()
-            await serving
-            await close_application(application)
-            await engine.dispose()
 
 
 async def test_a_message_is_answered_as_html_while_typing_is_shown(
@@ -445,7 +368,7 @@ async def test_a_passing_server_error_is_tried_again(
         "tries": 2,
         "error": None,
     }
-    assert tracer.sessions == [(str(CHAT), f"user-{CHAT}")]
+    assert tracer.sessions == [(f"chat-{CHAT}", f"user-{CHAT}")]
 
 
 async def test_a_message_that_may_have_arrived_is_not_sent_twice(

@@ -15,13 +15,14 @@ from sqlalchemy.exc import OperationalError
 
 from bot.durable import DurableSettings, DurableTurns, open_turns
 from bot.metrics import Metrics
-from bot.turns import TRIES_IN_COMPANY, Turns
+from bot.turns import TRIES_IN_COMPANY, Turns, chat_of
 from db.engine import Sessions
 from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.server import eventually
 
 R = TypeVar("R")
 CHAT = 7
+LANE = "7"
 START = datetime(2026, 5, 1, tzinfo=UTC)
 BURST = timedelta(milliseconds=800)
 
@@ -34,13 +35,13 @@ class Killed(BaseException):
 class FakeQueue:
     """Remembers what was enqueued, and the steps of one turn across its interruptions."""
 
-    enqueued: list[tuple[int, int, int]] = field(default_factory=list)
+    enqueued: list[tuple[int, str, int]] = field(default_factory=list)
     recorded: list[tuple[str, object]] = field(default_factory=list)
     kill_before_record: str = ""
     _at: int = 0
 
-    async def enqueue(self, update_id: int, chat_id: int, retry: int = 0) -> None:
-        self.enqueued.append((update_id, chat_id, retry))
+    async def enqueue(self, update_id: int, lane: str, retry: int = 0) -> None:
+        self.enqueued.append((update_id, lane, retry))
 
     async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
         if self._at < len(self.recorded):
@@ -156,8 +157,8 @@ def world(sessions: Sessions) -> World:
             raise failing.pop(0)
         handled.append(payload)
 
-    async def give_up(chat_id: int) -> None:
-        told.append(chat_id)
+    async def give_up(payload: Mapping[str, Any], error: str) -> None:
+        told.append(chat_of(payload))
 
     turns = Turns(
         updates=updates,
@@ -175,7 +176,7 @@ def world(sessions: Sessions) -> World:
 async def test_an_update_that_is_delivered_twice_is_one_turn(world: World) -> None:
     await world.hear(1, "red?")
     await world.hear(1, "red?")
-    assert world.queue.enqueued == [(1, CHAT, 0), (1, CHAT, 0)]  # the same workflow
+    assert world.queue.enqueued == [(1, LANE, 0), (1, LANE, 0)]  # the same workflow
     await world.run(1, 1)
     assert world.texts() == ["red?"]
 
@@ -276,7 +277,7 @@ async def test_a_kill_before_the_end_is_recorded_answers_once(world: World) -> N
 async def test_an_edit_of_what_still_waits_changes_it(world: World) -> None:
     await world.hear(1, "a red")
     await world.turns.accept(edit(2, 1, "a white"))
-    assert world.queue.enqueued == [(1, CHAT, 0)]
+    assert world.queue.enqueued == [(1, LANE, 0)]
     await world.run(1)
     assert world.texts() == ["a white"]
 
@@ -287,7 +288,7 @@ async def test_an_edit_during_the_turn_is_a_turn_of_its_own(world: World) -> Non
     with pytest.raises(Killed):
         await world.run(1)
     await world.turns.accept(edit(2, 1, "a white"))
-    assert world.queue.enqueued == [(1, CHAT, 0), (2, CHAT, 0)]
+    assert world.queue.enqueued == [(1, LANE, 0), (2, LANE, 0)]
     await world.run_again(1)
     await world.run(2)
     assert world.texts() == ["a red", "a white"]
@@ -298,7 +299,7 @@ async def test_an_edit_afterwards_finds_the_turn_of_its_message(world: World) ->
     await world.hear(2, "for lamb", after=100)
     await world.run(1)
     await world.turns.accept(edit(3, 2, "for fish"))
-    assert world.queue.enqueued[-1] == (3, CHAT, 0)
+    assert world.queue.enqueued[-1] == (3, LANE, 0)
     assert await world.updates.turn_of(CHAT, 20) == 1
 
 
@@ -383,7 +384,7 @@ async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
     assert [each.update_id for each in await world.updates.set_aside_list()] == [1]
     assert await world.updates.ask_retry(1)
     assert await world.turns.retry_asked() == 1
-    assert world.queue.enqueued[-1] == (1, CHAT, 1)
+    assert world.queue.enqueued[-1] == (1, LANE, 1)
     await world.run(1)
     assert world.texts() == ["a red\nfor lamb"]
     assert await world.turns.retry_asked() == 0
@@ -457,7 +458,7 @@ async def test_progress_is_counted_by_the_steps_of_the_turn_alone(tmp_path: Path
     settings = DurableSettings(url=f"sqlite:///{tmp_path}/turns.sqlite3", executor_id="local")
     async with open_turns(settings, run) as turns:
         queue.append(turns)
-        await turns.enqueue(1, CHAT)
+        await turns.enqueue(1, str(CHAT))
         await eventually(lambda: len(counted) == 3, seconds=10, otherwise=lambda: str(counted))
     assert counted == [0, 1, 2]
 

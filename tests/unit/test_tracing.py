@@ -1,16 +1,9 @@
-import logging
-
 import pytest
 from pydantic import SecretStr
 
-from agent.langfuse_tracer import usage_buckets
-from agent.log_limits import OneLineAMinute, quietened
+from agent.langfuse.spans import usage_buckets
 from agent.messages import Usage
-from agent.tracing import NO_SPAN, NO_TRACE, Span, Tracer, user_hash
-
-
-def record(level: int = logging.ERROR, **extra: object) -> logging.LogRecord:
-    return logging.makeLogRecord({"levelno": level, "msg": "export failed", **extra})
+from agent.tracing import NO_SPAN, NO_TRACE, Span, Tracer, keyed_hash, trace_id_of
 
 
 async def test_without_keys_every_span_is_the_same_object_and_keeps_nothing() -> None:
@@ -33,16 +26,26 @@ def test_without_keys_an_exception_passes_through() -> None:
         raise KeyError("wine")
 
 
-def test_a_user_is_16_hex_digits_that_depend_on_id_and_key() -> None:
+def test_a_hash_is_16_hex_digits_that_depend_on_kind_id_and_key() -> None:
     hashes = {
-        user_hash(user_id, key) for user_id in (7, -7, 2**40) for key in ("one key", "another")
+        keyed_hash(kind, value, key)
+        for kind in ("user", "chat")
+        for value in (7, -7, 2**40)
+        for key in ("one key", "another")
     }
-    assert len(hashes) == 6
+    assert len(hashes) == 12
     assert all(len(each) == 16 and int(each, 16) >= 0 for each in hashes)
 
 
 def test_a_user_keeps_the_hash_across_restarts_and_ways_to_hold_the_key() -> None:
-    assert user_hash(42, "key") == user_hash(42, SecretStr("key")) == "f2991b7ce981d0b5"
+    assert keyed_hash("user", 42, "key") == keyed_hash("user", "42", SecretStr("key"))
+    assert keyed_hash("user", 42, "key") == "8a58a6fb90933a0d"
+
+
+def test_a_turn_that_is_run_again_has_the_same_trace_id() -> None:
+    assert trace_id_of(12, -100, 7) == trace_id_of("12", "-100", "7")
+    assert trace_id_of(12, -100, 7) != trace_id_of(12, -1, 7)
+    assert len(bytes.fromhex(trace_id_of(12, -100, 7))) == 16
 
 
 @pytest.mark.parametrize(
@@ -58,38 +61,3 @@ def test_usage_buckets_add_up_to_the_tokens_that_were_billed(
 ) -> None:
     assert usage_buckets(usage) == buckets
     assert sum(buckets.values()) == usage.total_tokens
-
-
-def test_a_dead_server_is_logged_once_a_minute() -> None:
-    now = 0.0
-    quiet = OneLineAMinute(clock=lambda: now)
-    logged = []
-    for now in (0.0, 0.0, 30.0, 59.9, 60.0, 61.0, 119.9, 150.0):
-        if quiet.filter(record()):
-            logged.append(now)
-    assert logged == [0.0, 60.0, 150.0]
-
-
-def test_what_the_client_says_below_warning_is_not_logged_and_counts_for_nothing() -> None:
-    quiet = OneLineAMinute(clock=lambda: 0.0)
-    assert not quiet.filter(record(logging.INFO))
-    assert quiet.filter(record(logging.WARNING))
-
-
-def test_a_stack_of_the_client_is_not_logged() -> None:
-    failed = record(exc_info=(ValueError, ValueError("secret"), None), stack_info="stack")
-    assert OneLineAMinute(clock=lambda: 0.0).filter(failed)
-    assert logging.Formatter().format(failed) == "export failed"
-
-
-def test_only_loggers_of_the_client_are_quietened_and_only_for_a_while(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    theirs, ours = logging.getLogger("opentelemetry.sdk.test"), logging.getLogger("bot.test")
-    with quietened(OneLineAMinute(clock=lambda: 0.0)):
-        for _ in range(3):
-            theirs.warning("export failed")
-            ours.warning("heard")
-    theirs.warning("export failed")
-    assert [each.name for each in caplog.records].count("bot.test") == 3
-    assert [each.name for each in caplog.records].count("opentelemetry.sdk.test") == 2

@@ -14,10 +14,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.langfuse_tracer import LangfuseTracer
+from agent.langfuse.sink import langfuse_sink
 from agent.messages import Usage
-from agent.tracing import Tracer
+from agent.tracing import Recorder, Tracer
 from tests.doubles.otlp import Mode, OtlpReceiver
+from tests.doubles.server import eventually
 
 SECRET = "what the database said, and a password"
 
@@ -42,9 +43,11 @@ def langfuse() -> Iterator[RawReceiver]:
         yield receiver
 
 
-def tracer_for(receiver: OtlpReceiver) -> LangfuseTracer:
-    return LangfuseTracer(
-        receiver.public_key, receiver.secret_key, f"{receiver.base_url}/", environment="test"
+def tracer_for(receiver: OtlpReceiver) -> Recorder:
+    return Recorder(
+        langfuse_sink(
+            receiver.public_key, receiver.secret_key, f"{receiver.base_url}/", environment="test"
+        )
     )
 
 
@@ -259,7 +262,7 @@ async def test_no_dead_server_slows_a_turn_or_the_stop(caplog: pytest.LogCapture
         free.bind(("127.0.0.1", 0))
         refused = f"http://127.0.0.1:{free.getsockname()[1]}"
         tracers = {
-            name: LangfuseTracer(f"pk-lf-{name}", "sk-lf-secret", url)
+            name: Recorder(langfuse_sink(f"pk-lf-{name}", "sk-lf-secret", url))
             for name, url in (
                 ("black hole", hole.base_url),
                 ("503", broken.base_url),
@@ -271,7 +274,7 @@ async def test_no_dead_server_slows_a_turn_or_the_stop(caplog: pytest.LogCapture
     assert {name: seconds < 1 for name, seconds in turns.items()} == dict.fromkeys(tracers, True)
     assert max(stops) < 5.5, dict(zip(tracers, stops, strict=True))
     assert (len(hole.requests) > 0, len(broken.requests) > 0) == (True, True)
-    said = [r for r in caplog.records if r.name.partition(".")[0] in ("langfuse", "opentelemetry")]
+    said = [r for r in caplog.records if r.name == "agent.tracing.outbox"]
     assert len(said) <= 3, [record.getMessage() for record in said]
     assert "sk-lf-secret" not in caplog.text
     assert "pk-lf-" not in caplog.text
@@ -292,9 +295,10 @@ async def seconds_to_close(tracer: Tracer) -> float:
 
 PROCESS = """
 import asyncio, sys
-from agent.langfuse_tracer import LangfuseTracer
+from agent.langfuse.sink import langfuse_sink
+from agent.tracing import Recorder
 
-tracer = LangfuseTracer("pk", "sk", sys.argv[1])  # more than fits into one request
+tracer = Recorder(langfuse_sink("pk", "sk", sys.argv[1]))  # more than fits into one request
 for number in range(1200):
     with tracer.turn(input="a", session="s", user="u") as root:
         if number < 40:
@@ -331,15 +335,30 @@ async def test_a_process_ends_in_time_whether_it_closed_the_tracer_or_not() -> N
 
 
 async def test_spans_that_a_server_does_not_take_are_counted(otlp_receiver: OtlpReceiver) -> None:
-    tracer = LangfuseTracer(
-        otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url
-    )
+    sink = langfuse_sink(otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
+    tracer = Recorder(sink)
     with tracer.turn(input="hello", session="1", user="u"):
         pass
-    await asyncio.to_thread(tracer._client.flush)
+    assert await asyncio.to_thread(sink.flush, 5)
     assert (len(otlp_receiver.spans), tracer.dropped_spans) == (1, 0)
     otlp_receiver.mode = "401"
     with tracer.turn(input="hello", session="1", user="u") as root, root.child("a", "span"):
         pass
     await tracer.close()
     assert tracer.dropped_spans == 2
+
+
+async def test_a_server_that_comes_back_gets_what_was_traced_meanwhile(
+    otlp_receiver: OtlpReceiver,
+) -> None:
+    tracer = tracer_for(otlp_receiver)
+    otlp_receiver.mode = "503"
+    ids = [answer_with_a_retry(tracer) for _ in range(3)]
+    await eventually(
+        lambda: len(otlp_receiver.requests) > 0, seconds=5, otherwise=lambda: "no request came"
+    )
+    otlp_receiver.mode = "ok"
+    await otlp_receiver.wait_for_scores(6)
+    assert otlp_receiver.trace_ids == ids
+    assert (len(otlp_receiver.spans), tracer.dropped_spans) == (24, 0)
+    await tracer.close()

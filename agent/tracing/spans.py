@@ -1,23 +1,16 @@
-"""What an admin reads later: one trace per turn, behind a protocol.
-
-The picture of a turn's trace, with all names, is in `docs/tracing.md`. Here are the protocol and
-the tracer that keeps nothing; `agent.langfuse_tracer` sends turns to Langfuse.
-"""
+"""The protocols of a trace: what the code of a turn says to it; and the tracer that keeps none."""
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from pydantic import SecretStr
 
 from agent.messages import Usage
-
-SpanKind = Literal["agent", "generation", "tool", "retriever", "guardrail", "span"]
-Level = Literal["DEFAULT", "WARNING", "ERROR"]
-ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
+from agent.tracing.records import Level, PromptRef, ScoreType, SpanKind
 
 
 class Span(Protocol):
@@ -30,6 +23,11 @@ class Span(Protocol):
     @property
     def trace_id(self) -> str | None:
         """The id of the trace (32 hex digits), None when nothing is traced."""
+        ...
+
+    @property
+    def span_id(self) -> str | None:
+        """The id of this span (16 hex digits), None when nothing is traced."""
         ...
 
     @property
@@ -58,6 +56,7 @@ class Span(Protocol):
         model: str | None = None,
         usage: Usage | None = None,
         cost_usd: float | None = None,
+        prompt: PromptRef | None = None,
     ) -> None:
         """Add to what is known of this span; metadata is merged, the rest replaced."""
         ...
@@ -75,8 +74,22 @@ class Tracer(Protocol):
         """How many spans never got there."""
         ...
 
-    def turn(self, *, input: str, session: str, user: str) -> AbstractContextManager[Span]:
-        """The root span of one turn; session and user go onto every span below it."""
+    def turn(
+        self,
+        *,
+        input: str,
+        session: str,
+        user: str,
+        trace_id: str | None = None,
+        names: Sequence[str] = (),
+        resumable: bool = False,
+    ) -> AbstractContextManager[Span]:
+        """The root span of one turn; session and user go onto every span below it.
+
+        With a `trace_id` of 32 hex digits the turn has the same ids each time it is run. One that
+        is `resumable` leaves no trace when it is cancelled: it is traced when it is run again.
+        `names` are masked wherever they stand.
+        """
         ...
 
     async def close(self) -> None:
@@ -90,6 +103,7 @@ class NoSpan:
     __slots__ = ()
 
     trace_id: Final = None
+    span_id: Final = None
     recording: Final = False
 
     def __enter__(self) -> "NoSpan":
@@ -119,6 +133,7 @@ class NoSpan:
         model: str | None = None,
         usage: Usage | None = None,
         cost_usd: float | None = None,
+        prompt: PromptRef | None = None,
     ) -> None:
         """Nothing is kept."""
 
@@ -133,7 +148,16 @@ class NoTracer:
 
     dropped_spans: Final = 0
 
-    def turn(self, *, input: str, session: str, user: str) -> NoSpan:
+    def turn(
+        self,
+        *,
+        input: str,
+        session: str,
+        user: str,
+        trace_id: str | None = None,
+        names: Sequence[str] = (),
+        resumable: bool = False,
+    ) -> NoSpan:
         """A span that keeps nothing."""
         return NO_SPAN
 
@@ -148,7 +172,15 @@ current_span: Final[ContextVar[Span]] = ContextVar("current_span", default=NO_SP
 """The span of the tool that runs; a tool opens its own spans below it."""
 
 
-def user_hash(user_id: int | str, key: SecretStr | str) -> str:
-    """Who asked, for a trace: 16 hex digits that only the holder of `key` can tie to the id."""
+def keyed_hash(kind: str, value: int | str, key: SecretStr | str) -> str:
+    """A user or a chat for a trace: 16 hex digits that only the holder of `key` can tie to the id.
+
+    `kind` keeps a user and the private chat with the same number apart.
+    """
     secret = key.get_secret_value() if isinstance(key, SecretStr) else key
-    return hmac.new(secret.encode(), str(user_id).encode(), hashlib.sha256).hexdigest()[:16]
+    return hmac.new(secret.encode(), f"{kind}:{value}".encode(), hashlib.sha256).hexdigest()[:16]
+
+
+def trace_id_of(*parts: int | str) -> str:
+    """The trace id of a turn, from what tells it from every other: 32 hex digits."""
+    return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()[:32]

@@ -1,0 +1,1 @@
+"""Langfuse: the only package that knows its client, and that of OpenTelemetry under it."""

@@ -1,0 +1,148 @@
+"""`sommelier prompts`: the repository's prompts and those in Langfuse."""
+
+# ruff: noqa: PLC0415
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bot.commands.output import fail, printable, show
+from bot.commands.settings import open_settings
+
+if TYPE_CHECKING:
+    from agent.langfuse.prompt_api import PromptApi, StoredPrompt
+    from agent.prompts import Prompt
+    from config import Settings
+
+TIMEOUT_SECONDS = 10.0
+NO_KEYS = (
+    "prompts are managed in Langfuse, and there are no keys: set LANGFUSE_PUBLIC_KEY and "
+    "LANGFUSE_SECRET_KEY"
+)
+
+app = typer.Typer(help="Manage prompts in Langfuse.", no_args_is_help=True)
+
+DEFAULT_LABEL = "production"
+
+Label = Annotated[str, typer.Option(help="The label of the versions in Langfuse.")]
+
+
+@app.command("list")
+def list_prompts(label: Label = DEFAULT_LABEL) -> None:
+    """The prompts, and which version of each the sommelier uses."""
+    from agent.prompts import BUILT_IN
+
+    settings = open_settings("WARNING")
+    if not settings.has_langfuse:
+        _show([_row(prompt, None, label) for prompt in BUILT_IN.values()])
+        return
+    with _open_api(settings) as api:
+        _show([_row(prompt, api.current(name, label), label) for name, prompt in BUILT_IN.items()])
+
+
+@app.command()
+def diff(label: Label = DEFAULT_LABEL) -> None:
+    """Compare the repository's prompts with Langfuse's; status 1 if they differ, 2 on trouble."""
+    from agent.prompts import BUILT_IN
+
+    settings = open_settings("WARNING")
+    with _open_api(settings) as api:
+        differences = [
+            difference(prompt, api.current(name, label), label) for name, prompt in BUILT_IN.items()
+        ]
+    for each in filter(None, differences):
+        typer.echo(printable(each))
+    if any(differences):
+        raise typer.Exit(1)
+    typer.echo(f"The {len(differences)} prompts are the same in Langfuse ({label}).")
+
+
+@app.command()
+def push(label: Label = DEFAULT_LABEL) -> None:
+    """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
+    from agent.prompts import BUILT_IN
+
+    settings = open_settings("WARNING")
+    pushed = 0
+    with _open_api(settings) as api:
+        for name, prompt in BUILT_IN.items():
+            current = api.current(name, label)
+            if current is not None and current.text == prompt.text:
+                continue
+            created = api.create(name, prompt.text, label)
+            pushed += 1
+            before = f", in place of version {current.version}" if current else ""
+            typer.echo(f"{name}: version {created.version} is now {label}{before}")
+    if not pushed:
+        typer.echo(f"Nothing to push: Langfuse ({label}) has the repository's prompts.")
+
+
+def difference(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> str:
+    """How a prompt in Langfuse differs from the repository's, as a unified diff; empty if not."""
+    name, version = prompt.ref.name, prompt.ref.version
+    if stored is None:
+        return f"{name}: Langfuse has no version with the label {label}"
+    if stored.text is None:
+        return f"{name}: version {stored.version} of Langfuse is a chat prompt"
+    lines = unified_diff(
+        prompt.text.splitlines(),
+        stored.text.splitlines(),
+        f"repository/{name} (version {version})",
+        f"langfuse/{name} (version {stored.version}, {label})",
+        lineterm="",
+    )
+    found = "\n".join(lines)
+    if not found and prompt.text != stored.text:
+        return f"{name}: version {stored.version} of Langfuse differs in line ends only"
+    return found
+
+
+def _row(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> Sequence[str]:
+    """Name, version, label, source and variables of the version in use."""
+    from agent.prompts import braced, refusal
+    from agent.templates import variables
+
+    name = prompt.ref.name
+    needed = braced(set(variables(prompt.text)))
+    reason = refusal(name, stored.text) if stored else None
+    if stored is None or reason:
+        refused = f" (Langfuse's version {stored.version} is refused: {reason})" if stored else ""
+        return (name, str(prompt.ref.version), "", f"repository{printable(refused)}", needed)
+    return (name, str(stored.version), label, "Langfuse", needed)
+
+
+def _show(rows: Sequence[Sequence[str]]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None)
+    for heading in ("prompt", "version", "label", "source", "variables"):
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    show(table)
+
+
+@contextmanager
+def _open_api(settings: "Settings") -> Iterator["PromptApi"]:
+    """Langfuse's prompts; trouble with them ends the command with one line and status 2."""
+    public, secret = settings.langfuse_public_key, settings.langfuse_secret_key
+    if public is None or secret is None:
+        fail(NO_KEYS, 2)
+    from agent.langfuse.prompt_api import PromptApi, PromptsUnavailable
+
+    api = PromptApi(
+        public.get_secret_value(),
+        secret.get_secret_value(),
+        str(settings.langfuse_base_url),
+        timeout_seconds=TIMEOUT_SECONDS,
+    )
+    try:
+        yield api
+    except PromptsUnavailable as error:
+        fail(str(error), 2)
+    finally:
+        api.close()

@@ -1,0 +1,187 @@
+"""`sommelier traces`: what happened in each turn, without Langfuse."""
+
+# ruff: noqa: PLC0415
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from bot.commands.output import fail, printable, show
+from bot.commands.settings import open_settings
+
+if TYPE_CHECKING:
+    from agent.tracing import TraceRecord
+    from agent.turn_records import TraceSummary
+    from config import Settings
+    from db.engine import Sessions
+    from db.turn_export import ExportedTurn
+
+AGO: Final = re.compile(r"(\d{1,6})([mhdw])")
+UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+LAST: Final = "last"
+NO_TRACES: Final = (
+    "No turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier run` "
+    "for Telegram) and each turn is kept here."
+)
+IN_LANGFUSE: Final = "LANGFUSE_PUBLIC_KEY is set: new turns are traced in Langfuse, at {}."
+
+Since = Annotated[
+    str | None,
+    typer.Option(help="Only turns since then: 30m, 24h, 7d, 2w ago, or a date like 2026-05-31."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+app = typer.Typer(help="See what happened in each turn, and why.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_traces(
+    limit: Annotated[int, typer.Option(min=1, help="How many traces at most.")] = 20,
+    since: Since = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only those that failed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the turns: first those that failed, then those that fell back, then the newest."""
+    settings = open_settings("WARNING")
+    moment = since_moment(since)
+    from db.repositories.traces import SqlTraceStore
+
+    async def read() -> "list[TraceSummary]":
+        async with _open(settings) as sessions:
+            level: Any = "WARNING" if failed else None
+            return await SqlTraceStore(sessions).summaries(limit, since=moment, level=level)
+
+    found = asyncio.run(read())
+    if as_json:
+        typer.echo(json.dumps([_summary_json(each) for each in found], indent=2))
+    elif found:
+        from bot.trace_text import trace_table
+
+        show(trace_table(found))
+        typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
+    else:
+        typer.echo("No such turn." if failed or since else _how_to_fill(settings))
+
+
+@app.command("show")
+def show_trace(
+    trace_id: Annotated[
+        str, typer.Argument(help="An id that `traces list` shows, its beginning, or `last`.")
+    ],
+    full: Annotated[bool, typer.Option("--full", help="Show inputs and outputs whole.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a turn as a tree: every request to the model, every tool, what it took and cost."""
+    settings = open_settings("WARNING")
+    try:
+        trace = asyncio.run(_read_trace(settings, trace_id))
+    except LookupError as error:
+        fail(f"{error}; see `sommelier traces list`")
+    if trace is None:
+        fail(_how_to_fill(settings))
+    if as_json:
+        from db.trace_rows import to_json
+
+        typer.echo(json.dumps(to_json(trace), indent=2))
+        return
+    from bot.trace_text import trace_head, trace_tree
+
+    show(trace_head(trace))
+    show(trace_tree(trace, full=full))
+
+
+@app.command("export")
+def export(
+    file: Annotated[Path, typer.Argument(help="Where to write it: one JSON object a line.")],
+    disliked: Annotated[bool, typer.Option("--disliked", help="Only turns with a 👎.")] = False,
+    retried: Annotated[
+        bool, typer.Option("--retried", help="Only turns that needed another attempt.")
+    ] = False,
+    since: Since = None,
+) -> None:
+    """Save turns as a dataset for `sommelier eval run`: question, what stood before, what for."""
+    settings = open_settings("WARNING")
+    moment = since_moment(since)
+    from db.turn_export import exported_turns
+
+    async def read() -> "list[ExportedTurn]":
+        async with _open(settings) as sessions:
+            return await exported_turns(sessions, since=moment, disliked=disliked, retried=retried)
+
+    turns = [turn for turn in asyncio.run(read()) if turn.question.strip()]
+    if not turns:
+        typer.echo("No such turn whose words are still remembered; nothing was written.")
+        return
+    _write(file, [dataset_item(turn) for turn in turns])
+    typer.echo(printable(f"{len(turns)} turns written to {file}."))
+
+
+def since_moment(text: str | None, now: datetime | None = None) -> datetime | None:
+    """The moment that a person means by `7d` or `2026-05-31`; ends the command if it is none."""
+    if text is None:
+        return None
+    now = now or datetime.now(UTC)
+    if ago := AGO.fullmatch(text.strip()):
+        return _before(now, timedelta(**{UNITS[ago[2]]: int(ago[1])}))
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        fail(f"--since is {text!r}; write 30m, 24h, 7d, 2w, or a date like 2026-05-31", 2)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def dataset_item(turn: "ExportedTurn") -> dict[str, Any]:
+    """A turn as a line of a dataset; who wrote it is not in it."""
+    kind = "disliked" if turn.verdict == "disliked" else "retried" if turn.retries else "turn"
+    return {
+        "id": f"turn-{turn.turn_id}",
+        "kind": kind,
+        "messages": [turn.question],
+        "history": [
+            {"role": said.role, "content": said.content, "wine_ids": list(said.wine_ids)}
+            for said in turn.history
+        ],
+        "expect": {},
+        "note": ": ".join(part for part in (turn.reason, turn.comment) if part),
+        "answer": turn.answer,
+        "outcome": turn.outcome,
+        "trace_id": turn.trace_id,
+    }
+
+
+@asynccontextmanager
+async def _open(settings: "Settings") -> AsyncIterator["Sessions"]:
+    from bot.app import open_database
+
+    async with open_database(settings) as sessions:
+        yield sessions
+
+
+async def _read_trace(settings: "Settings", trace_id: str) -> "TraceRecord | None":
+    """The trace, with what the person thought of it; None if `last` is asked for and none is."""
+    from db.repositories.feedback import SqlFeedbackRepository
+    from db.repositories.traces import SqlTraceStore
+
+    async with _open(settings) as sessions:
+        store = SqlTraceStore(sessions)
+        if trace_id == LAST:
+            newest = await store.summaries(1, failing_first=False)
+            if not newest:
+                return None
+            trace_id = newest[0].trace_id
+        trace = await store.get(trace_id)
+        feedback = await SqlFeedbackRepository(sessions).of_trace(trace.trace_id)
+    if feedback is not None and feedback.verdict is not None:
+        from agent.tracing import ScoreRecord
+
+        liked = float(feedback.verdict == "liked")
+        said = ": ".join(part for part in (feedback.reason, feedback.comment) if part)
+        trace.scores["user_feedback"] = ScoreRecord("user_feedback", liked, "BOOLEAN", said)
+    return trace

@@ -1,0 +1,212 @@
+"""How the bot replies: a turn is traced, delivered, remembered; never silence, never twice."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+from telegram import Bot, Update
+
+from agent.history import truncate_at_boundary
+from agent.journal import NO_JOURNAL, Journal
+from agent.ports import MessageRepository
+from agent.sommelier import Reply
+from agent.tracing import Span, Tracer, trace_id_of
+from agent.turn_records import TurnRecord
+from bot import texts
+from bot.delivery import Delivery, Destination, Sender
+from bot.incoming import destination, message_of, names_of, people_of, typing
+from bot.metrics import Metrics
+from bot.outgoing import Outgoing, Rows
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+PATIENCE_SECONDS: Final = (0.2, 0.5, 1.0)
+"""How long a database that does not answer is waited for before each further try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a turn came to, and the messages that say it, in order."""
+
+    reply: Reply
+    messages: tuple[Outgoing, ...]
+
+
+Work = Callable[[Span], Awaitable[Answered]]
+"""What makes the answer of a turn. Never raises, except when cancelled."""
+
+
+async def unrecorded(turn: TurnRecord) -> None:
+    """Where nothing is kept of turns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replies:
+    """What every handler answers with; what it needs is passed in.
+
+    `hashed` makes the id of a user or a chat unrecognisable for traces, `record` keeps what a turn
+    came to, `rating` makes the buttons under the answer of a turn. `max_content_length` is how
+    many characters of a message are remembered.
+    """
+
+    message_repo: MessageRepository
+    tracer: Tracer
+    hashed: Callable[[str, int], str]
+    sender: Sender
+    journal: Journal = NO_JOURNAL
+    record: Callable[[TurnRecord], Awaitable[None]] = unrecorded
+    rating: Callable[[int], Rows] = lambda turn_id: ()
+    metrics: Metrics = field(default_factory=Metrics)
+    max_content_length: int = 2000
+
+    async def turn(
+        self, question: str, update: Update, bot: Bot, work: Work, *, remembered: bool = True
+    ) -> None:
+        """One turn: traced, answered by `work` while typing is shown, delivered, remembered."""
+        started = time.monotonic()
+        with self._traced(question, update, bot) as span:
+            async with typing(bot, destination(update)):
+                answered = await work(span)
+            delivery = await self._deliver(update, answered.messages, span)
+            turn = self._record_of(update, answered.reply, span, delivery)
+            turn = replace(turn, seconds=time.monotonic() - started)
+            kept = (question, answered.reply) if remembered else None
+            await self.journal.step("remember", lambda: self._keep(turn, kept))
+        self.metrics.turn_ended(
+            answered.reply.outcome,
+            seconds=turn.seconds,
+            requests=turn.requests,
+            retries=turn.retries,
+        )
+
+    async def give_up(self, update: Update, error: str) -> None:
+        """The last word of a turn that failed for good: to the person, and on its trace."""
+        chat = update.effective_chat
+        if chat is None:
+            return
+        message = update.effective_message
+        question = (message.text or "") if message else ""
+        with self._traced(question, update, self.sender.bot) as span:
+            reply = Reply(texts.SET_ASIDE, (), "failed", error_types=(error,))
+            metadata = {"outcome": "failed", "error_types": error}
+            span.update(output=reply.text, level="ERROR", metadata=metadata)
+            span.score("outcome", "failed", "CATEGORICAL")
+            delivery = await self.sender.send(Destination(chat.id), reply.text)
+            await self._keep(self._record_of(update, reply, span, delivery), None)
+
+    def _traced(self, question: str, update: Update, bot: Bot) -> AbstractContextManager[Span]:
+        """The root span of an update's turn; run again after a crash, it is the same trace."""
+        chat_id, user_id = people_of(update)
+        return self.tracer.turn(
+            input=question,
+            session=self.hashed("chat", chat_id),
+            user=self.hashed("user", user_id),
+            trace_id=trace_id_of(bot.id, chat_id, update.update_id),
+            names=names_of(update),
+            resumable=self.journal is not NO_JOURNAL,
+        )
+
+    def _record_of(
+        self, update: Update, reply: Reply, span: Span, delivery: Delivery
+    ) -> TurnRecord:
+        chat_id, user_id = people_of(update)
+        return TurnRecord(
+            turn_id=update.update_id,
+            chat_id=chat_id,
+            user_id=user_id,
+            at=datetime.now(UTC),
+            outcome=reply.outcome,
+            requests=reply.requests,
+            retries=reply.retries,
+            tokens=reply.tokens,
+            cost_usd=reply.cost_usd,
+            error_types=reply.error_types,
+            trace_id=span.trace_id,
+            root_id=span.span_id,
+            message_ids=delivery.message_ids,
+        )
+
+    async def remember(self, update: Update, question: str, reply: Reply) -> None:
+        """Make a question and its reply the newest of the chat's conversation."""
+        chat_id = message_of(update).chat.id
+        await self.journal.step(
+            "remember", lambda: self._remember(chat_id, update.update_id, question, reply)
+        )
+
+    async def say(self, update: Update, markdown: str) -> Delivery:
+        """Answer `update` with a sentence of the bot's own."""
+        return await self.sender.send(destination(update), markdown, step=self.journal.step)
+
+    async def _deliver(self, update: Update, messages: Sequence[Outgoing], span: Span) -> Delivery:
+        """Send an answer; one that Telegram refuses as a whole is replaced by a sentence."""
+        step, to = self.journal.step, destination(update)
+        with span.child("telegram.send", "span") as send:
+            delivery = Delivery()
+            for number, each in enumerate(self._rated(update, messages)):
+                there = to if number == 0 else replace(to, reply_to=None)
+                delivery += await self.sender.send(
+                    there, each.markdown, buttons=each.buttons, step=step
+                )
+                if delivery.error not in (None, "ambiguous"):
+                    break
+            if delivery.error == "rejected" and not delivery.message_ids:
+                delivery += await self.sender.send(to, texts.FAILED, step=step)
+            self.metrics.telegram_send(delivery.error)
+            metadata = {
+                "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
+                "tries": delivery.tries,
+                "error": delivery.error,
+            }
+            send.update(metadata=metadata, level="ERROR" if delivery.error else "DEFAULT")
+        return delivery
+
+    def _rated(self, update: Update, messages: Sequence[Outgoing]) -> list[Outgoing]:
+        """The messages of an answer, with the buttons to rate it under the last."""
+        *others, last = messages
+        return [*others, replace(last, buttons=last.buttons + self.rating(update.update_id))]
+
+    async def _keep(self, turn: TurnRecord, said: tuple[str, Reply] | None) -> None:
+        """Keep what a turn came to, and what was said if it is a part of the conversation."""
+        if said is not None:
+            await self._remember(turn.chat_id, turn.turn_id, *said)
+        try:
+            await patiently(lambda: self.record(turn))
+        except Exception:
+            log.exception("What a turn of chat %s took could not be stored", turn.chat_id)
+
+    async def _remember(self, chat_id: int, turn_id: int, question: str, reply: Reply) -> None:
+        def kept(text: str) -> str:
+            return truncate_at_boundary(text, self.max_content_length)
+
+        try:
+            await patiently(
+                lambda: self.message_repo.create(chat_id, "user", kept(question), turn_id=turn_id)
+            )
+            await patiently(
+                lambda: self.message_repo.create(
+                    chat_id, "assistant", kept(reply.text), reply.wine_ids, turn_id=turn_id
+                )
+            )
+        except Exception:
+            log.exception("A turn of chat %s could not be stored", chat_id)
+
+
+async def patiently(call: Callable[[], Awaitable[R]]) -> R:
+    """What `call` returns, tried again for a second or two: a database that restarts is soon back.
+
+    Raises what the last try raises.
+    """
+    for wait in PATIENCE_SECONDS:
+        try:
+            return await call()
+        except Exception as error:
+            log.info("The database did not answer (%s), trying again", type(error).__name__)
+        await asyncio.sleep(wait)
+    return await call()

@@ -1,0 +1,113 @@
+"""The bot as it runs, for tests: polling, durable turns, a database of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from agent.ports import MessageRepository
+from agent.research.desk import ResearchDesk
+from agent.sommelier import Answerer
+from agent.tracing import NO_TRACE, Span, Tracer
+from bot.app import close_application, telegram_application
+from bot.delivery import Sender
+from bot.durable import DurableSettings
+from bot.metrics import Metrics
+from bot.pace import Pace
+from bot.polling import AcceptQueue
+from bot.replies import Replies
+from bot.research_commands import ResearchCommands
+from bot.service import Service, ServiceSettings, open_service
+from bot.telegram_bot import AnyHandler, TelegramBot
+from config import Settings
+from db import migrate
+from db.engine import create_engine, session_factory
+from db.repositories.chats import SqlChatRepository
+from db.repositories.updates import SqlUpdateRepository
+from tests.doubles.bot_api import BotApi
+from tests.fakes import SpanRecord, root_span
+
+
+@dataclass
+class RecordingTracer:
+    """Keeps the root span of every turn, what it was asked, and who asked."""
+
+    turns: list[SpanRecord] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    sessions: list[tuple[str, str]] = field(default_factory=list)
+    dropped_spans: int = 0
+
+    def turn(
+        self, *, input: str, session: str, user: str, **_: object
+    ) -> AbstractContextManager[Span]:
+        self.turns.append(root_span())
+        self.inputs.append(input)
+        self.sessions.append((session, user))
+        return self.turns[-1].opened()
+
+    async def close(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def running(
+    bot_api: BotApi,
+    answerer: Answerer,
+    messages: MessageRepository,
+    tracer: Tracer = NO_TRACE,
+    *,
+    desk: ResearchDesk | None = None,
+    further: Callable[[Replies], Sequence[AnyHandler]] = lambda replies: (),
+    finish_seconds: float = 5,
+    burst: float = 0,
+    **replies_with: Any,
+) -> AsyncIterator[Service]:
+    """The bot, polling, its turns durable; stopped as SIGTERM stops it. Bursts are not awaited.
+
+    With a `desk` it looks things up. `further` makes more handlers of the bot's `Replies`, which
+    get `replies_with` too.
+    """
+    settings = Settings.model_validate(
+        {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
+    )
+    engine = create_engine("sqlite+aiosqlite:///updates.sqlite3")
+    await migrate.upgrade(engine)
+    updates = SqlUpdateRepository(session_factory(engine))
+    stop, inbox, metrics = asyncio.Event(), AcceptQueue(), Metrics()
+    application = telegram_application(settings, bot_api.token, inbox)
+
+    async def give_up(update: Any, error: str) -> None:
+        await replies.give_up(update, error)
+
+    async with open_service(
+        application=application,
+        give_up=give_up,
+        updates=updates,
+        metrics=metrics,
+        settings=ServiceSettings(burst=timedelta(seconds=burst), finish_seconds=finish_seconds),
+        durable=DurableSettings(url="sqlite:///turns.sqlite3", executor_id="local"),
+    ) as service:
+        inbox.accept = service.turns.accept
+        chats = SqlChatRepository(session_factory(engine))
+        replies = Replies(
+            message_repo=messages,
+            tracer=tracer,
+            sender=Sender(application.bot, Pace((), (), ()), chats),
+            metrics=metrics,
+            journal=service.queue,
+            hashed=lambda kind, value: f"{kind}-{value}",
+            **replies_with,
+        )
+        bot = TelegramBot(answerer=answerer, replies=replies, turn_of=updates.turn_of)
+        research = ResearchCommands(replies, desk).handlers() if desk else []
+        bot.register(application, [*further(replies), *research])
+        serving = asyncio.create_task(service.run(stop))
+        try:
+            yield service
+        finally:
+            stop.set()
+            await serving
+            await close_application(application)
+            await engine.dispose()
