@@ -1,0 +1,297 @@
+"""The whole trace of every path a turn can take, decoded from what Langfuse gets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agent.budget import Limits
+from agent.langfuse.sink import langfuse_sink
+from agent.llm import LLMService
+from agent.sommelier import DECLINED, FAILED, MODEL_DOWN, Sommelier
+from agent.tracing import Recorder
+from bot import texts
+from bot.service import Service
+from db import migrate
+from db.engine import create_engine, session_factory
+from db.repositories.messages import SqlMessageRepository
+from tests.doubles.bot_api import CHAT, BotApi
+from tests.doubles.model_server import (
+    ModelServer,
+    Step,
+    answer,
+    answer_json,
+    error,
+    hang,
+    refusal,
+    tool_call,
+)
+from tests.doubles.otlp import OtlpReceiver, Span, Tree
+from tests.fakes import CHINON, FakeCatalogue
+from tests.running import running
+
+QUESTION = "a red for lamb"
+SEARCH = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
+WINES = [{"wine_id": CHINON.id, "description": "Fresh and fine with lamb."}]
+VALID = answer_json(
+    {"response_type": "recommendation", "intro": "With lamb:", "wines": WINES, "closing": ""}
+)
+EMPTY = answer_json({"response_type": "recommendation", "intro": "Here:", "wines": []})
+
+ENTER: Tree = ("guard.input", "guardrail", [])
+PLAN: Tree = ("llm.plan", "generation", [])
+ANSWER: Tree = ("llm.answer", "generation", [])
+TOOL: Tree = ("tool.search_wines", "tool", [("retrieve.wines", "retriever", [])])
+GUARD: Tree = ("guard.output", "guardrail", [])
+SEND: Tree = ("telegram.send", "span", [])
+HOUSE = [PLAN, TOOL, ANSWER, GUARD]
+
+
+@pytest.fixture
+async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
+    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/test.sqlite3")
+    await migrate.upgrade(engine)
+    yield SqlMessageRepository(session_factory(engine))
+    await engine.dispose()
+
+
+@asynccontextmanager
+async def traced(
+    bot_api: BotApi,
+    otlp: OtlpReceiver,
+    messages: SqlMessageRepository,
+    models: Sequence[LLMService],
+    limits: Limits | None = None,
+    finish_seconds: float = 5,
+) -> AsyncIterator[Service]:
+    """The bot with a small cellar and these models; what is traced has arrived at the end."""
+    sommelier = Sommelier(catalogue=FakeCatalogue(), models=models, limits=limits)
+    tracer = Recorder(langfuse_sink(otlp.public_key, otlp.secret_key, otlp.base_url))
+    try:
+        async with running(
+            bot_api, sommelier, messages, tracer, finish_seconds=finish_seconds
+        ) as service:
+            yield service
+    finally:
+        await tracer.close()
+        for each in models:
+            await each.close()
+
+
+def model(server: ModelServer, name: str = "gpt-4o") -> LLMService:
+    return LLMService(model=name, api_key="sk-test", base_url=server.base_url)
+
+
+async def answer_of(
+    bot_api: BotApi,
+    otlp: OtlpReceiver,
+    messages: SqlMessageRepository,
+    models: Sequence[LLMService],
+    limits: Limits | None = None,
+) -> str:
+    """What a person gets for `QUESTION`."""
+    async with traced(bot_api, otlp, messages, models, limits) as service:
+        bot_api.say(QUESTION)
+        (text,) = await bot_api.wait_for_message(timeout=20)
+        while service.queue.active:
+            await asyncio.sleep(0.01)
+    return text
+
+
+def expect(otlp: OtlpReceiver, children: list[Tree]) -> Span:
+    """The root of the only trace, which has this tree; every span says whose it is."""
+    assert otlp.tree() == ("turn", "agent", [ENTER, *children, SEND])
+    assert {span.session for span in otlp.spans} == {f"chat-{CHAT}"}
+    assert {span.user for span in otlp.spans} == {f"user-{CHAT}"}
+    assert len({span.span_id for span in otlp.spans}) == len(otlp.spans)
+    root = otlp.span("turn")
+    assert all(root.start <= span.start and span.end <= root.end for span in otlp.spans), (
+        "a span outlives its turn"
+    )
+    return root
+
+
+def scores(otlp: OtlpReceiver) -> dict[str, object]:
+    return {score["name"]: score["value"] for score in otlp.scores}
+
+
+def spans(otlp: OtlpReceiver, name: str) -> list[Span]:
+    return sorted((span for span in otlp.spans if span.name == name), key=lambda span: span.start)
+
+
+async def test_success(
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    messages: SqlMessageRepository,
+) -> None:
+    model_server.script(SEARCH, answer(VALID.message["content"], usage=(100, 20), cached=40))  # type: ignore[index]
+    text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
+    root = expect(otlp_receiver, [PLAN, TOOL, ANSWER, GUARD])
+    assert (root.level, root.input) == ("DEFAULT", QUESTION)
+    assert "Fresh and fine with lamb." in text
+    assert root.metadata["outcome"] == "answered"
+    assert (root.metadata["llm_calls"], root.metadata["tool_calls"]) == (2, 1)
+    final = otlp_receiver.span("llm.answer")
+    assert final.usage == {"input": 60, "input_cached_tokens": 40, "output": 20}
+    assert final.cost == {"total": pytest.approx((60 * 2.5 + 40 * 1.25 + 20 * 10) / 1e6)}
+    assert final.metadata["prompt_name"] == "sommelier"
+    assert scores(otlp_receiver) == {
+        "structured_retries": 0,
+        "outcome": "answered",
+        "grounding": 1,
+    }
+
+
+async def test_retry(
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    messages: SqlMessageRepository,
+) -> None:
+    model_server.script(SEARCH, answer("{not json"), EMPTY, VALID)
+    await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
+    root = expect(otlp_receiver, [PLAN, TOOL, ANSWER, ANSWER, ANSWER, GUARD])
+    assert root.level == "DEFAULT"
+    assert (root.metadata["retried"], root.metadata["retry_count"]) == ("yes", 2)
+    assert root.metadata["error_types"] == "invalid_json,semantic"
+    first, second, third = spans(otlp_receiver, "llm.answer")
+    assert (first.output, first.metadata["error_type"]) == ("{not json", "invalid_json")
+    assert (second.metadata["error_type"], second.level) == ("semantic", "WARNING")
+    assert "error_type" not in third.metadata
+    assert [each.metadata["attempt"] for each in (first, second, third)] == [0, 1, 2]
+    assert all(each.usage and each.cost for each in (first, second, third))
+    assert scores(otlp_receiver)["structured_retries"] == 2
+
+
+async def test_exhaustion(
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    messages: SqlMessageRepository,
+) -> None:
+    model_server.script(SEARCH, EMPTY, answer("no"), answer("still no"))
+    text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
+    root = expect(otlp_receiver, [PLAN, TOOL, ANSWER, ANSWER, ANSWER, GUARD, *HOUSE])
+    assert MODEL_DOWN.strip("_()") in text
+    assert (root.level, root.metadata["outcome"]) == ("WARNING", "fallback")
+    assert str(root.metadata["error_types"]).endswith("exhausted")
+    assert scores(otlp_receiver)["outcome"] == "fallback"
+
+
+async def test_refusal(
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    messages: SqlMessageRepository,
+) -> None:
+    model_server.script(refusal("I won't."))
+    text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
+    root = expect(otlp_receiver, [ANSWER, GUARD])
+    assert (text, root.output) == (DECLINED, DECLINED)
+    assert (root.metadata["outcome"], root.metadata["retry_count"]) == ("refused", 0)
+    assert otlp_receiver.span("llm.answer").output == "I won't."
+
+
+async def test_fallback_model(
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    messages: SqlMessageRepository,
+) -> None:
+    model_server.script(error(401), SEARCH, VALID)
+    models = [model(model_server, "gpt-4.1"), model(model_server)]
+    await answer_of(bot_api, otlp_receiver, messages, models)
+    root = expect(otlp_receiver, [PLAN, PLAN, TOOL, ANSWER, GUARD])
+    assert (root.level, root.metadata["outcome"]) == ("DEFAULT", "answered")
+    failed, asked = spans(otlp_receiver, "llm.plan")
+    assert (failed.level, failed.metadata["error_type"]) == ("ERROR", "ModelRejected")
+    assert (failed.metadata["model"], asked.metadata["model"]) == ("gpt-4.1", "gpt-4o")
+
+
+async def test_house_sommelier(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
+) -> None:
+    await answer_of(bot_api, otlp_receiver, messages, [])
+    root = expect(otlp_receiver, HOUSE)
+    assert (root.level, root.metadata["outcome"], root.metadata["llm_calls"]) == (
+        "DEFAULT",
+        "answered",
+        0,
+    )
+
+
+async def test_deadline(
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    messages: SqlMessageRepository,
+) -> None:
+    model_server.script(SEARCH, hang(30))
+    limits = Limits(seconds=1)
+    await answer_of(bot_api, otlp_receiver, messages, [model(model_server)], limits)
+    root = expect(otlp_receiver, [PLAN, TOOL, PLAN, GUARD, *HOUSE])
+    assert (root.metadata["outcome"], root.metadata["error_types"]) == ("fallback", "deadline")
+    late = spans(otlp_receiver, "llm.plan")[1]
+    assert (late.level, late.metadata["error_type"]) == ("ERROR", "DeadlinePassed")
+
+
+async def test_send_failure(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
+) -> None:
+    bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", times=5)
+    async with traced(bot_api, otlp_receiver, messages, []):
+        bot_api.say(QUESTION)
+        await otlp_receiver.wait_for_scores(3)
+    root = expect(otlp_receiver, HOUSE)
+    send = otlp_receiver.span("telegram.send")
+    assert (send.level, send.metadata["error"]) == ("ERROR", "unreachable")
+    assert root.metadata["outcome"] == "answered"
+
+
+async def test_a_turn_that_fails_for_good_is_one_trace(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
+) -> None:
+    class Broken(SqlMessageRepository):
+        async def forget(self, chat_id: int) -> int:
+            raise OSError("a secret path")
+
+    async with traced(bot_api, otlp_receiver, Broken(messages._sessions), []) as service:
+        bot_api.say("/new")
+        assert await bot_api.wait_for_message(timeout=20) == [texts.SET_ASIDE]
+        while service.queue.active:
+            await asyncio.sleep(0.01)
+    assert otlp_receiver.tree() == ("turn", "agent", [SEND])
+    root = otlp_receiver.span("turn")
+    assert (root.level, root.input, root.output) == ("ERROR", "/new", texts.SET_ASIDE)
+    assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "OSError")
+    assert scores(otlp_receiver)["outcome"] == "failed"
+    assert "secret" not in repr(otlp_receiver.spans)
+
+
+async def test_cut_off_by_a_stop_and_resumed(
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    messages: SqlMessageRepository,
+) -> None:
+    model_server.script(SEARCH, hang(30), VALID)
+    async with traced(bot_api, otlp_receiver, messages, [model(model_server)], finish_seconds=0):
+        bot_api.say(QUESTION)
+        while len(model_server.requests) < 2:
+            await asyncio.sleep(0.01)
+    assert otlp_receiver.spans == []
+    async with traced(bot_api, otlp_receiver, messages, [model(model_server)]) as service:
+        await bot_api.wait_for_message(timeout=20)
+        while service.queue.active:
+            await asyncio.sleep(0.01)
+    # What a tool retrieved was not retrieved again.
+    expect(otlp_receiver, [PLAN, ("tool.search_wines", "tool", []), ANSWER, GUARD])
+    assert otlp_receiver.span("llm.plan").metadata["replayed"] is True
+    assert otlp_receiver.span("tool.search_wines").metadata["replayed"] is True
+    assert "replayed" not in otlp_receiver.span("llm.answer").metadata
+    assert len(model_server.requests) == 3
+    assert FAILED not in str(bot_api.sent())
+    assert texts.SET_ASIDE not in str(bot_api.sent())
