@@ -12,6 +12,8 @@ from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 ResponseMode = Literal["prompt", "json_object", "json_schema"]
+TraceContent = Literal["full", "masked", "none"]
+Access = Literal["open", "allow_list"]
 
 
 class SettingsError(ValueError):
@@ -44,6 +46,7 @@ class Settings(BaseSettings):
     llm_model: str = Field(default="gpt-4o", min_length=1)
     llm_fallback_models: Annotated[tuple[str, ...], NoDecode] = ()
     llm_response_mode: ResponseMode = "json_object"
+    llm_prices: str | None = None
     llm_timeout_seconds: float = Field(default=60, gt=0, le=600)
     llm_max_tokens: int = Field(default=1500, ge=64)
     llm_max_tokens_ceiling: int = Field(default=6000, ge=64)
@@ -87,11 +90,27 @@ class Settings(BaseSettings):
     langfuse_public_key: SecretStr | None = None
     langfuse_secret_key: SecretStr | None = None
     langfuse_base_url: HttpUrl = HttpUrl("https://cloud.langfuse.com")
+    langfuse_tracing_environment: str | None = None
+    langfuse_release: str | None = None
+    langfuse_prompt_label: str = Field(default="production", min_length=1)
     trace_user_key: SecretStr = SecretStr("sommelier")
+    trace_content: TraceContent = "masked"
+    trace_retention_days: float = Field(default=14, gt=0)
+    stats_retention_days: float = Field(default=90, ge=8)
+
+    admin_ids: Annotated[tuple[int, ...], NoDecode] = ()
+    access: Access = "open"
+    budget_person_requests: int | None = Field(default=None, ge=1)
+    budget_person_tokens: int | None = Field(default=None, ge=1)
+    budget_person_cost_usd: float | None = Field(default=None, gt=0)
+    budget_total_requests: int | None = Field(default=None, ge=1)
+    budget_total_tokens: int | None = Field(default=None, ge=1)
+    budget_total_cost_usd: float | None = Field(default=None, gt=0)
+    budget_admins_exempt: bool = True
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
-    @field_validator("llm_fallback_models", mode="before")
+    @field_validator("llm_fallback_models", "admin_ids", mode="before")
     @classmethod
     def _split_at_commas(cls, value: object) -> object:
         if isinstance(value, str):

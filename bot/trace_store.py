@@ -1,0 +1,34 @@
+"""Finished traces into the database, where there is no Langfuse: `sommelier traces` shows them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import TimeoutError as NotInTime
+from typing import Final
+
+from agent.tracing import TraceRecord
+from agent.tracing.outbox import NotNow, Outbox
+
+SAVE_SECONDS: Final = 10.0
+
+Save = Callable[[Sequence[TraceRecord]], Awaitable[None]]
+
+
+def store_sink(save: Save, prepare: Callable[[TraceRecord], TraceRecord]) -> Outbox:
+    """A sink that has `save` keep what `prepare` leaves of a trace, on the running event loop."""
+    loop = asyncio.get_running_loop()
+
+    async def keep(traces: Sequence[TraceRecord]) -> None:
+        await save(traces)
+
+    def send(traces: Sequence[TraceRecord]) -> None:
+        shown = [prepare(trace) for trace in traces]
+        saving = asyncio.run_coroutine_threadsafe(keep(shown), loop)
+        try:
+            saving.result(SAVE_SECONDS)
+        except NotInTime:
+            saving.cancel()
+            raise NotNow("it does not answer") from None
+        except Exception as error:
+            raise NotNow(type(error).__name__) from None
+
+    return Outbox(send, where="the database")

@@ -1,0 +1,92 @@
+"""Langfuse refuses connections, never answers, or answers with errors: nobody waits for it."""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Literal
+
+import pytest
+
+from agent.langfuse.sink import langfuse_sink
+from agent.tracing import NO_TRACE, Recorder, Tracer
+from agent.tracing.outbox import LARGEST_BATCH, LONGEST_QUEUE
+from bot.metrics import Metrics
+from tests.doubles.otlp import Mode, OtlpReceiver
+
+SECRET = "sk-lf-secret"
+SPANS = 8
+TROUBLES = ("refused", "black_hole", "503", "500", "401")
+Trouble = Literal["refused", "black_hole", "503", "500", "401"]
+
+
+@contextmanager
+def server(trouble: Trouble) -> Iterator[str]:
+    """The address of a Langfuse that is in trouble."""
+    if trouble == "refused":
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            yield f"http://127.0.0.1:{free.getsockname()[1]}"
+        return
+    mode: Mode = trouble
+    with OtlpReceiver(mode) as receiver:
+        yield receiver.base_url
+
+
+def turn(tracer: Tracer) -> float:
+    """Seconds of a turn with nothing but its trace."""
+    started = time.perf_counter()
+    with tracer.turn(input="a red for lamb", session="s", user="u") as root:
+        for number in range(SPANS - 1):
+            with root.child("llm.answer", "generation", input=[{"role": "user"}]) as span:
+                span.update(output="{not json", metadata={"step": number})
+        root.score("outcome", "answered", "CATEGORICAL")
+    return time.perf_counter() - started
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+async def test_no_turn_waits_nothing_grows_and_stopping_is_quick(
+    trouble: Trouble, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    turns = LONGEST_QUEUE // SPANS + 2 * LARGEST_BATCH
+    with server(trouble) as url:
+        tracer = Recorder(langfuse_sink("pk-lf-public", SECRET, url))
+        metrics = Metrics(lambda: tracer.dropped_spans)
+        untraced = median(turn(NO_TRACE) for _ in range(50))
+        traced = median([turn(tracer) for _ in range(turns)])
+        await asyncio.sleep(0.1)
+        while_it_runs = tracer.dropped_spans
+        started = time.perf_counter()
+        await tracer.close()
+        stopping = time.perf_counter() - started
+    assert traced - untraced < 0.005
+    assert stopping < 5
+    # What is in the queue, or on its way, when the process stops is counted too.
+    assert while_it_runs >= SPANS * LARGEST_BATCH
+    if trouble != "black_hole":
+        assert tracer.dropped_spans == turns * SPANS
+    shown = f"sommelier_spans_dropped_total {float(tracer.dropped_spans)}"
+    assert shown in metrics.text().decode().splitlines()
+    said = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(said) <= 1, [each.getMessage() for each in said]
+    assert SECRET not in caplog.text
+
+
+async def test_a_turn_says_nothing_about_a_dead_server_more_than_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with OtlpReceiver("503") as receiver:
+        sink = langfuse_sink(receiver.public_key, receiver.secret_key, receiver.base_url)
+        tracer = Recorder(sink)
+        for _ in range(3):
+            turn(tracer)
+            await asyncio.to_thread(sink.flush, 1.2)
+        asked = len(receiver.requests)
+        await tracer.close()
+    said = [r.getMessage() for r in caplog.records if r.name == "agent.tracing.outbox"]
+    assert asked >= 2
+    assert said == ["Traces were not delivered to Langfuse (status 503), trying again later"]
