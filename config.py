@@ -6,6 +6,7 @@ Every setting is documented in `.env.example`. An empty value counts as not set.
 import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import unquote, urlsplit
 
 from platformdirs import user_data_path
 from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
@@ -93,6 +94,7 @@ class Settings(BaseSettings):
     langfuse_tracing_environment: str | None = None
     langfuse_release: str | None = None
     langfuse_prompt_label: str = Field(default="production", min_length=1)
+    langfuse_prompt_seconds: float = Field(default=60, ge=5)
     trace_user_key: SecretStr = SecretStr("sommelier")
     trace_content: TraceContent = "masked"
     trace_retention_days: float = Field(default=14, gt=0)
@@ -177,8 +179,11 @@ class Settings(BaseSettings):
             self.langfuse_secret_key,
             self.webhook_secret,
             self.api_token,
+            self.trace_user_key if "trace_user_key" in self.model_fields_set else None,
         )
-        return tuple(value.get_secret_value() for value in values if value)
+        password = urlsplit(self.database_url.get_secret_value()).password
+        told = [value.get_secret_value() for value in values if value]
+        return (*told, unquote(password)) if password else tuple(told)
 
 
 def load_settings(env_file: Path | None = Path(".env")) -> Settings:

@@ -1,12 +1,19 @@
-"""The limits of a turn, and the ledger of what it used."""
+"""The limits of a turn, the ledger of what it used, and the budgets of a day."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, time, timedelta
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal, TypeVar
 
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from agent.feedback import describe_validation_error
 from agent.messages import LLMResponse, Usage
+from agent.turn_records import Spent
+
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,42 @@ def price_of(model: str, prices: Mapping[str, Price] = PRICES) -> Price:
     return prices[max(names, key=len)] if names else FREE
 
 
+class ListedPrice(BaseModel):
+    """A price as a setting gives it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    prompt: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    completion: float = Field(ge=0, allow_inf_nan=False)
+
+    @property
+    def price(self) -> Price:
+        """The price; what is cached costs like the rest of the prompt unless it is said."""
+        cached = self.prompt if self.cached is None else self.cached
+        return Price(self.prompt, cached, self.completion)
+
+
+LISTED: Final = TypeAdapter(dict[str, ListedPrice])
+
+
+def prices_with(setting: str, prices: Mapping[str, Price] = PRICES) -> Mapping[str, Price]:
+    """`prices`, with those of a setting in place of them or beside them.
+
+    The setting is a JSON object of models, in US dollars per million tokens:
+    `{"my-model": {"prompt": 1, "cached": 0.5, "completion": 2}}`, where `cached` may be left out.
+
+    Raises:
+        ValueError: it is not such an object; one line that says where it is wrong.
+    """
+    try:
+        listed = LISTED.validate_json(setting)
+    except ValidationError as error:
+        wrong = describe_validation_error(error).removeprefix("answer: ")
+        raise ValueError(f'{wrong}; write {{"MODEL": {{"prompt": 1, "completion": 2}}}}') from None
+    return {**prices, **{model: each.price for model, each in listed.items()}}
+
+
 @dataclass(slots=True)
 class Ledger:
     """What a turn has used so far, failed attempts included; complete on every exit."""
@@ -74,6 +117,13 @@ class Ledger:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
     prices: Mapping[str, Price] = field(default_factory=lambda: PRICES, repr=False)
+    ceiling: Limits | None = None
+    """What holds for every request that is counted here, also one made with limits of its own."""
+
+    @property
+    def spent(self) -> Spent:
+        """What counts towards the budgets of a day."""
+        return Spent(self.requests, self.usage.total_tokens, self.cost_usd)
 
     def add(self, response: LLMResponse) -> float:
         """Count a response's tokens and cost; the cost of this response in US dollars."""
@@ -84,6 +134,9 @@ class Ledger:
 
     def exhausted(self, limits: Limits) -> str | None:
         """The name of the limit that forbids a further request, None while there is none."""
+        return self._reached(limits) or (self._reached(self.ceiling) if self.ceiling else None)
+
+    def _reached(self, limits: Limits) -> str | None:
         if self.requests >= limits.requests:
             return "requests"
         if self.usage.total_tokens >= limits.tokens:
@@ -95,3 +148,124 @@ class Ledger:
 
 current_ledger: Final[ContextVar[Ledger | None]] = ContextVar("current_ledger", default=None)
 """The ledger of the turn whose tool runs; a tool that asks a model counts its requests there."""
+
+
+BudgetLimit = Literal["requests", "tokens", "cost"]
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+WARN_AT: Final = 0.8
+"""The share of a person's budget from which on they are told of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DailyBudget:
+    """What may be used in a day (UTC): requests to models, tokens, US dollars. None: no limit."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is limited."""
+        return self != NO_BUDGET
+
+    def left(self, spent: Spent) -> "DailyBudget":
+        """What of it is left, nothing below zero."""
+        return DailyBudget(
+            None if self.requests is None else max(0, self.requests - spent.requests),
+            None if self.tokens is None else max(0, self.tokens - spent.tokens),
+            None if self.cost_usd is None else max(0.0, self.cost_usd - spent.cost_usd),
+        )
+
+    def reached(self, spent: Spent, share: float = 1.0) -> BudgetLimit | None:
+        """The first limit of which this share is used; None while there is none."""
+        if self.requests is not None and spent.requests >= self.requests * share:
+            return "requests"
+        if self.tokens is not None and spent.tokens >= self.tokens * share:
+            return "tokens"
+        if self.cost_usd is not None and spent.cost_usd >= self.cost_usd * share:
+            return "cost"
+        return None
+
+
+NO_BUDGET: Final = DailyBudget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What of the day's budgets a turn that began at `at` may still use.
+
+    `person` and `everyone` are what is left of each budget. `used_up` names the limit that forbids
+    any request, `is_shared` says that it is one of everyone's. `warn` names the limit of which the
+    person is to be told that most is used.
+    """
+
+    person: DailyBudget = NO_BUDGET
+    everyone: DailyBudget = NO_BUDGET
+    used_up: BudgetLimit | None = None
+    is_shared: bool = False
+    warn: BudgetLimit | None = None
+    at: datetime = EPOCH
+
+    @property
+    def resets_at(self) -> datetime:
+        """When the next day (UTC) begins."""
+        return day_of(self.at) + timedelta(days=1)
+
+    def narrowed(self, limits: Limits) -> Limits:
+        """The limits of a turn, as far as the budgets allow them."""
+        for left in (self.person, self.everyone):
+            limits = replace(
+                limits,
+                requests=_lower(limits.requests, left.requests),
+                tokens=_lower(limits.tokens, left.tokens),
+                cost_usd=_lower(limits.cost_usd, left.cost_usd),
+            )
+        return limits
+
+    def after(self, spent: Spent) -> "Allowance":
+        """The same once a turn has used so much: used up or not."""
+        if self.used_up:
+            return self
+        return _judged(self, self.person, self.everyone, spent, spent)
+
+
+UNLIMITED: Final = Allowance()
+
+
+def allowance_of(
+    person: DailyBudget,
+    everyone: DailyBudget,
+    *,
+    by_person: Spent,
+    by_everyone: Spent,
+    now: datetime,
+) -> Allowance:
+    """What of the two budgets is left for a turn, when so much was used since the day began."""
+    allowance = Allowance(
+        person=person.left(by_person), everyone=everyone.left(by_everyone), at=now
+    )
+    allowance = _judged(allowance, person, everyone, by_person, by_everyone)
+    return replace(
+        allowance, warn=None if allowance.used_up else person.reached(by_person, WARN_AT)
+    )
+
+
+def day_of(moment: datetime) -> datetime:
+    """When the day (UTC) of a moment began."""
+    return datetime.combine(moment.astimezone(UTC).date(), time(), UTC)
+
+
+def _judged(
+    allowance: Allowance,
+    person: DailyBudget,
+    everyone: DailyBudget,
+    by_person: Spent,
+    by_everyone: Spent,
+) -> Allowance:
+    own, shared = person.reached(by_person), everyone.reached(by_everyone)
+    return replace(allowance, used_up=own or shared, is_shared=own is None and shared is not None)
+
+
+def _lower(limit: N, left: N | None) -> N:
+    return limit if left is None else min(limit, left)

@@ -20,12 +20,14 @@ from agent.errors import (
     ModelTimeout,
     ParameterDeclined,
 )
-from agent.journal import NO_JOURNAL, Journal
+from agent.journal import NO_JOURNAL, Journal, step_seen
 from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema
-from agent.tracing import Level, Span
+from agent.tracing import Level, PromptRef, Span
 
 FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 20.0
+REPLAYED: Final = {"replayed": True}
+"""The metadata of a span whose step came from the journal, after an interruption of the turn."""
 MAX_DECLINED: Final = 4
 
 R = TypeVar("R")
@@ -56,7 +58,7 @@ class Requests:
     """Every request of one turn goes through here: limits, ledger, trace, tries, fallback.
 
     A model that failed is not asked again in this turn. Each request is a step of the journal.
-    `deadline` is in the event loop's time.
+    `deadline` is in the event loop's time. `prompt` is what the messages begin with, if known.
     """
 
     models: Sequence[LLM]
@@ -65,6 +67,7 @@ class Requests:
     span: Span
     deadline: float
     journal: Journal = NO_JOURNAL
+    prompt: PromptRef | None = None
     sleep: Sleep = asyncio.sleep
     step: int = 0
     _current: int = field(default=0)
@@ -104,7 +107,7 @@ class Requests:
     ) -> tuple[LLMResponse, R]:
         model = self.models[self._current]
         with self._generation(request, attempt, model) as span:
-            response = await self._ask(model, request)
+            response = await self._ask(model, request, span)
             cost = self.ledger.add(response)
             result, seen = read(response)
             if span.recording:
@@ -131,8 +134,10 @@ class Requests:
             metadata={"step": self.step, "attempt": attempt, "model": model.model},
         )
 
-    async def _ask(self, model: LLM, request: Request) -> LLMResponse:
+    async def _ask(self, model: LLM, request: Request, span: Span) -> LLMResponse:
         self.ledger.requests += 1
+        if self.prompt is not None:
+            span.update(prompt=self.prompt)
         ask = partial(
             model.generate_with_tools,
             request.messages,
@@ -141,7 +146,10 @@ class Requests:
             max_tokens=request.max_tokens,
             temperature=request.temperature,
         )
-        response = await self.journal.step("model", partial(in_time, ask, self.deadline))
+        in_this_turn = partial(in_time, ask, self.deadline)
+        response, ran = await step_seen(self.journal, "model", in_this_turn)
+        if not ran:
+            span.update(metadata=REPLAYED)
         if isinstance(response, AgentError):
             if isinstance(response, DeadlinePassed) and not response.asked:
                 self.ledger.requests -= 1

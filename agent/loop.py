@@ -10,14 +10,15 @@ from typing import Final, Generic, Literal, TypeVar
 from agent.budget import Ledger, Limits, current_ledger
 from agent.contract import Evidence, OutputContract
 from agent.errors import DeadlinePassed, LimitReached, ModelError
-from agent.fallback import Request, Requests, Seen
-from agent.journal import NO_JOURNAL, Journal
+from agent.fallback import REPLAYED, Request, Requests, Seen
+from agent.journal import NO_JOURNAL, Journal, step_seen
 from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolCall
 from agent.parsing import ParseResult
 from agent.structured import Attempt, Attempts, Conversation, structured_answer
+from agent.templates import SCHEMA_RULE, render
 from agent.tool_calls import assistant_message, with_unique_ids
 from agent.tools.registry import Tool, Toolbox, ToolResult
-from agent.tracing import NO_SPAN, Span, current_span
+from agent.tracing import NO_SPAN, PromptRef, Span, current_span
 
 T = TypeVar("T")
 
@@ -32,11 +33,6 @@ Outcome = Literal[
     "model_error",
 ]
 
-SCHEMA_PROMPT: Final = (
-    "{instructions}\n\n"
-    "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
-    "no text around it, no Markdown fence.\n{schema}"
-)
 NEEDED_A_TOOL: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
 ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is known"
 
@@ -73,6 +69,7 @@ async def generate_agentic_response(
     ledger: Ledger | None = None,
     span: Span = NO_SPAN,
     journal: Journal = NO_JOURNAL,
+    prompt: PromptRef | None = None,
 ) -> AgenticResponse[T]:
     """Answer `message` within `limits`, as `contract` wants it.
 
@@ -80,6 +77,9 @@ async def generate_agentic_response(
     to the model with what is wrong, up to `limits.structured_output_max_retries` times, with what
     the tools returned still in the messages. Further models in `llm` are asked when the first is
     down. When all attempts fail the text is empty, or what of an answer keeps every rule.
+
+    `instructions` open the conversation, with the contract's schema below them unless they hold it
+    already; `prompt` says in the trace which prompt they were made of.
 
     Requests and tool calls are steps of `journal`. Never raises, except when cancelled; `ledger`
     is complete even then.
@@ -97,6 +97,7 @@ async def generate_agentic_response(
         ledger=ledger if ledger is not None else Ledger(),
         span=span,
         journal=journal,
+        prompt=prompt,
     )
     try:
         result = await structured_answer(turn.ask, turn.attempts, turn.conversation, limits)
@@ -116,11 +117,16 @@ def said_by_people(history: Sequence[Message], message: str) -> list[str]:
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
-    """The instructions, and the schema that the final answer must match unless it is text."""
-    if contract.plain_text:
+    """The instructions, and the schema of the final answer if they lack it and it is no text."""
+    schema = schema_text(contract)
+    if contract.plain_text or schema in instructions:
         return instructions
-    schema = json.dumps(contract.output.schema)
-    return SCHEMA_PROMPT.format(instructions=instructions, schema=schema)
+    return f"{instructions}\n\n{render(SCHEMA_RULE, {'schema': schema})}"
+
+
+def schema_text(contract: OutputContract[T]) -> str:
+    """A contract's JSON Schema as it stands in prompts."""
+    return json.dumps(contract.output.schema)
 
 
 @dataclass(slots=True)
@@ -148,9 +154,10 @@ class _Turn(Generic[T]):
         ledger: Ledger,
         span: Span,
         journal: Journal,
+        prompt: PromptRef | None,
     ) -> "_Turn[T]":
         deadline = asyncio.get_running_loop().time() + limits.seconds
-        requests = Requests(llm, limits, ledger, span, deadline, journal)
+        requests = Requests(llm, limits, ledger, span, deadline, journal, prompt)
         return cls(requests, attempts, Conversation(messages), toolbox, limits, ledger, span)
 
     @property
@@ -227,8 +234,9 @@ class _Turn(Generic[T]):
         ) as span:
             current_span.set(span)
             current_ledger.set(self.ledger)
-            result = await self.requests.journal.step("tool", partial(self._call_tool, call))
-            span.update(output=result.text)
+            run = partial(self._call_tool, call)
+            result, ran = await step_seen(self.requests.journal, "tool", run)
+            span.update(output=result.text, metadata=None if ran else REPLAYED)
             if result.error_type:
                 self.ledger.tool_errors += 1
                 span.update(level="ERROR", metadata={"error_type": result.error_type})

@@ -1,27 +1,31 @@
 """One turn of the sommelier: the model first, the house sommelier when it is not there or fails."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
-from agent.budget import Ledger, Limits
+from agent.budget import PRICES, UNLIMITED, Allowance, Ledger, Limits, Price
 from agent.guard import clean, security_flags
 from agent.history import window
 from agent.house_sommelier import HouseSommelier
 from agent.journal import NO_JOURNAL, Journal
-from agent.loop import AgenticResponse, generate_agentic_response
+from agent.loop import AgenticResponse, generate_agentic_response, schema_text
 from agent.messages import LLM, Message
 from agent.ports import Catalogue, StoredMessage
+from agent.prompts import REPOSITORY, Prompt, Prompts
 from agent.sommelier_contract import SOMMELIER
-from agent.sommelier_prompts import PROMPT_VERSION, SommelierResponse, system_prompt
+from agent.sommelier_prompts import SommelierResponse, research_rules
 from agent.tools.registry import Tool, Toolbox, where
 from agent.tools.wines import wine_tools
-from agent.tracing import Level, Span
+from agent.tracing import Level, PromptRef, Span
 
 log = logging.getLogger(__name__)
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed"]
+
+BUDGET: Final = "budget"
+"""The error type of a turn that the day's budget left without a model."""
 
 LEVELS: Final[dict[Outcome, Level]] = {"fallback": "WARNING", "failed": "ERROR"}
 
@@ -49,6 +53,10 @@ class Reply:
     outcome: Outcome
     requests: int = 0
     retries: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    error_types: tuple[str, ...] = ()
+    answer: SommelierResponse | None = None
 
 
 class Answerer(Protocol):
@@ -61,15 +69,17 @@ class Answerer(Protocol):
         history: Sequence[StoredMessage] = (),
         span: Span,
         journal: Journal = NO_JOURNAL,
+        allowance: Allowance = UNLIMITED,
     ) -> Reply:
-        """The reply to `message`. Never raises, except when cancelled."""
+        """The reply to `message`, within `allowance`. Never raises, except when cancelled."""
         ...
 
 
 class Sommelier:
     """Answers messages from a catalogue, by a model or by rules.
 
-    `research_tools` are offered beside those of the catalogue: documents, quotes, places.
+    `research_tools` are offered beside those of the catalogue: documents, quotes, places. `prices`
+    say what a model costs; each turn is asked with the prompt that `prompts` have when it begins.
     """
 
     def __init__(
@@ -79,9 +89,14 @@ class Sommelier:
         models: Sequence[LLM] = (),
         limits: Limits | None = None,
         research_tools: Sequence[Tool] = (),
+        prompts: Prompts = REPOSITORY,
+        prices: Mapping[str, Price] = PRICES,
     ) -> None:
         self._toolbox = Toolbox([*wine_tools(catalogue), *research_tools])
-        self._instructions = system_prompt([tool.name for tool in research_tools])
+        self._research_rules = research_rules([tool.name for tool in research_tools])
+        self._schema = schema_text(SOMMELIER)
+        self._prompts = prompts
+        self._prices = prices
         self._models = models
         self._limits = limits or Limits()
         self._house = HouseSommelier()
@@ -93,38 +108,57 @@ class Sommelier:
         history: Sequence[StoredMessage] = (),
         span: Span,
         journal: Journal = NO_JOURNAL,
+        allowance: Allowance = UNLIMITED,
     ) -> Reply:
-        """The reply to `message`, traced on `span`. Never raises, except when cancelled."""
-        asked = _Asked(guard_input(message, span), window(history), span, journal)
-        ledger = Ledger()
+        """The reply to `message`, traced on `span`. Never raises, except when cancelled.
+
+        When the allowance is used up no model is asked, and `BUDGET` is among the error types.
+        """
+        prompt = self._prompts.get("sommelier")
+        limits = allowance.narrowed(self._limits)
+        asked = _Asked(guard_input(message, span), window(history), span, journal, prompt, limits)
+        ledger = Ledger(prices=self._prices, ceiling=limits)
         response: AgenticResponse[SommelierResponse] | None = None
         try:
-            if self._models:
+            if self._models and not allowance.used_up:
                 response = await self._generate(self._models, asked, ledger)
-            reply = await self._reply(response, asked, ledger)
+            over_budget = bool(self._models and allowance.after(ledger.spent).used_up)
+            reply = await self._reply(response, asked, ledger, over_budget=over_budget)
         except Exception as error:
             log.error("a turn failed: %s %s", type(error).__name__, where(error))  # noqa: TRY400
-            span.update(metadata={"error_types": type(error).__name__})
-            reply = Reply(FAILED, (), "failed")
+            reply = Reply(FAILED, (), "failed", error_types=(type(error).__name__,))
         finally:
             record_ledger(span, ledger)
-        retries = response.retry_count if response else 0
-        reply = replace(reply, requests=ledger.requests, retries=retries)
-        record(span, reply, response)
+        reply = replace(
+            reply,
+            requests=ledger.requests,
+            retries=response.retry_count if response else 0,
+            tokens=ledger.usage.total_tokens,
+            cost_usd=ledger.cost_usd,
+            error_types=(*reply.error_types, *(error_types(response) if response else ())),
+        )
+        record(span, reply, prompt.ref)
         return reply
 
     async def _reply(
-        self, response: AgenticResponse[SommelierResponse] | None, asked: "_Asked", ledger: Ledger
+        self,
+        response: AgenticResponse[SommelierResponse] | None,
+        asked: "_Asked",
+        ledger: Ledger,
+        *,
+        over_budget: bool,
     ) -> Reply:
         if response is not None and response.ok:
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
             return Reply(DECLINED, (), "refused")
-        by_rules = await self._generate([self._house], asked, Ledger())
+        by_rules = await self._generate([self._house], asked, Ledger(prices=self._prices))
         ledger.tool_calls += by_rules.ledger.tool_calls
         ledger.tool_errors += by_rules.ledger.tool_errors
         if not by_rules.ok:
             return Reply(FAILED, (), "failed")
+        if over_budget:
+            return replace(_shown(by_rules, "fallback"), error_types=(BUDGET,))
         if response is None:
             return _shown(by_rules, "answered", "" if asked.history else NO_MODEL)
         return _shown(by_rules, "fallback", MODEL_DOWN)
@@ -132,17 +166,19 @@ class Sommelier:
     async def _generate(
         self, models: Sequence[LLM], asked: "_Asked", ledger: Ledger
     ) -> AgenticResponse[SommelierResponse]:
+        prompt = asked.prompt
         response = await generate_agentic_response(
             asked.message,
             llm=models,
             contract=SOMMELIER,
-            instructions=self._instructions,
+            instructions=prompt.render(research_rules=self._research_rules, schema=self._schema),
             tools=self._toolbox,
             history=asked.history,
-            limits=self._limits,
+            limits=asked.limits if models is self._models else self._limits,
             ledger=ledger,
             span=asked.span,
             journal=asked.journal,
+            prompt=prompt.ref if models is self._models else None,  # rules go by no prompt
         )
         guard_output(response, asked.span)
         return response
@@ -156,6 +192,8 @@ class _Asked:
     history: Sequence[Message]
     span: Span
     journal: Journal
+    prompt: Prompt
+    limits: Limits
 
 
 def guard_input(message: str, span: Span) -> str:
@@ -181,7 +219,7 @@ def guard_output(response: AgenticResponse[SommelierResponse], span: Span) -> No
 
 def _shown(response: AgenticResponse[SommelierResponse], outcome: Outcome, note: str = "") -> Reply:
     text = f"{response.text}\n\n{note}" if note else response.text
-    return Reply(text, tuple(response.wine_ids), outcome)
+    return Reply(text, tuple(response.wine_ids), outcome, answer=response.answer)
 
 
 def record_ledger(span: Span, ledger: Ledger) -> None:
@@ -196,20 +234,25 @@ def record_ledger(span: Span, ledger: Ledger) -> None:
     )
 
 
-def record(span: Span, reply: Reply, response: AgenticResponse[SommelierResponse] | None) -> None:
+def error_types(response: AgenticResponse[SommelierResponse]) -> tuple[str, ...]:
+    """What was wrong with the attempts, in order, and with the turn itself if it broke off."""
+    if response.ok or response.outcome in response.error_types:
+        return response.error_types
+    return (*response.error_types, response.outcome)
+
+
+def record(span: Span, reply: Reply, prompt: PromptRef) -> None:
     """Put what a turn came to onto its root span, as the list of traces shows and filters it."""
     metadata: dict[str, Any] = {
         "outcome": reply.outcome,
         "retried": "yes" if reply.retries else "no",
         "retry_count": reply.retries,
-        "prompt_version": PROMPT_VERSION,
-        "prompt_is_fallback": True,
+        "error_types": ",".join(reply.error_types),
+        "prompt_version": prompt.version,
+        "prompt_is_fallback": prompt.is_fallback,
     }
-    if response is not None:
-        errors = list(response.error_types)
-        if not response.ok and response.outcome not in errors:
-            errors.append(response.outcome)
-        metadata["error_types"] = ",".join(errors)
+    if prompt.label:
+        metadata["prompt_label"] = prompt.label
     span.update(output=reply.text, metadata=metadata, level=LEVELS.get(reply.outcome))
     span.score("structured_retries", reply.retries, "NUMERIC")
     span.score("outcome", reply.outcome, "CATEGORICAL")

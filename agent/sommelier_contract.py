@@ -10,6 +10,7 @@ from agent.money import Currency
 from agent.ports import Chunk
 from agent.research.answer import footnotes
 from agent.research.citations import unretrieved_path
+from agent.research.misquotes import misquoted, without_misquotes
 from agent.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.wine import Wine
 
@@ -42,15 +43,16 @@ def with_footnotes(text: str, evidence: Evidence) -> str:
 
 
 def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
-    """What in a response no tool returned: a wine, a document's path, an address; None if all did.
+    """What in a response no tool returned: a wine, a path, an address, a quote; None if all did.
 
     What reads like any of these and stands in a text of a tool or of the person is supported.
     """
     if problem := ungrounded(response, evidence):
         return problem
     for text in _texts(response):
-        if problem := unretrieved_path(text, evidence) or unknown_address(text, evidence):
-            return problem
+        for rule in (unretrieved_path, unknown_address, misquoted):
+            if problem := rule(text, evidence):
+                return problem
     return None
 
 
@@ -68,7 +70,7 @@ def supported_part(response: SommelierResponse, evidence: Evidence) -> Sommelier
 
     def kept(text: str) -> str:
         broken = unretrieved_path(text, evidence) or unknown_address(text, evidence)
-        return "" if broken else text
+        return "" if broken else without_misquotes(text, evidence)
 
     wines = [
         wine.model_copy(update={"description": kept(wine.description)}) for wine in response.wines

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bot.commands import database, documents, evaluate, prompts, research, updates, wines
+from bot.commands import database, documents, evaluate, prompts, research, traces, updates, wines
 from bot.commands.settings import open_settings
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.add_typer(documents.app, name="documents")
 app.add_typer(updates.app, name="updates")
 app.add_typer(evaluate.app, name="eval")
 app.add_typer(prompts.app, name="prompts")
+app.add_typer(traces.app, name="traces")
 
 
 def main() -> None:

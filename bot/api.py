@@ -98,7 +98,7 @@ class Api:
     @contextmanager
     def _turn(self, question: str) -> Iterator[tuple[Ledger, Span]]:
         """A turn on the trace, and what it uses; recorded also when it fails."""
-        ledger = Ledger()
+        ledger = self.desk.new_ledger()
         with self.tracer.turn(input=question, session=SESSION, user=self.user) as span:
             guard_input(question, span)
             try:

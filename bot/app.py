@@ -2,21 +2,17 @@
 
 import asyncio
 import os
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-import httpx
-from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.routing import Route
 from telegram.ext import Application
 from telegram.request import BaseRequest
 
 from agent.journal import Journal
-from agent.llm import LLMService
 from agent.research.desk import ResearchDesk
 from agent.sommelier import Sommelier
 from agent.tracing import Tracer, keyed_hash
@@ -24,6 +20,7 @@ from bot import local_telegram, wiring
 from bot.alone import only_one
 from bot.api import Api
 from bot.delivery import Sender
+from bot.library import open_library
 from bot.metrics import Metrics
 from bot.polling import AcceptQueue, bounded, stop_on_signals
 from bot.replies import Replies
@@ -32,14 +29,11 @@ from bot.service import open_service
 from bot.telegram_bot import AnyApplication, TelegramBot
 from bot.turns import persistently
 from config import Settings
-from db import migrate
-from db.catalogue import load_starter
-from db.documents.indexing import load_starter_documents
-from db.engine import Sessions, create_engine, session_factory
-from db.errors import DatabaseUnavailable
+from db.engine import Sessions
 from db.repositories.chats import SqlChatRepository
-from db.repositories.documents import SqlDocumentStore
 from db.repositories.messages import SqlMessageRepository
+from db.repositories.traces import SqlTraceStore
+from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
 from db.repositories.wines import SqlCatalogue
 
@@ -62,97 +56,6 @@ class App:
     desk: ResearchDesk
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
-    """The desk, and what stands behind it."""
-
-    sessions: Sessions
-    documents: SqlDocumentStore
-    models: Sequence[LLMService]
-    desk: ResearchDesk
-
-
-@asynccontextmanager
-async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
-    """The database as it is, closed at the end."""
-    engine = create_engine(settings.database_url.get_secret_value())
-    try:
-        yield engine
-    finally:
-        await bounded("the database", engine.dispose)
-
-
-@asynccontextmanager
-async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
-    """The database at this version's schema, with the starter wines and documents if it has none.
-
-    Raises:
-        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-    """
-    async with open_engine(settings) as engine:
-        if engine.dialect.name == "sqlite":
-            await migrate.upgrade(engine)
-        else:
-            await require_newest_schema(engine)
-        sessions = session_factory(engine)
-        await load_starter(sessions)
-        async with open_documents(settings, sessions) as documents:
-            await _load_starter_documents(documents)
-        yield sessions
-
-
-@asynccontextmanager
-async def open_documents(settings: Settings, sessions: Sessions) -> AsyncIterator[SqlDocumentStore]:
-    """The documents, found by meaning too where there is an embedding source."""
-    embedder = wiring.embedder(settings)
-    try:
-        yield SqlDocumentStore(sessions, embedder)
-    finally:
-        if embedder is not None:
-            await bounded("the embedding source", embedder.close)
-
-
-async def _load_starter_documents(documents: SqlDocumentStore) -> None:
-    if sys.stderr.isatty() and not await documents.count():
-        print("Indexing the starter documents, this once ...", file=sys.stderr)
-    await load_starter_documents(documents)
-
-
-@asynccontextmanager
-async def open_library(settings: Settings) -> AsyncIterator[Library]:
-    """Documents, models and place search, tied together at the desk.
-
-    Raises:
-        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-    """
-    async with AsyncExitStack() as stack:
-        sessions = await stack.enter_async_context(open_database(settings))
-        documents = await stack.enter_async_context(open_documents(settings, sessions))
-        models = wiring.models(settings)
-        for model in models:
-            stack.push_async_callback(bounded, "the model", model.close)
-        http = httpx.AsyncClient()
-        stack.push_async_callback(bounded, "the place search", http.aclose)
-        desk = ResearchDesk(
-            documents=documents,
-            models=models,
-            search=wiring.place_search(settings, http),
-            refinement=settings.enable_query_refinement,
-            limits=wiring.limits(settings),
-        )
-        yield Library(sessions, documents, models, desk)
-
-
-async def require_newest_schema(engine: AsyncEngine) -> None:
-    """Raise DatabaseUnavailable if the database was not upgraded to this version."""
-    revision = await migrate.current(engine)
-    if revision != migrate.head():
-        raise DatabaseUnavailable(
-            f"The database is at revision {revision or 'none'}, this version needs "
-            f"{migrate.head()}: run `sommelier db upgrade`."
-        )
-
-
 @asynccontextmanager
 async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> AsyncIterator[App]:
     """Everything, ready to be initialized; `telegram` takes the place of the network if given.
@@ -166,7 +69,8 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
         library = await stack.enter_async_context(open_library(settings))
         sessions, desk = library.sessions, library.desk
         messages = SqlMessageRepository(sessions)
-        tracer = wiring.tracer(settings)
+        traces = SqlTraceStore(sessions)
+        tracer = wiring.tracer(settings, traces.save)
         metrics = Metrics(lambda: tracer.dropped_spans)
         stack.push_async_callback(bounded, "tracing", tracer.close)
         inbox = AcceptQueue()
@@ -180,6 +84,7 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
             sender=sender,
             metrics=metrics,
             hashed=partial(keyed_hash, key=settings.trace_user_key),
+            record=SqlTurnRepository(sessions).record,
             max_content_length=settings.max_content_length,
         )
         bot = TelegramBot(
@@ -189,6 +94,8 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
                 models=library.models,
                 limits=wiring.limits(settings),
                 research_tools=wiring.research_tools(desk),
+                prompts=desk.prompts,
+                prices=desk.prices,
             ),
             history_messages=settings.history_messages,
         )

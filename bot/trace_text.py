@@ -27,6 +27,7 @@ KINDS: Final[dict[SpanKind, str]] = {
     "guardrail": "dim",
     "span": "dim",
 }
+NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
 ERRORS: Final = frozenset({"error_type", "error_types", "validation_path"})
 SHOWN_ID: Final = 8  # digits of an id in the list; enough to be the only one
 SHOWN_QUESTION: Final = 60
@@ -59,10 +60,19 @@ def trace_table(traces: Iterable[TraceSummary]) -> Table:
     return table
 
 
+def trace_page(trace: TraceRecord, *, full: bool = False) -> Table:
+    """A trace as a page: what it is, and its tree; inputs and outputs are cut unless `full`."""
+    page = Table.grid()
+    page.add_column(overflow="fold")
+    page.add_row(trace_head(trace))
+    page.add_row(trace_tree(trace, full=full))
+    return page
+
+
 def trace_head(trace: TraceRecord) -> Text:
     """Which trace this is, of whom, and its scores."""
     when = EPOCH + timedelta(microseconds=trace.root.started_ns // 1000)
-    head = Text(f"trace {printable(trace.trace_id)}", "bold")
+    head = Text().append(f"trace {_one_line(trace.trace_id)}", "bold")
     head.append(f"\n{when:%Y-%m-%d %H:%M:%S} UTC", "dim")
     head.append(f" · session {_one_line(trace.session)} · user {_one_line(trace.user)}", "dim")
     for score in trace.scores.values():
@@ -103,7 +113,7 @@ def usage_text(usage: Usage) -> str:
 
 def value_lines(value: object) -> list[str]:
     """An input or an output in lines: messages one below the other, data as JSON."""
-    if value is None or value == "":
+    if value in NOTHING:
         return []
     if isinstance(value, str):
         return value.splitlines()
@@ -116,7 +126,7 @@ def cut_lines(value: object) -> list[str]:
     """The first lines of an input or an output; of messages the last one, which is new."""
     if _are_messages(value) and len(value) > 1:
         return [f"… {len(value) - 1} earlier", *cut_lines([value[-1]])]
-    if not isinstance(value, str | None) and not _are_messages(value):
+    if value not in NOTHING and not isinstance(value, str) and not _are_messages(value):
         value = json.dumps(value, ensure_ascii=False, default=str)
     lines = value_lines(value)
     shown = [_cut(line, SHOWN_WIDTH) for line in lines[:SHOWN_LINES]]
@@ -124,11 +134,16 @@ def cut_lines(value: object) -> list[str]:
     return [*shown, f"… {more} more lines"] if more else shown
 
 
+def failing(span: SpanRecord) -> bool:
+    """Whether a span failed, or worked in part."""
+    return span.level != "DEFAULT"
+
+
 def _label(span: SpanRecord, *, full: bool) -> Text:
-    label = Text(_one_line(span.name), LEVELS[span.level] if span.level != "DEFAULT" else "bold")
+    label = Text().append(_one_line(span.name), LEVELS[span.level] if failing(span) else "bold")
     label.append(f" [{span.kind}]", KINDS.get(span.kind, ""))
     label.append(f" {duration_text(span)}", "dim")
-    if span.level != "DEFAULT":
+    if failing(span):
         label.append(f" {span.level}", LEVELS[span.level])
     for part in _generation_parts(span):
         label.append(f" · {_one_line(part)}", "dim")
@@ -154,7 +169,7 @@ def _generation_parts(span: SpanRecord) -> Iterable[str]:
 
 
 def _append_metadata(label: Text, metadata: Mapping[str, Any]) -> None:
-    said = {key: value for key, value in metadata.items() if value not in (None, "", [], {})}
+    said = {key: value for key, value in metadata.items() if value not in NOTHING}
     for number, (key, value) in enumerate(said.items()):
         label.append("\n" if number == 0 else " · ", "dim")
         text = value if isinstance(value, str) else json.dumps(value, default=str)

@@ -1,28 +1,34 @@
 """What is made of the settings alone: models, limits, sources. Nothing here connects yet."""
 
 import re
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import httpx
 from pydantic import HttpUrl, SecretStr
 
-from agent.budget import Limits
+from agent.budget import PRICES, Limits, Price, prices_with
 from agent.embedding import EmbeddingService
+from agent.langfuse.prompts import LangfusePrompts
 from agent.llm import LLMService
 from agent.ports import PlaceSearch
+from agent.prompts import REPOSITORY, Prompts
 from agent.research.desk import ResearchDesk
 from agent.research.refine import refinement_wanted
 from agent.tools.documents import ask_documents_tool, quote_documents_tool, search_documents_tool
 from agent.tools.places import find_places_tool
 from agent.tools.registry import Tool
-from agent.tracing import NO_TRACE, Recorder, Tracer, TraceSink
+from agent.tracing import NO_TRACE, Recorder, Tracer, TraceRecord
+from agent.tracing.masking import prepared
 from agent.wire import ResponseMode
 from bot import doctor
 from bot.durable import DurableSettings, durable_settings
 from bot.pace import Limit, Pace
 from bot.place_search import BraveSearch, SearxngSearch
 from bot.service import ServiceSettings
+from bot.trace_store import Save, store_sink
 from config import Settings, SettingsError
 
 BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
@@ -104,10 +110,36 @@ def research_tools(desk: ResearchDesk) -> list[Tool]:
     refine = refinement_wanted(desk.refinement, None)
     return [
         search_documents_tool(desk.documents),
-        ask_documents_tool(desk.documents, desk.models, refine=refine),
-        quote_documents_tool(desk.documents, desk.models, cache=desk.cache),
-        find_places_tool(desk.models, desk.search),
+        ask_documents_tool(desk.documents, desk.models, refine=refine, prompts=desk.prompts),
+        quote_documents_tool(desk.documents, desk.models, cache=desk.cache, prompts=desk.prompts),
+        find_places_tool(desk.models, desk.search, prompts=desk.prompts),
     ]
+
+
+def prices(settings: Settings) -> Mapping[str, Price]:
+    """What models cost: the list in the code, with what the settings say of others.
+
+    Raises:
+        SettingsError: LLM_PRICES is not a list of prices.
+    """
+    try:
+        return prices_with(settings.llm_prices) if settings.llm_prices else PRICES
+    except ValueError as error:
+        raise SettingsError(f"LLM_PRICES: {error}") from None
+
+
+def prompts(settings: Settings) -> Prompts | LangfusePrompts:
+    """The prompts in use: with Langfuse's keys those managed there, once they are fetched."""
+    public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
+    if public is None or secret is None:
+        return REPOSITORY
+    return LangfusePrompts(
+        public,
+        secret,
+        root(settings.langfuse_base_url),
+        label=settings.langfuse_prompt_label,
+        every_seconds=settings.langfuse_prompt_seconds,
+    )
 
 
 def limits(settings: Settings) -> Limits:
@@ -158,11 +190,24 @@ def durable(settings: Settings) -> DurableSettings:
     )
 
 
-def tracer(settings: Settings, *local: TraceSink) -> Tracer:
-    """Where turns are traced: in Langfuse with its keys, else in `local`."""
+def prepare(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:
+    """What may be shown of a trace."""
+    return partial(prepared, content=settings.trace_content, secrets=settings.secrets)
+
+
+def tracer(settings: Settings, save: Save | None = None) -> Tracer:
+    """Where turns are traced: in Langfuse with its keys, else by `save` in the database."""
     public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
     if public is None or secret is None:
-        return Recorder(*local) if local else NO_TRACE
+        return Recorder(store_sink(save, prepare(settings))) if save else NO_TRACE
     from agent.langfuse.sink import langfuse_sink  # noqa: PLC0415 - only needed with keys
 
-    return Recorder(langfuse_sink(public, secret, root(settings.langfuse_base_url)))
+    sink = langfuse_sink(
+        public,
+        secret,
+        root(settings.langfuse_base_url),
+        environment=settings.langfuse_tracing_environment,
+        release=settings.langfuse_release,
+        prepare=prepare(settings),
+    )
+    return Recorder(sink)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from operator import mul
 from typing import Final
 
+from agent.errors import AgentError
 from agent.ports import Embedder
 
 BATCH: Final = 64
@@ -30,6 +31,8 @@ async def embed(embedder: Embedder, texts: Sequence[str], seconds: float) -> lis
             vectors = await embedder.embed(texts)
     except TimeoutError:
         raise EmbeddingError(f"{embedder.name} did not answer within {seconds:g} s") from None
+    except AgentError as error:
+        raise EmbeddingError(f"{embedder.name} failed: {error}") from error
     except Exception as error:
         raise EmbeddingError(f"{embedder.name} failed: {type(error).__name__}") from error
     try:

@@ -9,7 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import selectinload
 
 from agent.wine import Wine
-from db.models import Base, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
+from db.base import Base
+from db.models import WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
 from db.search_text import country_key, grape_key, places, search_text, shuffle
 
 Record = dict[str, Any]
@@ -115,9 +116,21 @@ def _allergens(wine: Wine) -> list[Record]:
     ]
 
 
+def insert_into(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+    """An insert of this database, that can say what is to happen to a row that is there."""
+    on_sqlite = session.get_bind().dialect.name == "sqlite"
+    return sqlite.insert(model) if on_sqlite else postgresql.insert(model)
+
+
 def insert_once(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
     """An insert that leaves a row that is there already as it is."""
-    on_sqlite = session.get_bind().dialect.name == "sqlite"
-    if on_sqlite:
-        return sqlite.insert(model).on_conflict_do_nothing()
-    return postgresql.insert(model).on_conflict_do_nothing()
+    return insert_into(session, model).on_conflict_do_nothing()
+
+
+def upsert(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+    """An insert that replaces a row that is there already."""
+    statement = insert_into(session, model)
+    columns = model.__table__.columns
+    keys = [column.name for column in columns if column.primary_key]
+    changed = {each.name: statement.excluded[each.name] for each in columns if not each.primary_key}
+    return statement.on_conflict_do_update(index_elements=keys, set_=changed)

@@ -10,7 +10,7 @@ from agent.errors import AgentError
 from agent.feedback import fence
 
 if TYPE_CHECKING:
-    from langfuse.api import ApiError
+    from langfuse.api.core import ApiError
     from langfuse.api.core.request_options import RequestOptions
     from langfuse.api.prompts import Prompt as LangfusePrompt
 
@@ -21,6 +21,7 @@ UNKNOWN_KEYS: Final = (
     "Langfuse does not know the keys (HTTP 401): check LANGFUSE_PUBLIC_KEY and "
     "LANGFUSE_SECRET_KEY, and that LANGFUSE_BASE_URL is their region"
 )
+FOREIGN: Final = "the answer is not Langfuse's: check LANGFUSE_BASE_URL"
 
 
 class PromptsUnavailable(AgentError):
@@ -101,7 +102,7 @@ def _stored(prompt: "LangfusePrompt") -> StoredPrompt:
 
 def _asked(ask: Callable[[], R]) -> R:
     """What Langfuse answers; whatever its client raises is told in one line."""
-    from langfuse.api import ApiError  # noqa: PLC0415
+    from langfuse.api.core import ApiError  # noqa: PLC0415
 
     try:
         return ask()
@@ -113,12 +114,14 @@ def _asked(ask: Callable[[], R]) -> R:
             f"Langfuse cannot be reached ({kind}): check LANGFUSE_BASE_URL and the network"
         ) from error
     except ValueError as error:  # pydantic's errors are of this kind
-        raise PromptsUnavailable("the answer is not Langfuse's: check LANGFUSE_BASE_URL") from error
+        raise PromptsUnavailable(FOREIGN) from error
 
 
 def _said(error: "ApiError") -> str:
     if error.status_code == 401:
         return UNKNOWN_KEYS
+    if error.status_code == 200:
+        return FOREIGN
     message = error.body.get("message") if isinstance(error.body, dict) else None
     said = f": {fence(message, 200)}" if isinstance(message, str) else ""
     return f"Langfuse answered HTTP {error.status_code}{said}"

@@ -160,7 +160,7 @@ def kept(text: str, accept: Callable[[str], bool]) -> str:
         replace(block, sentences=tuple(filter(accept, block.sentences))) for block in blocks(text)
     ]
     covered = [_covered_part(block) for block in left]
-    return "".join(block.gap + block.text for block in _without_idle(covered)).strip()
+    return "".join(block.gap + block.text for block in without_idle(covered)).strip()
 
 
 def _covered_part(block: Block) -> Block:
@@ -168,7 +168,7 @@ def _covered_part(block: Block) -> Block:
     return replace(block, sentences=tuple(reversed(keeping)))
 
 
-def _without_idle(found: Sequence[Block]) -> Iterator[Block]:
+def without_idle(found: Sequence[Block]) -> Iterator[Block]:
     """Blocks that say something: no empty ones, no heading or lead-in with nothing below it."""
     filled = [block for block in found if block.sentences]
     for block, following in zip_longest(filled, filled[1:]):

@@ -1,11 +1,12 @@
 """The four ways to look things up, as chat, command line and HTTP share them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agent.budget import Ledger, Limits
+from agent.budget import PRICES, Ledger, Limits, Price
 from agent.messages import LLM
 from agent.ports import DocumentStore, PlaceSearch
+from agent.prompts import REPOSITORY, Prompts
 from agent.research.answer import Answer, answer_question
 from agent.research.places import Places, find_places
 from agent.research.quote_cache import QuoteCache
@@ -27,12 +28,18 @@ class ResearchDesk:
     search: PlaceSearch | None = None
     refinement: bool | None = None
     limits: Limits = field(default_factory=Limits)
+    prompts: Prompts = REPOSITORY
+    prices: Mapping[str, Price] = field(default_factory=lambda: PRICES)
     cache: QuoteCache = field(default_factory=QuoteCache)
 
     @property
     def can_refine(self) -> bool:
         """Whether a request for refinement is heeded."""
         return bool(self.models) and self.refinement is not False
+
+    def new_ledger(self) -> Ledger:
+        """A ledger that knows the prices here; for a caller who wants to read it afterwards."""
+        return Ledger(prices=self.prices)
 
     async def ask(
         self,
@@ -49,8 +56,9 @@ class ResearchDesk:
             models=self.models,
             refine=refinement_wanted(self.refinement, refine),
             limits=self.limits,
-            ledger=ledger,
+            ledger=ledger or self.new_ledger(),
             span=span,
+            prompts=self.prompts,
         )
 
     async def quotes(
@@ -63,8 +71,9 @@ class ResearchDesk:
             models=self.models,
             cache=self.cache,
             limits=self.limits,
-            ledger=ledger,
+            ledger=ledger or self.new_ledger(),
             span=span,
+            prompts=self.prompts,
         )
 
     def stream_quotes(
@@ -77,7 +86,9 @@ class ResearchDesk:
             models=self.models,
             cache=self.cache,
             limits=self.limits,
+            ledger=self.new_ledger(),
             span=span,
+            prompts=self.prompts,
         )
 
     async def refine(
@@ -89,8 +100,9 @@ class ResearchDesk:
             models=self.models,
             enabled=self.refinement is not False,
             limits=self.limits,
-            ledger=ledger,
+            ledger=ledger or self.new_ledger(),
             span=span,
+            prompts=self.prompts,
         )
 
     async def find(
@@ -108,6 +120,7 @@ class ResearchDesk:
             models=self.models,
             search=self.search,
             limits=self.limits,
-            ledger=ledger,
+            ledger=ledger or self.new_ledger(),
             span=span,
+            prompts=self.prompts,
         )

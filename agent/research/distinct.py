@@ -6,10 +6,12 @@ the two share 0.7 of their words or more: at 0.6 "wine shop" and "natural wine s
 """
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent.grounding import fold
+from agent.research.countries import country_names
 
 SAME: Final = 0.7
 FILLER: Final = frozenset(
@@ -18,8 +20,18 @@ FILLER: Final = frozenset(
     "du di da do dos del della en im am zu beste bester meilleur meilleure meilleurs mejor mejores "
     "migliore migliori y et und e".split()
 )
-COMMON_IN_NAMES: Final = frozenset("san santa saint sao st ste new north south east west".split())
+COMMON_IN_NAMES: Final = frozenset(
+    "san santa saint sao são st ste new north south east west upon city town village valley island "
+    "lake river county province region district".split()
+)
 """A word of many places' names; alone it names none of them."""
+POSTCODE: Final = re.compile(r"\d{4,}")
+COORDINATE: Final = re.compile(r"\d+[.,]\d+")
+ALIKE: Final = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+)
+UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+"""Letters as they are written on a keyboard without them."""
 
 
 def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
@@ -61,10 +73,54 @@ def _singular(word: str) -> str:
 
 
 def mentions(query: str, place: str) -> bool:
-    """Whether a query names the place or a part of it; a place without letters names nothing."""
-    unspecific = FILLER | {_singular(word) for word in COMMON_IN_NAMES}
-    parts = {stem for stem in stems(place) if stem not in unspecific and not stem.isdigit()}
-    said = set(stems(query))
+    """Whether a query names the place or a part of it; a place without letters names nothing.
+
+    Of "Lyon, France" that is Lyon: the country alone is no place to look for a shop in. A name may
+    be spelled with its accents, without them, or with `oe` for `ö`; a postcode is a part too.
+    """
+    parts = telling_words(place)
+    said = {spelling for word in _words(query) for spelling in spellings(word)}
     return not parts or any(
-        part in said or (not part.isascii() and part in fold(query)) for part in parts
+        spellings(part) & said or (not part.isascii() and part in query.casefold())
+        for part in parts
     )
+
+
+def telling_words(place: str) -> set[str]:
+    """The words of a place by which a query names it: not the country, unless there is no more."""
+    words = _words(COORDINATE.sub(" ", place))
+    return _specific(without_countries(words)) or _specific(words)
+
+
+def _words(text: str) -> list[str]:
+    # In lower case the Turkish İ leaves a dot behind that would end the word.
+    lowered = unicodedata.normalize("NFC", text).casefold().replace("\u0307", "")
+    return re.findall(r"\w+", lowered)
+
+
+def _specific(words: Iterable[str]) -> set[str]:
+    common = FILLER | COMMON_IN_NAMES
+    return {
+        word
+        for word in words
+        if (POSTCODE.fullmatch(word) or not word.isdigit())
+        and word not in common
+        and (len(word) > 1 or not word.isascii())
+    }
+
+
+def without_countries(words: Sequence[str]) -> list[str]:
+    """Words of a place without those that are a country's name, the longest names first."""
+    if not words:
+        return []
+    for size in (4, 3, 2, 1):
+        if tuple(map(fold, words[:size])) in country_names():
+            return without_countries(words[size:])
+    return [words[0], *without_countries(words[1:])]
+
+
+def spellings(word: str) -> set[str]:
+    """A word as it may be written: without accents, or with `oe` for `ö`; as a singular too."""
+    plain = fold(word.translate(ALIKE))
+    typed = fold(word.translate(UMLAUTS).translate(ALIKE))
+    return {plain, typed, _singular(plain), _singular(typed)}

@@ -15,6 +15,7 @@ from agent.errors import ToolError
 from agent.grounding import fold
 from agent.messages import LLM
 from agent.ports import PlaceHit, PlaceSearch
+from agent.prompts import REPOSITORY, Prompts
 from agent.research.queries import Queries, generate_queries
 from agent.tracing import NO_SPAN, Span
 
@@ -68,6 +69,7 @@ async def find_places(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     ledger: Ledger | None = None,
     span: Span = NO_SPAN,
+    prompts: Prompts = REPOSITORY,
 ) -> Places:
     """Places of a category in `place`: the results of ten queries merged, at most 20, best first.
 
@@ -75,7 +77,7 @@ async def find_places(
     without a provider, or when it fails. Raises what `generate_queries` raises.
     """
     queries = await generate_queries(
-        category, place, models=models, limits=limits, ledger=ledger, span=span
+        category, place, models=models, limits=limits, ledger=ledger, span=span, prompts=prompts
     )
     links = tuple(
         SearchLink(query, search_link.replace("{query}", quote_plus(query)))

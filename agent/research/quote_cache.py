@@ -1,4 +1,4 @@
-"""Answered quotes, remembered for 15 minutes: the same question over the same sources and model."""
+"""Answered quotes, remembered for 15 minutes: the same question, sources, model and prompt."""
 
 import hashlib
 import json
@@ -72,12 +72,12 @@ class NoCache:
 NO_CACHE: Final = NoCache()
 
 
-def cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str]) -> str:
-    """The key of a query over sources and models.
+def cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], prompt: str = "") -> str:
+    """The key of a query over sources, put to models with a prompt.
 
     White space and case of the query do not matter; the sources' texts do: a quote from a document
     that has changed since would not be one.
     """
     sources = [[chunk.id, chunk.document_id, chunk.title, chunk.text] for chunk in chunks]
-    named = json.dumps([" ".join(query.lower().split()), sources, list(models)])
+    named = json.dumps([" ".join(query.lower().split()), sources, list(models), prompt])
     return hashlib.sha256(named.encode()).hexdigest()

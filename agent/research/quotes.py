@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agent.budget import Ledger, Limits
-from agent.loop import AgenticResponse, generate_agentic_response
+from agent.loop import AgenticResponse, generate_agentic_response, schema_text
 from agent.messages import LLM
 from agent.ports import Chunk, DocumentStore
+from agent.prompts import REPOSITORY, Prompt, Prompts
 from agent.research.passages import (
     DEFAULT_CHUNKS,
     MODEL_FAILED,
@@ -26,7 +27,7 @@ from agent.research.passages import (
 )
 from agent.research.quote_cache import NO_CACHE, Cache, cache_key
 from agent.research.quote_contract import (
-    INSTRUCTIONS,
+    MAX_SNIPPETS,
     QuotesAnswer,
     Snippet,
     quotes_contract,
@@ -95,18 +96,23 @@ async def find_quotes(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     ledger: Ledger | None = None,
     span: Span = NO_SPAN,
+    prompts: Prompts = REPOSITORY,
 ) -> Quotes:
     """Passages of at most `limit` (8 at most) chunks that answer `query`, at most 8, verbatim.
 
     Without models, or when they fail, they are the best passages of the search. The same query
-    over the same chunks and models is answered from `cache`. Raises only what the store raises.
+    over the same chunks, models and prompt is answered from `cache`. Raises only what the store
+    raises.
     """
     chunks = await retrieve(documents, [query], limit, span)
-    key = cache_key(query, chunks, [model.model for model in models])
+    prompt = prompts.get("documents-quotes")
+    key = cache_key(query, chunks, [model.model for model in models], prompt.text)
     if (kept := cache.get(key)) is not None:
         span.update(metadata={"cached": True, "outcome": kept.outcome})
         return replace(kept, query=query, cached=True)
-    response = await _ask(query, chunks, models, limits=limits, ledger=ledger, span=span)
+    response = await _ask(
+        query, chunks, models, limits=limits, ledger=ledger, span=span, prompt=prompt
+    )
     found = _quotes(query, chunks, response)
     record(span, found.outcome, response)
     if found.by_model and found.outcome == "answered":
@@ -122,17 +128,20 @@ async def _ask(
     limits: Limits,
     ledger: Ledger | None,
     span: Span,
+    prompt: Prompt,
 ) -> AgenticResponse[QuotesAnswer] | None:
     if not (models and chunks):
         return None
+    contract = quotes_contract(chunks)
     return await generate_agentic_response(
         user_message(query, chunks),
         llm=models,
-        contract=quotes_contract(chunks),
-        instructions=INSTRUCTIONS,
+        contract=contract,
+        instructions=prompt.render(max_snippets=str(MAX_SNIPPETS), schema=schema_text(contract)),
         limits=replace(limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS),
         ledger=ledger,
         span=span,
+        prompt=prompt.ref,
     )
 
 
@@ -146,6 +155,7 @@ async def stream_quotes(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     ledger: Ledger | None = None,
     span: Span = NO_SPAN,
+    prompts: Prompts = REPOSITORY,
 ) -> AsyncIterator[Quote | QuotesDone]:
     """The quotes that `find_quotes` finds, one by one, then a `QuotesDone`."""
     clock = asyncio.get_running_loop().time
@@ -159,6 +169,7 @@ async def stream_quotes(
         limits=limits,
         ledger=ledger,
         span=span,
+        prompts=prompts,
     )
     for quote in found.quotes:
         yield quote

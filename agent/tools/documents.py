@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent.budget import Limits, current_ledger
 from agent.messages import LLM
 from agent.ports import Chunk, DocumentStore
+from agent.prompts import REPOSITORY, Prompts
 from agent.research.answer import answer_question, excerpts
 from agent.research.passages import DEFAULT_CHUNKS, MAX_CHUNKS, retrieve
 from agent.research.quote_cache import NO_CACHE, Cache
@@ -23,7 +24,8 @@ from agent.wine import Text
 
 SEARCH: Final = (
     "Excerpts from the wine library on regions, grapes, methods, faults, serving, storing, "
-    "pairing and labels. Cite what you use as [path], exactly as it stands before the excerpt."
+    "pairing and labels. Cite what you use as [path], exactly as it stands before the excerpt. "
+    "What you put in quotation marks must be copied letter for letter."
 )
 ASK: Final = (
     "A verified answer from the wine library, with a [path] citation for every statement; use it "
@@ -79,6 +81,7 @@ def ask_documents_tool(
     *,
     refine: bool = False,
     limits: Limits = TOOL_LIMITS,
+    prompts: Prompts = REPOSITORY,
 ) -> Tool:
     """ask_documents over `documents`; requests to `models` count in the ledger of the turn."""
 
@@ -91,6 +94,7 @@ def ask_documents_tool(
             limits=limits,
             ledger=current_ledger.get(),
             span=current_span.get(),
+            prompts=prompts,
         )
         sources = {each.path: each.title for each in answer.citations}
         content = {"answer": answer.text, "sources": sources, "found": answer.enough_information}
@@ -106,6 +110,7 @@ def quote_documents_tool(
     *,
     cache: Cache = NO_CACHE,
     limits: Limits = TOOL_LIMITS,
+    prompts: Prompts = REPOSITORY,
 ) -> Tool:
     """quote_documents over `documents`; requests to `models` count in the ledger of the turn."""
 
@@ -118,6 +123,7 @@ def quote_documents_tool(
             limits=limits,
             ledger=current_ledger.get(),
             span=current_span.get(),
+            prompts=prompts,
         )
         content = {
             "quotes": [asdict(quote) for quote in found.quotes],

@@ -10,6 +10,7 @@ from agent.budget import Limits, current_ledger
 from agent.errors import ToolError
 from agent.messages import LLM
 from agent.ports import PlaceSearch
+from agent.prompts import REPOSITORY, Prompts
 from agent.research.categories import CATEGORIES, category_named
 from agent.research.places import SEARCH_LINK, find_places
 from agent.research.queries import QueryGenerationFailed
@@ -42,6 +43,7 @@ def find_places_tool(
     *,
     search_link: str = SEARCH_LINK,
     limits: Limits = TOOL_LIMITS,
+    prompts: Prompts = REPOSITORY,
 ) -> Tool:
     """find_places over `search`; requests to `models` count in the ledger of the turn."""
 
@@ -56,6 +58,7 @@ def find_places_tool(
                 limits=limits,
                 ledger=current_ledger.get(),
                 span=current_span.get(),
+                prompts=prompts,
             )
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None

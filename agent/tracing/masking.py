@@ -7,46 +7,26 @@ shared. Names are those the bot knows; `docs/privacy.md` says what masking canno
 
 import json
 import re
-import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from operator import is_
 from typing import Final, Literal
 
+from agent.tracing.known_words import Change, names_hidden, secrets_hidden
 from agent.tracing.masks import is_secret, without_credentials, without_personal_data
 from agent.tracing.records import SpanRecord, TraceRecord
 
 Content = Literal["full", "masked", "none"]
 
-SHORTEST_SECRET: Final = 4  # characters; a shorter one would hide half of every text
 DEEPEST: Final = 60  # levels of nested data; what is deeper is left out
 TOO_DEEP: Final = "[nested]"
-_LONG: Final = range(1000, 50_000)  # characters of a text that is worth remembering across turns
-_PASSES: Final = 4  # a mask may be the end of what stood around it, and so bring more to light
-
-_MASKS: Final = r"\[(?:email|phone|card|iban|token|name|secret)\]"
-# Scripts without spaces between words: there a name needs no boundary.
-_UNSPACED: Final = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-)
-_LETTER: Final = f"[^\\W_{_UNSPACED}]"
-_FIRST: Final = rf"(?:(?<!{_LETTER})|(?<=\\[nrt]))"  # JSON that was cut off is a text with escapes
-_LAST: Final = f"(?!{_LETTER})"
-_UNSPACED_LETTER: Final = re.compile(f"[{_UNSPACED}]")
-_WORD: Final = re.compile("[^\\W_](?:[\\w\u0300-\u036f'’-]*[\\w\u0300-\u036f])?")
-_SPELLED_OUT: Final = str.maketrans(
-    {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe", "å": "aa"}
-)
-_UNDECOMPOSED: Final = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"})
-_ID_CHARACTERS: Final = 64
-_ID_BEFORE: Final = re.compile(r"(?<![\w./-])[\w./-]++\Z")
-_ID_AFTER: Final = re.compile(r"[\w./-]*")
-_ID: Final = re.compile(
-    r"[a-z0-9]+(?:-[a-z0-9]+)*-(?:\d{4}|nv)|[a-z0-9]+(?:-[a-z0-9]+){2,}"  # a wine's
-    r"|(?![.])[\w./-]*\.(?:md|txt|pdf|html?|csv|json|docx?)"  # a document's
-)
-
-Change = Callable[[str], str]
+SHORT: Final = 40  # characters: words shorter than this are remembered across turns
+LONG: Final = range(1000, 50_000)  # and texts of this length, prompts among them
+PASSES: Final = 4  # where a mask ends what stood around it, more may come to light
+SHORTEST_CARD: Final = 10**12
+LONGEST_CARD: Final = 10**19
+_HIDING_ESCAPE: Final = re.compile(r"\\[^nrt]")  # the patterns know an escaped line's end
 
 
 def mask(text: str, names: Collection[str] = (), secrets: Collection[str] = ()) -> str:
@@ -69,7 +49,7 @@ def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> 
     """The trace as it may leave: a new one, which shares what needs no mask.
 
     "full" hides credentials alone; "masked" personal data too; "none" is that without input,
-    output and comments.
+    output and comments. The names are used up: they are not in it.
     """
     masking = Masking(content, trace.names, secrets)
     scores = {
@@ -77,7 +57,7 @@ def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> 
         for name, score in trace.scores.items()
     }
     spans = [_prepared(span, masking, content) for span in trace.spans]
-    return replace(trace, spans=spans, scores=scores)
+    return replace(trace, names=(), spans=spans, scores=scores)
 
 
 def _prepared(span: SpanRecord, masking: "Masking", content: Content) -> SpanRecord:
@@ -87,7 +67,7 @@ def _prepared(span: SpanRecord, masking: "Masking", content: Content) -> SpanRec
         name=masking.text(span.name),
         input=masking.value(span.input) if shown else None,
         output=masking.value(span.output) if shown else None,
-        metadata=masking.mapping(span.metadata),
+        metadata=dict(masking.mapping(span.metadata)),
     )
 
 
@@ -98,35 +78,111 @@ def _comment(masking: "Masking", comment: str, content: Content) -> str:
 class Masking:
     """What is masked in one trace. A turn's spans repeat their texts: each is masked once."""
 
-    __slots__ = ("_changes", "_key_changes", "_keys", "_texts")
+    __slots__ = ("_forms", "_mappings", "_names", "_texts")
 
-    def __init__(
-        self, content: Content, names: Collection[str], secrets: Collection[str]
-    ) -> None:
-        forms = _forms_change(content != "full", tuple(secrets))
-        self._key_changes = (forms,)
-        self._changes = (forms,) if content == "full" else (forms, _names_change(tuple(names)))
+    def __init__(self, content: Content, names: Collection[str], secrets: Collection[str]) -> None:
+        self._forms = _forms(content != "full", tuple(secrets))
+        self._names = names_hidden(() if content == "full" else tuple(names))
         self._texts: dict[str, str] = {}
-        self._keys: dict[str, str] = {}
+        self._mappings: dict[int, tuple[Mapping[str, object], Mapping[str, object]]] = {}
 
     def text(self, text: str, depth: int = 0) -> str:
-        """One text."""
+        """One text; in one that is JSON, each of its texts and numbers."""
         if (known := self._texts.get(text)) is None:
-            known = self._texts[text] = self._settled(text, self._changes, depth)
-        return known
+            known = self._texts[text] = self._masked(text, depth)
+        return text if known == text else known  # an equal text may be another object
 
     def value(self, value: object, depth: int = 0) -> object:
-        """JSON-like data; what is none of it is masked as the text it prints as."""
-        if value is None or isinstance(value, bool | float):
-            return value
+        """JSON-like data; anything else as the text it prints as."""
         if isinstance(value, str):
             return self.text(value, depth)
+        if value is None or isinstance(value, bool | float):
+            return value
         if isinstance(value, int):
             return self._number(value)
-        if depth > DEEPEST:
-            return TOO_DEEP
+        return TOO_DEEP if depth > DEEPEST else self._nested(value, depth)
+
+    def mapping(self, value: Mapping[str, object], depth: int = 0) -> Mapping[str, object]:
+        """An object; its keys may hold names, for "rose" is a key, but nothing else.
+
+        It is kept beside what became of it, so that no other object gets its id.
+        """
+        if known := self._mappings.get(id(value)):
+            return known[1]
+        masked = {self._key(key): self._entry(key, each, depth + 1) for key, each in value.items()}
+        same = masked.keys() == value.keys() and all(masked[key] is value[key] for key in masked)
+        self._mappings[id(value)] = value, value if same else masked
+        return self._mappings[id(value)][1]
+
+    def _nested(self, value: object, depth: int) -> object:
         if isinstance(value, Mapping):
             return self.mapping(value, depth)
-        if isinstance(value, list | tuple):
-            return self._items(value, depth)
-        return self.text(str(value), depth)
+        if not isinstance(value, list | tuple):
+            return self.text(str(value), depth)
+        masked = [self.value(each, depth + 1) for each in value]
+        return value if all(map(is_, masked, value)) else masked
+
+    def _entry(self, key: object, value: object, depth: int) -> object:
+        if isinstance(key, str) and isinstance(value, str) and is_secret(key, value):
+            return "[token]"
+        return self.value(value, depth)
+
+    def _key(self, key: str) -> str:
+        return self._forms(key) if isinstance(key, str) else key
+
+    def _number(self, value: int) -> int | str:
+        if not SHORTEST_CARD <= value <= LONGEST_CARD:
+            return value
+        digits = str(value)
+        masked = self.text(digits)
+        return value if masked == digits else masked
+
+    def _masked(self, text: str, depth: int) -> str:
+        masked = self._names(self._forms(text))
+        if masked == text and not ("\\" in text and _HIDING_ESCAPE.search(text)):
+            return text
+        if depth <= DEEPEST and (data := _json(text)) is not None:
+            return self._masked_json(text, data, depth + 1)
+        for _ in range(PASSES):
+            before, masked = masked, self._names(self._forms(masked))
+            if masked == before:
+                break
+        return masked
+
+    def _masked_json(self, text: str, data: object, depth: int) -> str:
+        masked = self.value(data, depth)
+        if masked is data:
+            return text
+        return json.dumps(masked, ensure_ascii=text.isascii() or "\\u" in text)
+
+
+def _json(text: str) -> object:
+    """The data of a text that is an object, an array or a string; None if it is none of them."""
+    if text.lstrip()[:1] not in ("{", "[", '"'):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+@lru_cache(maxsize=8)
+def _forms(personal: bool, secrets: tuple[str, ...]) -> Change:
+    """Masks what is known by its form, and the secrets.
+
+    Prompts, keys and the words of the trace itself come back in every turn: they are remembered.
+    """
+    hide_secrets = secrets_hidden(secrets)
+
+    def change(text: str) -> str:
+        text = without_credentials(hide_secrets(text))
+        return without_personal_data(text) if personal else text
+
+    word, prompt = lru_cache(maxsize=1024)(change), lru_cache(maxsize=64)(change)
+
+    def changed(text: str) -> str:
+        if len(text) < SHORT:
+            return word(text)
+        return prompt(text) if len(text) in LONG else change(text)
+
+    return changed

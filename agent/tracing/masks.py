@@ -1,4 +1,4 @@
-"""What must not be read in a trace, found in a text by its form: credentials, numbers, names.
+"""What must not be read in a trace, found in a text by its form: credentials, numbers, addresses.
 
 Every pattern reads a text in linear time: what repeats is bounded or gives nothing back, and can
 begin only where it could not have begun before. Where a form is ambiguous, the rule is written
@@ -7,21 +7,23 @@ beside its pattern. Vintages, prices, dates and ids stay: they are what traces a
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-Change = Callable[[str], str]
-
-_HINTS: Final = "sk- pk-lf- ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ xox AKIA ASIA AIza eyJ"
-_TOKEN_HINTS: Final = tuple(_HINTS.split())
-# Guards are ASCII: where a script writes no spaces, a token may stand right behind a letter.
+SHORTEST_CREDENTIAL: Final = 8  # characters, with the word before it
+_TOKEN_HINTS: Final = ("sk-", "pk-lf-", "glpat-", "hf_", "xox", "AKIA", "ASIA", "AIza", "eyJ")
+_GITHUB_HINT: Final = re.compile("g(?:h[pousr]|ithub_pat)_")
+# Not within a word or an id. ASCII only: where a script writes no spaces, a number may stand right
+# behind a letter. An escaped line's end is one too: answers that were cut off are no JSON.
+_FRESH: Final = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
 _TOKEN: Final = re.compile(
-    r"""(?<![A-Za-z0-9_-])(?:
-        (?:sk|pk-lf)-[A-Za-z0-9_-]{16,}+
-      | gh[pousr]_[A-Za-z0-9]{20,}+ | github_pat_[A-Za-z0-9_]{20,}+
-      | glpat-[A-Za-z0-9_-]{16,}+ | hf_[A-Za-z0-9]{20,}+ | xox[a-z]-[A-Za-z0-9-]{10,}+
-      | (?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9]) | AIza[A-Za-z0-9_-]{35}
-      | eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)?
+    rf"""{_FRESH}(?<!-)(?:
+        (?:sk|pk-lf)-[A-Za-z0-9_-]{{16,}}+
+      | gh[pousr]_[A-Za-z0-9]{{20,}}+ | github_pat_[A-Za-z0-9_]{{20,}}+
+      | glpat-[A-Za-z0-9_-]{{16,}}+ | hf_[A-Za-z0-9]{{20,}}+ | xox[a-z]-[A-Za-z0-9-]{{10,}}+
+      | (?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9]) | AIza[A-Za-z0-9_-]{{35}}
+      | eyJ[A-Za-z0-9_-]{{8,}}+\.[A-Za-z0-9_-]{{8,}}+(?:\.[A-Za-z0-9_-]*+)?
     )""",
     re.VERBOSE,
 )
@@ -29,23 +31,22 @@ _BOT_TOKEN_END: Final = re.compile(r":[A-Za-z0-9_-]{20}")
 _BOT_TOKEN: Final = re.compile(r"(?<!\d)\d{5,}+:[A-Za-z0-9_-]{20,}+")
 _USERINFO: Final = re.compile(r"""(?<=://)[^\s/?#"<>\\]+@""")
 
-_SECRET_HINTS: Final = (
-    *("key", "token", "secret", "passw", "passe", "pwd", "kennwort", "contrase", "пароль"),
-    *("credential", "authorization", "bearer"),
+_SECRET_WORDS: Final = (
+    *("password", "passwort", "passwd", "pwd", "kennwort", "contraseña", "mot de passe", "пароль"),
+    *("secret", "token", "key", "credential", "authorization"),
 )
-_SECRET_WORD: Final = (
-    r"passwor[dt]|passwd|pwd|kennwort|contraseña|mot de passe|пароль|"
-    r"secret|token|key|credential|authorization"
-)
+_EITHER: Final = "|".join(_SECRET_WORDS)
+_IS: Final = r"""s?["'`]?\s{0,3}[:=]\s{0,3}["'`]?(?:basic\s)?"""
+_VALUE: Final = r"""[^\s"'`,;:<>()\[\]{}\\]{6,}+"""
+# One for each word: a pattern that begins with a fixed text is searched for fast.
+_ASSIGNED_WORDS: Final = tuple((word, re.compile(word + _IS + _VALUE)) for word in _SECRET_WORDS)
 _PASSWORD: Final = re.compile(r"(?i)pass|pwd|kennwort|contrase|пароль")
-_NAMES_SECRET: Final = re.compile(rf"(?i)(?:{_SECRET_WORD})s?\Z")
-_ASSIGNED: Final = re.compile(
-    rf"""(?i)((?:{_SECRET_WORD})s?["'`]?\s{{0,3}}[:=]\s{{0,3}}["'`]?(?:basic\s)?)"""
-    r"""([^\s"'`,;:<>()\[\]{}\\]{6,}+)"""
-)
+_NAMES_SECRET: Final = re.compile(rf"(?i)(?:{_EITHER})s?\Z")
+_ASSIGNED: Final = re.compile(rf"(?i)((?:{_EITHER}){_IS})({_VALUE})")
 _BEARER: Final = re.compile(r"(?i)(bearer\s{1,4})([A-Za-z0-9._~+/-]{8,}+=*)")
 _HEX: Final = re.compile(r"[0-9a-fA-F]{16,}\Z")
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_.~-]{16,}={0,2}\Z")
+_BASE64: Final = re.compile(r"(?!.*\.[a-z]{2,4}\Z)[A-Za-z0-9+/_.~-]{16,}={0,2}\Z")  # not a file
+_SCATTERED: Final = re.compile(r"(?:[A-Za-z]*+\d++){3}[A-Za-z0-9]*\Z")  # digits, as in no name
 
 _EMAIL: Final = re.compile(
     "(?<![\\w.%+\u0300-\u036f-])[\\w.%+\u0300-\u036f-]++@(?:[\\w-]++\\.)+[^\\W\\d_][\\w-]++"
@@ -58,7 +59,7 @@ _ALONE: Final = r"(?![A-Za-z0-9_]|\.\d)"
 # In one piece any number is taken that passes the check; groups must be a card's, and begin as a
 # card does, so that four vintages are not a card.
 _CARD: Final = re.compile(
-    rf"""(?<![A-Za-z0-9_])(?<!\d\.)(?:
+    rf"""{_FRESH}(?<!\d\.)(?:
         [2-9]\d{{12,18}}
       | (?:[3-69]\d{{3}}|2[2-7]\d\d)
         (?:{_GAP}\d{{4}}){{2}}(?:{_GAP}\d{{4}}(?:{_GAP}?\d{{1,3}})?|{_GAP}\d)
@@ -68,7 +69,7 @@ _CARD: Final = re.compile(
     ){_ALONE}""",
     re.VERBOSE,
 )
-_IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d\d(?:[ \u00a0-]?[A-Za-z0-9]){11,30}")
+_IBAN: Final = re.compile(rf"{_FRESH}[A-Za-z]{{2}}\d\d(?:[ \u00a0-]?[A-Za-z0-9]){{11,30}}")
 _IBAN_LENGTHS: Final = {
     country: int(length)
     for length, countries in (
@@ -89,19 +90,19 @@ _PHONE_WORD: Final = (
     "cell|cellulare|whatsapp|тел|телефон|電話|电话|전화"
 )
 _PHONE: Final = re.compile(
-    rf"""(?<![A-Za-z0-9_+])(?<!\d[.:/-])(?:
+    rf"""{_FRESH}(?<!\+)(?<!\d[.:/-])(?:
         (?:\+[ ]?|00[ ]?)\(?[1-9](?:{_LOOSE_GAP}{{0,3}}\d){{6,14}}
       | (?:[18][ .-]?)?\([2-9]\d\d\)[ ]?\d{{3}}[ .-]?\d\d[ .-]?\d\d
-      | (?:1[-.])?[2-9]\d\d([-.])[2-9]\d\d\1\d{{4}}
+      | (?<![A-Za-z]-)(?:1[-.])?[2-9]\d\d([-.])[2-9]\d\d\1\d{{4}}
     )(?![A-Za-z0-9_]|-\w)""",
     re.VERBOSE,
 )
 _CALLED: Final = re.compile(
-    rf"(?i)(?<![^\W_])(?:{_PHONE_WORD})(?:\.?:?|#)[ \u00a0]{{0,2}}"
+    rf"(?i)(?:(?<![^\W_])|(?<=\\[nrt]))(?:{_PHONE_WORD})(?:\.?:?|#)[ \u00a0]{{0,2}}"
     rf"(\d(?:{_LOOSE_GAP}{{0,2}}\d){{6,12}})(?![A-Za-z0-9_]|-\w)"
 )
 _NATIONAL: Final = re.compile(
-    rf"(?<![A-Za-z0-9_/])(?<!\d[.:-])(?<![A-Za-z]-)\(?0[1-9]\d{{0,12}}+"
+    rf"{_FRESH}(?<!/)(?<!\d[.:-])(?<![A-Za-z]-)\(?0[1-9]\d{{0,12}}+"
     rf"(?:{_LOOSE_GAP}{{1,3}}\d{{1,12}}+){{0,7}}"
 )
 _FILE_NAME_OR_ID: Final = re.compile(r"\w|-\w|\.[A-Za-z]")
@@ -118,15 +119,19 @@ _FOREIGN_DIGITS: Final = {
 
 def without_credentials(text: str) -> str:
     """Tokens, keys, passwords that are named as such, and userinfo of addresses are `[token]`."""
-    if any(hint in text for hint in _TOKEN_HINTS):
+    if len(text) < SHORTEST_CREDENTIAL:
+        return text
+    if any(map(text.__contains__, _TOKEN_HINTS)) or _GITHUB_HINT.search(text):
         text = _TOKEN.sub("[token]", text)
     if ":" in text and _BOT_TOKEN_END.search(text):
         text = _BOT_TOKEN.sub("[token]", text)
     if "@" in text and "://" in text:
         text = _USERINFO.sub("[token]@", text)
     lowered = text.lower()
-    if any(hint in lowered for hint in _SECRET_HINTS):
+    if "bearer" in lowered:
         text = _BEARER.sub(_masked_bearer, text)
+    assigned = ":" in text or "=" in text
+    if assigned and any(word in lowered and is_.search(lowered) for word, is_ in _ASSIGNED_WORDS):
         text = _ASSIGNED.sub(_masked_assignment, text)
     return text
 
@@ -154,8 +159,14 @@ def has_long_number(text: str) -> bool:
 
 def is_secret(key: str, value: str) -> bool:
     """Whether `value`, under such a key, is a credential: `{"api_key": "0fd3..."}`."""
-    named = _NAMES_SECRET.search(key)
-    return bool(named and _is_credential(named.group(), value))
+    word = _secret_word(key[-32:])
+    return bool(word) and _is_credential(word, value)
+
+
+@lru_cache(maxsize=1024)
+def _secret_word(key: str) -> str:
+    found = _NAMES_SECRET.search(key)
+    return found.group() if found else ""
 
 
 def _masked_bearer(found: re.Match[str]) -> str:
@@ -174,10 +185,11 @@ def _is_credential(word: str, value: str) -> bool:
     if not any(each.isdigit() for each in value):
         return False
     if _PASSWORD.search(word):
-        return len(value) >= 6 and not value.isdigit()
+        return len(value) >= 6
     if _HEX.match(value):
         return True
-    return bool(_BASE64.match(value)) and value != value.lower() and value != value.upper()
+    mixed = value not in (value.lower(), value.upper())
+    return bool(_BASE64.match(value) and (mixed or _SCATTERED.match(value)))
 
 
 def _masked_called(found: re.Match[str]) -> str:
@@ -237,6 +249,8 @@ def _national_end(found: re.Match[str]) -> int:
     if _DATE.match(found.group()):
         return 0
     groups = list(_GROUP.finditer(found.group()))
+    if len(groups) != 5 and all(len(group.group()) == 2 for group in groups):
+        return 0
     for count in range(len(groups), 0, -1):
         end = found.start() + groups[count - 1].end()
         taken = [group.group() for group in groups[:count]]

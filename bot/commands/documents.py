@@ -100,7 +100,7 @@ def search(
 
 @asynccontextmanager
 async def _open(settings: "Settings") -> AsyncIterator["SqlDocumentStore"]:
-    from bot.app import open_database, open_documents
+    from bot.library import open_database, open_documents
 
     async with (
         open_database(settings) as sessions,

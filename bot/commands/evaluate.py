@@ -6,22 +6,27 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from bot.commands import eval_run
+from bot.commands.eval_rooms import open_experiments, open_starter_rooms
+from bot.commands.eval_run import write_files
 from bot.commands.output import fail, progress_bar
 from bot.commands.settings import open_settings
 
 if TYPE_CHECKING:
+    from agent.langfuse.experiments import Experiments
     from agent.llm import LLMService
-    from agent.research.evaluation import Run
+    from agent.research.evaluation import Question, Record, Run
+    from agent.tracing import TraceRecord
     from config import Settings
-    from db.repositories.documents import SqlDocumentStore
 
-FILE_NAME = "quotes-evaluation"
+FILE_NAME: Final = "quotes-evaluation"
+DATASET: Final = "sommelier-quotes"
 
 app = typer.Typer(help="Measure how well a model works here.", no_args_is_help=True)
 
@@ -29,6 +34,9 @@ app = typer.Typer(help="Measure how well a model works here.", no_args_is_help=T
 @app.callback()
 def _group() -> None:
     """Options that come before a command."""
+
+
+app.command("run")(eval_run.run)
 
 
 @app.command("quotes")
@@ -84,17 +92,23 @@ async def _evaluate(settings: "Settings", models: dict[str, "LLMService"]) -> "l
     from agent.research.evaluation import evaluate_quotes
     from bot import wiring
 
-    order = list(models)
+    order, run = list(models), f"{datetime.now():%Y-%m-%d %H:%M:%S}"
     try:
-        async with _starter_documents(settings) as documents:
+        async with (
+            open_experiments(settings) as experiments,
+            open_starter_rooms(settings) as rooms,
+            _recorded(experiments, run) as record,
+        ):
             with progress_bar("Asking") as progress:
                 return await evaluate_quotes(
                     models,
-                    documents=documents,
+                    documents=rooms.documents,
                     limits=wiring.limits(settings),
                     progress=lambda label, done, total: progress(
                         order.index(label) * total + done, len(order) * total
                     ),
+                    run=run,
+                    record=record,
                 )
     finally:
         for model in models.values():
@@ -102,24 +116,26 @@ async def _evaluate(settings: "Settings", models: dict[str, "LLMService"]) -> "l
 
 
 @asynccontextmanager
-async def _starter_documents(settings: "Settings") -> AsyncIterator["SqlDocumentStore"]:
-    """The documents that the questions are about, and no others, in a database of their own."""
-    from pydantic import SecretStr
+async def _recorded(experiments: "Experiments | None", run: str) -> "AsyncIterator[Record | None]":
+    """What records each answer in Langfuse, an experiment for each model and mode."""
+    if experiments is None:
+        yield None
+        return
+    from agent.evals.recording import open_recording, question_item
+    from agent.research.evaluation import ground_truth
 
-    from bot.app import open_database, open_documents
+    items = {each.id: question_item(DATASET, each) for each in ground_truth()}
+    recording = await open_recording(experiments, DATASET, run, items)
+    if recording is None:
+        yield None
+        return
 
-    with TemporaryDirectory(prefix="sommelier-") as folder:
-        url = SecretStr(f"sqlite+aiosqlite:///{folder}/documents.sqlite3")
-        own = settings.model_copy(update={"database_url": url})
-        async with open_database(own) as sessions, open_documents(own, sessions) as documents:
-            yield documents
+    async def record(label: str, question: "Question", traces: "Sequence[TraceRecord]") -> None:
+        await recording.add(label, question.id, traces)
+
+    yield record
+    typer.echo(f"Langfuse: {recording.summary}", err=True)
 
 
 def _save(folder: Path, markdown: str, data: str) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for suffix, text in ((".md", markdown), (".json", data)):
-            (folder / f"{FILE_NAME}{suffix}").write_text(text, encoding="utf-8")
-    except OSError as error:
-        fail(f"the report cannot be written to {folder}: {error.strerror or error}")
-    typer.echo(f"Saved {FILE_NAME}.md and {FILE_NAME}.json to {folder}.", err=True)
+    write_files(folder, {f"{FILE_NAME}.md": markdown, f"{FILE_NAME}.json": data})

@@ -40,7 +40,7 @@ def ask(
     settings = open_settings("WARNING")
     from agent.guard import clean
     from bot.api_models import AskResponse
-    from bot.app import open_library
+    from bot.library import open_library
 
     async def answer() -> "Answer":
         async with open_library(settings) as library:
@@ -65,7 +65,7 @@ def quotes(
     settings = open_settings("WARNING")
     from agent.guard import clean
     from bot.api_models import QuotesDocument
-    from bot.app import open_library
+    from bot.library import open_library
 
     async def look_up() -> "Quotes":
         async with open_library(settings) as library:
@@ -92,7 +92,7 @@ def find(
     from agent.research.categories import category_named
     from agent.research.queries import QueryGenerationFailed, place_named
     from bot.api_models import PlacesDocument
-    from bot.app import open_library
+    from bot.library import open_library
 
     try:
         name, where = category_named(category), place_named(place)

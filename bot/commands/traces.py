@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
     from db.engine import Sessions
     from db.turn_export import ExportedTurn
 
-AGO: Final = re.compile(r"(\d{1,6})([mhdw])")
+AGO: Final = re.compile(r"(\d{1,4})([mhdw])")
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LAST: Final = "last"
 NO_TRACES: Final = (
     "No turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier run` "
     "for Telegram) and each turn is kept here."
 )
-IN_LANGFUSE: Final = "LANGFUSE_PUBLIC_KEY is set: new turns are traced in Langfuse, at {}."
+IN_LANGFUSE: Final = "No turn is in the local store: new ones are traced in Langfuse, at {}."
 
 Since = Annotated[
     str | None,
@@ -91,10 +92,9 @@ def show_trace(
 
         typer.echo(json.dumps(to_json(trace), indent=2))
         return
-    from bot.trace_text import trace_head, trace_tree
+    from bot.trace_text import trace_page
 
-    show(trace_head(trace))
-    show(trace_tree(trace, full=full))
+    show(trace_page(trace, full=full))
 
 
 @app.command("export")
@@ -120,7 +120,7 @@ def export(
         typer.echo("No such turn whose words are still remembered; nothing was written.")
         return
     _write(file, [dataset_item(turn) for turn in turns])
-    typer.echo(printable(f"{len(turns)} turns written to {file}."))
+    typer.echo(printable(f"{len(turns)} turn{'s' * (len(turns) > 1)} written to {file}."))
 
 
 def since_moment(text: str | None, now: datetime | None = None) -> datetime | None:
@@ -129,7 +129,7 @@ def since_moment(text: str | None, now: datetime | None = None) -> datetime | No
         return None
     now = now or datetime.now(UTC)
     if ago := AGO.fullmatch(text.strip()):
-        return _before(now, timedelta(**{UNITS[ago[2]]: int(ago[1])}))
+        return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -158,7 +158,7 @@ def dataset_item(turn: "ExportedTurn") -> dict[str, Any]:
 
 @asynccontextmanager
 async def _open(settings: "Settings") -> AsyncIterator["Sessions"]:
-    from bot.app import open_database
+    from bot.library import open_database
 
     async with open_database(settings) as sessions:
         yield sessions
@@ -185,3 +185,22 @@ async def _read_trace(settings: "Settings", trace_id: str) -> "TraceRecord | Non
         said = ": ".join(part for part in (feedback.reason, feedback.comment) if part)
         trace.scores["user_feedback"] = ScoreRecord("user_feedback", liked, "BOOLEAN", said)
     return trace
+
+
+def _summary_json(trace: "TraceSummary") -> dict[str, Any]:
+    times = {"started_at": trace.started_at.isoformat(), "ended_at": trace.ended_at.isoformat()}
+    return asdict(trace) | times
+
+
+def _how_to_fill(settings: "Settings") -> str:
+    if settings.has_langfuse:
+        return IN_LANGFUSE.format(settings.langfuse_base_url)
+    return NO_TRACES
+
+
+def _write(file: Path, items: Sequence[dict[str, Any]]) -> None:
+    lines = (json.dumps(item, ensure_ascii=False) for item in items)
+    try:
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        fail(f"the turns cannot be written to {file}: {error.strerror or error}")

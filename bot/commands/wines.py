@@ -47,7 +47,7 @@ def search_text(
     settings = open_settings("WARNING")
     from agent.house_sommelier.understanding import understand
     from agent.wine import WineSearchResult
-    from bot.app import open_database
+    from bot.library import open_database
     from bot.tables import wine_table
     from db.repositories.wines import SqlCatalogue
 
@@ -69,7 +69,7 @@ def search_text(
 def count_wines() -> None:
     """Show how many wines the catalogue holds."""
     settings = open_settings("WARNING")
-    from bot.app import open_database
+    from bot.library import open_database
     from db.repositories.wines import SqlCatalogue
 
     async def count() -> int:
@@ -80,7 +80,7 @@ def count_wines() -> None:
 
 
 async def _import(settings: "Settings", file: Path) -> "ImportReport":
-    from bot.app import open_database
+    from bot.library import open_database
     from db.catalogue import import_catalogue
 
     async with open_database(settings) as sessions:

@@ -6,17 +6,33 @@ chunks the result is exact, beyond that nearly so.
 """
 
 import asyncio
-from collections.abc import Sequence
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
 from heapq import nlargest, nsmallest
 from typing import Final
 
-from sqlalchemy import ARRAY, REAL, bindparam, delete, exists, insert, select, text
+from sqlalchemy import (
+    ARRAY,
+    REAL,
+    LargeBinary,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    text,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from db.embedding import cosine, difference, signs
 from db.models import ChunkRow, ChunkVectorRow, DocumentRow
 
-SHORTLIST: Final = 1000
+SHORTLIST: Final = 2000
+"""Vectors compared in full. Half as many missed 1 of 20 where all vectors are much alike."""
+ARRAY_HEADER: Final = 20
+"""Bytes before the first number of an array that Postgres sends."""
 
 _PGVECTOR: Final = text("""
     SELECT chunk FROM chunk_vectors WHERE model = :model AND dimensions = :dimensions
@@ -36,12 +52,38 @@ async def nearest(
         asked = {"model": model, "dimensions": len(vector), "vector": vector, "limit": limit}
         return list(await session.scalars(_PGVECTOR, asked))
     near = await _shortlist(session, model, vector, shortlist)
-    wanted = select(ChunkVectorRow.chunk, ChunkVectorRow.vector).where(
-        ChunkVectorRow.chunk.in_(near)
-    )
-    rows = (await session.execute(wanted)).all()
-    scored = ((cosine(vector, stored), -number) for number, stored in rows)
+    vectors = await _vectors(session, near)
+    return await asyncio.to_thread(_ranked, vector, vectors, limit)
+
+
+def _ranked(
+    vector: Sequence[float], stored: Iterable[tuple[int, Sequence[float]]], limit: int
+) -> list[int]:
+    scored = ((cosine(vector, other), -number) for number, other in stored)
     return [-number for _, number in nlargest(limit, scored)]
+
+
+async def _vectors(
+    session: AsyncSession, numbers: Sequence[int]
+) -> list[tuple[int, Sequence[float]]]:
+    """The vectors of these chunks. In Postgres as bytes: reading digits takes 5 times as long."""
+    chosen = ChunkVectorRow.chunk.in_(numbers)
+    if session.get_bind().dialect.name != "postgresql":
+        found = await session.execute(
+            select(ChunkVectorRow.chunk, ChunkVectorRow.vector).where(chosen)
+        )
+        return [(number, vector) for number, vector in found]
+    as_sent = func.array_send(ChunkVectorRow.vector, type_=LargeBinary)
+    sent = await session.execute(select(ChunkVectorRow.chunk, as_sent).where(chosen))
+    return [(number, numbers_sent(each)) for number, each in sent]
+
+
+def numbers_sent(sent: bytes) -> Sequence[float]:
+    """The numbers of a `real[]` as Postgres sends it: each behind its length, big end first."""
+    words = array("f", sent[ARRAY_HEADER:])
+    if sys.byteorder == "little":
+        words.byteswap()
+    return words[1::2]
 
 
 async def _has_pgvector(session: AsyncSession) -> bool:

@@ -56,7 +56,7 @@ class SqlMessageRepository:
         )
         async with self._sessions() as session:
             rows = (await session.scalars(newest)).all()
-        return [_to_message(row) for row in reversed(rows)]
+        return [to_message(row) for row in reversed(rows)]
 
     async def forget(self, chat_id: int) -> int:
         """Delete a chat's messages; how many there were."""
@@ -77,7 +77,8 @@ class SqlMessageRepository:
             return True
 
 
-def _to_message(row: MessageRow) -> StoredMessage:
+def to_message(row: MessageRow) -> StoredMessage:
+    """The message of a row."""
     return StoredMessage(
         role=cast(Role, row.role),
         content=row.content,

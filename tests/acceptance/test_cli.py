@@ -40,6 +40,8 @@ def test_help_lists_the_commands(
         "documents",
         "updates",
         "eval",
+        "prompts",
+        "traces",
     ]
 
 

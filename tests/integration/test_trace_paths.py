@@ -1,6 +1,5 @@
 """The whole trace of every path a turn can take, decoded from what Langfuse gets."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +19,6 @@ from db.repositories.messages import SqlMessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import (
     ModelServer,
-    Step,
     answer,
     answer_json,
     error,
@@ -29,6 +27,7 @@ from tests.doubles.model_server import (
     tool_call,
 )
 from tests.doubles.otlp import OtlpReceiver, Span, Tree
+from tests.doubles.server import eventually
 from tests.fakes import CHINON, FakeCatalogue
 from tests.running import running
 
@@ -84,6 +83,13 @@ def model(server: ModelServer, name: str = "gpt-4o") -> LLMService:
     return LLMService(model=name, api_key="sk-test", base_url=server.base_url)
 
 
+async def over(service: Service) -> None:
+    """Return when no turn runs any more."""
+    await eventually(
+        lambda: not service.queue.active, seconds=10, otherwise=lambda: "a turn still runs"
+    )
+
+
 async def answer_of(
     bot_api: BotApi,
     otlp: OtlpReceiver,
@@ -95,8 +101,7 @@ async def answer_of(
     async with traced(bot_api, otlp, messages, models, limits) as service:
         bot_api.say(QUESTION)
         (text,) = await bot_api.wait_for_message(timeout=20)
-        while service.queue.active:
-            await asyncio.sleep(0.01)
+        await over(service)
     return text
 
 
@@ -261,8 +266,7 @@ async def test_a_turn_that_fails_for_good_is_one_trace(
     async with traced(bot_api, otlp_receiver, Broken(messages._sessions), []) as service:
         bot_api.say("/new")
         assert await bot_api.wait_for_message(timeout=20) == [texts.SET_ASIDE]
-        while service.queue.active:
-            await asyncio.sleep(0.01)
+        await over(service)
     assert otlp_receiver.tree() == ("turn", "agent", [SEND])
     root = otlp_receiver.span("turn")
     assert (root.level, root.input, root.output) == ("ERROR", "/new", texts.SET_ASIDE)
@@ -280,13 +284,13 @@ async def test_cut_off_by_a_stop_and_resumed(
     model_server.script(SEARCH, hang(30), VALID)
     async with traced(bot_api, otlp_receiver, messages, [model(model_server)], finish_seconds=0):
         bot_api.say(QUESTION)
-        while len(model_server.requests) < 2:
-            await asyncio.sleep(0.01)
+        await eventually(
+            lambda: len(model_server.requests) == 2, seconds=20, otherwise=lambda: "not asked"
+        )
     assert otlp_receiver.spans == []
     async with traced(bot_api, otlp_receiver, messages, [model(model_server)]) as service:
         await bot_api.wait_for_message(timeout=20)
-        while service.queue.active:
-            await asyncio.sleep(0.01)
+        await over(service)
     # What a tool retrieved was not retrieved again.
     expect(otlp_receiver, [PLAN, ("tool.search_wines", "tool", []), ANSWER, GUARD])
     assert otlp_receiver.span("llm.plan").metadata["replayed"] is True

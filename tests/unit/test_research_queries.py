@@ -6,6 +6,19 @@ from agent.research.categories import CATEGORIES, category_named
 from agent.research.distinct import alike, duplicates, mentions
 from agent.research.queries import invalid, queries_by_rules, queries_of_lines
 
+PLACES = (
+    "Lyon",
+    "San Sebastián, Spain",
+    "Napa Valley",
+    "東京",
+    "43.26, -2.93",
+    "Lyon, France",
+    "Wien 1010",
+    "Łódź, Polska",
+    "Washington, D.C.",
+    "Panama City, Panama",
+    "Ay",
+)
 SAME = [
     ("wine shop Lyon", "Wine Shop LYON"),
     ("wine shop Lyon", "wine shops Lyon"),
@@ -64,15 +77,70 @@ def test_sets_of_words_are_compared_by_their_share() -> None:
         ("wine bar today", "Ay", False),
         ("東京ワインバー", "東京", True),
         ("wine bar in the old town", "43.26, -2.93", True),
+        ("cave à vin lyon", "Lyon, France", True),
+        ("cave à vin Lyon Croix-Rousse France", "Lyon, France", True),
+        ("wine shop France", "Lyon, France", False),
+        ("natural wine France", "Lyon France", False),
+        ("wine shop Frankreich", "Lyon, Frankreich", False),
+        ("wine shop United States of America", "Boise, United States of America", False),
+        ("wine shop New Zealand", "Nelson, New Zealand", False),
+        ("wine shop Nelson", "Nelson, New Zealand", True),
+        ("wine shop Oregon", "Portland, Oregon", False),
+        ("wine shop Portland", "Portland, Oregon", True),
+        ("Weinbar Berlin", "Kreuzberg, Berlin, Germany", True),
+        ("Weinbar Germany", "Kreuzberg, Berlin, Germany", False),
+        ("Weinhandlung Köln", "Germany, Köln", True),
+        ("Weinbar Köln Ehrenfeld", "Köln", True),
+        ("Weinbar Koln", "Köln", True),
+        ("Weinbar Koeln", "Köln", True),
+        ("Weinbar Köln", "Koeln", True),
+        ("wine bar Cologne", "Köln", False),
+        ("wine bar Cologne (Köln)", "Köln", True),
+        ("bar de vinhos São Paulo", "São Paulo, Brazil", True),
+        ("wine bar Sao Paulo Pinheiros", "São Paulo, Brazil", True),
+        ("wine bar Brazil", "São Paulo, Brazil", False),
+        ("wine bar São Luís", "São Paulo, Brazil", False),
+        ("wine bar nearby", "45.76, 4.83", True),
+        ("wine bar nearby", "45.76403, -4.83565", True),
+        ("wine shop near 45.76 4.83", "45.76, 4.83", True),
+        ("Weinbar Wien", "Wien 1010", True),
+        ("Weinbar 1010 Innere Stadt", "Wien 1010", True),
+        ("Weinbar Innere Stadt", "Wien 1010", False),
+        ("wine bar Vienna", "Wien 1010", False),
+        ("vinbar København", "Kobenhavn", True),
+        ("vinbar Kobenhavn", "København, Danmark", True),
+        ("vinbar Danmark", "København, Danmark", False),
+        ("wino Lodz", "Łódź, Polska", True),
+        ("şarap İzmir", "Izmir, Türkiye", True),
+        ("κρασί Αθήνα", "Αθήνα, Ελλάδα", True),
+        ("κρασί Ελλάδα", "Αθήνα, Ελλάδα", False),
+        ("wine shop France", "France", True),
+        ("wine shop Luxembourg", "Luxembourg, Luxembourg", True),
+        ("wine shop Mexico City", "Mexico City, Mexico", True),
+        ("wine shop New York", "New York, USA", True),
+        ("wine shop USA", "New York, USA", False),
     ],
 )
 def test_a_query_names_its_place(query: str, place: str, local: bool) -> None:
     assert mentions(query, place) is local
 
 
+@pytest.mark.parametrize("place", ["Lyon, France", "São Paulo, Brazil", "Köln, Deutschland"])
+def test_all_queries_that_only_name_the_country_are_told_at_once(place: str) -> None:
+    town, country = place.split(", ")
+    queries = [*queries_by_rules("WINE_BAR", town).queries]
+    assert invalid(queries, place) is None
+    for position in (1, 8):
+        queries[position] = queries[position].replace(town, country)
+    problem = invalid(queries, place)
+    assert problem is not None
+    assert f"these do not name {place}, or name its country only" in problem
+    assert f"query 2: wines by the glass {country}; query 9: " in problem
+
+
 @pytest.mark.parametrize("name", CATEGORIES)
 def test_every_category_has_ten_distinct_queries_of_its_own(name: str) -> None:
-    for place in ("Lyon", "San Sebastián, Spain", "Napa Valley", "東京", "43.26, -2.93"):
+    for place in PLACES:
         made = queries_by_rules(name, place)
         assert len(made.queries) == 10
         assert made.by_rules

@@ -1,0 +1,66 @@
+"""What an evaluation runs in: a cellar and documents that are the same everywhere, or one's own."""
+
+# ruff: noqa: PLC0415
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.langfuse.experiments import Experiments
+    from config import Settings
+    from db.repositories.documents import SqlDocumentStore
+    from db.repositories.wines import SqlCatalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The wines and the documents."""
+
+    catalogue: "SqlCatalogue"
+    documents: "SqlDocumentStore"
+
+
+@asynccontextmanager
+async def open_starter_rooms(settings: "Settings") -> AsyncIterator[Rooms]:
+    """The starter catalogue and documents, and no others, in a database of their own."""
+    from pydantic import SecretStr
+
+    with TemporaryDirectory(prefix="sommelier-") as folder:
+        url = SecretStr(f"sqlite+aiosqlite:///{folder}/starter.sqlite3")
+        async with open_rooms(settings.model_copy(update={"database_url": url})) as rooms:
+            yield rooms
+
+
+@asynccontextmanager
+async def open_rooms(settings: "Settings") -> AsyncIterator[Rooms]:
+    """The catalogue and the documents of the configured database."""
+    from bot.library import open_database, open_documents
+    from db.repositories.wines import SqlCatalogue
+
+    async with open_database(settings) as sessions, open_documents(settings, sessions) as documents:
+        yield Rooms(SqlCatalogue(sessions), documents)
+
+
+@asynccontextmanager
+async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments | None"]:
+    """Langfuse's datasets and experiments; None without keys."""
+    from bot import wiring
+
+    public, secret = (
+        wiring.plain(settings.langfuse_public_key),
+        wiring.plain(settings.langfuse_secret_key),
+    )
+    if public is None or secret is None:
+        yield None
+        return
+    from agent.langfuse.experiments import Experiments
+    from agent.langfuse.spans import Origin
+
+    experiments = Experiments(Origin(public), secret, wiring.root(settings.langfuse_base_url))
+    try:
+        yield experiments
+    finally:
+        await experiments.close()

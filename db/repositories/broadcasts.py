@@ -1,0 +1,85 @@
+"""Messages of admins to everyone, over SQL."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, cast
+
+from sqlalchemy import select, update
+
+from agent.turn_records import Broadcast, BroadcastState
+from db.admin_models import BroadcastRow
+from db.engine import Sessions
+from db.repositories.messages import utc_now
+from db.search_text import storable
+
+DRAFT: Final[BroadcastState] = "draft"
+SENDING: Final[BroadcastState] = "sending"
+SENT: Final[BroadcastState] = "sent"
+CANCELLED: Final[BroadcastState] = "cancelled"
+
+
+class SqlBroadcastRepository:
+    """Fulfils `agent.ports.BroadcastRepository` on SQLite and Postgres alike. Writes commit."""
+
+    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
+        self._sessions = sessions
+        self._now = now
+
+    async def draft(self, text: str, by: int) -> int:
+        """Keep a message until it is confirmed; its id, the same for the same draft."""
+        text = storable(text)
+        same = (BroadcastRow.text == text) & (BroadcastRow.created_by == by)
+        query = select(BroadcastRow.id).where(same, BroadcastRow.state == DRAFT)
+        async with self._sessions.begin() as session:
+            if (known := await session.scalar(query.limit(1))) is not None:
+                return known
+            row = BroadcastRow(
+                text=text, created_by=by, created_at=self._now(), state=DRAFT, sent=0, failed=0
+            )
+            session.add(row)
+            await session.flush()
+            return row.id
+
+    async def get(self, broadcast_id: int) -> Broadcast | None:
+        """A broadcast, None if there is none."""
+        async with self._sessions() as session:
+            row = await session.get(BroadcastRow, broadcast_id)
+            return _broadcast(row) if row else None
+
+    async def begin(self, broadcast_id: int) -> bool:
+        """Start sending a draft; True only once, however often it is confirmed."""
+        return await self._from_draft(broadcast_id, SENDING)
+
+    async def cancel(self, broadcast_id: int) -> bool:
+        """Drop a draft; False if it is none any more."""
+        return await self._from_draft(broadcast_id, CANCELLED)
+
+    async def done(self, broadcast_id: int, sent: int, failed: int) -> None:
+        """Keep how many chats got a broadcast that was begun, and how many did not."""
+        begun = BroadcastRow.state.in_([SENDING, SENT])
+        statement = update(BroadcastRow).where(BroadcastRow.id == broadcast_id, begun)
+        async with self._sessions.begin() as session:
+            await session.execute(statement.values(state=SENT, sent=sent, failed=failed))
+
+    async def _from_draft(self, broadcast_id: int, state: BroadcastState) -> bool:
+        is_draft = BroadcastRow.state == DRAFT
+        statement = (
+            update(BroadcastRow)
+            .where(BroadcastRow.id == broadcast_id, is_draft)
+            .values(state=state)
+            .returning(BroadcastRow.id)
+        )
+        async with self._sessions.begin() as session:
+            return (await session.scalars(statement)).first() is not None
+
+
+def _broadcast(row: BroadcastRow) -> Broadcast:
+    return Broadcast(
+        id=row.id,
+        text=row.text,
+        created_by=row.created_by,
+        created_at=row.created_at,
+        state=cast("BroadcastState", row.state),
+        sent=row.sent,
+        failed=row.failed,
+    )

@@ -1,0 +1,182 @@
+"""`sommelier traces` on a machine where turns have been, as a process of its own."""
+
+import asyncio
+import json
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.evals import dataset
+from agent.turn_records import TurnRecord
+from db.engine import create_engine, session_factory
+from db.repositories.feedback import SqlFeedbackRepository
+from db.repositories.messages import SqlMessageRepository
+from db.repositories.traces import SqlTraceStore
+from db.repositories.turns import SqlTurnRepository
+from tests.acceptance.command import sommelier
+from tests.acceptance.conftest import empty_home
+from tests.traces import bare_trace, retried_trace
+
+ADA, CHAT = 8_123_456_789, 8_123_456_789
+GOOD, RETRIED, FAILED = "1" * 32, "ab" * 16, "c" * 32
+HOUR = timedelta(hours=1)
+
+
+async def fill(url: str) -> None:
+    """Three turns of one conversation, an hour apart; the second was disliked, the third failed."""
+    now = datetime.now(UTC)
+    engine = create_engine(url)
+    sessions = session_factory(engine)
+    messages, turns = SqlMessageRepository(sessions), SqlTurnRepository(sessions)
+    for turn_id, question, answer in (
+        (1, "hello", "Hello!"),
+        (2, "a red for lamb?", "Try the Guigal."),
+        (3, "and a white?", "Sorry."),
+    ):
+        await messages.create(CHAT, "user", question, turn_id=turn_id)
+        await messages.create(CHAT, "assistant", answer, ["guigal"], turn_id=turn_id)
+    await messages.create(7, "user", "somebody else", turn_id=99)
+    for turn_id, trace_id, retries in ((1, GOOD, 0), (2, RETRIED, 1), (3, FAILED, 2)):
+        await turns.record(
+            TurnRecord(
+                turn_id=turn_id,
+                chat_id=CHAT,
+                user_id=ADA,
+                at=now - (4 - turn_id) * HOUR,
+                outcome="answered",
+                retries=retries,
+                trace_id=trace_id,
+            )
+        )
+    feedback = SqlFeedbackRepository(sessions)
+    await feedback.rate(2, "disliked")
+    await feedback.reason(2, "wrong_wine")
+    await feedback.comment(2, "I wanted a Rioja.")
+    await SqlTraceStore(sessions).save(
+        [
+            bare_trace(GOOD, now - 3 * HOUR, question="hello \x1b[31m[bold]x"),
+            retried_trace(RETRIED, now - 2 * HOUR),
+            bare_trace(FAILED, now - HOUR, "ERROR", "and a white?"),
+        ]
+    )
+    await engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, stocked: Path) -> dict[str, str]:
+    """A machine on which three turns have been; only to be read."""
+    home = tmp_path_factory.mktemp("filled")
+    shutil.copytree(stocked, home / "data")
+    (database,) = home.rglob("*.sqlite3")
+    asyncio.run(fill(f"sqlite+aiosqlite:///{database}"))
+    return empty_home(home)
+
+
+def run(environment: dict[str, str], *arguments: str, status: int = 0) -> str:
+    done = sommelier("traces", *arguments, environment=environment)
+    assert done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+def test_the_list_shows_failing_turns_first(filled: dict[str, str]) -> None:
+    header, *rows = run(filled, "list").splitlines()[:4]
+    assert header.startswith("When (UTC)")
+    assert [row.split()[2:4] for row in rows] == [
+        [FAILED[:8], "ERROR"],
+        [RETRIED[:8], "WARNING"],
+        [GOOD[:8], "DEFAULT"],
+    ]
+    assert "a red for lamb under 25" in rows[1]
+    assert "hello [31m[bold]x" in rows[2]
+
+
+def test_the_list_can_be_narrowed_and_read_by_machines(filled: dict[str, str]) -> None:
+    failed = json.loads(run(filled, "list", "--failed", "--json"))
+    assert [each["trace_id"] for each in failed] == [FAILED, RETRIED]
+    assert failed[1]["error_types"] == ["grounding", "model_error"]
+    recent = json.loads(run(filled, "list", "--since", "150m", "--limit", "5", "--json"))
+    assert [each["trace_id"] for each in recent] == [FAILED, RETRIED]
+
+
+def test_a_turn_is_drawn_by_the_beginning_of_its_id_with_what_the_person_thought(
+    filled: dict[str, str],
+) -> None:
+    page = run(filled, "show", "abab")
+    assert f"trace {RETRIED}" in page
+    assert "score user_feedback = 0 (wrong_wine: I wanted a Rioja.)" in page
+    assert "├── llm.answer [generation] 250 ms WARNING · gpt-4o" in page
+    assert "error_type=grounding · validation_path=wines.0.id" in page
+    assert '{"line": 9}' not in page
+    assert '{"line": 9}' in run(filled, "show", "abab", "--full")
+
+
+def test_the_last_turn_is_the_newest(filled: dict[str, str]) -> None:
+    assert json.loads(run(filled, "show", "last", "--json"))["trace_id"] == FAILED
+
+
+def test_an_unknown_id_is_one_line(filled: dict[str, str]) -> None:
+    assert run(filled, "show", "beef", status=1) == (
+        "sommelier: there is no trace 'beef' in the local store; see `sommelier traces list`\n"
+    )
+
+
+def test_an_empty_store_says_how_to_fill_it(environment: dict[str, str]) -> None:
+    assert "Talk to the sommelier (`sommelier chat`" in run(environment, "list")
+    with_keys = environment | {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"}
+    assert "traced in Langfuse, at https://cloud.langfuse.com" in run(with_keys, "list")
+
+
+def test_disliked_turns_become_a_dataset_that_can_be_run_again(
+    filled: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "disliked.jsonl"
+    said = run(filled, "export", "--disliked", "--since", "7d", str(file))
+    assert said == f"1 turn written to {file}.\n"
+    (line,) = file.read_text("utf-8").splitlines()
+    assert json.loads(line) == {
+        "id": "turn-2",
+        "kind": "disliked",
+        "messages": ["a red for lamb?"],
+        "history": [
+            {"role": "user", "content": "hello", "wine_ids": []},
+            {"role": "assistant", "content": "Hello!", "wine_ids": ["guigal"]},
+        ],
+        "expect": {},
+        "note": "wrong_wine: I wanted a Rioja.",
+        "answer": "Try the Guigal.",
+        "outcome": "answered",
+        "trace_id": RETRIED,
+    }
+    (conversation,) = dataset.read(file)
+    assert conversation.messages == ("a red for lamb?",)
+
+
+def test_without_a_filter_all_turns_are_saved_and_nobodys_id(
+    filled: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "all.jsonl"
+    run(filled, "export", str(file))
+    text = file.read_text("utf-8")
+    assert [json.loads(line)["id"] for line in text.splitlines()] == ["turn-1", "turn-2", "turn-3"]
+    assert str(ADA) not in text
+    run(filled, "export", "--retried", str(file))
+    items = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert [(each["id"], each["kind"]) for each in items] == [
+        ("turn-2", "disliked"),
+        ("turn-3", "retried"),
+    ]
+    assert len(items[1]["history"]) == 4
+
+
+def test_nothing_to_export_writes_no_file(environment: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "none.jsonl"
+    assert "nothing was written" in run(environment, "export", "--disliked", str(file))
+    assert not file.exists()
+
+
+def test_a_file_that_cannot_be_written_is_one_line(filled: dict[str, str], tmp_path: Path) -> None:
+    assert "No such file or directory" in run(
+        filled, "export", str(tmp_path / "none" / "x.jsonl"), status=1
+    )

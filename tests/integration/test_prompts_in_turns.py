@@ -1,0 +1,249 @@
+"""Which prompt a turn was asked with stands on its generations; what was replayed is marked."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+
+from agent.budget import Limits, Price
+from agent.journal import NO_JOURNAL, Journal, step_seen
+from agent.prompts import BUILT_IN, REPOSITORY, Prompt
+from agent.research.desk import ResearchDesk
+from agent.research.quote_cache import QuoteCache
+from agent.research.quotes import find_quotes
+from agent.sommelier import Reply, Sommelier
+from agent.tools.documents import ask_documents_tool, quote_documents_tool
+from agent.tools.places import find_places_tool
+from agent.tools.registry import Tool
+from agent.tracing import PromptRef
+from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, tool_call
+from tests.fakes import FakeCatalogue, SpanRecord, root_span
+from tests.faults.turns import INFORMATIONAL, QUESTION, search, service, valid
+from tests.library import SUR_LIE, FakeLibrary, open_model, sent
+
+R = TypeVar("R")
+MARK = "As the house likes it."
+
+
+@dataclass
+class HousePrompts:
+    """Every prompt of the repository with a sentence of the house in front, as version 7."""
+
+    asked: list[str] = field(default_factory=list)
+    version: int = 7
+
+    def get(self, name: str) -> Prompt:
+        self.asked.append(name)
+        ref = PromptRef(name, self.version, "production", is_fallback=False)
+        return Prompt(f"{MARK}\n{BUILT_IN[name].text}", ref)
+
+
+@dataclass
+class Recording:
+    """A journal that records; `recorded` are the steps of an earlier run, taken in order."""
+
+    recorded: list[object] = field(default_factory=list)
+    made: list[object] = field(default_factory=list)
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        result: Any = self.recorded.pop(0) if self.recorded else await run()
+        self.made.append(result)
+        return result  # type: ignore[no-any-return]
+
+
+async def reply_to(
+    server: ModelServer,
+    *steps: Step,
+    journal: Journal = NO_JOURNAL,
+    tools: Iterable[Tool] = (),
+    **settings: Any,
+) -> tuple[Reply, SpanRecord]:
+    server.script(*steps)
+    root, model = root_span(), service(server)
+    sommelier = Sommelier(
+        catalogue=FakeCatalogue(),
+        models=[model],
+        limits=Limits(seconds=10, model_tries=2),
+        research_tools=list(tools),
+        **settings,
+    )
+    try:
+        return await sommelier.answer(QUESTION, span=root, journal=journal), root
+    finally:
+        await model.close()
+
+
+def generations(span: SpanRecord) -> list[SpanRecord]:
+    """The generations of a trace, in order."""
+    own = [span] if span.kind == "generation" else []
+    return own + [found for child in span.children for found in generations(child)]
+
+
+class TestSommelier:
+    """A turn has one prompt from its beginning to its end."""
+
+    async def test_every_generation_carries_the_prompt(self, model_server: ModelServer) -> None:
+        prompts = HousePrompts()
+        _, root = await reply_to(model_server, search(), answer("no"), valid(), prompts=prompts)
+        ref = PromptRef("sommelier", 7, "production", is_fallback=False)
+        assert [span.prompt for span in generations(root)] == [ref] * 3
+        assert prompts.asked == ["sommelier"]
+        systems = [sent(model_server, number)["messages"][0]["content"] for number in range(3)]
+        assert [system.count(MARK) for system in systems] == [1, 1, 1]
+        assert {key: root.metadata[key] for key in root.metadata if key.startswith("prompt")} == {
+            "prompt_version": 7,
+            "prompt_is_fallback": False,
+            "prompt_label": "production",
+        }
+
+    async def test_a_failed_request_carries_it_too(self, model_server: ModelServer) -> None:
+        _, root = await reply_to(model_server, error(500), valid_text(), prompts=HousePrompts())
+        assert [span.level for span in generations(root)] == ["ERROR", None]
+        assert [span.prompt and span.prompt.version for span in generations(root)] == [7, 7]
+
+    async def test_the_repositorys_prompt_is_known_as_such(self, model_server: ModelServer) -> None:
+        _, root = await reply_to(model_server, valid_text())
+        assert generations(root)[0].prompt == BUILT_IN["sommelier"].ref
+        assert root.metadata["prompt_is_fallback"] is True
+        assert "prompt_label" not in root.metadata
+
+    async def test_the_house_sommelier_was_asked_with_no_prompt(
+        self, model_server: ModelServer
+    ) -> None:
+        reply, root = await reply_to(model_server, error(401))
+        assert reply.outcome == "fallback"
+        by_model, *by_rules = generations(root)
+        assert by_model.prompt == BUILT_IN["sommelier"].ref
+        assert by_rules
+        assert {span.prompt for span in by_rules} == {None}
+
+    async def test_prices_of_its_own_count(self, model_server: ModelServer) -> None:
+        prices = {"gpt-4o": Price(0, 0, 1_000_000)}
+        _, root = await reply_to(model_server, valid_text(), prices=prices)
+        usage = generations(root)[0].usage
+        assert usage is not None
+        assert root.metadata["cost_usd"] == usage.completion_tokens > 0
+
+
+class TestResearch:
+    """Each look-up has a prompt of its own."""
+
+    @pytest.mark.parametrize(
+        ("name", "made_of"),
+        [
+            ("documents-answer", {"text": f"Lees are yeast cells [{SUR_LIE.path}]."}),
+            (
+                "documents-quotes",
+                {"json": {"snippets": [], "summary": "Nothing.", "noResults": True}},
+            ),
+            ("place-queries", {"json": [f"wine bar Bilbao {word}" for word in "abcdefghij"]}),
+            ("refinement", {"text": "no"}),
+        ],
+    )
+    async def test_its_generations_carry_it(
+        self, name: str, made_of: Mapping[str, Any], model_server: ModelServer
+    ) -> None:
+        step = answer(made_of["text"]) if "text" in made_of else answer_json(made_of["json"])
+        model_server.script(*[step] * 3)
+        root, prompts = root_span(), HousePrompts()
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(
+                documents=FakeLibrary(), models=[model], prompts=prompts, limits=Limits(seconds=10)
+            )
+            look_up: dict[str, Callable[[], Awaitable[object]]] = {
+                "documents-answer": lambda: desk.ask("What are lees?", span=root),
+                "documents-quotes": lambda: desk.quotes("lees", span=root),
+                "place-queries": lambda: desk.find("WINE_BAR", "Bilbao", span=root),
+                "refinement": lambda: desk.refine("lees?", span=root),
+            }
+            if name == "place-queries":
+                with pytest.raises(Exception, match="no 10 distinct"):
+                    await look_up[name]()
+            else:
+                await look_up[name]()
+        ref = PromptRef(name, 7, "production", is_fallback=False)
+        assert {span.prompt for span in generations(root)} == {ref}
+        system = sent(model_server, 0)["messages"][0]["content"]
+        assert system.startswith(MARK)
+        assert "{{" not in system
+
+    async def test_quotes_of_an_older_prompt_are_not_taken_from_the_cache(
+        self, model_server: ModelServer
+    ) -> None:
+        nothing = answer_json({"snippets": [], "summary": "Nothing.", "noResults": True})
+        model_server.script(nothing, nothing)
+        cache = QuoteCache()
+        async with open_model(model_server) as model:
+            found = [
+                await find_quotes(
+                    "lees",
+                    documents=FakeLibrary(),
+                    models=[model],
+                    cache=cache,
+                    prompts=prompts,
+                )
+                for prompts in (REPOSITORY, REPOSITORY, HousePrompts(), HousePrompts())
+            ]
+        assert [each.cached for each in found] == [False, True, False, True]
+
+    async def test_a_tool_of_the_turn_has_the_prompt_of_its_look_up(
+        self, model_server: ModelServer
+    ) -> None:
+        library, prompts = FakeLibrary(), HousePrompts()
+        async with open_model(model_server) as model:
+            tools = [
+                ask_documents_tool(library, [model], prompts=prompts),
+                quote_documents_tool(library, [model], prompts=prompts),
+                find_places_tool([model], prompts=prompts),
+            ]
+            _, root = await reply_to(
+                model_server,
+                tool_call("ask_documents", {"question": "What are lees?"}),
+                answer(f"Lees are yeast cells [{SUR_LIE.path}]."),
+                valid_text(),
+                tools=tools,
+                prompts=prompts,
+            )
+        names = [span.prompt and span.prompt.name for span in generations(root)]
+        assert names == ["sommelier", "documents-answer", "sommelier"]
+
+
+class TestReplay:
+    """A resumed turn shows which of its steps ran before the interruption."""
+
+    async def test_what_came_from_the_record_is_marked(self, model_server: ModelServer) -> None:
+        first = Recording()
+        await reply_to(model_server, search(), valid(), journal=first)
+        assert len(first.made) == 3
+        resumed = Recording(recorded=first.made[:2])
+        reply, root = await reply_to(model_server, valid(), journal=resumed)
+        assert reply.outcome == "answered"
+        marked = {span.name: span.metadata.get("replayed") for span in root.children}
+        assert marked == {
+            "guard.input": None,
+            "llm.plan": True,
+            "tool.search_wines": True,
+            "llm.answer": None,
+            "guard.output": None,
+        }
+
+    async def test_a_request_that_had_failed_is_marked_too(self, model_server: ModelServer) -> None:
+        first = Recording()
+        await reply_to(model_server, error(500), valid_text(), journal=first)
+        resumed = Recording(recorded=first.made[:1])
+        _, root = await reply_to(model_server, valid_text(), journal=resumed)
+        seen = [(span.level, span.metadata.get("replayed")) for span in generations(root)]
+        assert seen == [("ERROR", True), (None, None)]
+
+    async def test_a_step_says_whether_it_ran(self) -> None:
+        async def run() -> str:
+            return "now"
+
+        assert await step_seen(NO_JOURNAL, "step", run) == ("now", True)
+        assert await step_seen(Recording(recorded=["then"]), "step", run) == ("then", False)
+
+
+def valid_text() -> Step:
+    """An answer that needs no tool."""
+    return answer_json(INFORMATIONAL)

@@ -1,0 +1,219 @@
+"""The local store of traces, on both databases, and what a trace is kept as."""
+
+import json
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import Enum
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.messages import Usage
+from agent.tracing.records import PromptRef, ScoreRecord, SpanRecord, TraceRecord
+from agent.turn_records import TraceSummary
+from db.engine import Sessions
+from db.repositories.traces import SqlTraceStore
+from db.trace_rows import from_json, plain, to_json, to_row
+from tests.traces import NOON, bare_trace, retried_trace
+
+KEPT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | NUMBERS | KEPT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEPT, inner, max_size=3),
+    max_leaves=6,
+)
+SPANS = st.builds(
+    SpanRecord,
+    span_id=KEPT,
+    parent_id=st.none() | KEPT,
+    name=KEPT,
+    kind=st.sampled_from(["agent", "generation", "tool", "retriever", "guardrail", "span"]),
+    started_ns=st.integers(0, 2**62),
+    ended_ns=st.none() | st.integers(0, 2**62),
+    input=VALUES,
+    output=VALUES,
+    metadata=st.dictionaries(KEPT, VALUES, max_size=3),
+    level=st.sampled_from(["DEFAULT", "WARNING", "ERROR"]),
+    model=st.none() | KEPT,
+    usage=st.none() | st.builds(Usage, *[st.integers(0, 10**9)] * 3),
+    cost_usd=st.none() | NUMBERS,
+    prompt=st.none() | st.builds(PromptRef, KEPT, st.integers(), KEPT, st.booleans()),
+)
+SCORES = st.builds(
+    ScoreRecord,
+    KEPT,
+    NUMBERS | KEPT,
+    st.sampled_from(["NUMERIC", "CATEGORICAL", "BOOLEAN"]),
+    KEPT,
+)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> TraceRecord:
+    scores = draw(st.lists(SCORES, max_size=3))
+    return TraceRecord(
+        draw(KEPT),
+        draw(KEPT),
+        draw(KEPT),
+        tuple(draw(st.lists(KEPT, max_size=2))),
+        draw(st.lists(SPANS, min_size=1, max_size=4)),
+        {score.name: score for score in scores},
+    )
+
+
+@given(traces())
+def test_a_trace_is_the_same_after_json_but_for_the_names_to_mask(trace: TraceRecord) -> None:
+    text = json.dumps(to_json(trace), allow_nan=False)
+    assert from_json(json.loads(text)) == replace(trace, names=())
+
+
+@given(
+    st.recursive(
+        st.none() | st.floats() | st.text() | st.binary() | st.tuples(st.text()) | st.datetimes(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
+        max_leaves=6,
+    )
+)
+def test_any_value_becomes_json_that_a_database_takes_and_stays_as_it_is_then(
+    value: object,
+) -> None:
+    kept = plain(value)
+    text = json.dumps(kept, ensure_ascii=False, allow_nan=False).encode()
+    assert b"\\u0000" not in text
+    assert plain(json.loads(text)) == kept
+
+
+def test_what_json_does_not_know_becomes_text() -> None:
+    class Colour(Enum):
+        RED = "red"
+
+    @dataclass
+    class Wine:
+        price: float
+        tags: tuple[str, ...]
+
+    said = {1: Wine(float("nan"), ("a",)), "colour": Colour.RED, "when": NOON, "kind": Wine}
+    assert plain(said) == {
+        "1": {"price": "nan", "tags": ["a"]},
+        "colour": "Colour.RED",
+        "when": "2026-05-01 12:00:00+00:00",
+        "kind": str(Wine),
+    }
+
+
+@given(traces())
+def test_the_columns_of_any_trace_can_be_made(trace: TraceRecord) -> None:
+    row = to_row(trace)
+    assert row["started_at"].tzinfo is not None
+    assert len(row["question"]) <= 200
+
+
+def test_a_turn_that_does_not_say_what_it_cost_costs_what_its_spans_cost() -> None:
+    trace = retried_trace()
+    del trace.root.metadata["cost_usd"]
+    trace.spans[2].cost_usd = 0.5
+    assert to_row(trace)["cost_usd"] == pytest.approx(0.5042)
+
+
+def test_an_exception_that_ended_the_turn_is_its_error_type() -> None:
+    trace = bare_trace("1" * 32)
+    trace.root.metadata["error_type"] = "CancelledError"
+    assert to_row(trace)["error_types"] == ["CancelledError"]
+
+
+@pytest.fixture
+def store(sessions: Sessions) -> SqlTraceStore:
+    return SqlTraceStore(sessions, now=lambda: NOON)
+
+
+def ids(found: list[TraceSummary]) -> list[str]:
+    return [each.trace_id for each in found]
+
+
+class TestTraceStore:
+    async def test_a_trace_comes_back_whole_but_for_the_names_to_mask(
+        self, store: SqlTraceStore
+    ) -> None:
+        trace = retried_trace()
+        await store.save([trace])
+        assert await store.get(trace.trace_id) == replace(trace, names=())
+
+    async def test_a_list_shows_what_the_turn_came_to(self, store: SqlTraceStore) -> None:
+        await store.save([retried_trace()])
+        assert await store.summaries() == [
+            TraceSummary(
+                trace_id="ab" * 16,
+                started_at=NOON,
+                ended_at=NOON + timedelta(seconds=1.83),
+                session="5e55",
+                user="0f0f",
+                question="a red for lamb under 25",
+                outcome="fallback",
+                level="WARNING",
+                retry_count=1,
+                cost_usd=0.0042,
+                tokens=1256,
+                error_types=("grounding", "model_error"),
+            )
+        ]
+        (summary,) = await store.summaries()
+        assert summary.seconds == 1.83
+
+    async def test_what_no_database_holds_is_kept_without_it(self, store: SqlTraceStore) -> None:
+        trace = bare_trace("1" * 32, question="a\x00b \ud83d \x1b[2J")
+        trace.root.output = {"\x00k": float("inf"), "said": "\ud800"}
+        await store.save([trace])
+        root = (await store.get("1" * 32)).root
+        assert (root.input, root.output) == ("ab ? \x1b[2J", {"k": "inf", "said": "?"})
+
+    async def test_a_trace_that_is_saved_again_replaces_itself(self, store: SqlTraceStore) -> None:
+        await store.save([bare_trace("1" * 32), bare_trace("2" * 32)])
+        await store.save([bare_trace("1" * 32), bare_trace("1" * 32, question="a white?")])
+        assert sorted(each.question for each in await store.summaries()) == ["a red?", "a white?"]
+
+    async def test_nothing_to_save_is_no_error(self, store: SqlTraceStore) -> None:
+        await store.save([])
+        assert await store.summaries() == []
+
+    async def test_failing_turns_come_first_then_the_newest(self, store: SqlTraceStore) -> None:
+        hour = timedelta(hours=1)
+        await store.save(
+            [
+                bare_trace("1" * 32, NOON - 4 * hour, "ERROR"),
+                bare_trace("2" * 32, NOON - 3 * hour, "WARNING"),
+                bare_trace("3" * 32, NOON - 2 * hour, "ERROR"),
+                bare_trace("4" * 32, NOON - hour),
+                bare_trace("5" * 32, NOON),
+            ]
+        )
+        numbers = [each[0] for each in ids(await store.summaries())]
+        assert numbers == ["3", "1", "2", "5", "4"]
+        newest = await store.summaries(2, failing_first=False)
+        assert [each[0] for each in ids(newest)] == ["5", "4"]
+        assert [each[0] for each in ids(await store.summaries(level="WARNING"))] == ["3", "1", "2"]
+        assert [each[0] for each in ids(await store.summaries(level="ERROR"))] == ["3", "1"]
+        recent = await store.summaries(since=NOON - 2 * hour)
+        assert [each[0] for each in ids(recent)] == ["3", "5", "4"]
+        assert await store.summaries(0) == []
+
+    async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(
+        self, store: SqlTraceStore
+    ) -> None:
+        await store.save([bare_trace("ab1" + "0" * 29), bare_trace("ab2" + "0" * 29)])
+        assert (await store.get("AB1")).trace_id == "ab1" + "0" * 29
+        with pytest.raises(
+            LookupError, match=r"more than one trace begins with 'ab': ab10.*, ab20"
+        ):
+            await store.get("ab")
+        for nobody in ("", "c", "%", "_b1", "ab1" + "0" * 30):
+            with pytest.raises(LookupError, match="there is no trace"):
+                await store.get(nobody)
+
+    async def test_old_traces_are_forgotten(self, store: SqlTraceStore) -> None:
+        day = timedelta(days=1)
+        await store.save([bare_trace("1" * 32, NOON - 8 * day), bare_trace("2" * 32, NOON - day)])
+        assert await store.forget(7 * day) == 1
+        assert await store.forget(7 * day) == 0
+        assert ids(await store.summaries()) == ["2" * 32]

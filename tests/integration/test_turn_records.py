@@ -1,0 +1,404 @@
+"""The contract of what is kept of turns, feedback, people and broadcasts, on both databases."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from sqlalchemy import func, select
+
+from agent.ports import (
+    BroadcastRepository,
+    FeedbackRepository,
+    PeopleRepository,
+    TurnRepository,
+)
+from agent.turn_records import Broadcast, DayStats, Feedback, Spent, TurnRecord
+from db.admin_models import AnswerRow, FeedbackRow, PersonRow, TurnRow
+from db.engine import Sessions
+from db.repositories.broadcasts import SqlBroadcastRepository
+from db.repositories.chats import SqlChatRepository
+from db.repositories.feedback import SqlFeedbackRepository
+from db.repositories.people import SqlPeopleRepository
+from db.repositories.turns import SqlTurnRepository
+from db.turn_stats import percentile
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+ADA, BOB = 8_000_000_001, 42
+GROUP = -1_001_234_567_890_123
+TURN = TurnRecord(
+    turn_id=900_000_001,
+    chat_id=GROUP,
+    user_id=ADA,
+    at=NOON,
+    outcome="answered",
+    seconds=1.5,
+    requests=3,
+    retries=1,
+    tokens=5_000_000_000,
+    cost_usd=0.125,
+    error_types=("schema", "grounding"),
+    trace_id="a" * 32,
+    root_id="b" * 16,
+    message_ids=(11, 12),
+)
+
+
+@pytest.fixture
+def turns(sessions: Sessions) -> SqlTurnRepository:
+    return SqlTurnRepository(sessions, now=lambda: NOON)
+
+
+@pytest.fixture
+def feedback(sessions: Sessions) -> FeedbackRepository:
+    return SqlFeedbackRepository(sessions, now=lambda: NOON)
+
+
+@pytest.fixture
+def people(sessions: Sessions) -> SqlPeopleRepository:
+    return SqlPeopleRepository(sessions)
+
+
+@pytest.fixture
+def broadcasts(sessions: Sessions) -> BroadcastRepository:
+    return SqlBroadcastRepository(sessions, now=lambda: NOON)
+
+
+def turn(turn_id: int, **changes: object) -> TurnRecord:
+    return replace(TURN, turn_id=turn_id, message_ids=(), **changes)  # type: ignore[arg-type]
+
+
+async def rows(sessions: Sessions) -> tuple[int, int, int]:
+    async with sessions() as session:
+        counts = [
+            await session.scalar(select(func.count()).select_from(table))
+            for table in (TurnRow, AnswerRow, FeedbackRow)
+        ]
+    return counts[0] or 0, counts[1] or 0, counts[2] or 0
+
+
+class TestTurns:
+    async def test_a_turn_comes_back_whole_by_its_id_and_by_each_message_of_its_answer(
+        self, turns: TurnRepository
+    ) -> None:
+        await turns.record(TURN)
+        assert await turns.get(TURN.turn_id) == TURN
+        assert await turns.of_message(GROUP, 11) == TURN
+        assert await turns.of_message(GROUP, 12) == TURN
+
+    async def test_messages_of_other_chats_and_unknown_turns_are_nothing(
+        self, turns: TurnRepository
+    ) -> None:
+        await turns.record(TURN)
+        assert await turns.of_message(ADA, 11) is None
+        assert await turns.of_message(GROUP, 13) is None
+        assert await turns.get(1) is None
+
+    async def test_a_turn_that_is_recorded_again_replaces_itself_and_keeps_all_its_messages(
+        self, turns: TurnRepository, sessions: Sessions
+    ) -> None:
+        await turns.record(TURN)
+        again = replace(TURN, outcome="fallback", seconds=9.0, message_ids=(12, 20, 20))
+        await turns.record(again)
+        assert await turns.of_message(GROUP, 11) == replace(again, message_ids=(11, 12, 20))
+        assert await rows(sessions) == (1, 3, 0)
+
+    async def test_a_turn_without_answer_trace_or_errors_is_kept(
+        self, turns: TurnRepository
+    ) -> None:
+        bare = TurnRecord(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="failed")
+        await turns.record(bare)
+        assert await turns.get(1) == bare
+
+    async def test_turns_of_many_tasks_are_all_kept(
+        self, turns: TurnRepository, sessions: Sessions
+    ) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(30):
+                tasks.create_task(turns.record(turn(number % 10)))
+        assert await rows(sessions) == (10, 0, 0)
+
+    async def test_what_was_spent_is_summed_by_person_and_overall_since_a_moment(
+        self, turns: TurnRepository
+    ) -> None:
+        await turns.record(turn(1, at=NOON - timedelta(days=1)))
+        await turns.record(turn(2, at=NOON, requests=2, tokens=100, cost_usd=0.5))
+        await turns.record(turn(3, user_id=BOB, requests=1, tokens=10, cost_usd=0.25))
+        assert await turns.spent(NOON) == Spent(3, 110, 0.75)
+        assert await turns.spent(NOON, ADA) == Spent(2, 100, 0.5)
+        assert await turns.spent(NOON, 7) == Spent()
+        everything = await turns.spent(NOON - timedelta(days=2), ADA)
+        assert everything == Spent(5, 5_000_000_100, 0.625)
+
+    async def test_every_day_is_counted_also_those_without_turns(
+        self, turns: TurnRepository, feedback: FeedbackRepository
+    ) -> None:
+        early = NOON.replace(hour=0) - timedelta(days=2)
+        await turns.record(turn(1, at=early, seconds=1.0, retries=0))
+        await turns.record(turn(2, at=early, seconds=3.0, tokens=7, cost_usd=0.5))
+        await turns.record(turn(3, at=early, seconds=2.0, user_id=BOB, outcome="failed"))
+        await turns.record(turn(4, at=early - timedelta(seconds=1)))
+        await turns.record(turn(5, at=NOON))
+        await feedback.rate(1, "liked")
+        await feedback.rate(2, "disliked")
+        await feedback.rate(3, "disliked")
+        await feedback.rate(3, None)
+        first, empty, today = await turns.days(NOON - timedelta(days=2))
+        assert first == DayStats(
+            day=date(2026, 4, 29),
+            people=2,
+            turns=3,
+            retried=2,
+            outcomes={"answered": 2, "failed": 1},
+            liked=1,
+            disliked=1,
+            tokens=10_000_000_007,
+            cost_usd=0.75,
+            median_seconds=2.0,
+            p95_seconds=3.0,
+        )
+        assert empty == DayStats(day=date(2026, 4, 30))
+        assert (today.day, today.turns, today.people) == (date(2026, 5, 1), 1, 1)
+
+    async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
+        self, turns: SqlTurnRepository, feedback: FeedbackRepository, sessions: Sessions
+    ) -> None:
+        await turns.record(replace(TURN, at=NOON - timedelta(days=7, seconds=1)))
+        await turns.record(replace(TURN, turn_id=2, message_ids=(30,)))
+        await feedback.rate(TURN.turn_id, "liked")
+        await feedback.rate(2, "liked")
+        assert await turns.forget(timedelta(days=7)) == 1
+        assert await turns.forget(timedelta(days=7)) == 0
+        assert await rows(sessions) == (1, 1, 1)
+        assert await turns.of_message(GROUP, 11) is None
+
+
+def test_the_95th_percentile_is_one_of_the_values() -> None:
+    assert percentile([], 0.95) == 0.0
+    assert percentile([4.0], 0.95) == 4.0
+    assert percentile([float(n) for n in range(100, 0, -1)], 0.95) == 95.0
+
+
+class TestFeedback:
+    @pytest.fixture(autouse=True)
+    async def one_turn(self, turns: TurnRepository) -> None:
+        await turns.record(TURN)
+
+    async def test_a_verdict_knows_the_trace_of_its_turn(
+        self, feedback: FeedbackRepository
+    ) -> None:
+        rated = await feedback.rate(TURN.turn_id, "liked")
+        assert rated == Feedback(
+            TURN.turn_id, "liked", revision=1, trace_id="a" * 32, root_id="b" * 16
+        )
+        assert await feedback.get(TURN.turn_id) == rated
+        assert isinstance(feedback, SqlFeedbackRepository)
+        assert await feedback.of_trace("a" * 32) == rated
+
+    async def test_pressing_twice_changes_nothing(self, feedback: FeedbackRepository) -> None:
+        once = await feedback.rate(TURN.turn_id, "liked")
+        assert await feedback.rate(TURN.turn_id, "liked") == once
+
+    async def test_changing_the_verdict_clears_what_was_said_about_the_dislike(
+        self, feedback: FeedbackRepository
+    ) -> None:
+        await feedback.rate(TURN.turn_id, "disliked")
+        await feedback.reason(TURN.turn_id, "wrong_wine")
+        said = await feedback.comment(TURN.turn_id, "It was white.")
+        assert said is not None
+        assert (said.reason, said.comment, said.revision) == ("wrong_wine", "It was white.", 3)
+        liked = await feedback.rate(TURN.turn_id, "liked")
+        assert liked is not None
+        assert (liked.verdict, liked.reason, liked.comment) == ("liked", None, "")
+        assert liked.revision == 4
+
+    async def test_taking_a_verdict_back_clears_all_but_counts_on(
+        self, feedback: FeedbackRepository
+    ) -> None:
+        await feedback.rate(TURN.turn_id, "disliked")
+        await feedback.reason(TURN.turn_id, "tone")
+        await feedback.asked(TURN.turn_id, GROUP, 99)
+        back = await feedback.rate(TURN.turn_id, None)
+        assert back is not None
+        assert (back.verdict, back.reason, back.comment, back.revision) == (None, None, "", 3)
+        assert await feedback.asked_about(GROUP, 99) is None
+        assert await feedback.rate(TURN.turn_id, None) == back
+
+    async def test_there_is_nothing_to_take_back_where_nothing_was_said(
+        self, feedback: FeedbackRepository
+    ) -> None:
+        assert await feedback.rate(TURN.turn_id, None) is None
+        assert await feedback.undelivered() == []
+
+    async def test_an_unknown_turn_is_none(
+        self, feedback: FeedbackRepository, sessions: Sessions
+    ) -> None:
+        assert await feedback.rate(1, "liked") is None
+        assert await feedback.reason(1, "tone") is None
+        assert await feedback.comment(1, "hm") is None
+        await feedback.asked(1, GROUP, 1)
+        assert await feedback.asked_about(GROUP, 1) is None
+        assert await rows(sessions) == (1, 2, 0)
+
+    async def test_only_what_is_disliked_has_a_reason_or_a_comment(
+        self, feedback: FeedbackRepository
+    ) -> None:
+        liked = await feedback.rate(TURN.turn_id, "liked")
+        assert await feedback.reason(TURN.turn_id, "tone") is None
+        assert await feedback.comment(TURN.turn_id, "but ...") is None
+        assert await feedback.get(TURN.turn_id) == liked
+
+    async def test_a_comment_is_cut_and_made_storable(self, feedback: FeedbackRepository) -> None:
+        await feedback.rate(TURN.turn_id, "disliked")
+        long = await feedback.comment(TURN.turn_id, " x\x00" + "é" * 2000)
+        assert long is not None
+        assert long.comment == "x" + "é" * 999
+        assert await feedback.comment(TURN.turn_id, "x" + "é" * 999) == long
+
+    async def test_the_question_leads_to_its_turn(self, feedback: FeedbackRepository) -> None:
+        await feedback.rate(TURN.turn_id, "disliked")
+        await feedback.asked(TURN.turn_id, GROUP, 98)
+        await feedback.asked(TURN.turn_id, GROUP, 99)
+        assert await feedback.asked_about(GROUP, 99) == TURN.turn_id
+        assert await feedback.asked_about(GROUP, 98) is None
+        assert await feedback.asked_about(BOB, 99) is None
+
+    async def test_each_change_is_delivered_once(self, feedback: FeedbackRepository) -> None:
+        first = await feedback.rate(TURN.turn_id, "disliked")
+        assert first is not None
+        changed = await feedback.reason(TURN.turn_id, "wrong_facts")
+        await feedback.delivered(TURN.turn_id, first.revision)
+        assert await feedback.undelivered() == [changed]
+        await feedback.delivered(TURN.turn_id, 2)
+        await feedback.delivered(TURN.turn_id, 1)
+        assert await feedback.undelivered() == []
+        back = await feedback.rate(TURN.turn_id, None)
+        assert await feedback.undelivered() == [back]
+
+    async def test_what_was_not_traced_cannot_be_delivered_and_the_rest_comes_in_order(
+        self, turns: TurnRepository, sessions: Sessions
+    ) -> None:
+        await turns.record(turn(1, trace_id=None, root_id=None))
+        await turns.record(turn(2, trace_id="c" * 32))
+        clock = iter(NOON - timedelta(minutes=minute) for minute in range(100))
+        feedback = SqlFeedbackRepository(sessions, now=lambda: next(clock))
+        for turn_id in (TURN.turn_id, 1, 2):
+            await feedback.rate(turn_id, "liked")
+        assert [each.turn_id for each in await feedback.undelivered()] == [2, TURN.turn_id]
+        assert [each.turn_id for each in await feedback.undelivered(limit=1)] == [2]
+
+    async def test_presses_at_once_are_all_counted(self, feedback: FeedbackRepository) -> None:
+        await feedback.rate(TURN.turn_id, "disliked")
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(20):
+                tasks.create_task(feedback.comment(TURN.turn_id, f"comment {number}"))
+        after = await feedback.get(TURN.turn_id)
+        assert after is not None
+        assert after.revision == 21
+
+    async def test_the_same_first_press_at_once_counts_once(
+        self, feedback: FeedbackRepository
+    ) -> None:
+        pressed = [feedback.rate(TURN.turn_id, "liked") for _ in range(10)]
+        found = await asyncio.gather(*pressed)
+        assert {each.revision for each in found if each} == {1}
+
+
+class TestPeople:
+    async def test_who_writes_is_counted_once(self, people: SqlPeopleRepository) -> None:
+        await people.seen(ADA, ADA, NOON)
+        await people.seen(ADA, None, NOON + timedelta(hours=1))
+        await people.seen(BOB, None, NOON)
+        await people.allow(7)
+        assert await people.count() == 2
+
+    async def test_access_is_what_an_admin_decided_last(self, people: PeopleRepository) -> None:
+        assert await people.access(ADA) is None
+        await people.seen(ADA, ADA, NOON)
+        assert await people.access(ADA) is None
+        await people.block(ADA)
+        assert await people.access(ADA) == "blocked"
+        await people.allow(ADA)
+        await people.seen(ADA, ADA, NOON)
+        assert await people.access(ADA) == "allowed"
+
+    async def test_a_broadcast_reaches_private_chats_that_are_open(
+        self, people: PeopleRepository, sessions: Sessions
+    ) -> None:
+        for user_id in (1, 2, 3, 4):
+            await people.seen(user_id, user_id, NOON)
+        await people.seen(5, None, NOON)
+        await people.seen(1, None, NOON)
+        await people.block(2)
+        await people.allow(4)
+        chats = SqlChatRepository(sessions)
+        await chats.unreachable(3, "blocked by the user")
+        assert await people.private_chats() == [1, 4]
+        assert await people.private_chats(only_allowed=True) == [4]
+        await chats.reachable(3)
+        assert await people.private_chats() == [1, 3, 4]
+
+    async def test_a_person_is_warned_once_a_day_whoever_asks(
+        self, people: PeopleRepository
+    ) -> None:
+        today, tomorrow = NOON.date(), NOON.date() + timedelta(days=1)
+        asked = await asyncio.gather(*(people.warned(ADA, today) for _ in range(10)))
+        assert sorted(asked) == [False] * 9 + [True]
+        assert await people.warned(BOB, today)
+        assert await people.warned(ADA, tomorrow)
+        assert not await people.warned(ADA, today)
+
+    async def test_when_a_person_was_seen_does_not_depend_on_the_order(
+        self, people: SqlPeopleRepository, sessions: Sessions
+    ) -> None:
+        await people.allow(ADA)
+        for hours in (1, 0, 2):
+            await people.seen(ADA, ADA, NOON + timedelta(hours=hours))
+        async with sessions() as session:
+            ada = await session.get_one(PersonRow, ADA)
+        assert (ada.first_seen, ada.last_seen) == (NOON, NOON + timedelta(hours=2))
+
+
+class TestBroadcasts:
+    async def test_a_broadcast_is_sent_once(self, broadcasts: BroadcastRepository) -> None:
+        number = await broadcasts.draft("Tasting on Friday 🍷", ADA)
+        draft = Broadcast(number, "Tasting on Friday 🍷", ADA, NOON, "draft")
+        assert await broadcasts.get(number) == draft
+        assert sorted(await asyncio.gather(*(broadcasts.begin(number) for _ in range(5)))) == [
+            False,
+            False,
+            False,
+            False,
+            True,
+        ]
+        assert await broadcasts.get(number) == replace(draft, state="sending")
+        assert not await broadcasts.cancel(number)
+        await broadcasts.done(number, 10, 2)
+        await broadcasts.done(number, 10, 2)
+        assert await broadcasts.get(number) == replace(draft, state="sent", sent=10, failed=2)
+
+    async def test_a_draft_that_is_dropped_is_never_sent(
+        self, broadcasts: BroadcastRepository
+    ) -> None:
+        number = await broadcasts.draft("Oops", ADA)
+        assert await broadcasts.cancel(number)
+        assert not await broadcasts.cancel(number)
+        assert not await broadcasts.begin(number)
+        await broadcasts.done(number, 1, 0)
+        dropped = await broadcasts.get(number)
+        assert dropped is not None
+        assert (dropped.state, dropped.sent) == ("cancelled", 0)
+
+    async def test_the_same_draft_has_one_id_until_it_is_one_no_more(
+        self, broadcasts: BroadcastRepository
+    ) -> None:
+        first = await broadcasts.draft("Hello", ADA)
+        assert await broadcasts.draft("Hello", ADA) == first
+        assert await broadcasts.draft("Hello", BOB) != first
+        await broadcasts.begin(first)
+        assert await broadcasts.draft("Hello", ADA) != first
+
+    async def test_an_unknown_broadcast_is_nothing(self, broadcasts: BroadcastRepository) -> None:
+        assert await broadcasts.get(1) is None
+        assert not await broadcasts.begin(1)
+        assert not await broadcasts.cancel(1)

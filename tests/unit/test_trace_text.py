@@ -1,0 +1,199 @@
+"""What a terminal shows of traces."""
+
+import io
+import unicodedata
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console, RenderableType
+
+from agent.messages import Usage
+from agent.tracing.records import TraceRecord
+from agent.turn_records import TraceSummary
+from bot.commands.traces import since_moment
+from bot.trace_text import cost_text, cut_lines, trace_page, trace_table, usage_text
+from tests.traces import NOON, bare_trace, retried_trace
+
+SUMMARY = TraceSummary(
+    trace_id="ab" * 16,
+    started_at=NOON,
+    ended_at=NOON + timedelta(seconds=1.83),
+    session="5e55",
+    user="0f0f",
+    question="a red for lamb",
+    outcome="fallback",
+    level="WARNING",
+    retry_count=1,
+    cost_usd=0.0042,
+    tokens=1256,
+    error_types=("grounding", "model_error"),
+)
+
+
+def shown(renderable: RenderableType, *, colour: bool = False, width: int = 200) -> str:
+    screen = io.StringIO()
+    console = Console(
+        file=screen, width=width, color_system="standard" if colour else None, highlight=False
+    )
+    console.print(renderable)
+    return "\n".join(line.rstrip() for line in screen.getvalue().splitlines())
+
+
+def test_the_tree_of_a_turn_shows_what_an_admin_would_see() -> None:
+    assert (
+        shown(trace_page(retried_trace()))
+        == """\
+trace abababababababababababababababab
+2026-05-01 12:00:00 UTC · session 5e55 · user 0f0f
+score structured_retries = 1
+score outcome = fallback
+turn [agent] 1.83 s WARNING
+outcome=fallback · retried=yes · retry_count=1 · error_types=grounding,model_error · cost_usd=0.0042
+in  a red for
+    lamb under 25
+out Try the **Guigal**.
+├── guard.input [guardrail] 250 ms
+├── tool.search_wines [tool] 250 ms
+│   step=1
+│   in  {"style":"red"}
+│   └── retrieve.wines [retriever] 250 ms
+│       out {"found": 3}
+├── llm.answer [generation] 250 ms WARNING · gpt-4o · 1,200 (1,000 cached) + 56 tokens · $0.0042 \
+· prompt sommelier v3 (production)
+│   step=2 · attempt=1 · error_type=grounding · validation_path=wines.0.id
+│   in  … 3 earlier
+│       user: Your previous response failed validation: wines.0.id: no tool returned it.
+│   out {"line": 0}
+│       {"line": 1}
+│       {"line": 2}
+│       … 7 more lines
+└── telegram.send [span] 250 ms ERROR
+    error_type=TimedOut"""
+    )
+
+
+def test_inputs_and_outputs_are_shown_whole_when_asked() -> None:
+    page = shown(trace_page(retried_trace(), full=True))
+    assert "system: You are a sommelier." in page
+    assert '{"line": 9}' in page
+    assert "more lines" not in page
+    assert "earlier" not in page
+
+
+def test_levels_are_in_colour() -> None:
+    page = shown(trace_page(retried_trace()), colour=True)
+    assert "\x1b[33m WARNING\x1b[0m" in page
+    assert "\x1b[1;31m ERROR\x1b[0m" in page
+    assert "\x1b[31merror_type=grounding\x1b[0m" in page
+
+
+def test_the_list_shows_one_turn_a_line() -> None:
+    header, row = shown(trace_table([SUMMARY])).splitlines()
+    assert header.split() == (
+        "When (UTC) Id Level Outcome Retries Seconds Cost What went wrong Question".split()
+    )
+    assert row.split() == (
+        "2026-05-01 12:00:00 abababab WARNING fallback 1 1.83 $0.0042 "
+        "grounding, model_error a red for lamb".split()
+    )
+
+
+def test_a_long_question_is_cut_in_the_list() -> None:
+    row = shown(trace_table([replace(SUMMARY, question="red " * 50)])).splitlines()[1]
+    assert row.endswith("red red…")
+    assert row.count("red") == 15
+
+
+HOSTILE = "[bold]b[/bold] [/] \x1b[2J\x1b]0;title\x07 \x9b31m \u202eright \r\x08 :wine_glass:"
+
+
+def hostile_trace(text: str) -> TraceRecord:
+    trace = retried_trace()
+    for span in trace.spans:
+        span.name = span.model = span.input = text
+        span.output = {text: [text]}
+        span.metadata = {text: text, "error_type": text}
+    spans = trace.spans
+    spans[1].input = [{"role": text, "content": text}, {"role": "user", "content": [text]}]
+    return replace(trace, session=text, user=text)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_what_people_wrote_neither_styles_nor_steers_the_terminal(full: bool) -> None:
+    page = shown(trace_page(hostile_trace(HOSTILE), full=full), width=1000)
+    table = shown(trace_table([replace(SUMMARY, question=HOSTILE, outcome=HOSTILE)]), width=1000)
+    for text in (page, table):
+        assert "[bold]b[/bold] [/]" in text
+        assert ":wine_glass:" in text
+        assert not set("\x1b\x07\x9b\u202e\r\x08") & set(text)
+
+
+@given(st.text(max_size=40))
+def test_no_text_brings_a_control_character_to_the_terminal(text: str) -> None:
+    for page in (trace_page(hostile_trace(text)), trace_page(hostile_trace(text), full=True)):
+        seen = shown(page, width=1000).replace("\n", "")
+        assert not [char for char in seen if unicodedata.category(char) in {"Cc", "Cf", "Cs"}]
+
+
+def test_a_span_whose_parent_is_missing_or_that_never_ended_is_still_shown() -> None:
+    trace = retried_trace()
+    trace.spans[3].parent_id = "gone"
+    trace.spans[3].ended_ns = None
+    assert "├── retrieve.wines [retriever] not ended" in shown(trace_page(trace))
+
+
+def test_a_turn_of_one_span_is_a_tree() -> None:
+    assert shown(trace_page(bare_trace("1" * 32))).splitlines()[2:] == [
+        "turn [agent] 500 ms",
+        "in  a red?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cost", "text"), [(0.0, "–"), (0.00004, "$0.0000"), (0.0123, "$0.0123"), (2.5, "$2.50")]
+)
+def test_costs_show_the_digits_that_matter(cost: float, text: str) -> None:
+    assert cost_text(cost) == text
+
+
+def test_tokens_show_what_was_cached() -> None:
+    assert usage_text(Usage(10, 2)) == "10 + 2 tokens"
+    assert usage_text(Usage(1000, 2, 400)) == "1,000 (400 cached) + 2 tokens"
+
+
+def test_long_lines_are_cut() -> None:
+    assert cut_lines("x" * 500) == ["x" * 159 + "…"]
+    assert cut_lines({"a": "x" * 500}) == ['{"a": "' + "x" * 152 + "…"]
+    assert cut_lines(None) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("30m", NOON - timedelta(minutes=30)),
+        ("24h", NOON - timedelta(days=1)),
+        (" 7d ", NOON - timedelta(days=7)),
+        ("2w", NOON - timedelta(days=14)),
+        ("2026-04-30", datetime(2026, 4, 30, tzinfo=UTC)),
+        ("2026-04-30T12:00+02:00", datetime(2026, 4, 30, 10, tzinfo=UTC)),
+        (None, None),
+    ],
+)
+def test_since_is_so_long_ago_or_a_date(text: str | None, moment: datetime | None) -> None:
+    assert since_moment(text, NOON) == moment
+
+
+@pytest.mark.parametrize("text", ["soon", "", "7", "d", "-7d", "99999w", "2026-13-01"])
+def test_any_other_since_ends_the_command_with_what_to_write(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as ended:
+        since_moment(text, NOON)
+    assert ended.value.exit_code == 2
+    assert capsys.readouterr().err == (
+        f"sommelier: --since is {text!r}; write 30m, 24h, 7d, 2w, or a date like 2026-05-31\n"
+    )
