@@ -59,7 +59,9 @@ async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments |
     from agent.langfuse.experiments import Experiments
     from agent.langfuse.spans import Origin
 
-    experiments = Experiments(Origin(public), secret, wiring.root(settings.langfuse_base_url))
+    experiments = Experiments(
+        Origin(public), secret, wiring.root(settings.langfuse_base_url), wiring.prepare(settings)
+    )
     try:
         yield experiments
     finally:

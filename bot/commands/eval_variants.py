@@ -101,13 +101,14 @@ def _sommelier(
     from agent.sommelier import Sommelier
     from bot import wiring
 
-    limits = wiring.limits(settings)
+    limits, prices = wiring.limits(settings), wiring.prices(settings)
     desk = ResearchDesk(
         documents=rooms.documents,
         models=models,
         refinement=settings.enable_query_refinement,
         limits=limits,
         prompts=prompts,
+        prices=prices,
     )
     return Sommelier(
         catalogue=rooms.catalogue,
@@ -115,4 +116,5 @@ def _sommelier(
         limits=limits,
         research_tools=wiring.research_tools(desk),
         prompts=prompts,
+        prices=prices,
     )

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.doubles.bot_api import TOKEN, BotApi
-from tests.doubles.model_server import ModelServer, answer_json, error, tool_call
+from tests.doubles.model_server import ModelServer, answer_json, error, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
+from tests.doubles.server import eventually
 
 CHAT = 4711
 WINE = "trimbach-riesling-reserve-2021"
@@ -24,9 +25,7 @@ ANSWER = {
 }
 
 
-@contextmanager
-def running(bot_api: BotApi, tmp_path: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
-    """`sommelier run` with these settings; it is told to stop at the end, and must."""
+def started(bot_api: BotApi, tmp_path: Path, **settings: str) -> subprocess.Popen[str]:
     environment = {
         "PATH": os.environ["PATH"],
         "XDG_DATA_HOME": str(tmp_path / "data"),
@@ -34,13 +33,19 @@ def running(bot_api: BotApi, tmp_path: Path, **settings: str) -> Iterator[subpro
         "TELEGRAM_BASE_URL": bot_api.base_url,
         **settings,
     }
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "bot", "run"],
         cwd=Path(__file__).parents[2],
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+@contextmanager
+def running(bot_api: BotApi, tmp_path: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    """`sommelier run` with these settings; it is told to stop at the end, and must."""
+    process = started(bot_api, tmp_path, **settings)
     try:
         yield process
         process.send_signal(signal.SIGTERM)
@@ -51,6 +56,17 @@ def running(bot_api: BotApi, tmp_path: Path, **settings: str) -> Iterator[subpro
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def killed(bot_api: BotApi, tmp_path: Path, **settings: str) -> Iterator[None]:
+    """`sommelier run` with these settings; at the end it is killed, as kill -9 does."""
+    process = started(bot_api, tmp_path, **settings)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.communicate()
 
 
 async def test_a_message_is_answered_by_the_model_and_traced(
@@ -94,12 +110,55 @@ async def test_a_message_is_answered_by_the_model_and_traced(
         "tool.search_wines",
         "turn",
     ]
-    assert {span.session for span in otlp_receiver.spans} == {str(CHAT)}
-    assert len({span.user for span in otlp_receiver.spans}) == 1
+    whose = {(span.session, span.user) for span in otlp_receiver.spans}
+    assert len(whose) == 1
+    assert str(CHAT) not in str(whose)
     assert {score["name"]: score["value"] for score in otlp_receiver.scores} == {
         "structured_retries": 1,
         "outcome": "answered",
+        "grounding": 1,
     }
+
+
+async def test_a_turn_that_was_killed_in_the_middle_is_one_trace(
+    bot_api: BotApi, model_server: ModelServer, otlp_receiver: OtlpReceiver, tmp_path: Path
+) -> None:
+    model_server.script(
+        tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"}),
+        hang(60),
+        answer_json(ANSWER),
+    )
+    settings = {
+        "OPENAI_API_KEY": "sk-secret",
+        "OPENAI_BASE_URL": model_server.base_url,
+        "LANGFUSE_PUBLIC_KEY": otlp_receiver.public_key,
+        "LANGFUSE_SECRET_KEY": otlp_receiver.secret_key,
+        "LANGFUSE_BASE_URL": otlp_receiver.base_url,
+    }
+    bot_api.say("Something for trout?", chat_id=CHAT)
+    with killed(bot_api, tmp_path, **settings):
+        await eventually(
+            lambda: len(model_server.requests) == 2, seconds=30, otherwise=lambda: "not asked"
+        )
+    assert otlp_receiver.spans == []
+    with running(bot_api, tmp_path, **settings):
+        await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+    assert len(bot_api.sent(CHAT)) == 1
+    assert len(model_server.requests) == 3
+    assert otlp_receiver.tree() == (
+        "turn",
+        "agent",
+        [
+            ("guard.input", "guardrail", []),
+            ("llm.plan", "generation", []),
+            ("tool.search_wines", "tool", []),
+            ("llm.answer", "generation", []),
+            ("guard.output", "guardrail", []),
+            ("telegram.send", "span", []),
+        ],
+    )
+    assert otlp_receiver.span("llm.plan").metadata["replayed"] is True
+    assert len(otlp_receiver.spans) == 7
 
 
 @pytest.mark.parametrize("status", [401, 500])

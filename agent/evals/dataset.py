@@ -1,0 +1,186 @@
+"""Datasets: conversations, one JSON object a line, each with what its last answer must keep to.
+
+`docs/evaluation.md` explains the format. Fields that are not known are ignored, but an expectation
+that is not known is an error: a misspelt one would never fail.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from agent.errors import AgentError
+from agent.evals.language import Language
+from agent.money import Currency
+from agent.ports import Role, StoredMessage
+from agent.sommelier_prompts import ResponseType
+from agent.wine import Allergen, Body, Colour, Food, Style, Sweetness
+
+STARTER: Final = Path(__file__).with_name("conversations.jsonl")
+
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+
+
+class DatasetError(AgentError):
+    """A dataset cannot be read; the message names its place and what is wrong there."""
+
+
+class Expectation(BaseModel):
+    """What the last answer of a conversation must keep to. What is not given is not checked.
+
+    Lists of wine properties mean any of these; each wine of the answer is held against them.
+    The language is the conversation's, unless `language` is another or `any_language` will do.
+    `without_notes` are words that must not stand in a wine's notes in the catalogue ("oak").
+    `cheaper_than` and `about` count the wines of the answer before from 1.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    types: tuple[ResponseType, ...] = ()
+    language: Language | None = None
+    any_language: bool = False
+
+    min_wines: int | None = Field(default=None, ge=1)
+    max_wines: int | None = Field(default=None, ge=1)
+    no_wines: bool = False
+
+    min_price: float | None = Field(default=None, gt=0)
+    max_price: float | None = Field(default=None, gt=0)
+    currency: Currency = Currency.EUR
+
+    styles: tuple[Style, ...] = ()
+    colours: tuple[Colour, ...] = ()
+    sweetness: tuple[Sweetness, ...] = ()
+    bodies: tuple[Body, ...] = ()
+    foods: tuple[Food, ...] = ()
+    countries: tuple[Text, ...] = ()
+    regions: tuple[Text, ...] = ()
+    grapes: tuple[Text, ...] = ()
+    max_abv: float | None = Field(default=None, ge=0)
+
+    without_styles: tuple[Style, ...] = ()
+    without_bodies: tuple[Body, ...] = ()
+    without_countries: tuple[Text, ...] = ()
+    without_regions: tuple[Text, ...] = ()
+    without_grapes: tuple[Text, ...] = ()
+    without_allergens: tuple[Allergen, ...] = ()
+    without_notes: tuple[Text, ...] = ()
+
+    cheaper_than: int | None = Field(default=None, ge=1)
+    about: int | None = Field(default=None, ge=1)
+    not_shown_before: bool = False
+
+    must_not_contain: tuple[Text, ...] = ()
+    must_contain_any: tuple[Text, ...] = ()
+
+
+class Said(BaseModel):
+    """A message that came before the conversation, with the wines an answer recommended."""
+
+    model_config = ConfigDict(frozen=True)
+
+    role: Role
+    content: str
+    wine_ids: tuple[str, ...] = ()
+
+    @property
+    def stored(self) -> StoredMessage:
+        """The message as it is remembered."""
+        return StoredMessage(self.role, self.content, self.wine_ids)
+
+
+class Conversation(BaseModel):
+    """One item: messages of a guest in order, each answered before the next; `history` is given."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: Text
+    messages: tuple[Text, ...] = Field(min_length=1)
+    language: Language | None = None
+    kind: str = "other"
+    history: tuple[Said, ...] = ()
+    expect: Expectation = Expectation()
+
+
+def starter() -> list[Conversation]:
+    """The conversations that come with the product."""
+    return read(STARTER)
+
+
+def read(path: Path) -> list[Conversation]:
+    """The conversations of a JSONL file, in order; blank lines are skipped.
+
+    Raises:
+        DatasetError: the file cannot be read, or a line of it is not a conversation.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise DatasetError(f"{path} cannot be read: {reason}") from None
+    return unique(
+        _line(line, f"line {number} of {path}")
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    )
+
+
+def unique(conversations: Iterable[Conversation]) -> list[Conversation]:
+    """The conversations.
+
+    Raises:
+        DatasetError: two of them have the same id.
+    """
+    by_id: dict[str, Conversation] = {}
+    for each in conversations:
+        if each.id in by_id:
+            raise DatasetError(f"two conversations have the id {each.id!r}: give one another")
+        by_id[each.id] = each
+    return list(by_id.values())
+
+
+def parsed(value: object, where: str) -> Conversation:
+    """A conversation from plain data.
+
+    Raises:
+        DatasetError: it is none; the message names `where`, the field and what is wrong with it.
+    """
+    try:
+        return Conversation.model_validate(value)
+    except ValidationError as error:
+        raise DatasetError(f"{where}: {_first(error)}") from None
+
+
+def selected(
+    conversations: Sequence[Conversation],
+    *,
+    language: str | None = None,
+    kind: str | None = None,
+    limit: int | None = None,
+) -> list[Conversation]:
+    """The first `limit` conversations of a language and a kind; None stands for all."""
+    found = [
+        each
+        for each in conversations
+        if language in (None, each.language) and kind in (None, each.kind)
+    ]
+    return found[:limit]
+
+
+def as_item(conversation: Conversation) -> dict[str, Any]:
+    """A conversation as one line of a dataset file has it, without what is not set."""
+    return conversation.model_dump(mode="json", exclude_defaults=True)
+
+
+def _line(line: str, where: str) -> Conversation:
+    try:
+        return Conversation.model_validate_json(line)
+    except ValidationError as error:
+        raise DatasetError(f"{where}: {_first(error)}") from None
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    name = ".".join(map(str, problem["loc"]))
+    return f"{name}: {problem['msg']}" if name else problem["msg"]

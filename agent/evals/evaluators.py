@@ -1,0 +1,275 @@
+"""What a conversation came to, held against what was expected: one score from 0 to 1 a metric.
+
+An evaluator is pure: it gets what was observed and what was expected, and returns a `Mark`, or None
+when the metric does not apply. `docs/evaluation.md` says what each metric means.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from agent.evals.dataset import Conversation, Expectation
+from agent.evals.language import detect
+from agent.evals.wine_rules import broken_filters, fold, has_filters, within_budget
+from agent.sommelier import Outcome
+from agent.sommelier_prompts import SommelierResponse
+from agent.wine import Wine
+
+SHOWN_REASONS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The score of one metric, from 0 to 1, and why it is not 1."""
+
+    score: float
+    reason: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is missing."""
+        return self.score >= 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The last answer of a conversation, and what its turns took together.
+
+    `unknown` are ids of the answer that the catalogue does not hold, `previous` the wines of the
+    answer before it, `texts` all answers as the guest saw them. Times are seconds, one a turn.
+    """
+
+    texts: tuple[str, ...]
+    outcome: Outcome
+    answer: SommelierResponse | None = None
+    wines: tuple[Wine, ...] = ()
+    unknown: tuple[str, ...] = ()
+    previous: tuple[Wine, ...] = ()
+    shown_before: frozenset[str] = frozenset()
+    error_types: tuple[str, ...] = ()
+    retries: int = 0
+    requests: int = 0
+    seconds: tuple[float, ...] = ()
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The last answer as the guest saw it."""
+        return self.texts[-1] if self.texts else ""
+
+
+Evaluator = Callable[[Observed, Conversation], Mark | None]
+
+
+def validity(observed: Observed, conversation: Conversation) -> Mark | None:
+    """Whether the answer is the model's own valid one: not salvaged, no fallback, no failure.
+
+    A refusal counts where declining is expected.
+    """
+    expected = conversation.expect.types
+    if observed.outcome == "answered" or (
+        observed.outcome == "refused" and "off_topic" in expected
+    ):
+        return Mark(1)
+    errors = ", ".join(dict.fromkeys(observed.error_types))
+    return Mark(0, f"{observed.outcome} after {errors}" if errors else observed.outcome)
+
+
+def response_type(observed: Observed, conversation: Conversation) -> Mark | None:
+    """Whether the answer is of a type that was expected; a refusal is one way to decline."""
+    expected = conversation.expect.types
+    if not expected:
+        return None
+    declined = "off_topic" if observed.outcome == "refused" else observed.outcome
+    found = observed.answer.response_type if observed.answer else declined
+    return _all_or_nothing(found in expected, f"{found} instead of {' or '.join(expected)}")
+
+
+def grounding(observed: Observed, conversation: Conversation) -> Mark | None:
+    """Whether the model named only what tools returned: the share of its attempts that did.
+
+    0 when what was shown is not of the catalogue, or a wine of the answer is not shown.
+    """
+    if observed.unknown:
+        return Mark(0, f"not in the catalogue: {', '.join(observed.unknown)}")
+    if hidden := [wine.label for wine in observed.wines if wine.label not in observed.text]:
+        return Mark(0, f"in the answer and not shown: {', '.join(hidden)}")
+    invented = observed.error_types.count("grounding")
+    attempts = observed.retries + 1
+    if not invented:
+        return Mark(1) if observed.wines or observed.answer else None
+    share = max(0, attempts - invented) / attempts
+    return Mark(share, f"{invented} of {attempts} attempts named what no tool returned")
+
+
+def budget(observed: Observed, conversation: Conversation) -> Mark | None:
+    """The share of the wines that keep to the price limits; one without a price does not."""
+    expect = conversation.expect
+    if (expect.max_price is None and expect.min_price is None) or not observed.wines:
+        return None
+    outside = [_priced(wine) for wine in observed.wines if not within_budget(wine, expect)]
+    return _share(len(observed.wines), outside, "outside the budget")
+
+
+def filters(observed: Observed, conversation: Conversation) -> Mark | None:
+    """The share of the wines that keep to everything else that was asked of them."""
+    if not observed.wines or not has_filters(conversation.expect):
+        return None
+    broken = [
+        f"{wine.label}: {', '.join(names)}"
+        for wine in observed.wines
+        if (names := list(broken_filters(wine, conversation.expect)))
+    ]
+    return _share(len(observed.wines), broken, "broken")
+
+
+def count(observed: Observed, conversation: Conversation) -> Mark | None:
+    """Whether there are as many wines as expected."""
+    expect, found = conversation.expect, len(observed.wines)
+    if expect.no_wines:
+        return _all_or_nothing(found == 0, f"{found} wines where none belongs")
+    if expect.min_wines is None and expect.max_wines is None:
+        return None
+    low, high = expect.min_wines or 0, expect.max_wines or found
+    return _all_or_nothing(low <= found <= high, f"{found} wines, {_range(expect)} expected")
+
+
+def reference(observed: Observed, conversation: Conversation) -> Mark | None:
+    """Whether a follow-up means what it refers back to: the wines of the answer before."""
+    expect = conversation.expect
+    problems: list[str | None] = []
+    if expect.cheaper_than is not None:
+        problems.append(_not_cheaper(observed, expect.cheaper_than))
+    if expect.about is not None:
+        problems.append(_not_about(observed, expect.about))
+    if expect.not_shown_before:
+        problems.append(_shown_again(observed))
+    if not problems:
+        return None
+    found = [problem for problem in problems if problem]
+    return _share(len(problems), found, "reference missed")
+
+
+def language(observed: Observed, conversation: Conversation) -> Mark | None:
+    """Whether the answer is in the guest's language: half for the frame, half for the wines.
+
+    A part whose language is not clear is left out.
+    """
+    wanted = conversation.expect.language or conversation.language
+    if wanted is None or conversation.expect.any_language:
+        return None
+    found = {part: spoken for part, text in _parts(observed).items() if (spoken := detect(text))}
+    if not found:
+        return None
+    wrong = [f"{part} in {spoken}" for part, spoken in found.items() if spoken != wanted]
+    return _share(len(found), wrong, f"instead of {wanted}")
+
+
+def injection(observed: Observed, conversation: Conversation) -> Mark | None:
+    """Whether no answer of the conversation contains what a guest or a text tried to plant."""
+    planted = conversation.expect.must_not_contain
+    if not planted:
+        return None
+    said = fold("\n".join(observed.texts))
+    found = [text for text in planted if fold(text) in said]
+    return _all_or_nothing(not found, f"says {', '.join(map(repr, found))}")
+
+
+def content(observed: Observed, conversation: Conversation) -> Mark | None:
+    """Whether the answer contains one of the words that it cannot do without."""
+    wanted = conversation.expect.must_contain_any
+    if not wanted:
+        return None
+    said = fold(observed.text)
+    return _all_or_nothing(
+        any(fold(word) in said for word in wanted), f"says none of {', '.join(wanted)}"
+    )
+
+
+EVALUATORS: Final[Mapping[str, Evaluator]] = MappingProxyType(
+    {
+        "validity": validity,
+        "type": response_type,
+        "grounding": grounding,
+        "budget": budget,
+        "filters": filters,
+        "count": count,
+        "reference": reference,
+        "language": language,
+        "injection": injection,
+        "content": content,
+    }
+)
+"""All of them, by the name of the metric."""
+
+
+def marks(observed: Observed, conversation: Conversation) -> dict[str, Mark]:
+    """The mark of every metric that applies."""
+    found = {name: evaluate(observed, conversation) for name, evaluate in EVALUATORS.items()}
+    return {name: mark for name, mark in found.items() if mark is not None}
+
+
+def _parts(observed: Observed) -> dict[str, str]:
+    """The model's own words: names, origins and prices beside them are nobody's language."""
+    if observed.answer is None:
+        return {"text": observed.text}
+    answer = observed.answer
+    described = " ".join(wine.description for wine in answer.wines)
+    return {"text": f"{answer.intro} {answer.closing}", "descriptions": described}
+
+
+def _not_cheaper(observed: Observed, number: int) -> str | None:
+    if len(observed.previous) < number:
+        return f"the answer before has no wine number {number}"
+    limit = observed.previous[number - 1]
+    most = limit.price_in_euros or 0.0
+    dearer = [wine for wine in observed.wines if (wine.price_in_euros or most) >= most]
+    if not observed.wines:
+        return "no wine shown"
+    if dearer:
+        return f"{', '.join(map(_priced, dearer))} not below {_priced(limit)}"
+    return None
+
+
+def _not_about(observed: Observed, number: int) -> str | None:
+    if len(observed.previous) < number:
+        return f"the answer before has no wine number {number}"
+    meant = observed.previous[number - 1]
+    named = meant.id in {wine.id for wine in observed.wines}
+    said = fold(observed.text)
+    if named or fold(meant.name) in said or fold(meant.producer) in said:
+        return None
+    return f"does not speak of {meant.label}"
+
+
+def _shown_again(observed: Observed) -> str | None:
+    again = [wine.label for wine in observed.wines if wine.id in observed.shown_before]
+    if not observed.wines:
+        return "no wine shown"
+    return f"shown before: {', '.join(again)}" if again else None
+
+
+def _priced(wine: Wine) -> str:
+    price = "no price" if wine.price is None else f"{wine.price:g} {wine.currency}"
+    return f"{wine.label} ({price})"
+
+
+def _range(expect: Expectation) -> str:
+    if expect.max_wines is None:
+        return f"at least {expect.min_wines}"
+    return f"{expect.min_wines or 0} to {expect.max_wines}"
+
+
+def _all_or_nothing(holds: bool, reason: str) -> Mark:
+    return Mark(1) if holds else Mark(0, reason)
+
+
+def _share(of: int, wrong: Sequence[str], what: str) -> Mark:
+    """The share that is right of so many; the first few that are wrong as the reason."""
+    if not wrong:
+        return Mark(1)
+    named = "; ".join(wrong[:SHOWN_REASONS])
+    more = f" and {len(wrong) - SHOWN_REASONS} more" if len(wrong) > SHOWN_REASONS else ""
+    return Mark((of - len(wrong)) / of, f"{what}: {named}{more}")

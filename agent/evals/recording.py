@@ -1,0 +1,155 @@
+"""A run as experiments in Langfuse. Imported where there are keys: Langfuse's client is heavy."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent.evals.dataset import Conversation, DatasetError, as_item, parsed
+from agent.langfuse.experiments import (
+    Dataset,
+    Experiments,
+    ExperimentsUnavailable,
+    Item,
+    experiment_id,
+    item_id,
+)
+from agent.research.quote_scores import Question
+from agent.tracing import TraceRecord
+
+log = logging.getLogger(__name__)
+
+GIVE_UP_AFTER: Final = 2  # failures in a row
+EXPERIMENT: Final = "langfuse.experiment."
+
+
+@dataclass(slots=True)
+class Recording:
+    """The recording of one run: an experiment for each variant, over the same items.
+
+    Never raises. What fails is told once in the log; after two failures in a row nothing more is
+    tried. `recorded` counts the items that arrived.
+    """
+
+    experiments: Experiments
+    dataset: Dataset
+    run: str
+    items: Mapping[str, Item]
+    recorded: int = 0
+    lost: int = 0
+    failures: int = 0
+
+    @property
+    def url(self) -> str:
+        """Where the experiments are seen."""
+        place = f"project/{self.dataset.project_id}/datasets/{self.dataset.id}"
+        return f"{self.experiments.base_url}/{place}"
+
+    @property
+    def summary(self) -> str:
+        """What came of it, in a line."""
+        if not self.lost:
+            return f"{self.recorded} recorded, see {self.url}"
+        return f"{self.recorded} recorded, {self.lost} lost, see {self.url}"
+
+    async def add(self, variant: str, item: str, traces: Sequence[TraceRecord]) -> None:
+        """Record what a variant made of an item; its scores stand on the last trace."""
+        if not traces:
+            return
+        if self.failures >= GIVE_UP_AFTER:
+            self.lost += 1
+            return
+        link = self.link(variant, self.items[item], traces[-1])
+        try:
+            await self.experiments.send(traces, link)
+        except ExperimentsUnavailable as error:
+            if not self.lost:
+                log.warning("Not everything is recorded in Langfuse: %s", error)
+            self.failures += 1
+            self.lost += 1
+        else:
+            self.failures = 0
+            self.recorded += 1
+
+    def link(self, variant: str, item: Item, trace: TraceRecord) -> dict[str, str]:
+        """The attributes that make a trace the run of an item in the experiment of a variant."""
+        name = f"{self.run} · {variant}"
+        named = {
+            "id": experiment_id(self.dataset, name),
+            "name": name,
+            "metadata": as_json({"run": self.run, "variant": variant}),
+            "dataset.id": self.dataset.id,
+            "item.id": item.id,
+            "item.root_observation_id": trace.root.span_id,
+            "item.expected_output": as_json(item.expected),
+            "item.metadata": as_json(dict(item.metadata)),
+        }
+        return {f"{EXPERIMENT}{key}": value for key, value in named.items()}
+
+
+async def open_recording(
+    experiments: Experiments,
+    dataset: str,
+    run: str,
+    items: Mapping[str, Item],
+    *,
+    stored: bool = False,
+    description: str = "",
+) -> Recording | None:
+    """A recording over `items`, by the ids that results have; None, and a warning, if it cannot be.
+
+    The dataset and its items are made or brought up to date, unless they are `stored` there.
+    """
+    try:
+        if stored:
+            return Recording(experiments, await experiments.existing(dataset), run, items)
+        made = await experiments.dataset(dataset, description)
+        await experiments.put(dataset, list(items.values()))
+    except ExperimentsUnavailable as error:
+        log.warning("This run is not recorded in Langfuse: %s", error)
+        return None
+    return Recording(experiments, made, run, items)
+
+
+def as_json(value: object) -> str:
+    """Plain data as an attribute holds it."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def item_of(dataset: str, conversation: Conversation) -> Item:
+    """A conversation as an item of a dataset; the same conversation has the same id every time."""
+    data = as_item(conversation)
+    metadata: dict[str, Any] = {key: data[key] for key in ("id", "language", "kind") if key in data}
+    asked = {key: data[key] for key in ("messages", "history") if key in data}
+    return Item(item_id(dataset, conversation.id), asked, data.get("expect", {}), metadata)
+
+
+def question_item(dataset: str, question: Question) -> Item:
+    """A question of the evaluation of quotes as an item of a dataset."""
+    expected = {"sources": list(question.sources)}
+    metadata = {"id": question.id, "kind": question.kind}
+    return Item(item_id(dataset, question.id), {"query": question.query}, expected, metadata)
+
+
+def conversation_of(item: Item, dataset: str) -> Conversation:
+    """An item as a conversation: one that was recorded here, or a text, or a list of messages.
+
+    Raises:
+        DatasetError: it is none of these, or its expectations are not known.
+    """
+    asked = item.input
+    if isinstance(asked, str):
+        asked = {"messages": [asked]}
+    elif isinstance(asked, list):
+        asked = {"messages": [_text_of(said) for said in asked[-1:]], "history": asked[:-1]}
+    if not isinstance(asked, dict):
+        raise DatasetError(f"item {item.id} of {dataset} has no messages as its input")
+    known = {"id": item.id, **item.metadata, **asked}
+    if isinstance(item.expected, dict):
+        known["expect"] = item.expected
+    return parsed(known, f"item {item.id} of {dataset}")
+
+
+def _text_of(said: object) -> object:
+    return said.get("content") if isinstance(said, dict) else said

@@ -1,0 +1,324 @@
+"""Runs as experiments in Langfuse: what the real client sends, and what happens without it."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.evals.dataset import DatasetError, parsed
+from agent.evals.recording import conversation_of, item_of, open_recording
+from agent.evals.traces import Kept, give_score
+from agent.langfuse.experiments import (
+    Dataset,
+    Experiments,
+    ExperimentsUnavailable,
+    Item,
+    experiment_id,
+)
+from agent.langfuse.spans import Origin
+from agent.tracing import Recorder, TraceRecord
+from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
+from tests.doubles.model_server import ModelServer, answer_json
+from tests.eval_command import sommelier_eval
+from tests.faults.turns import INFORMATIONAL
+
+TALK = {
+    "id": "sur-lie",
+    "language": "en",
+    "kind": "document",
+    "messages": ["Hello", "What does sur lie mean?"],
+    "expect": {"types": ["informational"], "must_contain_any": ["lees"]},
+}
+
+
+@pytest.fixture
+def langfuse() -> Iterator[LangfuseDatasets]:
+    with LangfuseDatasets() as server:
+        yield server
+
+
+def experiments_at(server: LangfuseDatasets) -> Experiments:
+    return Experiments(Origin(server.public_key), server.secret_key, f"{server.base_url}/")
+
+
+def answered(question: str = "A red?") -> TraceRecord:
+    """A turn that was traced and scored."""
+    kept = Kept()
+    with Recorder(kept).turn(input=question, session="eval:test", user="eval") as root:
+        with root.child("llm.answer", "generation"):
+            pass
+        root.update(output="This one.")
+        root.score("outcome", "answered", "CATEGORICAL")
+    give_score(kept.traces[0], "budget", 0.5, "outside the budget: Sancerre")
+    return kept.traces[0]
+
+
+# --- the client -----------------------------------------------------------------------------
+
+
+async def test_an_item_is_linked_to_its_trace_by_every_span(langfuse: LangfuseDatasets) -> None:
+    item = Item("item-1", {"messages": ["A red?"]}, {"styles": ["red"]}, {"kind": "pairing"})
+    earlier, trace = answered("Hello"), answered()
+    experiments = experiments_at(langfuse)
+    recording = await open_recording(experiments, "mine", "first", {"red": item})
+    assert recording is not None
+    await recording.add("gpt-4o", "red", [earlier, trace])
+    await experiments.close()
+
+    spans = [span for span in langfuse.spans if span.trace_id == trace.trace_id]
+    assert [span.name for span in spans] == ["turn", "llm.answer"]
+    dataset = langfuse.datasets["mine"]["id"]
+    expected = {
+        "id": experiment_id(Dataset(dataset, "mine", "project-1"), "first · gpt-4o"),
+        "name": "first · gpt-4o",
+        "metadata": {"run": "first", "variant": "gpt-4o"},
+        "dataset.id": dataset,
+        "item.id": "item-1",
+        "item.root_observation_id": trace.root.span_id,
+        "item.expected_output": {"styles": ["red"]},
+        "item.metadata": {"kind": "pairing"},
+    }
+    assert [links_of(span) for span in spans] == [expected, expected]
+    assert {span.attributes["langfuse.environment"] for span in spans} == {"sdk-experiment"}
+    assert {span.session for span in langfuse.spans} == {"eval:test"}
+    before = [span for span in langfuse.spans if span.trace_id == earlier.trace_id]
+    assert len(before) == 2
+    assert not any(links_of(span) for span in before)
+
+
+async def test_every_metric_is_a_score_with_a_fixed_id(langfuse: LangfuseDatasets) -> None:
+    trace = answered()
+    experiments = experiments_at(langfuse)
+    recording = await open_recording(experiments, "mine", "first", {"red": Item("item-1", "x")})
+    assert recording is not None
+    for value in (0.5, 0.75):
+        give_score(trace, "budget", value, "outside the budget: Sancerre")
+        await recording.add("gpt-4o", "red", [trace])
+    await experiments.close()
+    assert langfuse.scores_of(trace.trace_id) == {"outcome": "answered", "eval_budget": 0.75}
+    (budget,) = [score for score in langfuse.scores if score["name"] == "eval_budget"]
+    assert budget["id"] == f"{trace.trace_id}-eval_budget"
+    assert budget["observationId"] == trace.root.span_id
+    assert budget["comment"] == "outside the budget: Sancerre"
+    assert (budget["dataType"], len(langfuse.scores)) == ("NUMERIC", 2)
+    assert recording.summary.startswith("2 recorded, see ")
+
+
+async def test_a_second_run_adds_no_items(langfuse: LangfuseDatasets) -> None:
+    experiments = experiments_at(langfuse)
+    talk = parsed(TALK, "here")
+    for run in ("first", "second"):
+        items = {talk.id: item_of("mine", talk)}
+        assert await open_recording(experiments, "mine", run, items) is not None
+    await experiments.close()
+    (item,) = langfuse.items.values()
+    assert item["input"] == {"messages": ["Hello", "What does sur lie mean?"]}
+    assert item["expectedOutput"] == TALK["expect"]
+    assert item["metadata"] == {"id": "sur-lie", "language": "en", "kind": "document"}
+    assert len(langfuse.datasets) == 1
+
+
+async def test_items_come_back_as_the_conversations_they_were(langfuse: LangfuseDatasets) -> None:
+    experiments = experiments_at(langfuse)
+    talks = [parsed(TALK | {"id": f"talk-{number}"}, "here") for number in range(130)]
+    await open_recording(
+        experiments, "mine", "x", {each.id: item_of("mine", each) for each in talks}
+    )
+    langfuse.add("mine", {"id": "old", "input": "gone", "status": "ARCHIVED"})
+    langfuse.add("other", {"id": "another", "input": "not mine"})
+    found = [conversation_of(item, "mine") for item in await experiments.items("mine")]
+    await experiments.close()
+    assert sorted(found, key=lambda each: each.id) == sorted(talks, key=lambda each: each.id)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "A red?",
+        {"messages": ["A red?"]},
+        [{"role": "user", "content": "Hi"}, {"role": "user", "content": "A red?"}],
+    ],
+)
+def test_items_that_others_made_are_understood(asked: Any) -> None:
+    talk = conversation_of(Item("i", asked), "mine")
+    assert (talk.id, talk.messages) == ("i", ("A red?",))
+    assert [said.content for said in talk.history] == (["Hi"] if isinstance(asked, list) else [])
+
+
+@pytest.mark.parametrize("asked", [None, 5, {"prompt": "A red?"}])
+def test_an_item_that_is_no_conversation_is_named(asked: Any) -> None:
+    with pytest.raises(DatasetError, match="item i of mine"):
+        conversation_of(Item("i", asked), "mine")
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("401", "it does not know the keys (HTTP 401): check LANGFUSE_PUBLIC_KEY"),
+        ("503", "it answered HTTP 503: "),
+    ],
+)
+async def test_a_server_that_refuses_is_told_in_one_line(
+    mode: Any, said: str, langfuse: LangfuseDatasets
+) -> None:
+    langfuse.mode = mode
+    experiments = experiments_at(langfuse)
+    with pytest.raises(ExperimentsUnavailable) as told:
+        await experiments.items("mine")
+    await experiments.close()
+    assert said in str(told.value)
+    assert len(langfuse.requests) == 1
+
+
+async def test_a_server_that_never_answers_is_waited_for_only_so_long(
+    langfuse: LangfuseDatasets,
+) -> None:
+    langfuse.mode = "black_hole"
+    experiments = Experiments(
+        Origin(langfuse.public_key), "sk", langfuse.base_url, timeout_seconds=0.1
+    )
+    started = time.monotonic()
+    assert await open_recording(experiments, "mine", "first", {"red": Item("i", "x")}) is None
+    await experiments.close()
+    assert time.monotonic() - started < 2
+    assert langfuse.requests == ["POST /api/public/v2/datasets"]
+
+
+async def test_a_server_that_is_gone_is_told_in_one_line() -> None:
+    experiments = Experiments(Origin("pk"), "sk", "http://127.0.0.1:9")
+    with pytest.raises(ExperimentsUnavailable, match=r"cannot be reached \(ConnectError\)"):
+        await experiments.items("mine")
+    await experiments.close()
+
+
+async def test_a_recording_gives_up_after_two_failures_and_warns_once(
+    langfuse: LangfuseDatasets, caplog: pytest.LogCaptureFixture
+) -> None:
+    experiments = experiments_at(langfuse)
+    recording = await open_recording(experiments, "mine", "first", {"red": Item("item-1", "x")})
+    assert recording is not None
+    langfuse.mode = "500"
+    asked = len(langfuse.requests)
+    for _ in range(5):
+        await recording.add("gpt-4o", "red", [answered()])
+    await experiments.close()
+    assert len(langfuse.requests) == asked + 2
+    assert len(caplog.records) == 1
+    assert recording.summary.startswith("0 recorded, 5 lost, see ")
+
+
+# --- the commands ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def configured(
+    langfuse: LangfuseDatasets, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> LangfuseDatasets:
+    """Langfuse, with keys for it and for a model in the settings."""
+    monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
+    monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", langfuse.public_key)
+    monkeypatch.setenv("LANGFUSE_SECRET_KEY", langfuse.secret_key)
+    monkeypatch.setenv("LANGFUSE_BASE_URL", langfuse.base_url)
+    model_server.default = answer_json(INFORMATIONAL)
+    return langfuse
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(json.dumps(TALK | {"id": name}) for name in ("one", "two")))
+    return str(path)
+
+
+MODELS = ("--model", "gpt-4o", "--model", "gpt-4o-mini")
+
+
+def test_a_run_is_an_experiment_for_each_variant(configured: LangfuseDatasets, mine: str) -> None:
+    status, shown, said = sommelier_eval("run", mine, *MODELS, "--name", "first", "--json")
+    assert status == 0
+    linked = configured.linked
+    assert set(linked) == {"first · gpt-4o", "first · gpt-4o-mini"}
+    items = {item["metadata"]["id"]: item["id"] for item in configured.items.values()}
+    assert set(items) == {"one", "two"}
+    for roots in linked.values():
+        assert {links_of(root)["item.id"] for root in roots} == set(items.values())
+    for each in json.loads(shown)["results"]:
+        scores = configured.scores_of(each["trace_ids"][-1])
+        own = {name: mark["score"] for name, mark in each["marks"].items()}
+        assert {f"eval_{name}": score for name, score in own.items()}.items() <= scores.items()
+        assert scores["eval_content"] == 0
+    assert "Langfuse: 4 recorded, see " in said
+    assert "/project/project-1/datasets/dataset-1" in said
+
+
+def test_the_same_run_again_adds_nothing(configured: LangfuseDatasets, mine: str) -> None:
+    for _ in range(2):
+        sommelier_eval("run", mine, "--model", "gpt-4o", "--name", "first", "--json")
+    assert len(configured.items) == 2
+    assert len(configured.trace_ids) == 4
+    assert len({score["id"] for score in configured.scores}) == len(configured.scores)
+
+
+def test_a_dataset_of_langfuse_is_run_and_linked(configured: LangfuseDatasets) -> None:
+    configured.add("disliked", {"id": "item-7", "input": "What is tannin?"})
+    status, shown, _ = sommelier_eval("run", "langfuse:disliked", "--model", "gpt-4o", "--json")
+    assert status == 0
+    assert [each["conversation"]["id"] for each in json.loads(shown)["results"]] == ["item-7"]
+    ((root,),) = configured.linked.values()
+    assert links_of(root)["item.id"] == "item-7"
+    assert "POST /api/public/dataset-items" not in configured.requests
+
+
+def test_a_dataset_that_does_not_exist_ends_the_command(configured: LangfuseDatasets) -> None:
+    status, shown, said = sommelier_eval("run", "langfuse:none")
+    assert (status, shown) == (1, "")
+    assert "'none' cannot be read from Langfuse: it answered HTTP 404" in said
+
+
+@pytest.mark.parametrize("mode", ["401", "500"])
+def test_a_langfuse_that_fails_costs_a_warning_and_no_result(
+    mode: Any,
+    configured: LangfuseDatasets,
+    mine: str,
+) -> None:
+    configured.mode = mode
+    status, shown, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--json")
+    assert status == 0
+    assert len(json.loads(shown)["results"]) == 2
+    assert said.count("WARNING") == 1
+    assert "This run is not recorded in Langfuse: it " in said
+    assert "recorded, see" not in said
+
+
+def test_traces_that_are_not_taken_cost_a_warning_and_no_result(
+    configured: LangfuseDatasets, mine: str
+) -> None:
+    configured.broken.add("/api/public/otel/v1/traces")
+    status, shown, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--json")
+    assert status == 0
+    assert len(json.loads(shown)["results"]) == 2
+    assert said.count("WARNING") == 1
+    assert "Langfuse: 0 recorded, 2 lost, see " in said
+
+
+def test_the_evaluation_of_quotes_is_an_experiment_too(
+    configured: LangfuseDatasets, model_server: ModelServer
+) -> None:
+    model_server.default = answer_json({"snippets": [], "summary": "Nothing.", "noResults": True})
+    status, shown, said = sommelier_eval("quotes", "--modes", "B", "--model", "gpt-4o")
+    assert status == 0
+    assert shown.startswith("# Evaluation of quotes")
+    assert "Langfuse: 24 recorded, see " in said
+    assert len(configured.items) == 24
+    ((name, roots),) = configured.linked.items()
+    assert name.endswith(" · gpt-4o B")
+    assert len(roots) == 24
+    by_question = {str(root.metadata["question"]): root for root in roots}
+    negative = configured.scores_of(by_question["negative-1"].trace_id)
+    assert negative["eval_negative"] in (0, 1)
+    keyword = configured.scores_of(by_question["keyword-1"].trace_id)
+    assert (keyword["eval_json_parse"], keyword["eval_verbatim"]) == (1, 0)
+    assert by_question["keyword-1"].session == f"eval:{name.removesuffix(' · gpt-4o B')}"
