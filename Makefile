@@ -39,6 +39,7 @@ bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, retrie
 lock:  ## compile requirements/*.txt from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/main.txt
 	uv pip compile pyproject.toml --extra build --extra dev -c requirements/main.txt --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/dev.txt
+	uv pip compile pyproject.toml --extra local -c requirements/main.txt --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/local.txt
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -213,7 +213,11 @@ class Allowance:
         return day_of(self.at) + timedelta(days=1)
 
     def narrowed(self, limits: Limits) -> Limits:
-        """The limits of a turn, as far as the budgets allow them."""
+        """The limits of a turn, as far as the budgets allow them.
+
+        Where few requests are left, they are for a tool call and an answer, not for retries.
+        """
+        asked = limits.requests
         for left in (self.person, self.everyone):
             limits = replace(
                 limits,
@@ -221,7 +225,10 @@ class Allowance:
                 tokens=_lower(limits.tokens, left.tokens),
                 cost_usd=_lower(limits.cost_usd, left.cost_usd),
             )
-        return limits
+        if limits.requests == asked:
+            return limits
+        retries = min(limits.structured_output_max_retries, max(0, limits.requests - 2))
+        return replace(limits, structured_output_max_retries=retries)
 
     def after(self, spent: Spent) -> "Allowance":
         """The same once a turn has used so much: used up or not."""

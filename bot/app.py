@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+import httpx
 from starlette.routing import Route
 from telegram.ext import Application
-from telegram.request import BaseRequest
 
 from agent.journal import Journal
+from agent.langfuse.links import TraceLinks
 from agent.research.desk import ResearchDesk
 from agent.sommelier import Sommelier
 from agent.tracing import Tracer, keyed_hash
@@ -20,20 +21,20 @@ from bot import local_telegram, wiring
 from bot.alone import only_one
 from bot.api import Api
 from bot.delivery import Sender
-from bot.library import open_library
+from bot.door import Door
+from bot.feedback_delivery import FeedbackDelivery
+from bot.feedback_shown import rating
+from bot.handlers import Extras, further_handlers
+from bot.library import Library, open_library
+from bot.memory import Memory, forget, forgetting
 from bot.metrics import Metrics
 from bot.polling import AcceptQueue, bounded, stop_on_signals
 from bot.replies import Replies
-from bot.research_commands import ResearchCommands
 from bot.service import open_service
 from bot.telegram_bot import AnyApplication, TelegramBot
 from bot.turns import persistently
 from config import Settings
-from db.engine import Sessions
-from db.repositories.chats import SqlChatRepository
 from db.repositories.messages import SqlMessageRepository
-from db.repositories.traces import SqlTraceStore
-from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
 from db.repositories.wines import SqlCatalogue
 
@@ -47,17 +48,22 @@ class App:
     """What is tied together: the Telegram application, its sender, and the rooms behind them."""
 
     application: AnyApplication
-    sender: Sender
     bot: TelegramBot
-    sessions: Sessions
-    messages: SqlMessageRepository
+    memory: Memory
     metrics: Metrics
     inbox: AcceptQueue
-    desk: ResearchDesk
+    extras: Extras
+
+    @property
+    def messages(self) -> SqlMessageRepository:
+        """The conversations."""
+        return self.memory.messages
 
 
 @asynccontextmanager
-async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> AsyncIterator[App]:
+async def open_app(
+    settings: Settings, telegram: local_telegram.LocalTelegram | None = None
+) -> AsyncIterator[App]:
     """Everything, ready to be initialized; `telegram` takes the place of the network if given.
 
     Raises:
@@ -67,46 +73,89 @@ async def open_app(settings: Settings, telegram: BaseRequest | None = None) -> A
     token = local_telegram.TOKEN if telegram else wiring.bot_token(settings)
     async with AsyncExitStack() as stack:
         library = await stack.enter_async_context(open_library(settings))
-        sessions, desk = library.sessions, library.desk
-        messages = SqlMessageRepository(sessions)
-        traces = SqlTraceStore(sessions)
-        tracer = wiring.tracer(settings, traces.save)
+        desk, memory = library.desk, Memory.of(library.sessions)
+        tracer = wiring.tracer(settings, memory.traces.save)
         metrics = Metrics(lambda: tracer.dropped_spans)
         stack.push_async_callback(bounded, "tracing", tracer.close)
         inbox = AcceptQueue()
         application = telegram_application(settings, token, inbox, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
         pace = wiring.pace(0 if telegram else settings.telegram_messages_per_second)
-        sender = Sender(application.bot, pace, SqlChatRepository(sessions))
+        # Whoever sits at the machine is its admin.
+        admins = frozenset([*settings.admin_ids, *([telegram.chat_id] if telegram else [])])
         replies = Replies(
-            message_repo=messages,
+            message_repo=memory.messages,
             tracer=tracer,
-            sender=sender,
+            sender=Sender(application.bot, pace, memory.chats),
             metrics=metrics,
             hashed=partial(keyed_hash, key=settings.trace_user_key),
-            record=SqlTurnRepository(sessions).record,
+            record=memory.turns.record,
+            rating=rating,
+            budgets=wiring.budgets(settings, memory, admins),
             max_content_length=settings.max_content_length,
         )
         bot = TelegramBot(
             replies=replies,
-            answerer=Sommelier(
-                catalogue=SqlCatalogue(sessions),
-                models=library.models,
-                limits=wiring.limits(settings),
-                research_tools=wiring.research_tools(desk),
-                prompts=desk.prompts,
-                prices=desk.prices,
-            ),
+            answerer=sommelier(settings, library),
             history_messages=settings.history_messages,
         )
-        yield App(application, sender, bot, sessions, messages, metrics, inbox, desk)
+        extras = Extras(
+            memory=memory,
+            desk=desk,
+            admin_ids=admins,
+            links=await stack.enter_async_context(open_links(settings)),
+            allow_list=settings.access == "allow_list",
+        )
+        yield App(application, bot, memory, metrics, inbox, extras)
+
+
+def sommelier(settings: Settings, library: Library) -> Sommelier:
+    """Who answers."""
+    return Sommelier(
+        catalogue=SqlCatalogue(library.sessions),
+        models=library.models,
+        limits=wiring.limits(settings),
+        research_tools=wiring.research_tools(library.desk),
+        prompts=library.desk.prompts,
+        prices=library.desk.prices,
+    )
+
+
+@asynccontextmanager
+async def open_links(settings: Settings) -> AsyncIterator[TraceLinks | None]:
+    """Where traces are shown; None without Langfuse."""
+    async with httpx.AsyncClient(timeout=CONNECT_SECONDS) as http:
+        links = wiring.trace_links(settings, http)
+        if links is None:
+            yield None
+            return
+        links.begin()
+        try:
+            yield links
+        finally:
+            await bounded("links", links.close)
+
+
+@asynccontextmanager
+async def open_delivery(
+    settings: Settings, memory: Memory
+) -> AsyncIterator[FeedbackDelivery | None]:
+    """What brings people's verdicts to Langfuse; None without it."""
+    client = wiring.feedback_client(settings)
+    if client is None:
+        yield None
+        return
+    try:
+        yield FeedbackDelivery(memory.feedback, client.deliver)
+    finally:
+        await bounded("feedback", client.close)
 
 
 def telegram_application(
     settings: Settings,
     token: str,
     inbox: asyncio.Queue[object],
-    telegram: BaseRequest | None = None,
+    telegram: local_telegram.LocalTelegram | None = None,
 ) -> AnyApplication:
     """The Telegram application without handlers, on the network or on `telegram`."""
     api = wiring.root(settings.telegram_base_url)
@@ -119,11 +168,21 @@ def telegram_application(
 
 
 @asynccontextmanager
-async def open_chat(settings: Settings, telegram: BaseRequest) -> AsyncIterator[App]:
+async def open_chat(
+    settings: Settings, telegram: local_telegram.LocalTelegram
+) -> AsyncIterator[App]:
     """The conversation in this process alone: nothing is queued, a turn is over when it returns."""
-    async with open_app(settings, telegram) as app:
-        app.bot.register(app.application, ResearchCommands(app.bot.replies, app.desk).handlers())
-        yield app
+    async with (
+        open_app(settings, telegram) as app,
+        open_delivery(settings, app.memory) as delivery,
+    ):
+        await forget(wiring.retention(settings, app.memory))
+        app.bot.register(app.application, further_handlers(app.bot, app.extras))
+        try:
+            yield app
+        finally:
+            if delivery is not None:
+                await bounded("feedback", delivery.round)
 
 
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool:
@@ -143,26 +202,38 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(open_app(settings))
         stack.enter_context(only_one(url))
-        updates = SqlUpdateRepository(app.sessions)
+        memory, tracer = app.memory, app.bot.replies.tracer
+        delivery = await stack.enter_async_context(open_delivery(settings, memory))
+        tasks = [forgetting(wiring.retention(settings, memory))]
         service = await stack.enter_async_context(
             open_service(
                 application=app.application,
                 give_up=app.bot.replies.give_up,
-                updates=updates,
+                updates=memory.updates,
                 metrics=app.metrics,
                 settings=wiring.service_settings(settings),
                 durable=wiring.durable(settings),
-                routes=api_routes(settings, app.desk, app.bot.replies.tracer),
+                routes=api_routes(settings, app.extras.desk, tracer),
+                tasks=[*tasks, delivery.run] if delivery else tasks,
             )
         )
         app.inbox.accept = service.turns.accept
-        replies = replace(app.bot.replies, journal=service.queue)
-        bot = replace(app.bot, replies=replies, turn_of=_turn_of(updates, service.queue))
-        bot.register(app.application, ResearchCommands(replies, app.desk).handlers())
+        judged = delivery.wake if delivery else app.extras.judged
+        bot = durable_bot(app, service.queue)
+        bot.register(app.application, further_handlers(bot, replace(app.extras, judged=judged)))
         if await service.run(stop):
             return True
-        await bounded("tracing", app.bot.replies.tracer.close)
+        await bounded("tracing", tracer.close)
         os._exit(0)
+
+
+def durable_bot(app: App, journal: Journal) -> TelegramBot:
+    """The bot whose turns are recorded in `journal`, behind a door."""
+    replies = replace(app.bot.replies, journal=journal)
+    extras, memory = app.extras, app.memory
+    door = Door(memory.people, replies, extras.admin_ids, allow_list=extras.allow_list)
+    turn_of = _turn_of(memory.updates, journal)
+    return replace(app.bot, replies=replies, turn_of=turn_of, door=door)
 
 
 def api_routes(settings: Settings, desk: ResearchDesk, tracer: Tracer) -> list[Route]:

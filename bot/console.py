@@ -59,6 +59,10 @@ class Screen(Protocol):
         """Show one message of the bot."""
         ...
 
+    def hint(self, text: str) -> None:
+        """Say what can be typed now."""
+        ...
+
     def waiting(self) -> AbstractContextManager[object]:
         """Say that something is going on, until the block ends."""
         ...
@@ -74,6 +78,9 @@ class Pipe:
     def show(self, html: str) -> None:
         """Print a message and an empty line after it."""
         print(plain_text(html), end="\n\n", flush=True)
+
+    def hint(self, text: str) -> None:
+        """Say nothing."""
 
     def waiting(self) -> AbstractContextManager[object]:
         """Say nothing."""
@@ -102,6 +109,10 @@ class Terminal:
         self._console.print()
         self._console.print(rich_text(html))
         self._console.print()
+
+    def hint(self, text: str) -> None:
+        """Print it dim, and an empty line after it."""
+        self._console.print(text, style="dim", end="\n\n")
 
     def waiting(self) -> AbstractContextManager[object]:
         """A spinner."""
@@ -174,6 +185,8 @@ def _turn(
         runner.run(application.process_update(telegram.typed(line, application.bot)))
     for html in telegram.take():
         screen.show(html)
+    if telegram.hint:
+        screen.hint(telegram.hint)
 
 
 def plain_text(html: str) -> str:

@@ -144,8 +144,20 @@ class Sender:
         step: Step[Delivery] = NO_JOURNAL.step,
     ) -> Delivery:
         """Send a file of this name as one step, "telegram.document"; like a message otherwise."""
-        message = _Message(to, "", document=(name, content))
+        message = _Message(to, "", file=(name, content))
         return await step("telegram.document", partial(self._send, message))
+
+    async def send_photo(
+        self,
+        to: Destination,
+        name: str,
+        content: bytes,
+        *,
+        step: Step[Delivery] = NO_JOURNAL.step,
+    ) -> Delivery:
+        """Send a picture of this name as one step, "telegram.photo"; like a message otherwise."""
+        message = _Message(to, "", file=(name, content), is_photo=True)
+        return await step("telegram.photo", partial(self._send, message))
 
     async def reachable(self, chat_id: int) -> None:
         """Somebody wrote from this chat: it is tried again from now on."""
@@ -212,7 +224,8 @@ class _Message:
     text: str
     as_html: bool = True
     buttons: Rows = ()
-    document: tuple[str, bytes] | None = None
+    file: tuple[str, bytes] | None = None
+    is_photo: bool = False
 
     def moved(self, chat_id: int) -> "_Message":
         """The same for the group's new chat, where topics and message ids are others."""
@@ -223,9 +236,10 @@ async def _request(bot: Bot, message: _Message) -> int:
     reply = None
     if message.to.reply_to is not None:
         reply = ReplyParameters(message.to.reply_to, allow_sending_without_reply=True)
-    if message.document is not None:
-        name, content = message.document
-        sent = await bot.send_document(
+    if message.file is not None:
+        name, content = message.file
+        send = bot.send_photo if message.is_photo else bot.send_document
+        sent = await send(
             message.to.chat_id,
             content,
             filename=name,

@@ -6,9 +6,10 @@ from functools import partial
 import httpx
 
 from agent.embedding import EmbeddingService
+from agent.embedding_local import LocalEmbedding
 from bot import doctor, wiring
-from bot.app import open_documents, open_engine, require_newest_schema
-from config import Settings
+from bot.library import open_documents, open_engine, require_newest_schema
+from config import Settings, SettingsError
 from db import migrate
 from db.engine import session_factory
 from db.errors import DatabaseUnavailable
@@ -29,11 +30,15 @@ def checks(settings: Settings) -> Mapping[str, doctor.Check | str]:
         wiring.root(settings.langfuse_base_url),
         *(wiring.plain(key) or "" for key in keys),
     )
-    embedder, places = wiring.embedder(settings), partial(_check_places, settings)
+    places = partial(_check_places, settings)
     return {
         "database": partial(_check_database, settings),
         "documents": partial(_check_documents, settings),
-        "embeddings": (partial(_check_embeddings, embedder) if embedder else doctor.NO_EMBEDDINGS),
+        "embeddings": (
+            partial(_check_embeddings, settings)
+            if settings.embedding_model
+            else doctor.NO_EMBEDDINGS
+        ),
         "model": partial(_check_model, settings) if settings.has_model else doctor.NO_MODEL,
         "places": places if settings.has_place_search else doctor.NO_PLACE_SEARCH,
         "Telegram": (
@@ -77,7 +82,13 @@ async def _check_documents(settings: Settings) -> str:
     return f"{len(stored)} documents in {sum(each.parts for each in stored)} parts"
 
 
-async def _check_embeddings(embedder: EmbeddingService) -> str:
+async def _check_embeddings(settings: Settings) -> str:
+    try:
+        embedder: EmbeddingService | LocalEmbedding | None = wiring.embedder(settings)
+    except SettingsError as error:
+        raise doctor.Ailment(str(error)) from None
+    if embedder is None:
+        raise doctor.Ailment(doctor.NO_EMBEDDINGS)
     try:
         return await doctor.check_embeddings(embedder)
     finally:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import httpx
 
+from agent.embedding_local import LocalModelError
 from agent.errors import ToolError
 from agent.llm import advice
 from agent.ports import Embedder, PlaceSearch
@@ -88,7 +89,15 @@ async def check_model(base_url: str | None, key: str | None, model: str) -> str:
 async def check_embeddings(embedder: Embedder) -> str:
     """Whether the embedding source makes vectors."""
     try:
-        (vector,) = await embedder.embed(["wine"])
+        async with asyncio.timeout(SECONDS):
+            (vector,) = await embedder.embed(["wine"])
+    except TimeoutError:
+        raise Ailment(
+            f"{embedder.name} made no vector within {SECONDS} seconds; a model on this machine may "
+            "still be loading, or downloading: run this again when it is done"
+        ) from None
+    except LocalModelError as error:
+        raise Ailment(str(error)) from None
     except Exception as error:
         status = getattr(error, "status_code", None)
         reason = f"{type(error).__name__}, {status}" if status else type(error).__name__

@@ -20,6 +20,8 @@ from bot.render import from_html, utf16_units, visible_text
 TOKEN: Final = "0:terminal"  # noqa: S105 - no server ever sees it
 BOT: Final = {"id": 0, "is_bot": True, "first_name": "Sommelier", "username": "sommelier_bot"}
 COMMAND: Final = re.compile(r"/\w{1,32}(?!\S)")
+KEYS: Final = {"👍": "+", "👎": "-"}
+"""What is typed to press a button whose label begins so; other buttons have numbers."""
 
 JsonObject = dict[str, Any]
 
@@ -36,12 +38,17 @@ class LocalTelegram(BaseRequest):
         # Ids go on where the last conversation's ended: what is kept of turns is kept under them.
         self._ids = itertools.count(time.time_ns() // 1_000_000)
         self._sent: dict[int, str] = {}
-        self._choices: dict[str, tuple[JsonObject, str]] = {}
+        self._messages: dict[int, JsonObject] = {}
+        self._choices: dict[str, tuple[JsonObject, JsonObject]] = {}
+        self._asked: JsonObject | None = None
         self._methods: dict[str, Callable[[JsonObject], object]] = {
             "getMe": lambda _: BOT,
             "sendMessage": self._send_message,
             "sendDocument": self._send_document,
+            "sendPhoto": self._send_photo,
             "editMessageText": self._edit_message_text,
+            "editMessageReplyMarkup": self._edit_reply_markup,
+            "answerCallbackQuery": self._answer_callback_query,
             "deleteMessage": self._delete_message,
         }
 
@@ -78,21 +85,33 @@ class LocalTelegram(BaseRequest):
         self._sent.clear()
         return taken
 
+    @property
+    def hint(self) -> str:
+        """How what was said last is rated; empty if it is not, or if a reply is asked for."""
+        keys = [key for key in KEYS.values() if key in self._choices and not self._asked]
+        return "   ".join(f"{self._choices[key][1]['text']} type {key}" for key in keys)
+
     def typed(self, line: str, bot: Bot) -> Update:
         """The update of a line that the person typed.
 
-        The number of a button under the last answer presses it.
+        The key or the number of a button under the last answer presses it; after a message that
+        asks for a reply, the line is the reply.
         """
         person = {"id": self.chat_id, "is_bot": False, "first_name": "You"}
-        choice = self._choices.get(line.strip())
+        asked, self._asked = self._asked, None
+        choice = None if asked else self._choices.get(line.strip())
         self._choices.clear()
+        self._messages.clear()
         if choice is not None:
-            return self._pressed(*choice, person, bot)
-        message = self._message(next(self._ids), line)
-        message["from"] = person
+            pressed, button = choice
+            self._messages[pressed["message_id"]] = pressed
+            return self._pressed(pressed, button["callback_data"], person, bot)
+        message = self._message(next(self._ids), line) | {"from": person}
         if command := COMMAND.match(line):
             entity = {"type": "bot_command", "offset": 0, "length": command.end()}
             message["entities"] = [entity]
+        elif asked is not None:
+            message["reply_to_message"] = asked
         return Update.de_json({"update_id": message["message_id"], "message": message}, bot)
 
     def _pressed(self, message: JsonObject, data: str, person: JsonObject, bot: Bot) -> Update:
@@ -106,20 +125,46 @@ class LocalTelegram(BaseRequest):
         return {"message_id": message_id, "date": int(time.time()), "chat": chat, "text": text}
 
     def _send_message(self, params: JsonObject) -> JsonObject:
-        html = params["text"]
-        message = self._message(next(self._ids), visible_text(html)) | {"entities": entities(html)}
-        self._sent[message["message_id"]] = html + self._offered(message, params)
+        html, markup = params["text"], params.get("reply_markup", {})
+        message = self._message(next(self._ids), visible_text(html))
+        message |= {"entities": entities(html), "from": BOT}
+        if markup.get("force_reply"):
+            self._asked = message
+        self._sent[message["message_id"]] = html
+        self._offer(message, markup)
         return message
 
-    def _offered(self, message: JsonObject, params: JsonObject) -> str:
-        """The buttons of a message as numbered choices, one a line."""
-        rows = params.get("reply_markup", {}).get("inline_keyboard", [])
+    def _edit_reply_markup(self, params: JsonObject) -> JsonObject | bool:
+        message = self._messages.get(params["message_id"])
+        if message is None:
+            return True
+        for key in [key for key, (of, _) in self._choices.items() if of is message]:
+            del self._choices[key]
+        self._offer(message, params.get("reply_markup", {}))
+        return message
+
+    def _offer(self, message: JsonObject, markup: JsonObject) -> None:
+        """Let the buttons of a message be pressed; those with numbers are shown, one a line."""
+        message_id, rows = message["message_id"], markup.get("inline_keyboard", [])
+        self._messages[message_id] = message
+        message["reply_markup"] = {"inline_keyboard": rows}
         lines = []
         for button in itertools.chain.from_iterable(rows):
-            number = str(len(self._choices) + 1)
-            self._choices[number] = message, button["callback_data"]
-            lines.append(f"\n<b>{number}</b> › {escape(button['text'], quote=False)}")
-        return "\n" + "".join(lines) if lines else ""
+            key = KEYS.get(button["text"][:1]) or self._free_number()
+            self._choices[key] = message, button
+            if key.isdigit():
+                lines.append(f"<b>{key}</b> › {escape(button['text'], quote=False)}")
+        if lines:
+            before = [f"{self._sent[message_id]}\n"] if message_id in self._sent else []
+            self._sent[message_id] = "\n".join(before + lines)
+
+    def _free_number(self) -> str:
+        return next(key for key in map(str, itertools.count(1)) if key not in self._choices)
+
+    def _answer_callback_query(self, params: JsonObject) -> bool:
+        if words := params.get("text"):
+            self._sent[next(self._ids)] = f"<i>{escape(words, quote=False)}</i>"
+        return True
 
     def _send_document(self, params: JsonObject) -> JsonObject:
         """A file is shown, as far as it is text."""
@@ -127,6 +172,12 @@ class LocalTelegram(BaseRequest):
         shown = escape(content.decode(errors="replace").rstrip(), quote=False)
         message_id = next(self._ids)
         self._sent[message_id] = f"<b>{escape(name, quote=False)}</b>\n<pre>{shown}</pre>"
+        return self._message(message_id, name)
+
+    def _send_photo(self, params: JsonObject) -> JsonObject:
+        name, *_ = params["files"][0]
+        message_id = next(self._ids)
+        self._sent[message_id] = f"<i>[picture: {escape(name, quote=False)}]</i>"
         return self._message(message_id, name)
 
     def _edit_message_text(self, params: JsonObject) -> JsonObject:

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from telegram import Update
+from telegram import BotCommandScopeChat, Update
 from telegram.error import Conflict, InvalidToken, TelegramError
 
 from bot import texts
@@ -90,8 +90,11 @@ async def poll_until(application: AnyApplication, stop: asyncio.Event) -> None:
             await bounded("polling", application.updater.stop)
 
 
-async def introduce(application: AnyApplication) -> None:
-    """Make Telegram tell who we are, and show our commands there."""
+async def introduce(application: AnyApplication, admin_ids: Collection[int] = ()) -> None:
+    """Make Telegram tell who we are, and show our commands there, to admins theirs too.
+
+    Telegram refuses that for an admin who never wrote to the bot, which is no matter.
+    """
     wait = 1
     while True:
         try:
@@ -104,7 +107,17 @@ async def introduce(application: AnyApplication) -> None:
             await asyncio.sleep(wait)
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         else:
-            return
+            break
+    for admin_id in admin_ids:
+        await _show_admin_commands(application, admin_id)
+
+
+async def _show_admin_commands(application: AnyApplication, admin_id: int) -> None:
+    commands = (*texts.COMMANDS, *texts.ADMIN_COMMANDS)
+    try:
+        await application.bot.set_my_commands(commands, BotCommandScopeChat(admin_id))
+    except TelegramError as error:
+        log.info("Admin %s is not shown the commands of admins: %s", admin_id, error)
 
 
 async def _poll(application: AnyApplication) -> None:

@@ -11,6 +11,8 @@ from typing import Final, TypeVar
 
 from telegram import Bot, Update
 
+from agent.budget import UNLIMITED, Allowance
+from agent.fallback import Seen
 from agent.history import truncate_at_boundary
 from agent.journal import NO_JOURNAL, Journal
 from agent.ports import MessageRepository
@@ -18,6 +20,7 @@ from agent.sommelier import Reply
 from agent.tracing import Span, Tracer, trace_id_of
 from agent.turn_records import TurnRecord
 from bot import texts
+from bot.budgets import Budgets, budget_note, with_note
 from bot.delivery import Delivery, Destination, Sender
 from bot.incoming import destination, message_of, names_of, people_of, typing
 from bot.metrics import Metrics
@@ -39,8 +42,8 @@ class Answered:
     messages: tuple[Outgoing, ...]
 
 
-Work = Callable[[Span], Awaitable[Answered]]
-"""What makes the answer of a turn. Never raises, except when cancelled."""
+Work = Callable[[Span, Allowance], Awaitable[Answered]]
+"""What makes the answer of a turn, within its allowance. Never raises, except when cancelled."""
 
 
 async def unrecorded(turn: TurnRecord) -> None:
@@ -53,7 +56,7 @@ class Replies:
 
     `hashed` makes the id of a user or a chat unrecognisable for traces, `record` keeps what a turn
     came to, `rating` makes the buttons under the answer of a turn. `max_content_length` is how
-    many characters of a message are remembered.
+    many characters of a message are remembered, `budgets` what a turn may use.
     """
 
     message_repo: MessageRepository
@@ -63,6 +66,7 @@ class Replies:
     journal: Journal = NO_JOURNAL
     record: Callable[[TurnRecord], Awaitable[None]] = unrecorded
     rating: Callable[[int], Rows] = lambda turn_id: ()
+    budgets: Budgets | None = None
     metrics: Metrics = field(default_factory=Metrics)
     max_content_length: int = 2000
 
@@ -73,8 +77,12 @@ class Replies:
         started = time.monotonic()
         with self._traced(question, update, bot) as span:
             async with typing(bot, destination(update)):
-                answered = await work(span)
-            delivery = await self._deliver(update, answered.messages, span)
+                allowance = await self._allowance(update)
+                answered = await work(span, allowance)
+            note = budget_note(allowance, answered.reply)
+            if note:
+                span.update(output=f"{answered.reply.text}\n\n{note}")
+            delivery = await self._deliver(update, with_note(answered.messages, note), span)
             turn = self._record_of(update, answered.reply, span, delivery)
             turn = replace(turn, seconds=time.monotonic() - started)
             kept = (question, answered.reply) if remembered else None
@@ -98,7 +106,9 @@ class Replies:
             metadata = {"outcome": "failed", "error_types": error}
             span.update(output=reply.text, level="ERROR", metadata=metadata)
             span.score("outcome", "failed", "CATEGORICAL")
-            delivery = await self.sender.send(Destination(chat.id), reply.text)
+            with span.child("telegram.send", "span") as send:
+                delivery = await self.sender.send(Destination(chat.id), reply.text)
+                send.update(**seen(delivery))
             await self._keep(self._record_of(update, reply, span, delivery), None)
 
     def _traced(self, question: str, update: Update, bot: Bot) -> AbstractContextManager[Span]:
@@ -112,6 +122,21 @@ class Replies:
             names=names_of(update),
             resumable=self.journal is not NO_JOURNAL,
         )
+
+    async def _allowance(self, update: Update) -> Allowance:
+        """What a turn may use, as a step if there are budgets; all it wants if that is unknown."""
+        budgets, (_, user_id) = self.budgets, people_of(update)
+        if budgets is None or not budgets.are_set:
+            return UNLIMITED
+
+        async def read() -> Allowance:
+            try:
+                return await patiently(lambda: budgets.allowance(user_id))
+            except Exception:
+                log.exception("What a person used today could not be read; going on without")
+                return UNLIMITED
+
+        return await self.journal.step("allowance", read)
 
     def _record_of(
         self, update: Update, reply: Reply, span: Span, delivery: Delivery
@@ -159,12 +184,7 @@ class Replies:
             if delivery.error == "rejected" and not delivery.message_ids:
                 delivery += await self.sender.send(to, texts.FAILED, step=step)
             self.metrics.telegram_send(delivery.error)
-            metadata = {
-                "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
-                "tries": delivery.tries,
-                "error": delivery.error,
-            }
-            send.update(metadata=metadata, level="ERROR" if delivery.error else "DEFAULT")
+            send.update(**seen(delivery))
         return delivery
 
     def _rated(self, update: Update, messages: Sequence[Outgoing]) -> list[Outgoing]:
@@ -196,6 +216,16 @@ class Replies:
             )
         except Exception:
             log.exception("A turn of chat %s could not be stored", chat_id)
+
+
+def seen(delivery: Delivery) -> Seen:
+    """What the trace shows of a delivery."""
+    metadata = {
+        "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
+        "tries": delivery.tries,
+        "error": delivery.error,
+    }
+    return {"metadata": metadata, "level": "ERROR" if delivery.error else "DEFAULT"}
 
 
 async def patiently(call: Callable[[], Awaitable[R]]) -> R:

@@ -2,26 +2,27 @@
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
-from telegram import CallbackQuery, Message, MessageEntity, Update
-from telegram.error import BadRequest, TelegramError
+from telegram import Message, MessageEntity, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
-from agent.budget import Ledger
+from agent.budget import Allowance, Ledger
 from agent.research.answer import Answer
 from agent.research.desk import ResearchDesk
 from agent.research.places import Places
 from agent.research.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.research.quotes import Quotes
-from agent.sommelier import LEVELS, Reply, guard_input, record_ledger
+from agent.sommelier import Reply, guard_input, record_ledger
 from agent.tracing import Span
 from bot import research_text as text
 from bot import texts
+from bot.buttons import acknowledge, show_rows, shown_rows, without
 from bot.incoming import destination, is_addressed, message_of
+from bot.look_ups import LookUp, counted, is_over_budget, record, reply_of, unexcused, within
 from bot.replies import Answered, Replies
 from bot.research_shown import (
     AS_FILE,
@@ -41,9 +42,6 @@ T = TypeVar("T")
 
 FILE_NAME: Final = "queries.txt"
 DEFAULT_CATEGORY: Final = "WINE_SHOP"
-
-
-LookUp = Callable[[Ledger, Span], Awaitable[T | Apology]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +80,8 @@ class ResearchCommands:
         if await self._objected(update, query, texts.QUOTES_USAGE):
             return
 
-        async def look_up(ledger: Ledger, span: Span) -> Quotes | Apology:
-            found = await self.desk.quotes(guard_input(query, span), ledger=ledger, span=span)
+        async def look_up(desk: ResearchDesk, ledger: Ledger, span: Span) -> Quotes | Apology:
+            found = await desk.quotes(guard_input(query, span), ledger=ledger, span=span)
             return found if found.chunks else await self._nothing_found(found)
 
         await self._turn(f"/quotes {query}", update, context, look_up, shown_quotes)
@@ -142,7 +140,7 @@ class ResearchCommands:
     async def unknown_button(self, update: Update, context: Context) -> None:
         """A button of an earlier version, or of nobody."""
         if update.callback_query:
-            await _acknowledge(update.callback_query, texts.BUTTON_TOO_OLD)
+            await acknowledge(update.callback_query, texts.BUTTON_TOO_OLD)
 
     async def _objected(self, update: Update, question: str, usage: str) -> bool:
         """Whether a question is none, which the person is told then."""
@@ -154,9 +152,9 @@ class ResearchCommands:
         return bool(objection)
 
     async def _ask(self, question: str, update: Update, context: Context, *, refine: bool) -> None:
-        async def look_up(ledger: Ledger, span: Span) -> Answer | Apology:
+        async def look_up(desk: ResearchDesk, ledger: Ledger, span: Span) -> Answer | Apology:
             asked, wanted = guard_input(question, span), True if refine else None
-            found = await self.desk.ask(asked, refine=wanted, ledger=ledger, span=span)
+            found = await desk.ask(asked, refine=wanted, ledger=ledger, span=span)
             return found if found.chunks else await self._nothing_found(found)
 
         may_refine = self.desk.can_refine and not refine
@@ -173,11 +171,14 @@ class ResearchCommands:
         *,
         remembered: bool = True,
     ) -> None:
-        async def look_up(ledger: Ledger, span: Span) -> Places | Apology:
+        async def look_up(desk: ResearchDesk, ledger: Ledger, span: Span) -> Places | Apology:
+            named = guard_input(place, span)
             try:
-                named = guard_input(place, span)
-                return await self.desk.find(category, named, ledger=ledger, span=span)
+                return await desk.find(category, named, ledger=ledger, span=span)
             except QueryGenerationFailed:
+                if ledger.exhausted(desk.limits):
+                    by_rules = replace(desk, models=())
+                    return await by_rules.find(category, named, ledger=ledger, span=span)
                 return Apology(texts.NO_QUERIES, "failed")
 
         await self._turn(
@@ -204,18 +205,22 @@ class ResearchCommands:
     ) -> None:
         """One turn: a look-up, which is one step, and what it found shown."""
 
-        async def work(span: Span) -> Answered:
-            ledger = Ledger()
+        async def work(span: Span, allowance: Allowance) -> Answered:
+            desk = within(self.desk, allowance)
+            ledger = Ledger(prices=desk.prices, ceiling=desk.limits)
             try:
-                found = await self.replies.journal.step(
-                    "research", lambda: _calmly(look_up(ledger, span))
+                found, spent = await self.replies.journal.step(
+                    "research", lambda: counted(look_up(desk, ledger, span), ledger)
                 )
             finally:
                 record_ledger(span, ledger)
             shown = apologised(found) if isinstance(found, Apology) else show(found)
-            _record(span, shown)
-            reply = _reply(shown, ledger)
-            return Answered(reply, shown.messages)
+            over = bool(self.desk.models) and is_over_budget(allowance, spent, shown)
+            if over:
+                shown = unexcused(shown)
+            answered = reply_of(shown, spent, over_budget=over)
+            record(span, answered)
+            return Answered(answered, shown.messages)
 
         await self.replies.turn(question, update, context.bot, work, remembered=remembered)
 
@@ -242,12 +247,12 @@ class ResearchCommands:
         assert query is not None  # noqa: S101 - the handler lets nothing else through
         message = query.message
         if not isinstance(message, Message) or not message.is_accessible:
-            await _acknowledge(query, texts.BUTTON_TOO_OLD)
+            await acknowledge(query, texts.BUTTON_TOO_OLD)
             return None
-        await _acknowledge(query)
+        await acknowledge(query)
         step, run = self.replies.journal.step, secrets.token_hex(8)
         resumed = await step("press", partial(_given, run)) != run
-        is_first = await step("button", partial(_take_button, message))
+        is_first = await step("button", partial(_take_button, message, query.data))
         return message if await step("first", partial(_given, is_first or resumed)) else None
 
 
@@ -255,53 +260,6 @@ async def _given(value: T) -> T:
     return value
 
 
-async def _calmly(look_up: Awaitable[T | Apology]) -> T | Apology:
-    try:
-        return await look_up
-    except Exception:
-        log.exception("A look-up failed")
-        return Apology(texts.FAILED, "failed")
-
-
-async def _acknowledge(query: CallbackQuery, words: str = "") -> None:
-    """End the waiting sign on a button; Telegram refuses that after a while, which is no matter."""
-    try:
-        await query.answer(words or None)
-    except TelegramError as error:
-        log.debug("A pressed button was not acknowledged: %s", error)
-
-
-async def _take_button(message: Message) -> bool:
-    """Take the buttons of a message away; False if there were none any more."""
-    try:
-        await message.edit_reply_markup(None)
-    except BadRequest as error:
-        return "not modified" not in str(error).lower()
-    except TelegramError as error:
-        log.warning("A button could not be taken away: %s", error)
-    return True
-
-
-def _reply(shown: Shown, ledger: Ledger) -> Reply:
-    return Reply(
-        shown.kept,
-        (),
-        shown.outcome,
-        requests=ledger.requests,
-        retries=shown.retries,
-        tokens=ledger.usage.total_tokens,
-        cost_usd=ledger.cost_usd,
-    )
-
-
-def _record(span: Span, shown: Shown) -> None:
-    """What the turn came to, as the list of traces shows and filters it."""
-    retries = shown.retries
-    metadata = {
-        "outcome": shown.outcome,
-        "retried": "yes" if retries else "no",
-        "retry_count": retries,
-    }
-    span.update(output=shown.kept, metadata=metadata, level=LEVELS.get(shown.outcome))
-    span.score("structured_retries", retries, "NUMERIC")
-    span.score("outcome", shown.outcome, "CATEGORICAL")
+async def _take_button(message: Message, data: str | None) -> bool:
+    """Take a button away, and leave the others; False if it was not there any more."""
+    return await show_rows(message, without(shown_rows(message), data))

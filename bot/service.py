@@ -23,6 +23,9 @@ from bot.turns import Payload, Turns, Updates, chat_of, dispatch
 
 log = logging.getLogger(__name__)
 
+Task = Callable[[asyncio.Event], Coroutine[object, object, None]]
+"""What runs beside the turns until the event is set; what it raises ends the service."""
+
 RETRY_SCAN_SECONDS: Final = 5.0
 FORGET_SECONDS: Final = 3600.0
 WATCH_SECONDS: Final = 60.0
@@ -42,7 +45,7 @@ class ServiceSettings:
     """How updates come in and how long stopping may take, in seconds.
 
     With `webhook_url` Telegram delivers to it, else updates are polled. `http_port` serves health,
-    metrics and the webhook.
+    metrics and the webhook. `admin_ids` see their commands in the menu.
     """
 
     webhook_url: str | None = None
@@ -53,6 +56,7 @@ class ServiceSettings:
     max_tries: int = 3
     retention: timedelta = timedelta(days=7)
     finish_seconds: float = 20
+    admin_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,7 @@ class Service:
     settings: ServiceSettings
     ready: asyncio.Event
     routes: Sequence[BaseRoute] = ()
+    tasks: Sequence[Task] = ()
 
     async def run(self, stop: asyncio.Event) -> bool:
         """Answer people until `stop` is set; False if turns are left that a resume must end.
@@ -75,7 +80,7 @@ class Service:
             TokenRejected: Telegram does not know the token.
             CannotListen: the HTTP address is taken.
         """
-        if not await unless(stop, introduce(self.application)):
+        if not await unless(stop, introduce(self.application, self.settings.admin_ids)):
             return True
         self.ready.set()
         stopped = asyncio.Event()
@@ -91,7 +96,7 @@ class Service:
         return await self.queue.finish(self.settings.finish_seconds)
 
     def _tasks(self, stopped: asyncio.Event) -> list[Coroutine[object, object, None]]:
-        tasks = [self._keep_house(stopped)]
+        tasks = [self._keep_house(stopped), *(task(stopped) for task in self.tasks)]
         if self.settings.http_port is not None:
             tasks.append(self._serve_http(stopped, self.settings.http_port))
         if self.settings.webhook_url is None:
@@ -158,10 +163,10 @@ class Service:
         """Retries that an operator asked for, and forgetting what is over."""
         elapsed = FORGET_SECONDS
         while not stopped.is_set():
-            await _calmly("retrying updates", self.turns.retry_asked)
+            await calmly("retrying updates", self.turns.retry_asked)
             if elapsed >= FORGET_SECONDS:
                 elapsed = 0.0
-                await _calmly("forgetting updates", self._forget)
+                await calmly("forgetting updates", self._forget)
             elapsed += RETRY_SCAN_SECONDS
             await _until(stopped, asyncio.sleep(RETRY_SCAN_SECONDS))
 
@@ -180,11 +185,12 @@ async def open_service(
     settings: ServiceSettings,
     durable: DurableSettings,
     routes: Sequence[BaseRoute] = (),
+    tasks: Sequence[Task] = (),
 ) -> AsyncIterator[Service]:
     """A service, not yet running; the handlers of `application` may be registered until it is.
 
     `give_up` has the last word on an update that fails for good; `routes` are served over HTTP
-    beside its own.
+    beside its own, and `tasks` run while it runs.
     """
 
     async def handle(payload: Payload) -> None:
@@ -218,6 +224,7 @@ async def open_service(
             settings=settings,
             ready=ready,
             routes=routes,
+            tasks=tasks,
         )
 
 
@@ -243,7 +250,7 @@ async def _until(stopped: asyncio.Event, work: Coroutine[object, object, None]) 
     await unless(stopped, work)
 
 
-async def _calmly(what: str, work: Callable[[], Awaitable[object]]) -> None:
+async def calmly(what: str, work: Callable[[], Awaitable[object]]) -> None:
     """Do what can wait for the next time if it fails."""
     try:
         await work()

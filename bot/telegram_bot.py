@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from telegram import Update
 from telegram.ext import (
     Application,
+    ApplicationHandlerStop,
     BaseHandler,
     CommandHandler,
     ContextTypes,
@@ -16,20 +17,17 @@ from telegram.ext import (
     filters,
 )
 
+from agent.budget import Allowance
 from agent.ports import StoredMessage
 from agent.sommelier import Answerer, Reply
 from agent.tracing import Span
 from bot import texts
+from bot.door import Door
 from bot.incoming import is_addressed, message_of, wording
 from bot.outgoing import Outgoing
 from bot.replies import Answered, Replies, patiently
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R")
-
-PATIENCE_SECONDS: Final = (0.2, 0.5, 1.0)
-"""How long a database that does not answer is waited for before each further try."""
 
 Context = ContextTypes.DEFAULT_TYPE
 AnyApplication = Application[Any, Any, Any, Any, Any, Any]
@@ -48,13 +46,14 @@ class TelegramBot:
     """The conversation with people; what it needs is passed in.
 
     `turn_of` says which turn a message of a chat became part of, `history_messages` is how many
-    earlier messages an answer may look back on.
+    earlier messages an answer may look back on. Without a `door` everybody is let in.
     """
 
     answerer: Answerer
     replies: Replies
     turn_of: Callable[[int, int], Awaitable[int | None]] = no_turn
     history_messages: int = 20
+    door: Door | None = None
 
     def register(self, application: AnyApplication, further: Sequence[AnyHandler] = ()) -> None:
         """Add every handler to `application`; the first that fits an update takes it.
@@ -134,10 +133,10 @@ class TelegramBot:
             await self.replies.say(update, texts.EMPTY)
             return
 
-        async def work(span: Span) -> Answered:
+        async def work(span: Span, allowance: Allowance) -> Answered:
             chat_id = message_of(update).chat.id
             history = await self.replies.journal.step("history", lambda: self._history(chat_id))
-            reply = await self._answer(question, history, span)
+            reply = await self._answer(question, history, span, allowance)
             return Answered(reply, (Outgoing(reply.text),))
 
         await self.replies.turn(question, update, context.bot, work)
@@ -149,9 +148,15 @@ class TelegramBot:
             await self.replies.say(update, texts.FAILED)
 
     async def heard(self, update: Update, context: Context) -> None:
-        """Before any other handler: who writes can be answered again."""
+        """Before any other handler: who writes can be answered again, if they are let in.
+
+        Raises:
+            ApplicationHandlerStop: they are not.
+        """
         if update.effective_chat:
             await self.replies.sender.reachable(update.effective_chat.id)
+        if self.door is not None and not await self.door.lets_in(update, context.bot):
+            raise ApplicationHandlerStop
 
     async def _history(self, chat_id: int) -> Sequence[StoredMessage]:
         try:
@@ -162,10 +167,16 @@ class TelegramBot:
             log.exception("The history of chat %s could not be read; answering without", chat_id)
             return ()
 
-    async def _answer(self, question: str, history: Sequence[StoredMessage], span: Span) -> Reply:
+    async def _answer(
+        self, question: str, history: Sequence[StoredMessage], span: Span, allowance: Allowance
+    ) -> Reply:
         try:
             reply = await self.answerer.answer(
-                question, history=history, span=span, journal=self.replies.journal
+                question,
+                history=history,
+                span=span,
+                journal=self.replies.journal,
+                allowance=allowance,
             )
         except Exception as error:
             log.exception("No answer could be made")

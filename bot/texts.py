@@ -58,6 +58,42 @@ NO_DOCUMENTS: Final = "There are no documents here yet, so I have nothing to loo
 BUTTON_TOO_OLD: Final = "That button is too old. Please send your question once more."
 FAILED: Final = "Something went wrong on my side, I am sorry. Please ask me again in a moment."
 
+NOT_LET_IN: Final = (
+    "I only talk with people who were introduced to me. Please give your id to whoever runs me. "
+    "Your id is {id}."
+)
+ACCESS_UNKNOWN: Final = (
+    "I cannot find out right now whether I may answer you, I am sorry. Please try again in a "
+    "moment."
+)
+ASKS_TO_BE_LET_IN: Final = "{name} ({id}) asks to be let in."
+LET_IN: Final = "You are let in now. What would you like to drink?"
+
+ALLOWED: Final = "{id} is let in."
+BLOCKED: Final = "{id} is blocked and gets no answer any more."
+ADMIN_STAYS: Final = "{id} is an admin, whom nobody can block."
+WHOM: Final = "Whom? Write for example /{command} 12345, or reply to a message of theirs."
+NOTHING_TO_TRACE: Final = "I know of no turn that could be meant. Reply to an answer of mine."
+NOT_TRACED: Final = "This turn was not traced, or its trace is gone."
+BROADCAST_USAGE: Final = (
+    "What shall I tell everyone? Write for example /broadcast We are closed on Monday, or reply "
+    "to a message that says it."
+)
+BROADCAST_PREVIEW: Final = "That is how it looks. Send to {chats}?"
+BROADCAST_TO_NOBODY: Final = "There is no private chat that I could send this to."
+BROADCAST_OVER: Final = "This message was already sent or cancelled."
+BROADCAST_CANCELLED: Final = "Cancelled: nobody got it."
+BROADCAST_DONE: Final = "Sent to {sent}, {failed} failed."
+
+ADMIN_COMMANDS: Final = (
+    ("stats", "Today and 7 days: people, turns, cost …"),
+    ("trace", "What happened in a turn (reply to an answer)"),
+    ("allow", "Let somebody in"),
+    ("block", "Keep somebody out"),
+    ("broadcast", "Tell everyone something"),
+)
+"""The commands that only admins have."""
+
 COMMANDS: Final = (
     ("ask", "An answer from our documents, with sources"),
     ("quotes", "What our documents say, word for word"),

@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any, Final, Protocol, TypeVar
 
 from telegram import Update
+from telegram.ext import ApplicationHandlerStop
 
 from bot.metrics import Metrics
 from bot.telegram_bot import AnyApplication
@@ -272,7 +273,10 @@ def _message(payload: Payload) -> Mapping[str, Any]:
 
 
 async def dispatch(application: AnyApplication, payload: Payload) -> None:
-    """Give an update to the first handler of each group that takes it; errors come through."""
+    """Give an update to the first handler of each group that takes it; errors come through.
+
+    A handler that raises `ApplicationHandlerStop` is the last.
+    """
     update = Update.de_json(dict(payload), application.bot)
     for group in sorted(application.handlers):
         for handler in application.handlers[group]:
@@ -280,5 +284,8 @@ async def dispatch(application: AnyApplication, payload: Payload) -> None:
             if check is None or check is False:
                 continue
             context = application.context_types.context.from_update(update, application)
-            await handler.handle_update(update, application, check, context)
+            try:
+                await handler.handle_update(update, application, check, context)
+            except ApplicationHandlerStop:
+                return
             break

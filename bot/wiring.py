@@ -1,16 +1,20 @@
 """What is made of the settings alone: models, limits, sources. Nothing here connects yet."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 import httpx
+from platformdirs import user_cache_path
 from pydantic import HttpUrl, SecretStr
 
-from agent.budget import PRICES, Limits, Price, prices_with
+from agent.budget import PRICES, DailyBudget, Limits, Price, prices_with
 from agent.embedding import EmbeddingService
+from agent.embedding_local import NOT_INSTALLED, PREFIX, LocalEmbedding, is_installed
+from agent.langfuse.feedback import LangfuseFeedback
+from agent.langfuse.links import TraceLinks
 from agent.langfuse.prompts import LangfusePrompts
 from agent.llm import LLMService
 from agent.ports import PlaceSearch
@@ -21,10 +25,12 @@ from agent.tools.documents import ask_documents_tool, quote_documents_tool, sear
 from agent.tools.places import find_places_tool
 from agent.tools.registry import Tool
 from agent.tracing import NO_TRACE, Recorder, Tracer, TraceRecord
-from agent.tracing.masking import prepared
+from agent.tracing.masking import Masking, prepared
 from agent.wire import ResponseMode
 from bot import doctor
+from bot.budgets import Budgets
 from bot.durable import DurableSettings, durable_settings
+from bot.memory import Forget, Memory
 from bot.pace import Limit, Pace
 from bot.place_search import BraveSearch, SearxngSearch
 from bot.service import ServiceSettings
@@ -79,13 +85,21 @@ def model(settings: Settings, name: str, mode: ResponseMode) -> LLMService:
     )
 
 
-def embedder(settings: Settings) -> EmbeddingService | None:
+def embedder(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
     """The configured source of vectors, None if documents are searched by words only.
 
     The key of the model's server is not sent to a server of another address.
+
+    Raises:
+        SettingsError: the model is to run here, and what runs it is not installed.
     """
     if settings.embedding_model is None:
         return None
+    if settings.embedding_model.startswith(PREFIX):
+        if not is_installed():
+            raise SettingsError(f"EMBEDDING_MODEL: {NOT_INSTALLED}")
+        name = settings.embedding_model.removeprefix(PREFIX)
+        return LocalEmbedding(name, cache=user_cache_path("sommelier") / "models")
     own = settings.embedding_base_url
     base_url = own or settings.openai_base_url
     return EmbeddingService(
@@ -175,6 +189,7 @@ def service_settings(settings: Settings) -> ServiceSettings:
         max_tries=settings.update_max_tries,
         retention=timedelta(days=settings.retention_days),
         finish_seconds=settings.shutdown_seconds,
+        admin_ids=settings.admin_ids,
     )
 
 
@@ -211,3 +226,53 @@ def tracer(settings: Settings, save: Save | None = None) -> Tracer:
         prepare=prepare(settings),
     )
     return Recorder(sink)
+
+
+def feedback_client(settings: Settings) -> LangfuseFeedback | None:
+    """What brings people's verdicts to Langfuse; None without its keys."""
+    public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
+    if public is None or secret is None:
+        return None
+    content = settings.trace_content
+    masking = Masking(content, (), settings.secrets)
+    return LangfuseFeedback(
+        public,
+        secret,
+        root(settings.langfuse_base_url),
+        hide=(lambda text: "") if content == "none" else masking.text,
+    )
+
+
+def trace_links(settings: Settings, http: httpx.AsyncClient) -> TraceLinks | None:
+    """Where traces are shown; None without Langfuse's keys."""
+    public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
+    if public is None or secret is None:
+        return None
+    return TraceLinks(root(settings.langfuse_base_url), public, secret, http)
+
+
+def budgets(settings: Settings, memory: Memory, admins: Collection[int]) -> Budgets:
+    """What people may use in a day."""
+    return Budgets(
+        turns=memory.turns,
+        people=memory.people,
+        person=DailyBudget(
+            settings.budget_person_requests,
+            settings.budget_person_tokens,
+            settings.budget_person_cost_usd,
+        ),
+        everyone=DailyBudget(
+            settings.budget_total_requests,
+            settings.budget_total_tokens,
+            settings.budget_total_cost_usd,
+        ),
+        exempt=admins if settings.budget_admins_exempt else (),
+    )
+
+
+def retention(settings: Settings, memory: Memory) -> Sequence[Forget]:
+    """What is forgotten in time."""
+    return memory.retention(
+        turns=timedelta(days=settings.stats_retention_days),
+        traces=timedelta(days=settings.trace_retention_days),
+    )

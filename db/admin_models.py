@@ -16,7 +16,7 @@ class TurnRow(Base):
     """A turn that has ended; its id is that of its update."""
 
     __tablename__ = "turns"
-    __table_args__ = (Index(None, "user_id", "at"),)
+    __table_args__ = (Index(None, "user_id", "at"), Index(None, "chat_id", "at"))
 
     turn_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     chat_id: Mapped[int] = mapped_column(BigInteger)

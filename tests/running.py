@@ -13,6 +13,7 @@ from agent.sommelier import Answerer
 from agent.tracing import NO_TRACE, Span, Tracer
 from bot.app import close_application, telegram_application
 from bot.delivery import Sender
+from bot.door import Door
 from bot.durable import DurableSettings
 from bot.metrics import Metrics
 from bot.pace import Pace
@@ -60,6 +61,7 @@ async def running(
     *,
     desk: ResearchDesk | None = None,
     further: Callable[[Replies], Sequence[AnyHandler]] = lambda replies: (),
+    door: Callable[[Replies], Door | None] = lambda replies: None,
     finish_seconds: float = 5,
     burst: float = 0,
     **replies_with: Any,
@@ -67,7 +69,7 @@ async def running(
     """The bot, polling, its turns durable; stopped as SIGTERM stops it. Bursts are not awaited.
 
     With a `desk` it looks things up. `further` makes more handlers of the bot's `Replies`, which
-    get `replies_with` too.
+    get `replies_with` too, and `door` who is let in.
     """
     settings = Settings.model_validate(
         {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
@@ -100,7 +102,9 @@ async def running(
             hashed=lambda kind, value: f"{kind}-{value}",
             **replies_with,
         )
-        bot = TelegramBot(answerer=answerer, replies=replies, turn_of=updates.turn_of)
+        bot = TelegramBot(
+            answerer=answerer, replies=replies, turn_of=updates.turn_of, door=door(replies)
+        )
         research = ResearchCommands(replies, desk).handlers() if desk else []
         bot.register(application, [*further(replies), *research])
         serving = asyncio.create_task(service.run(stop))

@@ -8,8 +8,8 @@ from agent.house_sommelier.phrases import say
 from agent.wine import Style, WineQuery
 
 _SYMBOLS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
-_AND: Final[dict[Language, str]] = {"en": "and", "de": "und", "fr": "et", "es": "y", "it": "e"}
-_OR: Final[dict[Language, str]] = {"en": "or", "de": "oder", "fr": "ou", "es": "o", "it": "o"}
+_AND: Final[dict[Language, str]] = {"en": "and", "de": "und", "fr": "et", "es": "y", "it": "e", "nl": "en"}
+_OR: Final[dict[Language, str]] = {"en": "or", "de": "oder", "fr": "ou", "es": "o", "it": "o", "nl": "of"}
 _STYLES_EN: Final = {"rose": "rosé", "alcohol_free": "alcohol-free"}
 _GROUPED_BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 

@@ -2,7 +2,7 @@
 
 A table is text. A line at the margin says what the phrases below it mean: `field value, value`,
 several joined by `;`. An indented line holds phrases, separated by commas, after a language code
-(`en de fr es it`, or `*` for all). Under a field without a value, `= Name, synonym; Name` lists
+(`en de fr es it nl`, or `*` for all). Under a field without a value, `= Name, synonym; Name` lists
 entries whose value is `Name`. Phrases match whole words, whatever their case, accents, hyphens
 and plural.
 """
@@ -14,16 +14,24 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal, NamedTuple, get_args
 
+from agent.house_sommelier.dutch import DUTCH
 from agent.house_sommelier.foods import FOODS
+from agent.house_sommelier.negations import NEGATIONS
+from agent.house_sommelier.origins import ORIGINS
 from agent.house_sommelier.places import COUNTRIES, GRAPES, REGIONS
 from agent.house_sommelier.styles import STYLES
 
-Language = Literal["en", "de", "fr", "es", "it"]
+Language = Literal["en", "de", "fr", "es", "it", "nl"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
 
-_TABLES: Final = (FOODS, STYLES, GRAPES, COUNTRIES, REGIONS)
+_TABLES: Final = (
+    FOODS, STYLES, DUTCH, NEGATIONS, ORIGINS, GRAPES, COUNTRIES, REGIONS
+)  # the first name of a thing in a language is how an answer calls it
 _TOKEN: Final = re.compile(r"[^\W_]+|[.,;:!?()\n]")
 _LIGATURES: Final = str.maketrans({"œ": "oe", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "’": "'"})
+_ALLERGY_COMPOUND: Final = re.compile(
+    r"(?i)(?<=[^\W\d_]{2})(?=allergi|intoleran|unverträglich|überempfindlich)"
+)
 _HISSING_PLURAL: Final = re.compile(r"(?:sh|ch|x|z|ss|o)es$")
 
 
@@ -84,9 +92,13 @@ def stem(word: str) -> str:
 
 
 def spelled_out(text: str) -> str:
-    """`text` as one canonical spelling: composed characters, "not" for "n't", no surrogates."""
-    sound = text.encode("utf-8", "replace").decode()
-    return re.sub(r"(?i)n['’]t\b", " not", unicodedata.normalize("NFC", sound))
+    """`text` as one canonical spelling.
+
+    Composed characters, "not" for "n't", "Milch Allergie" for "Milchallergie", no surrogates.
+    """
+    sound = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
+    whole = re.sub(r"(?i)\bcan['’]t\b|\bcannot\b", "can not", sound)
+    return _ALLERGY_COMPOUND.sub(" ", re.sub(r"(?i)n['’]t\b", " not", whole))
 
 
 def tokens(text: str) -> list[Token]:
@@ -153,8 +165,12 @@ def names(language: Language) -> Mapping[Meaning, str]:
 
 
 @cache
-def _longest() -> int:
-    return max(map(len, phrases()))
+def _longest_from() -> Mapping[str, int]:
+    """For every stem that begins a phrase, the length of the longest such phrase."""
+    longest: dict[str, int] = {}
+    for key in phrases():
+        longest[key[0]] = max(len(key), longest.get(key[0], 0))
+    return longest
 
 
 def scan(words: Sequence[Token]) -> list[Match]:
@@ -171,6 +187,6 @@ def scan(words: Sequence[Token]) -> list[Match]:
 
 
 def _matches_at(stems: tuple[str, ...], at: int) -> Iterator[Match]:
-    for length in range(min(_longest(), len(stems) - at), 0, -1):
+    for length in range(min(_longest_from().get(stems[at], 0), len(stems) - at), 0, -1):
         if meanings := phrases().get(stems[at : at + length]):
             yield Match(at, at + length, meanings)

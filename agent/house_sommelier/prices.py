@@ -18,42 +18,61 @@ _CURRENCIES: Final[Mapping[Currency, str]] = MappingProxyType(
         Currency.CAD: r"ca?\$|cad|canadian dollars?",
         Currency.AUD: r"au?\$|aud|australian dollars?",
         Currency.NZD: r"nz\$|nzd|new zealand dollars?",
-        Currency.BRL: r"r\$|brl|reais",
+        Currency.BRL: r"r\$|brl|reais|reales|reals?(?:\s+(?:brasi|brazi)\w*)?",
         Currency.USD: r"us\$|usd|\$|dollars?|d[oó]lar(?:es)?|dollar[io]|bucks?",
-        Currency.EUR: r"€|euros?|eur",
-        Currency.GBP: r"£|gbp|pounds?|quid|pfund|livres|libras|sterline",
-        Currency.CHF: r"chf|sfr\.?|(?:swiss )?francs?|franken|francos|franchi",
-        Currency.JPY: r"¥|jpy|yen",
+        Currency.EUR: r"€|euro['’]?s?|eur",
+        Currency.GBP: r"£|gbp|pounds?|quid|pfund|livres|libras|sterline|pond",
+        Currency.CHF: (
+            r"chf|sfr\.?|(?:swiss )?francs?(?: suisses?)?|franken|francos?|franchi"
+            r"|(?:zwitserse )?frank"
+        ),
+        Currency.JPY: r"¥|jpy|yen(?:es)?",
         Currency.SEK: r"sek|kronor",
         Currency.DKK: r"dkk|kroner",
         Currency.NOK: r"nok",
-        Currency.PLN: r"pln|z[lł](?:oty(?:ch)?)?",
+        Currency.PLN: r"pln|z[lł](?:oty(?:ch|s)?)?",
         Currency.CZK: r"czk|k[cč]",
         Currency.ZAR: r"zar|rand",
     }
 )
 _SYMBOL: Final = "|".join(_CURRENCIES.values())
+_UNCONVERTED: Final = (
+    r"(?:uae |moroccan |emirati )?dirhams?|dirhems?|aed|mad|rupees?|rupien|roupies?|rupias?|rupie"
+    r"|roepies?|inr|r(?:o?u|oe)bles?|rubel|rublos?|rubli|roebels?|rub|yuan|renminbi|rmb|cny"
+    r"|(?:korean |coreani )?won|krw|(?:argentine |mexican |chilean )?pesos?|pesi|mxn|ars|clp|cop"
+    r"|(?:turkish )?liras?|lire(?: turche)?|huf|forints?|fiorini|lei|ron|leva|lew|bgn|baht|thb"
+    r"|she(?:k|q)els?|schekel|sjekels?|ils|ri[ay]als?|sar|qar|dinars?|dinare|dinari|ringgit|myr"
+    r"|rupiah|idr|dong|vnd|naira|ngn|cedis?|kronen|kroon|couronnes?|coronas?|corone|crowns?|kr"
+    r"|hryvnias?|uah|(?:singapore|hong kong|taiwan(?:ese)?) dollars?|sgd|hkd|twd|php"
+    r"|gulden|florins?|bitcoins?|btc|isk"
+)
 
 _MAX: Final = (
     r"under|below|(?:less|cheaper|lower) th[ae]n|no(?:t|thing)? (?:more|over|above)(?: than)?"
     r"|not exceeding|max(?:imum)?(?: price| of)?|up ?to|at most|within|until|spend|<=?"
-    r"|budget(?: is| of)?|limit(?: is| of)?"
+    r"|budget(?: is| of| de| di| van)?|limit(?: is| of)?"
     r"|unter|bis(?: zu)?|h[öo]chstens|maximal|weniger als|(?:g[üu]nstiger|billiger) als"
     r"|moins de|sous|jusqu.?[àa]|pas plus de|menos de|por debajo de|hasta|m[áa]ximo"
     r"|meno di|sotto|fino a|(?:al )?massimo|non pi[ùu] di"
+    r"|onder|tot|hooguit|hoogstens|maximaal|minder dan|goedkoper dan|niet meer dan|hasta los|maxi"
+    r"|nicht mehr als|no m[áa]s de|unter den|al m[áa]ximo"
 )
 _MIN: Final = (
     r"over|above|more th[ae]n|not? (?:under|below|less th[ae]n)|at least|from|starting at"
     r"|min(?:imum)?(?: price| of)?|upwards? of|>=?"
     r"|mindestens|[üu]ber|ab|mehr als|au moins|plus de|[àa] partir de|al menos|m[áa]s de|desde"
-    r"|almeno|pi[ùu] di|oltre"
+    r"|almeno|pi[ùu] di|oltre|minstens|vanaf|boven|meer dan"
 )
 _ABOUT: Final = (
     r"around|about|roughly|approx(?:imately)?|circa|ca|~|close to|um(?: die)?|etwa|ungef[äa]hr"
-    r"|environ|autour de|alrededor de|unos|intorno a|sui"
+    r"|environ|autour de|alrededor de|unos|intorno a|sui|ongeveer|rond(?: de)?|zo.?n|rund"
 )
-_MAX_AFTER: Final = r"max(?:imum|imal)?|or less|or under|or below|tops|at most|oder weniger|o menos"
-_MIN_AFTER: Final = r"\+|or more|and up|or over|and above|upwards|oder mehr|o m[áa]s|ou plus"
+_MAX_AFTER: Final = (
+    r"max(?:imum|imal)?|or less|or under|or below|tops|at most|oder weniger|o menos"
+    r"|(?:al|come) massimo|massimo|(?:como )?m[áa]ximo|au maximum|au plus|maxi|maximaal|of minder"
+    r"|h[öo]chstens|hooguit|ou moins|o meno"
+)
+_MIN_AFTER: Final = r"\+|or more|and up|or over|and above|upwards|oder mehr|o m[áa]s|ou plus|of meer|o pi[ùu]"
 _PERCENT: Final = (
     r"(?:%|per ?cent|prozent|pour ?cent|por ciento|per cento|abv|vol\b)"
     r"(?:\s*(?:abv|vol\b\.?|alcohol|alc\b\.?))*"
@@ -62,7 +81,7 @@ _COUNTED: Final = (
     r"people|persons?|guests|friends|adults|pax|of us|bottles|glass(?:es)?|cases|wines|reds"
     r"|whites|courses?|years?|months?|days?|hours?|minutes?|degrees?|°|[cm]l\b|l\b|lit(?:er|re)s?"
     r"|personen|leute|g[äa]ste|flaschen|jahren?|personnes|bouteilles|ans\b|personas|botellas"
-    r"|a[ñn]os|persone|bottiglie|anni|points?|st\b|nd\b|rd\b|th\b|kg|grams?|pounds? of"
+    r"|a[ñn]os|persone|bottiglie|anni|jaar|mensen|gasten|flessen|vrienden|points?|st\b|nd\b|rd\b|th\b|kg|grams?|pounds? of"
 )
 
 
@@ -81,6 +100,11 @@ def _money(tag: str) -> str:
     return rf"{before}(?<![0-9.,])(?P<n{tag}>{_NUMBER})(?![0-9]){after}"
 
 
+_FOREIGN: Final = _pattern(
+    rf"(?:{_op(rf'{_MAX}|{_MIN}|{_ABOUT}')})?(?:(?:[₹₽₩₺₪฿₫₴]\s*{_NUMBER})"
+    rf"|(?:{_NUMBER}\s*(?:-|–|to|and|bis|und|[àa]|et|y|e|en|tot)\s*)?(?<![0-9.,]){_NUMBER}"
+    rf"\s*(?P<foreign>{_UNCONVERTED})(?![^\W_])|{_NUMBER}\s*[₹₽₩₺₪฿₫₴])"
+)
 _COUNT: Final = _pattern(
     rf"(?<![0-9$€£.,])(?:table for\s+)?{_NUMBER}(?:\s*(?:-|–|to|or)\s*{_NUMBER})?[\s-]*"
     rf"(?:{_COUNTED})"
@@ -90,8 +114,8 @@ _ABV: Final = _pattern(
     rf"(?:(?P<low>{_NUMBER})\s*(?:%\s*)?(?:-|–|to|and)\s*)?(?P<n>{_NUMBER})\s*{_PERCENT}"
 )
 _RANGE: Final = _pattern(
-    rf"(?:(?<![^\W_])(?P<between>between|from|zwischen|von|entre|de|tra|fra|da)\s+)?{_money('1')}"
-    rf"(?:\s*(?P<dash>-|–|—)\s*|\s+(?:to|and|bis|und|[àa]|et|y|e)\s+){_money('2')}"
+    rf"(?:(?<![^\W_])(?P<between>between|from|zwischen|von|entre|de|tra|fra|da|tussen|van)\s+)?{_money('1')}"
+    rf"(?:\s*(?P<dash>-|–|—)\s*|\s+(?:to|and|bis|und|[àa]|et|y|e|en|tot)\s+){_money('2')}"
 )
 _UPPER: Final = _pattern(rf"(?<!not )(?<!no ){_op(_MAX)}{_money('1')}")
 _LOWER: Final = _pattern(rf"{_op(_MIN)}{_money('1')}")
@@ -104,7 +128,10 @@ _YEAR: Final = re.compile(r"(?<![0-9])(?:19[5-9]|20[0-3])[0-9](?![0-9])")
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The limits found in a text; `rest` is the text without them. Alcohol is in % vol."""
+    """The limits found in a text; `rest` is the text without them. Alcohol is in % vol.
+
+    `foreign` is a currency that cannot be converted, as written; its amounts are no limits.
+    """
 
     rest: str
     min_price: float | None = None
@@ -114,6 +141,7 @@ class Numbers:
     max_abv: float | None = None
     alcohol_free: bool = False
     years: tuple[str, ...] = ()
+    foreign: str = ""
 
 
 Reader = Callable[[Numbers, re.Match[str]], Numbers | None]
@@ -228,14 +256,20 @@ def _bare(found: Numbers, match: re.Match[str]) -> Numbers | None:
     return found if found.max_price is not None else _upper(found, match)
 
 
+def _foreign(found: Numbers, match: re.Match[str]) -> Numbers:
+    written = match["foreign"] or re.sub(r"[^₹₽₩₺₪฿₫₴]", "", match[0])
+    return replace(found, foreign=written)
+
+
 _READERS: Final[tuple[tuple[re.Pattern[str], Reader], ...]] = (
+    (_FOREIGN, _foreign),
     (_ABV, _alcohol),
     (_COUNT, _count),
     (_RANGE, _between),
     (_UPPER, _upper),
+    (_UPPER_AFTER, _upper),
     (_LOWER, _lower),
     (_NEAR, _near),
-    (_UPPER_AFTER, _upper),
     (_LOWER_AFTER, _lower),
     (_BARE, _bare),
 )

@@ -56,7 +56,17 @@ _WORDS: Final[Mapping[Language, str]] = {
     un una uno il lo la i gli le e o ma con senza per di del della dei da al alla in tra fra
     meno più fino io noi tu lei mi mio mia vino vini bottiglia rosso bianco è sono che chi quale
     vorrei cerco voglio serve grazie ciao buongiorno buonasera sì no molto bene buono buona
-    qualcosa consigli consiglia consigliami favore avete hai cena stasera sotto""",
+    qualcosa consigli consiglia consigliami favore avete hai cena stasera sotto sui""",
+    "nl": """
+    een het de der den en of maar met zonder voor van in op aan bij uit onder over tot om te ik
+    wij we ons u je jij jouw uw hij zij ze mij me mijn is zijn ben bent heb hebt heeft hebben kan
+    kunnen kunt kun wil willen zou graag alstublieft alsjeblieft bedankt dank hallo hoi goedemorgen
+    goedenavond goedemiddag wijn wijnen fles flessen wat welke wie hoe waar waarom wanneer dat dit
+    die deze daarbij erbij daar er iets niets niet geen ook nog maar zeer heel erg goed goede
+    lekker lekkere mooi mooie zoek zoeken raad raden aan past passen drinken eten vanavond vandaag
+    morgen verjaardag cadeau maximaal hoogstens ongeveer rond tussen per ja nee liever eens meer
+    minder dan als want omdat alleen elke alle naar door vertel twee drie vier beide eentje hoor
+    feest etentje vrienden gasten vrouw man moeder vader combineren aanraden advies adviseren""",
 }
 
 

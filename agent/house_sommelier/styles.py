@@ -1,10 +1,9 @@
-"""Words for style, colour, taste, allergens and limits, and words that refer back.
+"""Words for style, colour, taste and limits, and words that refer back.
 
 The format is explained in `agent.house_sommelier.lexicon`. Pseudo-fields: `hue` is a colour word
-that becomes a style or a colour once the whole request is known; `not` negates what follows;
-`cap` is a price limit in euros; `cue` says how a request relates to the one before; `ignore` is
-consumed without meaning anything; `name` is a name that
-holds a known word.
+that becomes a style or a colour once the whole request is known;
+`cap` is a price limit in euros; `cue` says how a request relates to the one before;
+`name` is a name that holds a known word.
 """
 
 from typing import Final
@@ -240,60 +239,4 @@ cap 20
   fr pas trop cher
   es no muy caro
   it non troppo caro
-without_allergens sulphites
-  en sulphite free, sulfite free, no added sulphite, no added sulfite
-  de schwefelfrei
-allergen sulphites
-  en sulphites, sulfites, sulphur, sulfur
-  de Sulfite, Schwefel
-  fr sulfites, soufre
-  es sulfitos
-  it solfiti
-without_allergens egg
-  en egg free, egg allergy
-allergen egg
-  en egg, egg white, albumin, lysozyme
-  de Eier, Ei, Eiweiß
-  fr œuf
-  es huevo
-  it uova, uovo
-allergen milk
-  en milk, dairy, lactose, casein
-  de Milch, Laktose
-  fr lait
-  es leche, lactosa
-  it latte, lattosio
-without_allergens milk
-  en milk free, dairy free, lactose free, lactose intolerant, lactose intolerance, milk allergy
-  de laktosefrei
-allergen fish
-  en fish, isinglass
-  de Fisch
-  fr poisson
-  es pescado
-  it pesce
-without_allergens fish
-  en fish free, fish allergy
-without_allergens egg, milk, fish
-  en vegan, vegan friendly
-  de vegane, veganer, veganen
-  fr végane, végétalien
-  es vegano, vegana
-  it vegano
-not yes
-  en no, not, without, except, avoid, hate, dislike, never, nothing, neither, nor, allergic
-  en allergy to
-  en intolerant, intolerance to, free of, free from, anything but, other than, instead of
-  en rather than
-  en exclude, excluding, apart from
-  de ohne, kein, keine, keinen, keinem, nicht, außer, allergisch, allergisch gegen, statt
-  fr sans, pas, sauf, allergique, ni, plutôt que
-  es sin, nada, excepto, alérgico, alérgica
-  it senza, non, tranne, niente, allergico, allergica
-ignore yes
-  en why not, not mind, not sure, not only, no idea, no problem, no preference, not bad, no worry
-  en game night, the game, in english, shellfish allergy, nut allergy, gluten free
-  en tree nut allergy
-  en french fry, nothing fancy, no rush, not know, rose petal, orange juice, rotten, new world
-  en old world, port of, no matter, the wine list, wine glass, wine bar, white sauce
 """

@@ -48,6 +48,13 @@ class SqlTurnRepository:
             answer = await session.get(AnswerRow, (chat_id, message_id))
             return await _load(session, answer.turn_id) if answer else None
 
+    async def last(self, chat_id: int) -> TurnRecord | None:
+        """The turn of a chat that ended last; None if there is none."""
+        of_chat = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
+        async with self._sessions() as session:
+            found = await session.scalar(of_chat.order_by(TurnRow.at.desc()).limit(1))
+            return None if found is None else await _load(session, found)
+
     async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
         """What a person, or everyone, has used since a moment."""
         query = select(

@@ -40,6 +40,7 @@ def _create_turns() -> None:
     op.create_index("ix_turns_at", "turns", ["at"])
     op.create_index("ix_turns_trace_id", "turns", ["trace_id"])
     op.create_index("ix_turns_user_id_at", "turns", ["user_id", "at"])
+    op.create_index("ix_turns_chat_id_at", "turns", ["chat_id", "at"])
     op.create_table(
         "answers",
         sa.Column("chat_id", sa.BigInteger(), autoincrement=False, nullable=False),

@@ -14,12 +14,15 @@ from starlette.routing import Route
 
 from tests.doubles.forms import Upload, form, parse_body
 from tests.doubles.server import JsonObject, LoopbackServer, eventually, hang_up
-from tests.doubles.telegram_chats import ApiError, Chats, identity, shown
+from tests.doubles.telegram_chats import ApiError, Chats, identity, person, shown
 from tests.doubles.telegram_html import utf16_length
 
 TOKEN = "123456789:AAFakeTokenOfTheBotApiDoubleForTests"
 CHAT = 1001
 COMMAND = re.compile(r"(?<!\S)/[A-Za-z0-9_]{1,32}(?:@\w+)?")
+
+MAX_TOAST = 200
+"""UTF-16 units of what is said to a pressed button."""
 
 ONLY_ON_REQUEST = {"chat_member", "message_reaction", "message_reaction_count"}
 """Types of updates that are not sent unless `allowed_updates` names them."""
@@ -76,6 +79,7 @@ class BotApi(LoopbackServer):
         self._chats = Chats(identity(token))
         self._updates: list[JsonObject] = []
         self._update_ids = itertools.count(700_000_001)
+        self._query_ids = itertools.count(1)
         self._allowed: set[str] = set()
         self._faults: list[Fault] = []
         self._delays: dict[str, float] = {}
@@ -95,7 +99,7 @@ class BotApi(LoopbackServer):
             "deleteMessage": lambda call: self._chats.delete(call.params),
             "sendChatAction": lambda call: self._chats.act(call.params),
             "setMessageReaction": lambda call: self._chats.react(call.params),
-            "answerCallbackQuery": lambda call: True,
+            "answerCallbackQuery": self._answer_query,
         }
         self._names = {name.lower(): name for name in (*self._methods, "getUpdates")}
 
@@ -119,6 +123,20 @@ class BotApi(LoopbackServer):
         with self._lock:
             message = self._chats.hear(text, chat_id, user_id or max(chat_id, 1))
         return self.push({"message": message | entities | fields})
+
+    def press(self, message: JsonObject, data: str, user_id: int | None = None) -> int:
+        """A person presses a button of the bot's `message`; the id of the update.
+
+        `message` is as the person sees it, or saw it then. Who presses is as with `say`.
+        """
+        query = {
+            "id": str(next(self._query_ids)),
+            "from": person(user_id or max(message["chat"]["id"], 1)),
+            "chat_instance": "1",
+            "message": message,
+            "data": data,
+        }
+        return self.push({"callback_query": query})
 
     def push(self, update: JsonObject) -> int:
         """Queue any update; its id, given here unless it has one."""
@@ -153,6 +171,12 @@ class BotApi(LoopbackServer):
     def calls_of(self, method: str) -> list[Call]:
         """The calls of one method, oldest first."""
         return [call for call in list(self.calls) if call.method == method]
+
+    @property
+    def toasts(self) -> list[str]:
+        """What was said to each press that was answered, oldest first; "" without words."""
+        answered = [each for each in self.calls_of("answerCallbackQuery") if each.status == 200]
+        return [str(call.params.get("text", "")) for call in answered]
 
     def messages(self, chat_id: int | None = None) -> list[JsonObject]:
         """The bot's messages as they stand now (Message objects), oldest first."""
@@ -293,6 +317,11 @@ class BotApi(LoopbackServer):
             "has_custom_certificate": False,
             "pending_update_count": self.pending,
         }
+
+    def _answer_query(self, call: Call) -> bool:
+        if utf16_length(str(call.params.get("text", ""))) > MAX_TOAST:
+            raise ApiError(400, "Bad Request: MESSAGE_TOO_LONG")
+        return True
 
     def _set_commands(self, call: Call) -> bool:
         self.commands = list(call.params.get("commands", []))

@@ -108,6 +108,7 @@ class OtlpReceiver(LoopbackServer):
     Langfuse's client keeps one connection per public key for the life of the process.
 
     `mode` says how every request is answered: "ok", an error's status, or never ("black_hole").
+    One that cannot delete scores (`deletes` is False) answers 405.
     """
 
     def __init__(self, mode: Mode = "ok") -> None:
@@ -115,6 +116,7 @@ class OtlpReceiver(LoopbackServer):
             [
                 Route("/api/public/otel/v1/traces", self._traces, methods=["POST"]),
                 Route("/api/public/scores", self._scores, methods=["POST"]),
+                Route("/api/public/scores/{score_id}", self._delete_score, methods=["DELETE"]),
                 Route("/api/public/ingestion", self._ingestion, methods=["POST"]),
                 Route("/api/public/health", self._health),
                 Route("/api/public/projects", self._projects),
@@ -122,6 +124,7 @@ class OtlpReceiver(LoopbackServer):
             ]
         )
         self.mode: Mode = mode
+        self.deletes = True
         self.public_key = f"pk-lf-test-{next(_serial)}"
         self.secret_key = "sk-lf-test"
         self.spans: list[Span] = []
@@ -214,6 +217,15 @@ class OtlpReceiver(LoopbackServer):
         for score in body if isinstance(body, list) else [body]:
             self._scores_by_id[score["id"]] = score
         return JSONResponse({"message": "Accepted"}, 202)
+
+    async def _delete_score(self, request: Request) -> Response:
+        if trouble := await self._trouble(request):
+            return trouble
+        if not self.deletes:
+            return Response(status_code=405)
+        if self._scores_by_id.pop(request.path_params["score_id"], None) is None:
+            return JSONResponse({"message": "Score not found", "error": "NotFound"}, 404)
+        return JSONResponse({"message": "Score deletion request received"}, 202)
 
     async def _ingestion(self, request: Request) -> Response:
         events = (await request.json())["batch"]

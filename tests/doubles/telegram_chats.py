@@ -17,6 +17,9 @@ MAX_TEXT, MAX_CAPTION = 4096, 1024
 MAX_CALLBACK_DATA = 64
 """Bytes of UTF-8."""
 
+MAX_PLACEHOLDER = 64
+"""Characters of what stands in the input field of a forced reply."""
+
 
 class ApiError(Exception):
     """An answer with `ok: false`; the message is its description."""
@@ -51,7 +54,7 @@ class Chats:
             "message_id": message_id,
             "date": int(time.time()),
             "chat": describe_chat(chat_id),
-            "from": {"id": user_id, "is_bot": False, "first_name": "Ada", "language_code": "en"},
+            "from": person(user_id),
             "text": text,
         }
 
@@ -157,6 +160,11 @@ def identity(token: str) -> JsonObject:
     }
 
 
+def person(user_id: int) -> JsonObject:
+    """A User of the Bot API."""
+    return {"id": user_id, "is_bot": False, "first_name": "Ada", "language_code": "en"}
+
+
 def describe_chat(chat_id: int) -> JsonObject:
     """A Chat of the Bot API: private if the id is positive, else a group."""
     if chat_id > 0:
@@ -209,16 +217,23 @@ def html(source: str) -> tuple[str, list[JsonObject]]:
 
 
 def reply_markup(params: JsonObject) -> JsonObject:
-    """The inline keyboard of a call, if there is one and Telegram would take it."""
+    """The inline keyboard of a call, if there is one and Telegram would take it.
+
+    A keyboard that asks for a reply is taken, too, but is no part of the message afterwards.
+    """
     markup = params.get("reply_markup")
     if not markup:
         return {}
     try:
-        buttons = list(inline_buttons(json.loads(markup) if isinstance(markup, str) else markup))
+        markup = json.loads(markup) if isinstance(markup, str) else markup
+        buttons = list(inline_buttons(markup))
+        placeholder = markup.get("input_field_placeholder", "")
     except (TypeError, ValueError, AttributeError):
         raise ApiError(400, "Bad Request: can't parse reply keyboard markup JSON object") from None
     if any(len(str(one.get("callback_data", "")).encode()) > MAX_CALLBACK_DATA for one in buttons):
         raise ApiError(400, "Bad Request: BUTTON_DATA_INVALID")
+    if len(placeholder) > MAX_PLACEHOLDER:
+        raise ApiError(400, "Bad Request: input field placeholder is too long")
     return {"reply_markup": markup} if buttons else {}
 
 

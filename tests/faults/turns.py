@@ -5,10 +5,11 @@ from typing import Any
 
 from agent.budget import Ledger, Limits
 from agent.llm import LLMService
-from agent.loop import AgenticResponse, generate_agentic_response
+from agent.loop import AgenticResponse, generate_agentic_response, schema_text
 from agent.messages import Message
+from agent.prompts import BUILT_IN
 from agent.sommelier_contract import SOMMELIER
-from agent.sommelier_prompts import SYSTEM_PROMPT, SommelierResponse
+from agent.sommelier_prompts import SommelierResponse
 from agent.tools.wines import wine_tools
 from agent.tracing import NO_SPAN, Span
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
@@ -63,7 +64,9 @@ async def turn(
             message,
             llm=services,
             contract=SOMMELIER,
-            instructions=SYSTEM_PROMPT,
+            instructions=BUILT_IN["sommelier"].render(
+                research_rules="", schema=schema_text(SOMMELIER)
+            ),
             tools=wine_tools(catalogue or FakeCatalogue()),
             history=history,
             limits=limits or Limits(seconds=10),

@@ -7,14 +7,40 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from agent.research.desk import ResearchDesk
+from agent.sommelier import Sommelier
+from agent.tracing import NO_TRACE
+from agent.turn_records import Feedback
+from bot import feedback_shown as shown
+from bot.app import close_application, telegram_application
 from bot.console import plain_text, rich_text
+from bot.delivery import Sender
+from bot.feedback import FeedbackButtons
+from bot.feedback_shown import rating
+from bot.local_telegram import LocalTelegram
+from bot.pace import Pace
+from bot.polling import AcceptQueue
+from bot.replies import Replies
+from bot.research_commands import ResearchCommands
+from bot.telegram_bot import TelegramBot
+from config import Settings
+from db import migrate
+from db.engine import create_engine, session_factory
+from db.repositories.feedback import SqlFeedbackRepository
+from db.repositories.messages import SqlMessageRepository
+from db.repositories.turns import SqlTurnRepository
+from tests.fakes import FakeCatalogue
+from tests.library import FakeLibrary
 
 CHAT = [sys.executable, "-m", "bot", "chat"]
 ROOT = Path(__file__).parents[2]
+Rated = Callable[[], Awaitable[Feedback | None]]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -77,6 +103,31 @@ def test_nothing_of_a_piped_conversation_is_remembered_by_the_next(
 ) -> None:
     piped("a red for lamb\n", environment)
     assert piped("/new\n", environment).stdout.startswith("There is nothing to forget yet.")
+
+
+def test_a_second_conversation_beside_another_remembers_its_own_messages(
+    environment: dict[str, str],
+) -> None:
+    """Its message ids were those of the first, whose turns were taken for its own."""
+    first = subprocess.Popen(
+        CHAT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        cwd=environment["HOME"],
+        text=True,
+    )
+    assert first.stdin
+    assert first.stdout
+    first.stdin.write("a red for lamb\n")
+    first.stdin.flush()
+    assert first.stdout.readline().strip()
+    second = piped("a white for oysters\n/new\n", environment)
+    rest, _ = first.communicate("/new\n", timeout=30)
+    assert first.returncode == 0
+    for said in (second.stdout, rest):
+        assert "I have forgotten our conversation." in said
 
 
 def test_no_input_at_all_ends_quietly(environment: dict[str, str]) -> None:
@@ -176,6 +227,97 @@ def test_in_a_terminal_there_is_a_greeting_a_prompt_and_a_way_out(
     assert "There is nothing to forget yet." in terminal.shown
     assert terminal.leave(leave) == 0
     assert "Traceback" not in terminal.shown
+
+
+@asynccontextmanager
+async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[str]]], Rated]]:
+    """The handlers in a terminal: what is shown for a line, the hint last; and what is kept."""
+    engine = create_engine("sqlite+aiosqlite:///test.sqlite3")
+    await migrate.upgrade(engine)
+    sessions = session_factory(engine)
+    feedback, turns = SqlFeedbackRepository(sessions), SqlTurnRepository(sessions)
+    telegram = LocalTelegram()
+    application = telegram_application(Settings(), "0:terminal", AcceptQueue(), telegram)
+    replies = Replies(
+        message_repo=SqlMessageRepository(sessions),
+        tracer=NO_TRACE,
+        sender=Sender(application.bot, Pace((), (), ())),
+        hashed=lambda kind, value: f"{kind}-{value}",
+        record=turns.record,
+        rating=rating,
+    )
+    bot = TelegramBot(answerer=Sommelier(catalogue=FakeCatalogue()), replies=replies)
+    desk = ResearchDesk(documents=FakeLibrary())
+    handlers = FeedbackButtons(bot, feedback, turns).handlers()
+    bot.register(application, [*handlers, *ResearchCommands(replies, desk).handlers()])
+
+    async def say(line: str) -> list[str]:
+        update = telegram.typed(line, application.bot)
+        await application.process_update(update)
+        if update.message:
+            asked.append(update.update_id)
+        hint = [telegram.hint] if telegram.hint else []
+        return [plain_text(html) for html in telegram.take()] + hint
+
+    async def rated() -> Feedback | None:
+        return await feedback.get(asked[0])
+
+    asked: list[int] = []
+    await application.initialize()
+    try:
+        yield say, rated
+    finally:
+        await close_application(application)
+        await engine.dispose()
+
+
+RATE = "👍 type +   👎 type -"
+UNRATED = "👍 type +   👎 ✓ type -"
+CHOICES = "1 › Wrong wine\n2 › Not what I asked\n3 › Wrong facts\n4 › Tone\n5 › ✍️ In my own words"
+
+
+async def test_a_plus_and_a_minus_alone_rate_the_last_answer() -> None:
+    async with in_terminal() as (say, rated):
+        answer, hint = await say("a red for lamb")
+        assert "👍" not in answer
+        assert hint == RATE
+        assert await say("+") == [shown.LIKED, "👍 ✓ type +   👎 type -"]
+        assert await say(" - ") == [shown.DISLIKED, CHOICES, UNRATED]
+        assert await say("3") == [shown.NOTED, CHOICES.replace("facts", "facts ✓"), UNRATED]
+        feedback = await rated()
+        assert feedback
+        assert (feedback.verdict, feedback.reason) == ("disliked", "wrong_facts")
+        assert await say("-") == [shown.TAKEN_BACK, RATE]
+        assert (await say("/help"))[-1] != RATE
+        # The buttons are gone: a plus is a message like any other.
+        assert "👍" not in (await say("+"))[0]
+        assert (await rated() or Feedback(0, "liked")).verdict is None
+
+
+async def test_the_line_after_a_question_is_its_answer() -> None:
+    async with in_terminal() as (say, rated):
+        await say("a red for lamb")
+        await say("-")
+        assert await say("5") == [shown.TELL_ME]
+        assert await say("It was a rosé") == [shown.THANKS]
+        assert (await rated() or Feedback(0, None)).comment == "It was a rosé"
+        assert (await say("a white for oysters"))[-1] == RATE
+
+
+async def test_numbers_stay_for_the_other_buttons() -> None:
+    async with in_terminal() as (say, _):
+        searches, hint = await say("/find winery Beaune")
+        assert searches.endswith("\n\n1 › As a text file")
+        assert hint == RATE
+        assert (await say("-"))[1] == "\n".join(
+            [
+                "1 › As a text file",
+                *(f"{n + 2}{each[1:]}" for n, each in enumerate(CHOICES.split("\n"))),
+            ]
+        )
+        document, hint = (await say("1"))[-2:]
+        assert document.startswith("queries.txt")
+        assert hint == UNRATED
 
 
 HTML = (

@@ -174,6 +174,19 @@ class TestFeedback:
         assert found.text == GOOD
         assert "Domaine Trap" in feedback_of(model_server)
 
+    async def test_a_quote_that_is_not_word_for_word(self, model_server: ModelServer) -> None:
+        invented = "“Lees are the living soul of a wine” [methods/sur-lie.md]."
+        found = await ask(model_server, answer(invented), answer(GOOD))
+        assert (found.text, found.retry_count) == (GOOD, 1)
+        assert "the quote Lees are the living soul of a wine does not" in feedback_of(model_server)
+
+    async def test_a_quote_from_another_document(self, model_server: ModelServer) -> None:
+        swapped = f"“{MUSCADET.text}” [pairing/oysters.md]"
+        found = await ask(model_server, *[answer(f"{GOOD}\n\n{swapped}")] * 3)
+        assert (found.text, found.outcome) == (GOOD, "salvaged")
+        said = feedback_of(model_server)
+        assert "stands in [methods/sur-lie.md], not in [pairing/oysters.md]; cite that" in said
+
     async def test_a_cut_off_answer(self, model_server: ModelServer) -> None:
         found = await ask(model_server, answer(GOOD[:40], "length"), answer(GOOD))
         assert found.text == GOOD

@@ -103,7 +103,10 @@ INVALID: dict[str, tuple[Step, str]] = {
         answer_json([*NINE, "BILBAO vinotecas"]),
         "vinoteca Bilbao = BILBAO vinotecas",
     ),
-    "not local": (answer_json([*NINE, "wine bar near me"]), "query 10 does not name Bilbao"),
+    "not local": (
+        answer_json([*NINE, "wine bar near me"]),
+        "these do not name Bilbao, or name its country only",
+    ),
     "a link": (answer_json([*NINE, "https://bilbao.example"]), "query 10 is no search query"),
     "prose": (answer("I'd love to help with that."), "holds no JSON"),
     "nine lines": (answer("\n".join(NINE)), "at least 10 items"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.budget import UNLIMITED, Allowance
 from agent.journal import NO_JOURNAL, Journal
 from agent.ports import Role, StoredMessage
 from agent.sommelier import Reply
@@ -43,6 +44,7 @@ class FakeAnswerer:
         history: Sequence[StoredMessage] = (),
         span: Span,
         journal: Journal = NO_JOURNAL,
+        allowance: Allowance = UNLIMITED,
     ) -> Reply:
         self.asked.append(message)
         self.histories.append(list(history))

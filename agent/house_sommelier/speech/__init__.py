@@ -1,0 +1,1 @@
+"""What the house sommelier says: a table of sentences for each language."""

@@ -1,0 +1,117 @@
+"""What people think of answers, as scores on the traces of their turns."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import httpx
+
+from agent.langfuse.sink import AGAIN, REQUEST_SECONDS, SCORES, Refused
+from agent.langfuse.spans import text
+from agent.tracing.masking import mask
+from agent.tracing.outbox import NotNow
+from agent.tracing.records import score_id
+from agent.turn_records import Feedback, FeedbackReason
+
+log = logging.getLogger(__name__)
+
+VERDICT: Final = "user_feedback"
+REASON: Final = "user_feedback_reason"
+LABELS: Final[Mapping[FeedbackReason, str]] = {
+    "wrong_wine": "Wrong wine",
+    "not_what_i_asked": "Not what I asked",
+    "wrong_facts": "Wrong facts",
+    "tone": "Tone",
+}
+KEYS_REFUSED: Final = frozenset({401, 403})
+METHOD_UNKNOWN: Final = frozenset({405, 501})
+
+
+class LangfuseFeedback:
+    """Delivers verdicts. `hide` makes of what a person wrote what may be shown of it."""
+
+    def __init__(
+        self,
+        public_key: str,
+        secret_key: str,
+        base_url: str,
+        *,
+        hide: Callable[[str], str] = mask,
+    ) -> None:
+        self._hide = hide
+        self._http = httpx.AsyncClient(
+            base_url=base_url.rstrip("/"),
+            auth=(public_key, secret_key),
+            timeout=REQUEST_SECONDS,
+        )
+        self._can_delete = True
+
+    async def deliver(self, feedback: Feedback) -> None:
+        """Make the scores of a trace say what is thought of it now; the same again is no change.
+
+        Raises:
+            NotNow: the server is away, slow or overloaded, or does not accept the keys.
+            Refused: it does not take these scores, and never will.
+        """
+        if feedback.trace_id is None:
+            return
+        scores = scores_of(feedback, self._hide)
+        if scores:
+            await self._request("POST", SCORES, json=scores)
+        # What was never changed has no score that would have to go.
+        names = (VERDICT, REASON) if feedback.revision > 1 else ()
+        for name in names[len(scores) :]:
+            await self._delete(score_id(feedback.trace_id, name))
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._http.aclose()
+
+    async def _delete(self, score: str) -> None:
+        if not self._can_delete:
+            return
+        status = await self._request("DELETE", f"{SCORES}/{score}", expected=METHOD_UNKNOWN | {404})
+        if status in METHOD_UNKNOWN:
+            self._can_delete = False
+            log.warning("This Langfuse cannot delete scores: verdicts taken back stay there")
+
+    async def _request(
+        self, method: str, path: str, *, json: object = None, expected: frozenset[int] = frozenset()
+    ) -> int:
+        """The status of a request that was done, or that is one of `expected`."""
+        try:
+            response = await self._http.request(method, path, json=json)
+        except httpx.HTTPError as error:
+            raise NotNow(type(error).__name__) from None
+        status = response.status_code
+        if status < 300 or status in expected:
+            return status
+        if status >= 500 or status in AGAIN | KEYS_REFUSED:
+            raise NotNow(f"status {status}")
+        raise Refused(f"status {status}")
+
+
+def scores_of(feedback: Feedback, hide: Callable[[str], str]) -> list[dict[str, object]]:
+    """The scores that a verdict is, as the API takes them; none if it was taken back."""
+    if feedback.verdict is None:
+        return []
+    liked = feedback.verdict == "liked"
+    label = LABELS[feedback.reason] if feedback.reason else ""
+    comment = ": ".join(filter(None, [label, hide(feedback.comment)]))
+    verdict = _score(feedback, VERDICT, "BOOLEAN", 1 if liked else 0)
+    scores = [verdict | ({"comment": text(comment)} if comment else {})]
+    if feedback.reason and not liked:
+        scores.append(_score(feedback, REASON, "CATEGORICAL", feedback.reason))
+    return scores
+
+
+def _score(feedback: Feedback, name: str, kind: str, value: int | str) -> dict[str, object]:
+    trace_id = feedback.trace_id or ""
+    score: dict[str, object] = {
+        "id": score_id(trace_id, name),
+        "traceId": trace_id,
+        "name": name,
+        "value": value,
+        "dataType": kind,
+    }
+    return score | ({"observationId": feedback.root_id} if feedback.root_id else {})

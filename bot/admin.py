@@ -1,0 +1,182 @@
+"""The commands of admins: what happens, why, and who is let in. For others they do not exist."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Final, Protocol
+
+from telegram import MessageOriginUser, Update
+from telegram.ext import CallbackQueryHandler, CommandHandler, filters
+
+from agent.ports import PeopleRepository, TurnRepository
+from agent.tracing.records import TraceRecord
+from agent.turn_records import DayStats, TurnRecord
+from bot import texts
+from bot.buttons import acknowledge
+from bot.delivery import Destination
+from bot.incoming import destination, message_of
+from bot.replies import Replies
+from bot.research_text import behind_command
+from bot.stats_chart import stats_chart
+from bot.stats_text import FOOTNOTE, stats_table
+from bot.telegram_bot import AnyHandler, Context
+
+DAYS: Final = 7
+CHART_NAME: Final = "turns.png"
+TREE_WIDTH: Final = 60  # characters: what a phone held sideways shows
+PERSON: Final = re.compile(r"\d{1,18}")
+PRESSED: Final = r"^a:(\d{1,18}):(allow|block)$"
+
+
+class Links(Protocol):
+    """Where traces can be looked at; `agent.langfuse.links.TraceLinks` say."""
+
+    async def url(self, trace_id: str) -> str:
+        """The page of a trace. Never raises."""
+        ...
+
+
+TraceOf = Callable[[str], Awaitable[TraceRecord]]
+"""The trace with an id; raises LookupError if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminCommands:
+    """/stats, /trace, /allow and /block, for those in `admin_ids`.
+
+    A trace is shown as one of `links`, without them as the tree that `trace_of` finds.
+    """
+
+    replies: Replies
+    people: PeopleRepository
+    turns: TurnRepository
+    admin_ids: frozenset[int]
+    links: Links | None = None
+    trace_of: TraceOf | None = None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def handlers(self) -> list[AnyHandler]:
+        """What to pass to `TelegramBot.register`."""
+        admins = filters.UpdateType.MESSAGE & filters.User(self.admin_ids)
+        return [
+            CommandHandler("stats", self.stats, filters=admins),
+            CommandHandler("trace", self.trace, filters=admins),
+            CommandHandler("allow", self.allow, filters=admins),
+            CommandHandler("block", self.block, filters=admins),
+            CallbackQueryHandler(self.decided, pattern=PRESSED),
+        ]
+
+    async def stats(self, update: Update, context: Context) -> None:
+        """/stats: today and the last 7 days, as a table and as a picture."""
+        days = await self.turns.days(self.now() - timedelta(days=DAYS - 1))
+        await self.replies.say(update, f"{as_block(stats_table(days))}\n\n{FOOTNOTE}")
+        await self._draw(update, days)
+
+    async def _draw(self, update: Update, days: list[DayStats]) -> None:
+        step, to = self.replies.journal.step, destination(update)
+        picture = await asyncio.to_thread(stats_chart, days)
+        await self.replies.sender.send_photo(to, CHART_NAME, picture, step=step)
+
+    async def trace(self, update: Update, context: Context) -> None:
+        """/trace: what happened in the turn that is replied to, else in the last of this chat."""
+        replied, chat_id = message_of(update).reply_to_message, message_of(update).chat.id
+        if replied is None:
+            turn = await self.turns.last(chat_id)
+        else:
+            turn = await self.turns.of_message(chat_id, replied.message_id)
+        await self.replies.say(update, await self._traced(turn))
+
+    async def _traced(self, turn: TurnRecord | None) -> str:
+        if turn is None:
+            return texts.NOTHING_TO_TRACE
+        if turn.trace_id is None:
+            return texts.NOT_TRACED
+        if self.links is not None:
+            return await self.links.url(turn.trace_id)
+        if self.trace_of is None:
+            return texts.NOT_TRACED
+        try:
+            return as_block(tree_text(await self.trace_of(turn.trace_id)))
+        except LookupError:
+            return texts.NOT_TRACED
+
+    async def allow(self, update: Update, context: Context) -> None:
+        """/allow ID, or as a reply to somebody's message: they are let in."""
+        whom = person_meant(update)
+        if whom is None:
+            await self.replies.say(update, texts.WHOM.format(command="allow"))
+        else:
+            await self.replies.say(update, await self._decide(whom, "allow"))
+
+    async def block(self, update: Update, context: Context) -> None:
+        """/block ID, or as a reply to somebody's message: they get no answer any more."""
+        whom = person_meant(update)
+        if whom is None:
+            await self.replies.say(update, texts.WHOM.format(command="block"))
+        else:
+            await self.replies.say(update, await self._decide(whom, "block"))
+
+    async def decided(self, update: Update, context: Context) -> None:
+        """A button below "asks to be let in": like the command; whoever is let in is told."""
+        query, match = update.callback_query, context.match
+        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        assert match is not None  # noqa: S101
+        if query.from_user.id not in self.admin_ids:
+            await acknowledge(query, texts.BUTTON_TOO_OLD)
+            return
+        whom, step = int(match[1]), self.replies.journal.step
+        known = await step("access", lambda: self.people.access(whom))
+        said = await self._decide(whom, match[2])
+        await acknowledge(query, said)
+        await self.replies.say(update, said)
+        if match[2] == "allow" and known != "allowed":
+            await self.replies.sender.send(Destination(whom), texts.LET_IN, step=step)
+
+    async def _decide(self, user_id: int, decision: str) -> str:
+        """Let somebody in or keep them out; what was done."""
+        if decision == "allow":
+            await self.people.allow(user_id)
+            return texts.ALLOWED.format(id=user_id)
+        if user_id in self.admin_ids:
+            return texts.ADMIN_STAYS.format(id=user_id)
+        await self.people.block(user_id)
+        return texts.BLOCKED.format(id=user_id)
+
+
+def person_meant(update: Update) -> int | None:
+    """The person whom a command names by their id, or whose message it replies to.
+
+    Of a forwarded message it is whoever wrote it first, if they do not hide.
+    """
+    message = message_of(update)
+    if named := PERSON.fullmatch(behind_command(message.text or "")):
+        return int(named[0])
+    replied = message.reply_to_message
+    if replied is None:
+        return None
+    if isinstance(replied.forward_origin, MessageOriginUser):
+        return replied.forward_origin.sender_user.id
+    author = replied.from_user
+    return author.id if author is not None and not author.is_bot else None
+
+
+def as_block(text: str) -> str:
+    """A text as a Markdown block in which every character stands as it is."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def tree_text(trace: TraceRecord) -> str:
+    """A trace as plain text."""
+    from rich.console import Console  # noqa: PLC0415 - only for admins without Langfuse
+
+    from bot.trace_text import trace_page  # noqa: PLC0415
+
+    plain = StringIO()
+    console = Console(file=plain, width=TREE_WIDTH, color_system=None, emoji=False)
+    console.print(trace_page(trace))
+    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())

@@ -1,0 +1,54 @@
+"""Every handler beside the conversation itself, in the order in which they are asked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent.research.desk import ResearchDesk
+from bot.admin import AdminCommands, Links
+from bot.broadcast import BroadcastCommand
+from bot.feedback import FeedbackButtons
+from bot.memory import Memory
+from bot.research_commands import ResearchCommands
+from bot.telegram_bot import AnyHandler, TelegramBot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """What the further handlers need: who is an admin, where traces are, what is looked up in.
+
+    `judged` is called when somebody said what they think of an answer.
+    """
+
+    memory: Memory
+    desk: ResearchDesk
+    admin_ids: frozenset[int] = frozenset()
+    links: Links | None = None
+    allow_list: bool = False
+    judged: Callable[[], None] = lambda: None
+
+
+def further_handlers(bot: TelegramBot, extras: Extras) -> list[AnyHandler]:
+    """What to pass to `bot.register`; those of research are last, they take any button."""
+    replies, memory = bot.replies, extras.memory
+    admin = AdminCommands(
+        replies=replies,
+        people=memory.people,
+        turns=memory.turns,
+        admin_ids=extras.admin_ids,
+        links=extras.links,
+        trace_of=memory.traces.get,
+    )
+    broadcast = BroadcastCommand(
+        replies=replies,
+        people=memory.people,
+        broadcasts=memory.broadcasts,
+        admin_ids=extras.admin_ids,
+        only_allowed=extras.allow_list,
+    )
+    feedback = FeedbackButtons(bot, memory.feedback, memory.turns, extras.judged)
+    return [
+        *admin.handlers(),
+        *broadcast.handlers(),
+        *feedback.handlers(),
+        *ResearchCommands(replies, extras.desk).handlers(),
+    ]

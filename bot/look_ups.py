@@ -1,0 +1,91 @@
+"""A look-up as a turn: within its allowance, and what it came to for the trace and the record."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from agent.budget import Allowance, Ledger
+from agent.research.desk import ResearchDesk
+from agent.research.passages import NO_MODEL
+from agent.sommelier import BUDGET, LEVELS, Reply
+from agent.tracing import Span
+from agent.turn_records import Spent
+from bot import texts
+from bot.markdown import escape
+from bot.research_shown import Apology, Shown
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+BEST_PASSAGES: Final = "These are the best passages, as they are."
+
+LookUp = Callable[[ResearchDesk, Ledger, Span], Awaitable[T | Apology]]
+"""What is looked up at a desk that keeps to the turn's allowance."""
+
+
+def within(desk: ResearchDesk, allowance: Allowance) -> ResearchDesk:
+    """The desk with what models and limits a turn is allowed."""
+    models = () if allowance.used_up else desk.models
+    return replace(desk, models=models, limits=allowance.narrowed(desk.limits))
+
+
+def is_over_budget(allowance: Allowance, spent: Spent, shown: Shown) -> bool:
+    """Whether the day's budget is why no model answered."""
+    if shown.outcome not in {"answered", "fallback"}:
+        return False
+    ended = bool(allowance.after(spent).used_up)
+    return bool(allowance.used_up) or (ended and shown.outcome == "fallback")
+
+
+async def counted(look_up: Awaitable[T | Apology], ledger: Ledger) -> tuple[T | Apology, Spent]:
+    """What was found, and what it took."""
+    return await _calmly(look_up), ledger.spent
+
+
+async def _calmly(look_up: Awaitable[T | Apology]) -> T | Apology:
+    try:
+        return await look_up
+    except Exception:
+        log.exception("A look-up failed")
+        return Apology(texts.FAILED, "failed")
+
+
+def unexcused(shown: Shown) -> Shown:
+    """What was found without the remark that there is no model: there is one, but no budget."""
+
+    def said(words: str) -> str:
+        return words.replace(NO_MODEL, BEST_PASSAGES).replace(escape(NO_MODEL), BEST_PASSAGES)
+
+    messages = (replace(each, markdown=said(each.markdown)) for each in shown.messages)
+    return replace(shown, messages=tuple(messages), kept=said(shown.kept))
+
+
+def reply_of(shown: Shown, spent: Spent, *, over_budget: bool) -> Reply:
+    """The reply that is recorded and remembered."""
+    return Reply(
+        shown.kept,
+        (),
+        "fallback" if over_budget else shown.outcome,
+        requests=spent.requests,
+        retries=shown.retries,
+        tokens=spent.tokens,
+        cost_usd=spent.cost_usd,
+        error_types=(BUDGET,) if over_budget else (),
+    )
+
+
+def record(span: Span, reply: Reply) -> None:
+    """What the turn came to, as the list of traces shows and filters it."""
+    retries = reply.retries
+    metadata = {
+        "outcome": reply.outcome,
+        "retried": "yes" if retries else "no",
+        "retry_count": retries,
+    }
+    if reply.error_types:
+        metadata["error_types"] = ",".join(reply.error_types)
+    span.update(output=reply.text, metadata=metadata, level=LEVELS.get(reply.outcome))
+    span.score("structured_retries", retries, "NUMERIC")
+    span.score("outcome", reply.outcome, "CATEGORICAL")

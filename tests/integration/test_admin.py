@@ -1,0 +1,789 @@
+"""Who is let in, what a day's budget does, and the commands of admins."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+from PIL import Image
+from sqlalchemy import select
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from telegram import Bot
+
+from agent.budget import NO_BUDGET, DailyBudget
+from agent.langfuse.links import TraceLinks
+from agent.llm import LLMService
+from agent.research.desk import ResearchDesk
+from agent.research.passages import NO_MODEL as NO_MODEL_FOR_DOCUMENTS
+from agent.sommelier import MODEL_DOWN, NO_MODEL, Sommelier
+from agent.tracing import NO_TRACE, Recorder, TraceRecord
+from agent.turn_records import Access, Spent, TurnRecord
+from bot import texts
+from bot.admin import CHART_NAME, AdminCommands, Links, TraceOf
+from bot.app import close_application, telegram_application
+from bot.broadcast import BroadcastCommand
+from bot.budgets import Budgets
+from bot.delivery import Sender
+from bot.door import Door
+from bot.look_ups import BEST_PASSAGES
+from bot.pace import Pace
+from bot.polling import AcceptQueue, introduce
+from bot.replies import Replies
+from bot.service import Service
+from bot.stats_chart import HEIGHT, WIDTH
+from bot.telegram_bot import AnyApplication, AnyHandler, TelegramBot
+from bot.turns import dispatch
+from config import Settings
+from db import migrate
+from db.admin_models import TurnRow
+from db.engine import Sessions, create_engine, session_factory
+from db.repositories.broadcasts import SqlBroadcastRepository
+from db.repositories.messages import SqlMessageRepository
+from db.repositories.people import SqlPeopleRepository
+from db.repositories.turns import SqlTurnRepository
+from tests.doubles.bot_api import CHAT, BotApi, Call
+from tests.doubles.model_server import ModelServer, answer
+from tests.doubles.server import JsonObject, LoopbackServer, eventually
+from tests.doubles.telegram_chats import ApiError
+from tests.fakes import FakeCatalogue
+from tests.faults.turns import QUESTION, search, valid
+from tests.integration.test_research_commands import Rewound, buttons
+from tests.library import FakeLibrary, open_model
+from tests.running import RecordingTracer, running
+
+R = TypeVar("R")
+
+ADMIN, BEA = 7001, 7002
+GROUP = -500
+EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
+RESETS = "It resets in 5 h 20 min, at 00:00 UTC"
+UNKNOWN = texts.UNKNOWN_COMMAND
+
+
+class Turns(SqlTurnRepository):
+    """The turns, with the last one of a chat."""
+
+    async def last(self, chat_id: int) -> TurnRecord | None:
+        query = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
+        async with self._sessions() as session:
+            found = await session.scalar(query.order_by(TurnRow.at.desc()).limit(1))
+        return None if found is None else await self.get(found)
+
+
+@dataclass
+class Clock:
+    """A clock that stands until it is set."""
+
+    at: datetime = EVENING
+
+    def __call__(self) -> datetime:
+        return self.at
+
+
+@dataclass
+class Rooms:
+    """What is kept, and the admin's rooms over it."""
+
+    sessions: Sessions
+    clock: Clock = field(default_factory=Clock)
+    links: Links | None = None
+    trace_of: TraceOf | None = None
+    allow_list: bool = False
+
+    def __post_init__(self) -> None:
+        self.messages = SqlMessageRepository(self.sessions)
+        self.people = SqlPeopleRepository(self.sessions)
+        self.turns = Turns(self.sessions, now=self.clock)
+        self.broadcasts = SqlBroadcastRepository(self.sessions)
+
+    def door(self, replies: Replies) -> Door:
+        return Door(self.people, replies, {ADMIN}, allow_list=self.allow_list, now=self.clock)
+
+    def handlers(self, replies: Replies) -> Sequence[AnyHandler]:
+        admins = frozenset({ADMIN})
+        commands = AdminCommands(
+            replies=replies,
+            people=self.people,
+            turns=self.turns,
+            admin_ids=admins,
+            links=self.links,
+            trace_of=self.trace_of,
+            now=self.clock,
+        )
+        broadcast = BroadcastCommand(
+            replies=replies,
+            people=self.people,
+            broadcasts=self.broadcasts,
+            admin_ids=admins,
+            only_allowed=self.allow_list,
+        )
+        return [*commands.handlers(), *broadcast.handlers()]
+
+    def budgets(
+        self,
+        person: DailyBudget = NO_BUDGET,
+        everyone: DailyBudget = NO_BUDGET,
+    ) -> Budgets:
+        return Budgets(
+            turns=self.turns,
+            people=self.people,
+            person=person,
+            everyone=everyone,
+            exempt={ADMIN},
+            now=self.clock,
+        )
+
+    def open(
+        self, bot_api: BotApi, *models: LLMService, **further: Any
+    ) -> AbstractAsyncContextManager[Service]:
+        """The bot, running."""
+
+        async def record(turn: TurnRecord) -> None:
+            await self.turns.record(turn)
+
+        return running(
+            bot_api,
+            Sommelier(catalogue=FakeCatalogue(), models=models),
+            self.messages,
+            further.pop("tracer", NO_TRACE),
+            further=self.handlers,
+            door=self.door,
+            record=record,
+            **further,
+        )
+
+    async def used(self, number: int, spent: Spent, user_id: int = CHAT) -> None:
+        """A turn that somebody had at the clock's time."""
+        await self.turns.record(
+            TurnRecord(
+                turn_id=number,
+                chat_id=user_id,
+                user_id=user_id,
+                at=self.clock.at,
+                outcome="answered",
+                seconds=2.0,
+                requests=spent.requests,
+                tokens=spent.tokens,
+                cost_usd=spent.cost_usd,
+                message_ids=(number,),
+            )
+        )
+
+
+@pytest.fixture
+async def rooms(tmp_path: Path) -> AsyncIterator[Rooms]:
+    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/test.sqlite3")
+    await migrate.upgrade(engine)
+    yield Rooms(session_factory(engine))
+    await engine.dispose()
+
+
+def press(bot_api: BotApi, message: JsonObject, data: str, user_id: int = ADMIN) -> None:
+    person = {"id": user_id, "is_bot": False, "first_name": "Ada"}
+    query = {"id": "1", "from": person, "chat_instance": "1", "data": data, "message": message}
+    bot_api.push({"callback_query": query})
+
+
+def toasts(bot_api: BotApi) -> list[str]:
+    return [str(call.params.get("text", "")) for call in bot_api.calls_of("answerCallbackQuery")]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    await eventually(condition, seconds=10, otherwise=lambda: "it never came to that")
+
+
+class TestAccess:
+    async def test_who_is_blocked_gets_no_answer_at_all(
+        self, bot_api: BotApi, rooms: Rooms, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO")
+        await rooms.people.block(BEA)
+        async with rooms.open(bot_api):
+            bot_api.say("my secret wish", BEA)
+            bot_api.push({"edited_message": edited("my secret wish", BEA)})
+            press(bot_api, edited("Hello", BEA), "refine", BEA)
+            bot_api.say("/new", CHAT)
+            bot_api.say("/new", GROUP, BEA)
+            await bot_api.wait_for_message(1, CHAT)
+            await until(lambda: caplog.text.count(f"Person {BEA} is blocked") == 4)
+        assert (bot_api.sent(BEA), bot_api.sent(GROUP), toasts(bot_api)) == ([], [], [])
+        assert "secret" not in caplog.text
+
+    async def test_a_stranger_is_turned_away_politely_and_admins_are_asked_once(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        rooms.allow_list = True
+        async with rooms.open(bot_api):
+            for _ in range(2):
+                bot_api.say(QUESTION, BEA)
+            away = await bot_api.wait_for_message(2, BEA)
+            (asked,) = await bot_api.wait_for_message(1, ADMIN)
+        assert away == [texts.NOT_LET_IN.format(id=BEA)] * 2
+        assert away[0].endswith("Your id is 7002.")
+        assert asked == "Ada (7002) asks to be let in."
+        (message,) = bot_api.messages(ADMIN)
+        assert [each["callback_data"] for each in buttons(message)] == [
+            "a:7002:allow",
+            "a:7002:block",
+        ]
+        # Not again after a restart.
+        async with rooms.open(bot_api):
+            bot_api.say(QUESTION, BEA)
+            await bot_api.wait_for_message(3, BEA)
+        assert len(bot_api.sent(ADMIN)) == 1
+
+    async def test_whom_an_admin_lets_in_is_told_and_answered(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        rooms.allow_list = True
+        async with rooms.open(bot_api):
+            bot_api.say(QUESTION, BEA)
+            await bot_api.wait_for_message(1, ADMIN)
+            press(bot_api, bot_api.messages(ADMIN)[0], "a:7002:allow")
+            assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 is let in."
+            assert (await bot_api.wait_for_message(2, BEA))[1] == texts.LET_IN
+            bot_api.say("/new", BEA)
+            assert (await bot_api.wait_for_message(3, BEA))[2] == texts.NOTHING_TO_FORGET
+        assert toasts(bot_api) == ["7002 is let in."]
+
+    async def test_in_a_group_a_stranger_hears_only_when_they_speak_to_the_bot(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        rooms.allow_list = True
+        async with rooms.open(bot_api):
+            bot_api.say("who drinks what?", GROUP, BEA)
+            bot_api.say("/new@sommelier_test_bot", GROUP, BEA)
+            await bot_api.wait_for_message(1, GROUP)
+            await bot_api.wait_for_message(1, ADMIN)
+        assert bot_api.sent(GROUP) == [texts.NOT_LET_IN.format(id=BEA)]
+        assert bot_api.sent(ADMIN) == ["Ada (7002) asks to be let in."]
+
+    async def test_a_press_of_a_stranger_gets_a_toast_and_no_message(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        rooms.allow_list = True
+        async with rooms.open(bot_api):
+            press(bot_api, edited("Hello", GROUP), "refine", BEA)
+            await until(lambda: len(toasts(bot_api)) == 1)
+        assert toasts(bot_api) == [texts.NOT_LET_IN.format(id=BEA)]
+        assert len(toasts(bot_api)[0]) <= 200
+        assert bot_api.sent() == []
+
+    async def test_admins_and_the_allowed_are_let_in(self, bot_api: BotApi, rooms: Rooms) -> None:
+        rooms.allow_list = True
+        await rooms.people.allow(BEA)
+        await rooms.people.block(ADMIN)
+        async with rooms.open(bot_api):
+            bot_api.say("/new", BEA)
+            bot_api.say("/new", ADMIN)
+            assert await bot_api.wait_for_message(2) == [texts.NOTHING_TO_FORGET] * 2
+
+    @pytest.mark.parametrize(
+        ("allow_list", "said"),
+        [(False, texts.NOTHING_TO_FORGET), (True, texts.ACCESS_UNKNOWN)],
+        ids=["open", "allow list"],
+    )
+    async def test_when_the_database_is_silent_only_an_open_door_stays_open(
+        self, bot_api: BotApi, rooms: Rooms, *, allow_list: bool, said: str
+    ) -> None:
+        class Silent(SqlPeopleRepository):
+            async def access(self, user_id: int) -> Access | None:
+                raise OSError("the disk is gone")
+
+            async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
+                raise OSError("the disk is gone")
+
+        rooms.allow_list = allow_list
+        rooms.people = Silent(rooms.sessions)
+        async with rooms.open(bot_api):
+            bot_api.say("/new", BEA)
+            assert await bot_api.wait_for_message() == [said]
+
+    async def test_who_writes_is_kept_once_an_hour(self, bot_api: BotApi, rooms: Rooms) -> None:
+        seen: list[tuple[int, int | None]] = []
+
+        class Noting(SqlPeopleRepository):
+            async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
+                seen.append((user_id, chat_id))
+
+        rooms.people = Noting(rooms.sessions)
+        async with rooms.open(bot_api):
+            for number, minutes in enumerate((0, 59, 2), 1):
+                rooms.clock.at += timedelta(minutes=minutes)
+                bot_api.say("/new", BEA)
+                await bot_api.wait_for_message(number, BEA)
+            bot_api.say("/new@sommelier_test_bot", GROUP, CHAT)
+            await bot_api.wait_for_message(1, GROUP)
+        assert seen == [(BEA, BEA), (BEA, BEA), (CHAT, None)]
+
+
+def edited(text: str, chat_id: int) -> JsonObject:
+    kind = {"type": "private", "first_name": "Ada"} if chat_id > 0 else {"type": "supergroup"}
+    person = {"id": max(chat_id, 1), "is_bot": False, "first_name": "Ada"}
+    chat = {"id": chat_id, "title": "The wine club"} | kind
+    return {"message_id": 77, "date": 1, "edit_date": 2, "chat": chat, "from": person, "text": text}
+
+
+class TestBudgets:
+    async def test_at_four_fifths_an_answer_says_so_once_a_day(
+        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+    ) -> None:
+        model_server.script(*[search(), valid()] * 3)
+        await rooms.used(1, Spent(requests=16))
+        async with open_model(model_server) as model:
+            budgets = rooms.budgets(person=DailyBudget(requests=20, cost_usd=5))
+            async with rooms.open(bot_api, model, budgets=budgets):
+                bot_api.say(QUESTION)
+                bot_api.say("And another red for lamb?")
+                first, second = await bot_api.wait_for_message(2)
+                bot_api.say(QUESTION, BEA)
+                (other,) = await bot_api.wait_for_message(1, BEA)
+        assert first.startswith("For your lamb:")
+        assert "You have used 80 % of today's budget of questions" in first
+        assert RESETS in first
+        assert "budget" not in second + other
+
+    async def test_used_up_the_house_answers_without_a_request_until_the_next_day(
+        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+    ) -> None:
+        model_server.script(search(), valid())
+        await rooms.used(1, Spent(requests=3))
+        tracer = RecordingTracer()
+        async with open_model(model_server) as model:
+            budgets = rooms.budgets(person=DailyBudget(requests=3))
+            async with rooms.open(bot_api, model, budgets=budgets, tracer=tracer):
+                bot_api.say(QUESTION)
+                (by_rules,) = await bot_api.wait_for_message()
+                assert len(model_server.requests) == 0
+                rooms.clock.at = EVENING + timedelta(hours=5, minutes=20)
+                bot_api.say(QUESTION)
+                by_model = (await bot_api.wait_for_message(2))[1]
+        assert "Chinon" in by_rules
+        assert "You have used up today's budget of questions." in by_rules
+        assert RESETS in by_rules
+        assert MODEL_DOWN.strip("_()") not in by_rules
+        assert NO_MODEL.strip("_()") not in by_rules
+        turn = tracer.turns[0]
+        assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("fallback", "budget")
+        assert turn.level == "WARNING"
+        assert RESETS in str(turn.output)
+        assert by_model.startswith("For your lamb:")
+        assert "budget" not in by_model
+        assert len(model_server.requests) == 2
+
+    async def test_a_turn_stops_at_what_is_left_and_says_why(
+        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+    ) -> None:
+        model_server.script(search())
+        await rooms.used(1, Spent(cost_usd=0.999999), BEA)
+        async with open_model(model_server) as model:
+            budgets = rooms.budgets(everyone=DailyBudget(cost_usd=1))
+            async with rooms.open(bot_api, model, budgets=budgets):
+                bot_api.say(QUESTION)
+                (shown,) = await bot_api.wait_for_message()
+        assert "Today's budget for everyone is used up." in shown
+        assert MODEL_DOWN.strip("_()") not in shown
+        assert len(model_server.requests) == 1
+        turn = await rooms.turns.last(CHAT)
+        assert turn is not None
+        assert (turn.outcome, turn.error_types) == ("fallback", ("budget", "limit"))
+
+    async def test_admins_are_exempt_and_what_cannot_be_read_limits_nobody(
+        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+    ) -> None:
+        class Silent(Turns):
+            async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
+                raise OSError("the disk is gone")
+
+        model_server.script(search(), valid(), search(), valid())
+        await rooms.used(1, Spent(requests=3), ADMIN)
+        async with open_model(model_server) as model:
+            budgets = rooms.budgets(person=DailyBudget(requests=3))
+            async with rooms.open(bot_api, model, budgets=budgets):
+                bot_api.say(QUESTION, ADMIN)
+                (to_admin,) = await bot_api.wait_for_message(1, ADMIN)
+            rooms.turns = Silent(rooms.sessions)
+            budgets = rooms.budgets(person=DailyBudget(requests=0))
+            async with rooms.open(bot_api, model, budgets=budgets):
+                bot_api.say(QUESTION, BEA)
+                (to_bea,) = await bot_api.wait_for_message(1, BEA)
+        assert "budget" not in to_admin + to_bea
+        assert len(model_server.requests) == 4
+
+    @pytest.mark.parametrize(
+        ("said", "found", "messages"),
+        [
+            ("/ask What are lees?", BEST_PASSAGES, 1),
+            ("/quotes lees", BEST_PASSAGES, 3),
+            ("/find wine bar Lyon", "1. wine bar Lyon", 1),
+        ],
+    )
+    async def test_a_look_up_shows_what_is_found_without_a_model(
+        self,
+        said: str,
+        found: str,
+        messages: int,
+        bot_api: BotApi,
+        model_server: ModelServer,
+        rooms: Rooms,
+    ) -> None:
+        tracer = RecordingTracer()
+        await rooms.used(1, Spent(tokens=500))
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model])
+            budgets = rooms.budgets(person=DailyBudget(tokens=500))
+            async with rooms.open(bot_api, model, desk=desk, budgets=budgets, tracer=tracer):
+                bot_api.say(said)
+                shown = "\n".join(await bot_api.wait_for_message(messages))
+        assert found in shown
+        assert "You have used up today's budget." in shown
+        assert RESETS in shown
+        assert NO_MODEL_FOR_DOCUMENTS not in shown
+        assert len(model_server.requests) == 0
+        assert tracer.turns[0].metadata["outcome"] == "fallback"
+        assert tracer.turns[0].metadata["error_types"] == "budget"
+
+    async def test_a_look_up_stops_at_what_is_left(
+        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+    ) -> None:
+        model_server.script(answer("No."))
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model])
+            budgets = rooms.budgets(person=DailyBudget(requests=1))
+            async with rooms.open(bot_api, model, desk=desk, budgets=budgets):
+                bot_api.say("/find wine bar Lyon")
+                (shown,) = await bot_api.wait_for_message()
+        assert "1. wine bar Lyon" in shown
+        assert len(model_server.requests) == 1
+
+
+class TestStats:
+    async def test_stats_are_a_table_and_a_picture(self, bot_api: BotApi, rooms: Rooms) -> None:
+        await rooms.used(1, Spent(3, 1200, 0.25))
+        await rooms.used(2, Spent(2, 800, 0.25), BEA)
+        async with rooms.open(bot_api):
+            bot_api.say("/stats", ADMIN)
+            await bot_api.wait_for_message(1, ADMIN)
+            await until(lambda: len(bot_api.messages(ADMIN)) == 2)
+        table, picture = bot_api.messages(ADMIN)
+        lines = [line.split() for line in table["text"].splitlines()]
+        assert ["turns", "2", "2"] in lines
+        assert ["people", "2", "2"] in lines
+        assert ["cost", "$0.50", "$0.50"] in lines
+        assert ["tokens", "2,000", "2,000"] in lines
+        assert [each["type"] for each in table["entities"]] == ["pre"]
+        assert "photo" in picture
+        (call,) = bot_api.calls_of("sendPhoto")
+        (upload,) = call.files.values()
+        assert upload.filename == CHART_NAME
+        image = Image.open(BytesIO(upload.data))
+        image.load()
+        assert (image.format, image.size) == ("PNG", (WIDTH, HEIGHT))
+
+
+@dataclass
+class Traces:
+    """Finished traces in memory; also the store they are found in."""
+
+    kept: dict[str, TraceRecord] = field(default_factory=dict)
+    dropped_spans: int = 0
+
+    def write(self, trace: TraceRecord) -> None:
+        self.kept[trace.trace_id] = trace
+
+    def close(self, deadline: float) -> None:
+        pass
+
+    async def get(self, trace_id: str) -> TraceRecord:
+        return self.kept[trace_id]
+
+
+class LangfuseProjects(LoopbackServer):
+    """Langfuse, as far as it says which project a pair of keys is for."""
+
+    def __init__(self, status: int = 200) -> None:
+        super().__init__([Route("/api/public/projects", self._projects)])
+        self.status = status
+        self.asked: list[str] = []
+
+    async def _projects(self, request: Request) -> Response:
+        self.asked.append(request.headers.get("authorization", ""))
+        project = {"id": "cellar", "name": "The cellar"}
+        return JSONResponse({"data": [project]}, self.status)
+
+
+class TestTrace:
+    async def test_the_tree_of_the_last_turn_and_of_the_one_replied_to(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        traces = Traces()
+        rooms.trace_of = traces.get
+        async with rooms.open(bot_api, tracer=Recorder(traces)):
+            bot_api.say("a red for lamb", ADMIN)
+            await bot_api.wait_for_message(1, ADMIN)
+            (first,) = bot_api.messages(ADMIN)
+            bot_api.say("a sparkling for oysters", ADMIN)
+            await bot_api.wait_for_message(2, ADMIN)
+            bot_api.say("/trace", ADMIN)
+            bot_api.say("/trace", ADMIN, reply_to_message=first)
+            bot_api.say("/trace", ADMIN, reply_to_message=first | {"message_id": 999_999})
+            shown = (await bot_api.wait_for_message(5, ADMIN))[2:]
+        assert "a sparkling for oysters" in shown[0]
+        assert "a red for lamb" in shown[1]
+        assert "guard.input [guardrail]" in shown[1]
+        assert shown[2] == texts.NOTHING_TO_TRACE
+        assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
+
+    async def test_with_langfuse_it_is_a_link_into_the_project(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        traces = Traces()
+        with LangfuseProjects() as langfuse:
+            async with httpx.AsyncClient() as http:
+                rooms.links = TraceLinks(langfuse.base_url, "pk", "sk", http)
+                async with rooms.open(bot_api, tracer=Recorder(traces)):
+                    bot_api.say("a red for lamb", ADMIN)
+                    await bot_api.wait_for_message(1, ADMIN)
+                    bot_api.say("/trace", ADMIN)
+                    bot_api.say("/trace", ADMIN)
+                    shown = (await bot_api.wait_for_message(3, ADMIN))[1:]
+        (trace_id,) = traces.kept
+        assert shown == [f"{langfuse.base_url}/project/cellar/traces/{trace_id}"] * 2
+        assert langfuse.asked == ["Basic cGs6c2s="]
+
+    async def test_langfuse_that_is_away_gives_a_link_without_the_project(self) -> None:
+        with LangfuseProjects(status=503) as langfuse:
+            async with httpx.AsyncClient() as http:
+                links = TraceLinks(f"{langfuse.base_url}/", "pk", "sk", http)
+                links.begin()
+                url = await links.url("abc")
+                assert url == f"{langfuse.base_url}/trace/abc"
+                langfuse.status = 200
+                url = await links.url("abc")
+                assert url == f"{langfuse.base_url}/project/cellar/traces/abc"
+                await links.close()
+
+
+class TestAllowAndBlock:
+    async def test_by_id_or_as_a_reply_and_admins_stay(self, bot_api: BotApi, rooms: Rooms) -> None:
+        author = {"id": BEA, "is_bot": False, "first_name": "Bea"}
+        theirs = edited("Hello", ADMIN) | {"from": author}
+        own = edited("Hello", ADMIN) | {"from": author | {"is_bot": True}}
+        commands: list[tuple[str, JsonObject]] = [
+            ("/block 42", {}),
+            ("/allow 42", {}),
+            ("/block", {"reply_to_message": theirs}),
+            ("/allow", {"reply_to_message": own}),
+            ("/block 7001", {}),
+            ("/block somebody", {}),
+        ]
+        async with rooms.open(bot_api):
+            for said, fields in commands:
+                bot_api.say(said, ADMIN, **fields)
+            shown = await bot_api.wait_for_message(len(commands), ADMIN)
+        assert shown == [
+            "42 is blocked and gets no answer any more.",
+            "42 is let in.",
+            "7002 is blocked and gets no answer any more.",
+            texts.WHOM.format(command="allow"),
+            "7001 is an admin, whom nobody can block.",
+            texts.WHOM.format(command="block"),
+        ]
+        known = [await rooms.people.access(each) for each in (42, BEA, ADMIN)]
+        assert known == ["allowed", "blocked", None]
+
+
+async def test_for_others_the_commands_of_admins_do_not_exist(
+    bot_api: BotApi, rooms: Rooms
+) -> None:
+    await rooms.people.seen(CHAT, CHAT, EVENING)
+    broadcast_id = await rooms.broadcasts.draft("Closed on Monday.", ADMIN)
+    commands = ["/stats", "/trace", "/allow 42", "/block 42", "/broadcast Hello"]
+    async with rooms.open(bot_api):
+        for command in commands:
+            bot_api.say(command, BEA)
+        assert await bot_api.wait_for_message(5, BEA) == [UNKNOWN] * 5
+        for data in ("a:7002:allow", f"b:{broadcast_id}:send"):
+            press(bot_api, edited("Hello", BEA), data, BEA)
+        await until(lambda: len(toasts(bot_api)) == 2)
+    assert toasts(bot_api) == [texts.BUTTON_TOO_OLD] * 2
+    assert [await rooms.people.access(each) for each in (42, BEA)] == [None, None]
+    assert bot_api.sent() == [UNKNOWN] * 5
+
+
+class TestBroadcast:
+    async def test_it_is_shown_confirmed_and_sent_once_to_everyone(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        for person in (ADMIN, 31, 32, 33, 34):
+            await rooms.people.seen(person, person, EVENING)
+        await rooms.people.block(33)
+        bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
+        async with rooms.open(bot_api):
+            bot_api.say("/broadcast We are *closed* on Monday.", ADMIN)
+            shown, asked = await bot_api.wait_for_message(2, ADMIN)
+            preview = bot_api.messages(ADMIN)[1]
+            send, cancel = (each["callback_data"] for each in buttons(preview))
+            for data in (send, send, cancel):
+                press(bot_api, preview, data)
+            report = (await bot_api.wait_for_message(4, ADMIN))[3]
+            await until(lambda: len(toasts(bot_api)) == 3)
+        assert shown == "We are closed on Monday."
+        # The admin wrote, so they are one of those who get it.
+        assert asked == "That is how it looks. Send to 4 chats?"
+        assert [bot_api.sent(each) for each in (31, 32, 33, 34)] == [[shown], [shown], [], []]
+        assert report == "Sent to 3 chats, 1 failed."
+        assert bot_api.sent(ADMIN).count(shown) == 2
+        assert toasts(bot_api) == ["", texts.BROADCAST_OVER, texts.BROADCAST_OVER]
+        assert buttons(bot_api.messages(ADMIN)[1]) == []
+        kept = await rooms.broadcasts.get(int(send.split(":")[1]))
+        assert kept is not None
+        assert (kept.state, kept.sent, kept.failed) == ("sent", 3, 1)
+
+    async def test_cancelled_it_reaches_nobody(self, bot_api: BotApi, rooms: Rooms) -> None:
+        await rooms.people.seen(31, 31, EVENING)
+        async with rooms.open(bot_api):
+            source = edited("From another message", ADMIN)
+            bot_api.say("/broadcast", ADMIN, reply_to_message=source)
+            assert (await bot_api.wait_for_message(2, ADMIN))[0] == "From another message"
+            preview = bot_api.messages(ADMIN)[1]
+            send, cancel = (each["callback_data"] for each in buttons(preview))
+            press(bot_api, preview, cancel)
+            press(bot_api, preview, send)
+            await until(lambda: len(toasts(bot_api)) == 2)
+            assert (await bot_api.wait_for_message(3, ADMIN))[2] == texts.BROADCAST_CANCELLED
+        assert toasts(bot_api) == ["", texts.BROADCAST_OVER]
+        assert bot_api.sent(31) == []
+
+    async def test_with_an_allow_list_it_goes_to_the_allowed(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        rooms.allow_list = True
+        async with rooms.open(bot_api):
+            bot_api.say("/broadcast", ADMIN)
+            bot_api.say("/broadcast Hello", ADMIN)
+            shown = await bot_api.wait_for_message(2, ADMIN)
+        assert shown == [texts.BROADCAST_USAGE, texts.BROADCAST_TO_NOBODY]
+
+    @pytest.mark.parametrize("step", range(9))
+    async def test_after_a_crash_it_goes_on_and_sends_nothing_twice(
+        self, step: int, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        for person in (ADMIN, *PEOPLE):
+            await rooms.people.seen(person, person, EVENING)
+        broadcast_id = await rooms.broadcasts.draft("Closed on Monday.", ADMIN)
+        journal = Dying(dies_at=step)
+        async with dispatching(bot_api, rooms, journal) as (bot, give):
+            preview = await bot.send_message(ADMIN, "Send?")
+            pressing = {"id": ADMIN, "is_bot": False, "first_name": "Ada"}
+            query: JsonObject = {"id": "1", "from": pressing, "chat_instance": "1"}
+            query |= {"data": f"b:{broadcast_id}:send", "message": preview.to_dict()}
+            with pytest.raises(Killed):
+                await give({"update_id": 5, "callback_query": query})
+            journal.at = 0
+            await give({"update_id": 5, "callback_query": query})
+            names = [name for name, _ in journal.records]
+            # Another press, later.
+            journal.records.clear()
+            journal.at = 0
+            await give({"update_id": 6, "callback_query": query})
+        assert names == ["press", "begin", "chats", *["telegram.send.1"] * 4, "sent", names[-1]]
+        # A message that was sent and not recorded when the process died arrives twice.
+        times = [2 if step == number else 1 for number in range(3, 6)]
+        got = [bot_api.sent(each) for each in PEOPLE]
+        assert got == [["Closed on Monday."] * each for each in times]
+        assert bot_api.sent(ADMIN)[-1] == "Sent to 4 chats, 0 failed."
+        kept = await rooms.broadcasts.get(broadcast_id)
+        assert kept is not None
+        assert (kept.state, kept.sent, kept.failed) == ("sent", 4, 0)
+
+
+PEOPLE = (31, 32, 33)
+
+
+class Killed(Exception):
+    """The process died."""
+
+
+@dataclass
+class Dying(Rewound):
+    """A journal of a process that dies once, when a step was run and is not recorded yet."""
+
+    dies_at: int = -1
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        if self.at == self.dies_at == len(self.records):
+            self.dies_at = -1
+            await run()
+            raise Killed
+        return await super().step(name, run)
+
+
+@asynccontextmanager
+async def dispatching(
+    bot_api: BotApi, rooms: Rooms, journal: Rewound
+) -> AsyncIterator[tuple[Bot, Callable[[JsonObject], Awaitable[None]]]]:
+    """The handlers with this journal, given updates as the turns give them."""
+    application = application_of(bot_api)
+    replies = Replies(
+        message_repo=rooms.messages,
+        tracer=NO_TRACE,
+        sender=Sender(application.bot, Pace((), (), ())),
+        hashed=lambda kind, value: f"{kind}-{value}",
+        journal=journal,
+    )
+    answerer = Sommelier(catalogue=FakeCatalogue())
+    bot = TelegramBot(answerer=answerer, replies=replies, door=rooms.door(replies))
+    bot.register(application, rooms.handlers(replies))
+
+    async def give(update: JsonObject) -> None:
+        await dispatch(application, update)
+
+    try:
+        await introduce(application, [ADMIN])
+        yield application.bot, give
+    finally:
+        await close_application(application)
+
+
+def application_of(bot_api: BotApi) -> AnyApplication:
+    settings = Settings.model_validate(
+        {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
+    )
+    return telegram_application(settings, bot_api.token, AcceptQueue())
+
+
+async def test_each_admin_is_shown_the_commands_of_admins(bot_api: BotApi, rooms: Rooms) -> None:
+    async with dispatching(bot_api, rooms, Rewound()):
+        everyone, admin = bot_api.calls_of("setMyCommands")
+    assert admin.params["scope"] == {"type": "chat", "chat_id": ADMIN}
+    names = [each["command"] for each in admin.params["commands"]]
+    assert names[-5:] == ["stats", "trace", "allow", "block", "broadcast"]
+    assert len(names) == len(everyone.params["commands"]) + 5
+    assert "scope" not in everyone.params
+
+
+async def test_an_admin_whom_telegram_does_not_know_is_no_matter(
+    bot_api: BotApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    take = bot_api._methods["setMyCommands"]
+
+    def refuse(call: Call) -> object:
+        if "scope" in call.params:
+            raise ApiError(400, "Bad Request: chat not found")
+        return take(call)
+
+    bot_api._methods["setMyCommands"] = refuse
+    application = application_of(bot_api)
+    await introduce(application, [ADMIN])
+    await close_application(application)
+    assert [call.status for call in bot_api.calls_of("setMyCommands")] == [200, 400]
+    assert f"Admin {ADMIN} is not shown the commands of admins" in caplog.text

@@ -1,0 +1,808 @@
+"""👍 and 👎: what people press and write, what is kept of it, and the scores that it becomes."""
+
+import asyncio
+import logging
+import pickle
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import pairwise
+from typing import TypeVar
+
+import pytest
+from telegram import Update
+
+from agent.budget import Limits
+from agent.journal import NO_JOURNAL, Journal
+from agent.langfuse.feedback import LangfuseFeedback
+from agent.langfuse.sink import langfuse_sink
+from agent.ports import StoredMessage
+from agent.research.answer import NOT_ENOUGH
+from agent.research.desk import ResearchDesk
+from agent.sommelier import Reply
+from agent.tracing import NO_TRACE, Recorder, Span
+from agent.tracing.outbox import NotNow, Pause
+from agent.turn_records import Feedback, TurnRecord
+from bot import feedback_shown as shown
+from bot import texts
+from bot.app import close_application, telegram_application
+from bot.delivery import Sender
+from bot.feedback import FeedbackButtons
+from bot.feedback_delivery import FeedbackDelivery
+from bot.feedback_shown import rating
+from bot.pace import Pace
+from bot.polling import AcceptQueue
+from bot.replies import Replies
+from bot.telegram_bot import AnyHandler, TelegramBot
+from config import Settings
+from db import migrate
+from db.engine import create_engine, session_factory
+from db.repositories.feedback import SqlFeedbackRepository
+from db.repositories.messages import SqlMessageRepository
+from db.repositories.turns import SqlTurnRepository
+from tests.doubles.bot_api import CHAT, BotApi
+from tests.doubles.model_server import ModelServer, answer, error
+from tests.doubles.otlp import OtlpReceiver
+from tests.doubles.server import JsonObject, eventually
+from tests.library import FakeLibrary, open_model
+from tests.running import running
+
+R = TypeVar("R")
+
+GROUP = -500
+ADA, BOB = 1, 2
+QUICK = Pause(between=0.05, first=0.05, longest=0.1)
+SCORES = "/api/public/scores"
+
+
+@dataclass
+class FakeAnswerer:
+    """Answers what it is asked, once it may; keeps what that was."""
+
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: list[str] = field(default_factory=list)
+    text: str = "Try this one."
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
+
+    async def answer(
+        self,
+        message: str,
+        *,
+        history: Sequence[StoredMessage] = (),
+        span: Span,
+        journal: Journal = NO_JOURNAL,
+        **_: object,
+    ) -> Reply:
+        self.asked.append(message)
+        await self.may_answer.wait()
+        return Reply(self.text, (), "answered")
+
+
+@dataclass
+class SlowTurns:
+    """A repository of turns that does not answer before it may."""
+
+    turns: SqlTurnRepository
+    may_answer: asyncio.Event
+
+    async def get(self, turn_id: int) -> TurnRecord | None:
+        await self.may_answer.wait()
+        return await self.turns.get(turn_id)
+
+
+@dataclass
+class Room:
+    """A bot, the people who rate its answers, and the server that admins look at."""
+
+    bot_api: BotApi
+    langfuse: OtlpReceiver
+    answerer: FakeAnswerer
+    feedback: SqlFeedbackRepository
+    turns: SqlTurnRepository
+    messages: SqlMessageRepository
+    answers_read: asyncio.Event = field(default_factory=asyncio.Event)
+    running_turns: Collection[int] = ()
+
+    @asynccontextmanager
+    async def open(
+        self,
+        *,
+        delivering: bool = True,
+        desk: ResearchDesk | None = None,
+        record: Callable[[TurnRecord], Awaitable[None]] | None = None,
+    ) -> AsyncIterator[None]:
+        """The bot answers people until the block ends."""
+        client = LangfuseFeedback(
+            self.langfuse.public_key, self.langfuse.secret_key, self.langfuse.base_url
+        )
+        delivery = FeedbackDelivery(self.feedback, client.deliver, QUICK)
+        tracer = Recorder(
+            langfuse_sink(
+                self.langfuse.public_key, self.langfuse.secret_key, self.langfuse.base_url
+            )
+        )
+        slow = SlowTurns(self.turns, self.answers_read)
+
+        def further(replies: Replies) -> list[AnyHandler]:
+            bot = TelegramBot(answerer=self.answerer, replies=replies)
+            return FeedbackButtons(bot, self.feedback, slow, delivery.wake).handlers()  # type: ignore[arg-type]
+
+        stopped = asyncio.Event()
+        delivering_now = asyncio.create_task(delivery.run(stopped)) if delivering else None
+        try:
+            async with running(
+                self.bot_api,
+                self.answerer,
+                self.messages,
+                tracer,
+                desk=desk,
+                further=further,
+                record=record or self.turns.record,
+                rating=rating,
+            ) as service:
+                self.running_turns = service.queue.active
+                yield
+        finally:
+            stopped.set()
+            if delivering_now:
+                await delivering_now
+            await tracer.close()
+            await client.close()
+
+    async def answered(self, text: str = "a red for lamb", **said: int) -> JsonObject:
+        """The message that answers a person; its turn is kept."""
+        before = len(self.bot_api.messages())
+        turn_id = self.bot_api.say(text, **said)
+        await self.bot_api.wait_for_message(before + 1)
+        await until(lambda: self.turns.get(turn_id))
+        return self.bot_api.messages()[-1]
+
+    async def press(self, label: str, user_id: int | None = None, n: int = -1) -> str:
+        """What is said to a press on a button that is there now, once all is shown."""
+        message = self.bot_api.messages()[n]
+        return await self.press_old(message, data_of(message, label), user_id)
+
+    async def press_old(self, message: JsonObject, data: str, user_id: int | None = None) -> str:
+        before = len(self.bot_api.toasts)
+        update_id = self.bot_api.press(message, data, user_id)
+        await self.toast(before + 1)
+        await eventually(
+            lambda: update_id not in self.running_turns, seconds=5, otherwise=lambda: "no end"
+        )
+        return self.bot_api.toasts[-1]
+
+    async def toast(self, n: int = 1) -> str:
+        """What is said to the nth press."""
+        await eventually(
+            lambda: len(self.bot_api.toasts) >= n, seconds=5, otherwise=lambda: "no toast"
+        )
+        return self.bot_api.toasts[n - 1]
+
+    async def kept(self, message: JsonObject) -> Feedback | None:
+        return await self.feedback.get(turn_of(message))
+
+    async def delivered(self) -> None:
+        """Return when nothing is left to deliver."""
+
+        async def is_empty() -> bool:
+            return not await self.feedback.undelivered()
+
+        await until(is_empty)
+
+    @property
+    def verdicts(self) -> dict[str, JsonObject]:
+        """The scores that people gave, by name."""
+        ours = [each for each in self.langfuse.scores if each["name"].startswith("user_")]
+        assert len({each["name"] for each in ours}) == len(ours)
+        return {each["name"]: each for each in ours}
+
+    @property
+    def score_requests(self) -> list[str]:
+        """What was asked of the scores API; the turns here have no scores of their own."""
+        return [each.partition(" ")[0] for each in self.langfuse.requests if SCORES in each]
+
+
+async def until(condition: Callable[[], Awaitable[object]]) -> None:
+    """Return as soon as `condition` holds; AssertionError after some seconds."""
+    for _ in range(500):
+        if await condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("not within 5 s")
+
+
+@pytest.fixture
+async def room(bot_api: BotApi, otlp_receiver: OtlpReceiver) -> AsyncIterator[Room]:
+    engine = create_engine("sqlite+aiosqlite:///test.sqlite3")
+    await migrate.upgrade(engine)
+    sessions = session_factory(engine)
+    room = Room(
+        bot_api,
+        otlp_receiver,
+        FakeAnswerer(),
+        SqlFeedbackRepository(sessions),
+        SqlTurnRepository(sessions),
+        SqlMessageRepository(sessions),
+    )
+    room.answers_read.set()
+    yield room
+    await engine.dispose()
+
+
+def rows(message: JsonObject) -> list[list[str]]:
+    keyboard = message.get("reply_markup", {}).get("inline_keyboard", [])
+    return [[button["text"] for button in row] for row in keyboard]
+
+
+def data_of(message: JsonObject, label: str) -> str:
+    keyboard = message["reply_markup"]["inline_keyboard"]
+    (data,) = [each["callback_data"] for row in keyboard for each in row if each["text"] == label]
+    assert len(data.encode()) <= 64
+    return str(data)
+
+
+def turn_of(message: JsonObject) -> int:
+    keyboard = message["reply_markup"]["inline_keyboard"]
+    return int(keyboard[-1][0]["callback_data"].split(":")[1])
+
+
+REASONS = [["Wrong wine", "Not what I asked"], ["Wrong facts", "Tone"], [shown.IN_MY_WORDS]]
+GARBAGE = [
+    "v:",
+    "v:abc:up",
+    "v::up",
+    "v:1:love",
+    "v:1:up:down",
+    "v:-1:up",
+    f"v:{'9' * 30}:up",
+    "v:１:up",
+    "v:" + "🍷" * 15,
+    "🍷" * 16,
+]
+NO_VERDICT = [["👍", "👎"]]
+LIKED = [["👍 ✓", "👎"]]
+DISLIKED = [["👍", "👎 ✓"], *REASONS]
+
+
+async def test_the_last_message_of_every_answer_can_be_rated(room: Room) -> None:
+    room.answerer.text = "A long sentence. " * 400
+    async with room.open():
+        room.bot_api.say("a red for lamb")
+        await room.bot_api.wait_for_message(2)
+        room.bot_api.say("/help")
+        await room.bot_api.wait_for_message(3)
+    assert [rows(each) for each in room.bot_api.messages()] == [[], NO_VERDICT, []]
+
+
+async def test_a_verdict_is_shown_kept_and_a_score_on_the_trace_of_its_turn(room: Room) -> None:
+    async with room.open():
+        message = await room.answered()
+        assert await room.press("👍") == shown.LIKED
+        assert rows(room.bot_api.messages()[0]) == LIKED
+        await room.delivered()
+    root = room.langfuse.span("turn")
+    assert room.verdicts == {
+        "user_feedback": {
+            "id": f"{root.trace_id}-user_feedback",
+            "traceId": root.trace_id,
+            "observationId": root.span_id,
+            "name": "user_feedback",
+            "value": 1,
+            "dataType": "BOOLEAN",
+        }
+    }
+    assert (await room.kept(message) or Feedback(0, None)).revision == 1
+    assert len(room.langfuse.trace_ids) == 1
+    methods = [call.method for call in room.bot_api.calls]
+    assert methods.count("editMessageReplyMarkup") == 1
+
+
+async def test_pressing_again_takes_it_back_and_the_score_goes(room: Room) -> None:
+    async with room.open():
+        message = await room.answered()
+        await room.press("👍")
+        await room.delivered()
+        assert await room.press("👍 ✓") == shown.TAKEN_BACK
+        assert rows(room.bot_api.messages()[0]) == NO_VERDICT
+        await room.delivered()
+        assert room.verdicts == {}
+        assert (await room.kept(message) or Feedback(0, "liked")).verdict is None
+        await room.press("👎")
+        await room.delivered()
+    assert room.verdicts["user_feedback"]["value"] == 0
+
+
+async def test_the_other_thumb_changes_the_one_score(room: Room) -> None:
+    async with room.open():
+        await room.answered()
+        await room.press("👍")
+        assert await room.press("👎") == shown.DISLIKED
+        assert rows(room.bot_api.messages()[0]) == DISLIKED
+        await room.delivered()
+    assert [each["value"] for each in room.verdicts.values()] == [0]
+
+
+async def test_a_reason_is_a_score_of_its_own_and_goes_with_the_dislike(room: Room) -> None:
+    async with room.open():
+        await room.answered()
+        await room.press("👎")
+        assert await room.press("Wrong facts") == shown.NOTED
+        ticked = [each.copy() for each in DISLIKED]
+        ticked[2][0] = "Wrong facts ✓"
+        assert rows(room.bot_api.messages()[0]) == ticked
+        await room.delivered()
+        verdict, reason = (
+            room.verdicts[name] for name in ("user_feedback", "user_feedback_reason")
+        )
+        assert (verdict["value"], verdict["comment"]) == (0, "Wrong facts")
+        assert (reason["value"], reason["dataType"]) == ("wrong_facts", "CATEGORICAL")
+        assert reason["observationId"] == verdict["observationId"]
+        await room.press("Tone")
+        await room.delivered()
+        assert room.verdicts["user_feedback_reason"]["value"] == "tone"
+        await room.press("👍")
+        await room.delivered()
+    assert list(room.verdicts) == ["user_feedback"]
+    assert room.verdicts["user_feedback"]["value"] == 1
+    assert "comment" not in room.verdicts["user_feedback"]
+
+
+class TestInOwnWords:
+    async def asked(self, room: Room) -> JsonObject:
+        await room.answered()
+        await room.press("👎")
+        await room.press("Wrong wine")
+        assert await room.press(shown.IN_MY_WORDS) == ""
+        await room.bot_api.wait_for_message(2)
+        await eventually_asked(room)
+        return room.bot_api.messages()[-1]
+
+    async def test_a_reply_is_a_comment_and_no_turn(self, room: Room) -> None:
+        async with room.open():
+            asked = await self.asked(room)
+            call = room.bot_api.calls_of("sendMessage")[-1]
+            assert call.params["reply_markup"]["force_reply"] is True
+            reply = "It was a rosé; write to ada@example.org"
+            room.bot_api.say(reply, reply_to_message=asked)
+            said = await room.bot_api.wait_for_message(3)
+            await room.delivered()
+            messages = await room.messages.recent(CHAT)
+        assert said[1:] == [shown.TELL_ME, shown.THANKS]
+        assert room.answerer.asked == ["a red for lamb"]
+        assert [each.content for each in messages] == ["a red for lamb", "Try this one."]
+        comment = room.verdicts["user_feedback"]["comment"]
+        assert comment == "Wrong wine: It was a rosé; write to [email]"
+        assert len(room.langfuse.trace_ids) == 1
+
+    async def test_it_can_be_written_after_a_restart_and_edited(self, room: Room) -> None:
+        async with room.open():
+            asked = await self.asked(room)
+        async with room.open():
+            room.bot_api.say("Too sweet", reply_to_message=asked, message_id=77)
+            await room.bot_api.wait_for_message(3)
+            update = {"message_id": 77, "date": 1, "edit_date": 2, "chat": asked["chat"]}
+            person = {"id": CHAT, "is_bot": False, "first_name": "Ada"}
+            edited = update | {"from": person, "text": "Too dry", "reply_to_message": asked}
+            room.bot_api.push({"edited_message": edited})
+            said = await room.bot_api.wait_for_message(4)
+            await room.delivered()
+        assert said[2:] == [shown.THANKS] * 2
+        assert room.verdicts["user_feedback"]["comment"] == "Wrong wine: Too dry"
+        assert len(room.answerer.asked) == 1
+
+    async def test_a_reply_about_a_verdict_that_was_taken_back_says_so(self, room: Room) -> None:
+        async with room.open():
+            asked = await self.asked(room)
+            await room.press("👎 ✓", n=0)
+            room.bot_api.say("Too sweet", reply_to_message=asked)
+            assert (await room.bot_api.wait_for_message(3))[2] == shown.CLOSED
+            await room.delivered()
+        assert room.verdicts == {}
+        assert len(room.answerer.asked) == 1
+
+    async def test_in_a_group_the_reply_of_somebody_else_is_an_ordinary_message(
+        self, room: Room
+    ) -> None:
+        async with room.open():
+            mention = "@sommelier_test_bot a red"
+            entity = {"type": "mention", "offset": 0, "length": 19}
+            room.bot_api.say(mention, GROUP, ADA, entities=[entity])
+            await room.bot_api.wait_for_message()
+            answer = room.bot_api.messages()[0]
+            await room.press("👎", ADA)
+            await room.press(shown.IN_MY_WORDS, ADA)
+            await room.bot_api.wait_for_message(2)
+            await eventually_asked(room)
+            asked = room.bot_api.messages()[-1]
+            assert asked["text"] == f"Ada: {shown.TELL_ME}"
+            room.bot_api.say("and a white?", GROUP, BOB, reply_to_message=asked)
+            said = await room.bot_api.wait_for_message(3)
+            assert said[2] == "Try this one."
+            room.bot_api.say("It was a white", GROUP, ADA, reply_to_message=asked)
+            assert (await room.bot_api.wait_for_message(4))[3] == shown.THANKS
+        assert room.answerer.asked == ["a red", "and a white?"]
+        assert (await room.kept(answer) or Feedback(0, None)).comment == "It was a white"
+
+    async def test_a_command_in_reply_is_a_command(self, room: Room) -> None:
+        async with room.open():
+            asked = await self.asked(room)
+            room.bot_api.say("/new", reply_to_message=asked)
+            await room.bot_api.wait_for_message(3)
+            kept = await room.kept(room.bot_api.messages()[0])
+        assert kept
+        assert kept.comment == ""
+
+    async def test_telegram_not_taking_the_question_leaves_the_dislike(self, room: Room) -> None:
+        async with room.open():
+            await room.answered()
+            await room.press("👎")
+            room.bot_api.fail("sendMessage", 400, "Bad Request: TOPIC_CLOSED")
+            await room.press(shown.IN_MY_WORDS)
+            await room.press("Tone")
+            await room.delivered()
+        assert room.verdicts["user_feedback_reason"]["value"] == "tone"
+
+
+async def eventually_asked(room: Room) -> None:
+    """The message that asks is known to be about a turn."""
+    asked = room.bot_api.messages()[-1]
+    await until(lambda: room.feedback.asked_about(asked["chat"]["id"], asked["message_id"]))
+
+
+class TestHarmless:
+    async def test_only_who_asked_can_rate(self, room: Room) -> None:
+        async with room.open():
+            entity = {"type": "mention", "offset": 0, "length": 19}
+            room.bot_api.say("@sommelier_test_bot a red", GROUP, ADA, entities=[entity])
+            await room.bot_api.wait_for_message()
+            (message,) = room.bot_api.messages()
+            assert await room.press("👎", BOB) == shown.NOT_YOURS
+            assert rows(room.bot_api.messages()[0]) == NO_VERDICT
+            assert await room.kept(message) is None
+            assert await room.press("👎", ADA) == shown.DISLIKED
+
+    async def test_a_turn_that_was_forgotten_is_too_old(self, room: Room) -> None:
+        async with room.open():
+            message = await room.answered()
+            await room.turns.forget(timedelta(0))
+            old = message | {"date": 1}
+            assert await room.press_old(old, data_of(message, "👍")) == shown.TOO_OLD
+        assert await room.kept(message) is None
+        assert room.bot_api.calls_of("editMessageReplyMarkup") == []
+
+    async def test_garbage_gets_a_short_answer_and_does_nothing(
+        self, room: Room, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with room.open(desk=ResearchDesk(documents=FakeLibrary())):
+            message = await room.answered()
+            gone = {"message_id": message["message_id"], "date": 0, "chat": message["chat"]}
+            words = [await room.press_old(message, data) for data in GARBAGE]
+            words.append(await room.press_old(gone, data_of(message, "👍")))
+            assert await room.kept(message) is None
+        assert words == [shown.TOO_OLD] * 9 + [texts.BUTTON_TOO_OLD, shown.TOO_OLD]
+        assert room.bot_api.calls_of("editMessageReplyMarkup") == []
+        assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+    async def test_telegram_finding_the_press_too_old_and_the_buttons_as_they_are(
+        self, room: Room, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with room.open():
+            message = await room.answered()
+            room.bot_api.fail("answerCallbackQuery", 400, "Bad Request: query is too old")
+            room.bot_api.press(message, data_of(message, "👍"))
+            await room.press_old(message, data_of(message, "👍"))
+            await room.delivered()
+        assert rows(room.bot_api.messages()[0]) == LIKED
+        statuses = [call.status for call in room.bot_api.calls_of("editMessageReplyMarkup")]
+        assert statuses == [200, 400]
+        assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+    async def test_other_buttons_under_the_answer_stay(
+        self, room: Room, model_server: ModelServer
+    ) -> None:
+        model_server.script(answer(f"{NOT_ENOUGH}."), error(400), answer(f"{NOT_ENOUGH}."))
+        async with open_model(model_server) as model:
+            limits = Limits(seconds=10, model_tries=1, structured_output_max_retries=0)
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=limits)
+            async with room.open(desk=desk):
+                await room.answered("/ask What are lees?")
+                await room.press("👍")
+                assert rows(room.bot_api.messages()[0]) == [["Refine my question"], *LIKED]
+                room.bot_api.press(room.bot_api.messages()[0], "refine")
+                await room.bot_api.wait_for_message(2)
+        assert rows(room.bot_api.messages()[0]) == LIKED
+
+
+class TestAtOnce:
+    async def test_a_press_while_a_turn_runs_is_heard_within_a_second(self, room: Room) -> None:
+        async with room.open():
+            message = await room.answered()
+            room.answerer.may_answer.clear()
+            room.bot_api.say("and a white?")
+            await eventually(
+                lambda: len(room.answerer.asked) == 2, seconds=5, otherwise=lambda: "no turn"
+            )
+            began = time.monotonic()
+            room.bot_api.press(message, data_of(message, "👍"))
+            await eventually(
+                lambda: rows(room.bot_api.messages()[0]) == LIKED, seconds=1, otherwise=str
+            )
+            (call,) = room.bot_api.calls_of("answerCallbackQuery")
+            assert call.time - began < 1
+            assert len(room.bot_api.messages()) == 1
+            room.answerer.may_answer.set()
+            await room.bot_api.wait_for_message(2)
+
+    async def test_a_database_that_hangs_costs_neither_the_answer_nor_the_press(
+        self, room: Room
+    ) -> None:
+        async with room.open():
+            message = await room.answered()
+            room.answers_read.clear()
+            began = time.monotonic()
+            room.bot_api.press(message, data_of(message, "👎"))
+            assert await room.toast() == shown.ONE_MOMENT
+            assert room.bot_api.calls_of("answerCallbackQuery")[0].time - began < 1
+            assert await room.kept(message) is None
+            room.answers_read.set()
+            await eventually(
+                lambda: rows(room.bot_api.messages()[0]) == DISLIKED, seconds=5, otherwise=str
+            )
+            await room.delivered()
+        assert room.verdicts["user_feedback"]["value"] == 0
+
+    async def test_a_press_quicker_than_the_turn_is_kept_counts(self, room: Room) -> None:
+        may_record = asyncio.Event()
+
+        async def record(turn: TurnRecord) -> None:
+            await may_record.wait()
+            await room.turns.record(turn)
+
+        async with room.open(record=record):
+            room.bot_api.say("a red")
+            await room.bot_api.wait_for_message()
+            (message,) = room.bot_api.messages()
+            room.bot_api.press(message, data_of(message, "👍"))
+            await asyncio.sleep(0.1)
+            may_record.set()
+            await eventually(
+                lambda: rows(room.bot_api.messages()[0]) == LIKED, seconds=5, otherwise=str
+            )
+        assert room.bot_api.toasts == [shown.LIKED]
+
+    async def test_one_button_pressed_twice_at_once_says_it_once(self, room: Room) -> None:
+        async with room.open():
+            message = await room.answered()
+            room.bot_api.press(message, data_of(message, "👍"))
+            assert await room.press_old(message, data_of(message, "👍")) == shown.LIKED
+            await room.delivered()
+        assert await room.kept(message) == replace(
+            await room.kept(message) or Feedback(0, None), verdict="liked", revision=1
+        )
+        assert room.verdicts["user_feedback"]["value"] == 1
+
+    async def test_of_both_thumbs_pressed_at_once_the_last_counts(self, room: Room) -> None:
+        async with room.open():
+            message = await room.answered()
+            room.bot_api.press(message, data_of(message, "👍"))
+            room.bot_api.press(message, data_of(message, "👎"))
+            await eventually(
+                lambda: rows(room.bot_api.messages()[0]) == DISLIKED, seconds=5, otherwise=str
+            )
+            await room.delivered()
+        assert [each["value"] for each in room.verdicts.values()] == [0]
+
+
+class TestDelivery:
+    async def test_while_langfuse_is_down_presses_wait_and_only_the_last_is_delivered(
+        self, room: Room, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with room.open():
+            message = await room.answered()
+            room.langfuse.mode = "503"
+            await room.press("👍")
+            await room.press("👎")
+            await room.press("Tone")
+            assert len(await room.feedback.undelivered()) == 1
+            room.langfuse.mode = "ok"
+            room.langfuse.requests.clear()
+            await room.delivered()
+        assert room.score_requests == ["POST"]
+        assert room.verdicts["user_feedback"]["comment"] == "Tone"
+        assert len(room.verdicts) == 2
+        assert await room.kept(message)
+        told = [each for each in caplog.messages if "What people think" in each]
+        assert told == [
+            "What people think of answers was not delivered (status 503), it is tried again later"
+        ]
+
+    async def test_a_restart_between_press_and_delivery_loses_nothing(self, room: Room) -> None:
+        async with room.open(delivering=False):
+            await room.answered()
+            await room.press("👎")
+        assert room.verdicts == {}
+        room.langfuse.requests.clear()
+        async with room.open():
+            await room.delivered()
+        assert room.verdicts["user_feedback"]["value"] == 0
+        assert room.score_requests == ["POST"]
+
+    async def test_each_change_is_one_request_and_what_is_gone_may_be_gone_already(
+        self, room: Room
+    ) -> None:
+        async with room.open():
+            await room.answered()
+            asked = []
+            for label in ("👎", "Tone", "👍", "👍 ✓"):
+                await room.press(label)
+                await room.delivered()
+                asked.append(room.score_requests)
+        # The dislike; with its reason; the like, and the reason goes; both go.
+        changes = [later[len(earlier) :] for earlier, later in pairwise([[], *asked])]
+        assert changes == [["POST"], ["POST"], ["POST", "DELETE"], ["DELETE", "DELETE"]]
+        assert room.verdicts == {}
+
+    async def test_a_server_that_cannot_delete_is_asked_once(
+        self, room: Room, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        room.langfuse.deletes = False
+        async with room.open():
+            await room.answered()
+            for label in ("👍", "👍 ✓", "👍", "👍 ✓"):
+                await room.press(label)
+                await room.delivered()
+        assert room.score_requests.count("DELETE") == 1
+        assert sum("cannot delete scores" in each for each in caplog.messages) == 1
+
+    async def test_with_wrong_keys_presses_wait_until_they_are_right(self, room: Room) -> None:
+        async with room.open():
+            await room.answered()
+            room.langfuse.mode = "401"
+            await room.press("👍")
+            assert len(await room.feedback.undelivered()) == 1
+            room.langfuse.mode = "ok"
+            await room.delivered()
+        assert room.verdicts["user_feedback"]["value"] == 1
+
+    async def test_what_is_refused_for_good_is_dropped_and_holds_nothing_up(
+        self, room: Room, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        sent: list[int] = []
+
+        async def deliver(feedback: Feedback) -> None:
+            sent.append(feedback.turn_id)
+            if len(sent) == 1:
+                raise ValueError("no such project")
+
+        async with room.open(delivering=False):
+            for _ in range(2):
+                await room.answered()
+                await room.press("👍")
+        assert await FeedbackDelivery(room.feedback, deliver, QUICK).round() is True
+        assert len(sent) == len(set(sent)) == 2
+        assert await room.feedback.undelivered() == []
+        (told,) = [each for each in caplog.messages if "What people think" in each]
+        assert told.endswith("was refused (ValueError: no such project), dropped")
+
+    async def test_a_change_by_another_replica_meanwhile_is_delivered_last(
+        self, room: Room
+    ) -> None:
+        sent: list[str | None] = []
+
+        async def deliver(feedback: Feedback) -> None:
+            if not sent:
+                # The other replica hears of a change and delivers it while this one is slow.
+                changed = await room.feedback.rate(feedback.turn_id, "disliked")
+                assert changed
+                await room.feedback.delivered(changed.turn_id, changed.revision)
+            sent.append(feedback.verdict)
+
+        async with room.open(delivering=False):
+            await room.answered()
+            await room.press("👍")
+        assert await FeedbackDelivery(room.feedback, deliver, QUICK).round() is True
+        assert sent == ["liked", "disliked"]
+
+    async def test_failures_are_tried_at_growing_intervals_and_stopping_is_quick(
+        self, room: Room
+    ) -> None:
+        times: list[float] = []
+
+        async def deliver(feedback: Feedback) -> None:
+            times.append(time.monotonic())
+            raise NotNow("status 503")
+
+        async with room.open(delivering=False):
+            await room.answered()
+            await room.press("👍")
+        stopped = asyncio.Event()
+        pause = Pause(between=9, first=0.05, longest=0.2)
+        delivery = FeedbackDelivery(room.feedback, deliver, pause)
+        task = asyncio.create_task(delivery.run(stopped))
+        while len(times) < 5:
+            delivery.wake()
+            await asyncio.sleep(0.01)
+        stopped.set()
+        await asyncio.wait_for(task, 1)
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        expected = (0.05, 0.1, 0.2, 0.2)
+        assert all(gap >= least for gap, least in zip(gaps, expected, strict=False))
+
+    async def test_a_black_hole_does_not_hold_up_stopping(self, room: Room) -> None:
+        client = LangfuseFeedback(
+            room.langfuse.public_key, room.langfuse.secret_key, room.langfuse.base_url
+        )
+        async with room.open(delivering=False):
+            await room.answered()
+            await room.press("👍")
+        room.langfuse.mode = "black_hole"
+        room.langfuse.requests.clear()
+        stopped = asyncio.Event()
+        task = asyncio.create_task(FeedbackDelivery(room.feedback, client.deliver).run(stopped))
+        await eventually(lambda: room.score_requests == ["POST"], seconds=5, otherwise=str)
+        stopped.set()
+        await asyncio.wait_for(task, 1)
+        with suppress(NotNow):
+            await client.close()
+        assert len(await room.feedback.undelivered()) == 1
+
+
+@dataclass
+class Recorded:
+    """Steps of a press, which are not run again when the press is."""
+
+    results: list[tuple[str, object]] = field(default_factory=list)
+    at: int = 0
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        if self.at == len(self.results):
+            self.results.append((name, pickle.loads(pickle.dumps(await run()))))
+        was, result = self.results[self.at]
+        assert was == name
+        self.at += 1
+        return result  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("left", [0, 1, 2, 3])
+async def test_a_press_that_is_run_again_after_a_crash_changes_nothing_more(
+    left: int, room: Room
+) -> None:
+    """Each step may have been done and not recorded; whoever asks may ask twice then."""
+    async with room.open():
+        message = await room.answered()
+        await room.press("👎")
+    settings = Settings.model_validate(
+        {"telegram_bot_token": room.bot_api.token, "telegram_base_url": room.bot_api.base_url}
+    )
+    application = telegram_application(settings, room.bot_api.token, AcceptQueue())
+    journal = Recorded()
+    replies = Replies(
+        message_repo=room.messages,
+        tracer=NO_TRACE,
+        sender=Sender(application.bot, Pace((), (), ())),
+        hashed=lambda kind, value: f"{kind}-{value}",
+        journal=journal,
+    )
+    bot = TelegramBot(answerer=room.answerer, replies=replies)
+    bot.register(application, FeedbackButtons(bot, room.feedback, room.turns).handlers())
+    person = {"id": CHAT, "is_bot": False, "first_name": "Ada"}
+    data = f"v:{turn_of(message)}:words"
+    query = {"id": "1", "from": person, "chat_instance": "1", "data": data, "message": message}
+    update = Update.de_json({"update_id": 5, "callback_query": query}, application.bot)
+    await application.initialize()
+    for _ in range(2):
+        await application.process_update(update)
+        del journal.results[left:]
+        journal.at = 0
+    await close_application(application)
+    asked = room.bot_api.messages()[1:]
+    assert [each["text"] for each in asked] == [shown.TELL_ME] * (2 if left < 2 else 1)
+    about = await room.feedback.asked_about(CHAT, asked[-1]["message_id"])
+    assert about == turn_of(message)
+    kept = await room.kept(message)
+    assert kept
+    assert (kept.verdict, kept.revision) == ("disliked", 1)

@@ -1,0 +1,95 @@
+"""Traces to keep and to show."""
+
+from datetime import UTC, datetime, timedelta
+
+from agent.messages import Usage
+from agent.tracing.records import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def nanoseconds(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+
+
+def bare_trace(
+    trace_id: str, at: datetime = NOON, level: Level = "DEFAULT", question: str = "a red?"
+) -> TraceRecord:
+    """A turn of one span, half a second long."""
+    start = nanoseconds(at)
+    root = SpanRecord(
+        "0" * 16, None, "turn", "agent", start, start + 500_000_000, question, level=level
+    )
+    return TraceRecord(trace_id, "5e55", "0f0f", spans=[root])
+
+
+def retried_trace(trace_id: str = "ab" * 16, at: datetime = NOON) -> TraceRecord:
+    """A turn whose first answer named a wine that no tool returned; then the house answered."""
+    start = nanoseconds(at)
+
+    def span(number: int, parent: int | None, name: str, kind: str, **known: object) -> SpanRecord:
+        return SpanRecord(
+            span_id=f"{number:016x}",
+            parent_id=None if parent is None else f"{parent:016x}",
+            name=name,
+            kind=kind,  # type: ignore[arg-type]
+            started_ns=start + number * 1_000_000,
+            ended_ns=start + number * 1_000_000 + 250_000_000,
+            **known,  # type: ignore[arg-type]
+        )
+
+    usage = Usage(prompt_tokens=1200, completion_tokens=56, cached_tokens=1000)
+    feedback = "Your previous response failed validation: wines.0.id: no tool returned it."
+    root = span(
+        0,
+        None,
+        "turn",
+        "agent",
+        input="a red for\nlamb under 25",
+        output="Try the **Guigal**.",
+        level="WARNING",
+        metadata={
+            "outcome": "fallback",
+            "retried": "yes",
+            "retry_count": 1,
+            "error_types": "grounding,model_error",
+            "cost_usd": 0.0042,
+        },
+    )
+    root.ended_ns = start + 1_830_000_000
+    spans = [
+        root,
+        span(1, 0, "guard.input", "guardrail", output=[]),
+        span(2, 0, "tool.search_wines", "tool", input='{"style":"red"}', metadata={"step": 1}),
+        span(3, 2, "retrieve.wines", "retriever", output={"found": 3}),
+        span(
+            4,
+            0,
+            "llm.answer",
+            "generation",
+            input=[
+                {"role": "system", "content": "You are a sommelier."},
+                {"role": "user", "content": "a red for lamb"},
+                {"role": "assistant", "content": "{}"},
+                {"role": "user", "content": feedback},
+            ],
+            output="\n".join(f'{{"line": {number}}}' for number in range(10)),
+            level="WARNING",
+            model="gpt-4o",
+            usage=usage,
+            cost_usd=0.0042,
+            prompt=PromptRef("sommelier", 3, "production", is_fallback=False),
+            metadata={
+                "step": 2,
+                "attempt": 1,
+                "error_type": "grounding",
+                "validation_path": "wines.0.id",
+            },
+        ),
+        span(5, 0, "telegram.send", "span", level="ERROR", metadata={"error_type": "TimedOut"}),
+    ]
+    scores = {
+        "structured_retries": ScoreRecord("structured_retries", 1, "NUMERIC"),
+        "outcome": ScoreRecord("outcome", "fallback", "CATEGORICAL"),
+    }
+    return TraceRecord(trace_id, "5e55", "0f0f", ("Ada",), spans, scores)
