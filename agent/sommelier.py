@@ -3,31 +3,33 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Protocol
 
 from agent.budget import PRICES, UNLIMITED, Allowance, Ledger, Limits, Price
-from agent.guard import clean, security_flags
 from agent.history import window
 from agent.house_sommelier import HouseSommelier
 from agent.journal import NO_JOURNAL, Journal
 from agent.loop import AgenticResponse, generate_agentic_response, schema_text
 from agent.messages import LLM, Message
+from agent.outcome import (
+    BUDGET,
+    Outcome,
+    error_types,
+    guard_input,
+    guard_output,
+    record_ledger,
+    record_outcome,
+    score_turn,
+)
 from agent.ports import Catalogue, StoredMessage
 from agent.prompts import REPOSITORY, Prompt, Prompts
 from agent.sommelier_contract import SOMMELIER
 from agent.sommelier_prompts import SommelierResponse, research_rules
 from agent.tools.registry import Tool, Toolbox, where
 from agent.tools.wines import wine_tools
-from agent.tracing import Level, PromptRef, Span
+from agent.tracing import PromptRef, Span
 
 log = logging.getLogger(__name__)
-
-Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed"]
-
-BUDGET: Final = "budget"
-"""The error type of a turn that the day's budget left without a model."""
-
-LEVELS: Final[dict[Outcome, Level]] = {"fallback": "WARNING", "failed": "ERROR"}
 
 DECLINED: Final = (
     "I'd rather not answer that. Ask me for a wine, a dish or an occasion, and I'm all yours."
@@ -180,7 +182,7 @@ class Sommelier:
             journal=asked.journal,
             prompt=prompt.ref if models is self._models else None,  # rules go by no prompt
         )
-        guard_output(response, asked.span)
+        guard_output(response, asked.span, {"wines": response.wine_ids})
         return response
 
 
@@ -196,63 +198,14 @@ class _Asked:
     limits: Limits
 
 
-def guard_input(message: str, span: Span) -> str:
-    """The cleaned message; what looks like an injection is recorded and answered like any other."""
-    with span.child("guard.input", "guardrail") as guard:
-        flags = security_flags(message)
-        guard.update(output=flags, level="WARNING" if flags else None)
-        if flags:
-            span.update(metadata={"security_flags": ",".join(flags)})
-        return clean(message)
-
-
-def guard_output(response: AgenticResponse[SommelierResponse], span: Span) -> None:
-    """Record what grounding came to: the check itself is a part of the contract."""
-    grounding = response.error_types.count("grounding")
-    with span.child("guard.output", "guardrail") as guard:
-        guard.update(
-            output={"wines": response.wine_ids},
-            metadata={"ungrounded_attempts": grounding, "salvaged": response.outcome == "salvaged"},
-            level="WARNING" if grounding else None,
-        )
-
-
 def _shown(response: AgenticResponse[SommelierResponse], outcome: Outcome, note: str = "") -> Reply:
     text = f"{response.text}\n\n{note}" if note else response.text
     return Reply(text, tuple(response.wine_ids), outcome, answer=response.answer)
 
 
-def record_ledger(span: Span, ledger: Ledger) -> None:
-    """Put what a turn used onto its root span; also when it was cancelled."""
-    span.update(
-        metadata={
-            "llm_calls": ledger.requests,
-            "tool_calls": ledger.tool_calls,
-            "tool_errors": ledger.tool_errors,
-            "cost_usd": round(ledger.cost_usd, 6),
-        }
-    )
-
-
-def error_types(response: AgenticResponse[SommelierResponse]) -> tuple[str, ...]:
-    """What was wrong with the attempts, in order, and with the turn itself if it broke off."""
-    if response.ok or response.outcome in response.error_types:
-        return response.error_types
-    return (*response.error_types, response.outcome)
-
-
 def record(span: Span, reply: Reply, prompt: PromptRef) -> None:
     """Put what a turn came to onto its root span, as the list of traces shows and filters it."""
-    metadata: dict[str, Any] = {
-        "outcome": reply.outcome,
-        "retried": "yes" if reply.retries else "no",
-        "retry_count": reply.retries,
-        "error_types": ",".join(reply.error_types),
-        "prompt_version": prompt.version,
-        "prompt_is_fallback": prompt.is_fallback,
-    }
-    if prompt.label:
-        metadata["prompt_label"] = prompt.label
-    span.update(output=reply.text, metadata=metadata, level=LEVELS.get(reply.outcome))
-    span.score("structured_retries", reply.retries, "NUMERIC")
-    span.score("outcome", reply.outcome, "CATEGORICAL")
+    retries, errors = reply.retries, reply.error_types
+    span.update(output=reply.text)
+    record_outcome(span, reply.outcome, retries=retries, error_types=errors, prompt=prompt)
+    score_turn(span, reply.outcome, retries=retries, error_types=errors)

@@ -18,9 +18,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from agent.budget import Ledger
+from agent.outcome import guard_input, record_ledger, record_outcome, score_turn
+from agent.research.answer import Answer
 from agent.research.desk import ResearchDesk
 from agent.research.quotes import Quotes
-from agent.sommelier import guard_input, record_ledger
 from agent.tracing import Span, Tracer
 from bot.api_models import (
     AskRequest,
@@ -72,6 +73,8 @@ class Api:
         with self._turn(asked.question) as (ledger, span):
             refinement = await self.desk.refine(asked.question, ledger=ledger, span=span)
             span.update(output=refinement.refined)
+            record_outcome(span, "answered", retries=0)
+            score_turn(span, "answered", retries=0)
         return _json(RewriteResponse.of(refinement))
 
     async def ask(self, asked: AskRequest) -> Response:
@@ -81,6 +84,7 @@ class Api:
                 asked.question, refine=asked.refine_prompt, ledger=ledger, span=span
             )
             span.update(output=answer.text)
+            _score(span, answer)
         return _json(AskResponse.of(answer))
 
     async def query(self, asked: QueryRequest) -> Response:
@@ -89,6 +93,7 @@ class Api:
         with self._turn(asked.query) as (ledger, span):
             found = await self.desk.quotes(asked.query, ledger=ledger, span=span)
             span.update(output=[quote.content for quote in found.quotes] or found.summary)
+            _score(span, found)
         return StreamingResponse(
             events(found, monotonic() - started),
             media_type="text/event-stream",
@@ -151,6 +156,11 @@ async def events(found: Quotes, seconds: float) -> AsyncIterator[str]:
     for quote in found.quotes:
         yield event("result", ResultEvent.of(quote))
     yield event("done", DoneEvent.of(found, seconds))
+
+
+def _score(span: Span, found: Answer | Quotes) -> None:
+    errors = found.error_types
+    score_turn(span, found.outcome, retries=found.retry_count, error_types=errors)
 
 
 def event(name: str, data: BaseModel) -> str:

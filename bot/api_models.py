@@ -7,8 +7,8 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from agent.guard import clean
+from agent.outcome import Outcome
 from agent.research.answer import Answer, Citation
-from agent.research.passages import Outcome
 from agent.research.places import FoundPlace, Places, SearchLink
 from agent.research.quotes import Quote, Quotes
 from agent.research.refine import FallbackReason, Refinement

@@ -15,8 +15,9 @@ from agent.budget import (
     allowance_of,
     day_of,
 )
+from agent.outcome import BUDGET
 from agent.ports import PeopleRepository, TurnRepository
-from agent.sommelier import BUDGET, Reply
+from agent.sommelier import Reply
 from agent.turn_records import Spent
 from bot.outgoing import Outgoing
 

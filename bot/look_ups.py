@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from agent.budget import Allowance, Ledger
+from agent.outcome import BUDGET, record_outcome, score_turn
 from agent.research.desk import ResearchDesk
 from agent.research.passages import NO_MODEL
-from agent.sommelier import BUDGET, LEVELS, Reply
+from agent.sommelier import Reply
 from agent.tracing import Span
 from agent.turn_records import Spent
 from bot import texts
@@ -72,20 +73,13 @@ def reply_of(shown: Shown, spent: Spent, *, over_budget: bool) -> Reply:
         retries=shown.retries,
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
-        error_types=(BUDGET,) if over_budget else (),
+        error_types=(*([BUDGET] if over_budget else []), *shown.error_types),
     )
 
 
 def record(span: Span, reply: Reply) -> None:
     """What the turn came to, as the list of traces shows and filters it."""
-    retries = reply.retries
-    metadata = {
-        "outcome": reply.outcome,
-        "retried": "yes" if retries else "no",
-        "retry_count": retries,
-    }
-    if reply.error_types:
-        metadata["error_types"] = ",".join(reply.error_types)
-    span.update(output=reply.text, metadata=metadata, level=LEVELS.get(reply.outcome))
-    span.score("structured_retries", retries, "NUMERIC")
-    span.score("outcome", reply.outcome, "CATEGORICAL")
+    retries, errors = reply.retries, reply.error_types
+    span.update(output=reply.text)
+    record_outcome(span, reply.outcome, retries=retries, error_types=errors)
+    score_turn(span, reply.outcome, retries=retries, error_types=errors)

@@ -11,12 +11,13 @@ from telegram import Message, MessageEntity, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
 from agent.budget import Allowance, Ledger
+from agent.outcome import guard_input, record_ledger
 from agent.research.answer import Answer
 from agent.research.desk import ResearchDesk
 from agent.research.places import Places
 from agent.research.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.research.quotes import Quotes
-from agent.sommelier import Reply, guard_input, record_ledger
+from agent.sommelier import Reply
 from agent.tracing import Span
 from bot import research_text as text
 from bot import texts

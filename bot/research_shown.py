@@ -6,10 +6,10 @@ The buttons need no memory: what they are about stands in the message itself.
 from dataclasses import dataclass
 from typing import Final
 
+from agent.outcome import Outcome
 from agent.research.answer import Answer
 from agent.research.places import Places
 from agent.research.quotes import Quotes
-from agent.sommelier import Outcome
 from bot import research_text as text
 from bot.outgoing import Button, Outgoing
 
@@ -25,6 +25,7 @@ class Shown:
     kept: str
     outcome: Outcome = "answered"
     retries: int = 0
+    error_types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,25 @@ def shown_answer(answer: Answer, *, may_refine: bool) -> Shown:
         parts.append(text.quoted(answer.question))
     message = Outgoing("\n\n".join(filter(None, parts)), ((REFINE,),) if offered else ())
     kept = [said, text.sources_text(answer, with_passages=False)]
-    return Shown((message,), "\n\n".join(filter(None, kept)), answer.outcome, answer.retry_count)
+    return Shown(
+        (message,),
+        "\n\n".join(filter(None, kept)),
+        answer.outcome,
+        answer.retry_count,
+        answer.error_types,
+    )
 
 
 def shown_quotes(found: Quotes) -> Shown:
     """A message for each quote, then the summary."""
     shown = text.quote_texts(found)
-    return Shown(tuple(map(Outgoing, shown)), "\n\n".join(shown), found.outcome, found.retry_count)
+    return Shown(
+        tuple(map(Outgoing, shown)),
+        "\n\n".join(shown),
+        found.outcome,
+        found.retry_count,
+        found.error_types,
+    )
 
 
 def shown_places(found: Places) -> Shown:

@@ -113,7 +113,7 @@ def _cost(trace: TraceRecord) -> float:
 
 
 def _sum(costs: Iterable[float | None]) -> float:
-    return math.fsum(cost for cost in costs if cost is not None and math.isfinite(cost))
+    return sum(cost for cost in costs if cost is not None and math.isfinite(cost))
 
 
 def _error_types(said: Mapping[str, Any]) -> list[str]:

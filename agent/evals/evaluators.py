@@ -12,7 +12,7 @@ from typing import Final
 from agent.evals.dataset import Conversation, Expectation
 from agent.evals.language import detect
 from agent.evals.wine_rules import broken_filters, fold, has_filters, within_budget
-from agent.sommelier import Outcome
+from agent.outcome import Outcome
 from agent.sommelier_prompts import SommelierResponse
 from agent.wine import Wine
 

@@ -1,40 +1,35 @@
 """From what the tools returned to a `SommelierResponse`: only its wines, only their facts."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from agent.house_sommelier.conversation import ToolResult
-from agent.house_sommelier.criteria import (
-    body_in_words,
-    both,
-    criteria,
-    in_words,
-    money,
-    style_in_english,
-)
+from agent.house_sommelier.criteria import criteria
+from agent.house_sommelier.deeper import ENOUGH, look_deeper
 from agent.house_sommelier.followups import Request
-from agent.house_sommelier.intent import DETAILS, LIBRARY, SIMILAR, Saying
+from agent.house_sommelier.intent import DETAILS, LIBRARY, SEARCH, SIMILAR, Saying, Wish
 from agent.house_sommelier.lexicon import Language, tokens
 from agent.house_sommelier.limits import LIMITS
-from agent.house_sommelier.phrases import PhraseKey, say
+from agent.house_sommelier.phrases import say
+from agent.house_sommelier.portrait import describe, in_detail, suits_dishes
 from agent.house_sommelier.results import Found, ListedWine, read_result
+from agent.house_sommelier.screening import allowed, has_alcohol, offered
+from agent.house_sommelier.speech.keys import PhraseKey
 from agent.research.passages import best_passage
 from agent.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.wine import Style, WineQuery
+from agent.wine import WineQuery
 
 _EXCERPT: Final = re.compile(r"\[(?P<path>[^\[\]\n]+)\]: (?P<text>.*?)(?=\n\n\[|\Z)", re.DOTALL)
 _WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
-_MOST_WINES: Final = 3
-_MOST_FOODS: Final = 3
-_SWEETNESS: Final = {"dry": "", "medium": "medium-sweet"}
 _COUNTS: Final = {1: "this one suits", 2: "these two suit", 3: "these three suit"}
 
 
-def speak(saying: Saying, language: Language) -> SommelierResponse:
+def speak(saying: Saying, request: Request) -> SommelierResponse:
     """An answer that needs no wines."""
     kind = "off_topic" if saying == "off_topic" else "informational"
-    return SommelierResponse(response_type=kind, intro=say(saying, language))
+    notes = _notes(request) if saying == "ask" else ""
+    return SommelierResponse(response_type=kind, intro=say(saying, request.language), closing=notes)
 
 
 def apologise(language: Language) -> SommelierResponse:
@@ -42,17 +37,28 @@ def apologise(language: Language) -> SommelierResponse:
     return _inform(say("error", language))
 
 
-def answer(request: Request, results: Sequence[ToolResult]) -> SommelierResponse:
-    """The answer to a request from the tool results of its turn; the last useful one counts."""
+def answer(request: Request, results: Sequence[ToolResult]) -> SommelierResponse | tuple[Wish, ...]:
+    """The answer to a request from the tool results of its turn, or what to look up besides."""
     if results[-1].tool == LIBRARY:
         return _from_library(request, results[-1].content)
     found = [read for result in results if (read := read_result(result)) is not None]
     if not found:
         return apologise(request.language)
+    if wishes := look_deeper(request, found):
+        return wishes
     useful = next((result for result in reversed(found) if result.wines), found[-1])
     if useful.tool in (SIMILAR, DETAILS):
         return _about_wines(useful, request)
-    return _from_search(useful, request)
+    return _from_search(_together(found, useful), request)
+
+
+def _together(found: Sequence[Found], useful: Found) -> Found:
+    """The wines of several searches in a turn, in order, under what the first one asked for."""
+    searches = [result for result in found if result.tool == SEARCH]
+    if len(searches) < 2:
+        return useful
+    wines = {wine.wine_id: wine for result in searches for wine in result.wines}
+    return searches[0].model_copy(update={"wines": tuple(wines.values())})
 
 
 def _from_library(request: Request, content: str) -> SommelierResponse:
@@ -74,36 +80,51 @@ def _inform(intro: str, closing: str = "") -> SommelierResponse:
 
 
 def _from_search(found: Found, request: Request) -> SommelierResponse:
-    query = found.query or request.query
+    query, said = found.query or request.query, request.said
     if not found.wines:
         return _nothing(query, found.relax, request)
-    fresh = _suitable([wine for wine in found.wines if not _was_shown(wine, request)], query)
+    fresh = offered(found.wines, request)
     if not fresh:
-        return _inform(say("all_shown", request.language))
-    name = request.said.name if query.text and query.text == request.query.text else ""
+        return _nothing_left(found.wines, request)
+    name = said.name if query.text and query.text == request.query.text else ""
     named, in_full = _named(fresh, name)
     if not named and query.model_fields_set <= {"text"}:
         return _inform(say("nothing_named", request.language, name=name))
-    wines = (named or fresh)[:_MOST_WINES]
+    wines = (named or fresh)[:ENOUGH]
     intro = _intro(query, request, len(wines), is_named=bool(name and named))
     unseen = "" if in_full else say("not_named", request.language, name=name) + " "
     return SommelierResponse(
         response_type="recommendation",
         intro=unseen + intro,
         wines=[_recommended(wine, describe(wine, query, request.language)) for wine in wines],
-        closing=say(_refinement(query), request.language),
+        closing=_notes(request) or say(_refinement(query), request.language),
     )
 
 
-def _was_shown(wine: ListedWine, request: Request) -> bool:
-    return "other" in request.said.cues and wine.wine_id in request.shown
+def _nothing_left(wines: Sequence[ListedWine], request: Request) -> SommelierResponse:
+    """Wines were found, and none may be offered."""
+    if request.care:
+        return _declined(request)
+    excluded = not allowed(wines, request)
+    key: PhraseKey = "all_excluded" if excluded else "all_shown"
+    if "cheaper" in request.said.cues and not excluded:
+        key = "cheapest"
+    return _inform(say(key, request.language))
 
 
-def _suitable(wines: Sequence[ListedWine], query: WineQuery) -> Sequence[ListedWine]:
-    """Without alcohol-free wines, unless these were asked for or there is nothing else."""
-    if Style.ALCOHOL_FREE in query.styles:
-        return wines
-    return [wine for wine in wines if wine.style != Style.ALCOHOL_FREE] or wines
+def _declined(request: Request) -> SommelierResponse:
+    return _inform(say("care_none", request.language))
+
+
+def _notes(request: Request) -> str:
+    """What a guest should know besides: about labels, and money that cannot be converted."""
+    said, language = request.said, request.language
+    notes = [
+        say("unknown_currency", language, currency=said.foreign) if said.foreign else "",
+        say("other_allergens", language) if said.elsewhere else "",
+        say("check_label", language) if said.query.without_allergens and not said.elsewhere else "",
+    ]
+    return " ".join(filter(None, notes))
 
 
 def _named(wines: Sequence[ListedWine], name: str) -> tuple[Sequence[ListedWine], bool]:
@@ -134,11 +155,16 @@ def _recommended(wine: ListedWine, description: str) -> WineRecommendation:
 
 
 def _intro(query: WineQuery, request: Request, count: int, *, is_named: bool) -> str:
+    if request.care:
+        return say(request.care, request.language)
     spoken = query.model_copy(update={"text": ""}) if request.said.name else query
-    if not spoken.model_fields_set - {"text", "limit"} and (is_named or not spoken.text):
+    is_open = not spoken.model_fields_set - {"text", "limit"} and not request.without
+    if is_open and (is_named or not spoken.text):
         return say("found_any", request.language)
     dishes = request.said.dishes if query.foods == request.said.query.foods else ()
-    wanted = criteria(spoken, request.language, dishes=dishes, stated=request.stated)
+    wanted = criteria(
+        spoken, request.language, dishes=dishes, stated=request.stated, without=request.without
+    )
     return say("found", request.language, criteria=wanted, these=_COUNTS[count])
 
 
@@ -153,18 +179,26 @@ def _refinement(query: WineQuery) -> PhraseKey:
 
 def _nothing(query: WineQuery, relax: dict[str, int], request: Request) -> SommelierResponse:
     language = request.language
+    if request.care:
+        return _declined(request)
+    if "cheaper" in request.said.cues:
+        return _inform(say("cheapest", language))
     if query.text and query.model_fields_set <= {"text", "limit"}:
         return _inform(say("nothing_named", language, name=query.text))
     dishes = request.said.dishes if query.foods == request.said.query.foods else ()
-    wanted = criteria(query, language, dishes=dishes, stated=request.stated)
+    wanted = criteria(
+        query, language, dishes=dishes, stated=request.stated, without=request.without
+    )
     intro = say("nothing", language, criteria=wanted)
     ways = sorted(
         (item for item in relax.items() if item[0] in LIMITS),
         key=lambda item: (item[0] != "price", -item[1]),
     )
+    notes = _notes(request)
     if not ways:
-        return _inform(f"{intro} {say('no_way', language)}")
-    return _inform(f"{intro} {_ways_out(ways[:2], language)}.", say("look_again", language))
+        return _inform(f"{intro} {say('no_way', language)}", notes)
+    ways_out = f"{intro} {_ways_out(ways[:2], language)}."
+    return _inform(ways_out, notes or say("look_again", language))
 
 
 def _ways_out(ways: Sequence[tuple[str, int]], language: Language) -> str:
@@ -179,75 +213,27 @@ def _ways_out(ways: Sequence[tuple[str, int]], language: Language) -> str:
 
 
 def _about_wines(found: Found, request: Request) -> SommelierResponse:
+    """More about a wine that was shown, or others like it; to some guests nothing with alcohol."""
+    language, is_detail = request.language, found.tool == DETAILS
     if not found.wines:
-        return _inform(say("gone", request.language))
-    is_detail = found.tool == DETAILS
-    wines = found.wines[:_MOST_WINES]
-    tell = in_detail if is_detail else describe
+        return _inform(say("gone", language))
+    sober = [wine for wine in found.wines if not (request.care and has_alcohol(wine))]
+    wines = sober if is_detail else allowed(found.wines, request)
+    if not wines:
+        return _declined(request) if request.care else _inform(say("all_excluded", language))
     return SommelierResponse(
         response_type="recommendation",
-        intro=say("details" if is_detail else "similar", request.language),
-        wines=[_recommended(wine, tell(wine, WineQuery(), request.language)) for wine in wines],
-        closing=say("add_taste", request.language),
+        intro=_intro_of_known(wines, request) if is_detail else say("similar", language),
+        wines=[_recommended(wine, _told(wine, request, is_detail)) for wine in wines[:ENOUGH]],
+        closing=say("add_taste", language),
     )
 
 
-def describe(wine: ListedWine, query: WineQuery, language: Language) -> str:
-    """Why a wine suits: the foods asked for, its grapes and body, and its notes."""
-    asked = [food for food in query.foods if food in wine.foods]
-    foods = both(in_words("foods", asked or wine.foods[:_MOST_FOODS], language), language)
-    fit = say("suits", language, foods=foods) if foods else ""
-    portrait = _portrait(wine) if language == "en" else _profile(wine, language)
-    order = (fit, portrait) if asked else (portrait, fit)
-    sentence = "; ".join(filter(None, order))
-    return " ".join(map(_sentence, filter(None, (sentence, wine.notes.strip())))) or wine.name
+def _intro_of_known(wines: Sequence[ListedWine], request: Request) -> str:
+    verdict = suits_dishes(wines[0], request.said.query.foods, request.language)
+    return verdict or say("details", request.language)
 
 
-def in_detail(wine: ListedWine, query: WineQuery, language: Language) -> str:
-    """Everything known about a wine."""
-    places = dict.fromkeys(filter(None, (wine.appellation, wine.region, wine.country)))
-    facts = [
-        ", ".join(places),
-        "" if wine.abv is None else f"{wine.abv:g} % vol",
-        "" if wine.price is None else money(wine.price, wine.currency),
-    ]
-    allergens = in_words("allergen", wine.allergens, language)
-    parts = [
-        describe(wine, query, language),
-        _sentence(", ".join(filter(None, facts))),
-        say("contains", language, allergens=both(allergens, language)) if allergens else "",
-        "" if wine.in_stock else say("sold_out", language),
-    ]
-    return " ".join(filter(None, parts))
-
-
-def _portrait(wine: ListedWine) -> str:
-    """`a full-bodied red from Syrah with firm tannins`."""
-    sweetness = _SWEETNESS.get(wine.sweetness, wine.sweetness.replace("_", "-"))
-    words = [body_in_words(wine.body, "en"), sweetness, style_in_english(wine.style)]
-    kind = " ".join(dict.fromkeys(filter(None, words)))
-    grapes = f" from {both(wine.grapes, 'en')}" if wine.grapes else ""
-    article = "an" if kind[0] in "aeiou" else "a"
-    return f"{article} {kind}{grapes}{_structure(wine)}"
-
-
-def _structure(wine: ListedWine) -> str:
-    traits: Iterable[tuple[bool, str]] = (
-        (wine.acidity == "high", "fresh acidity"),
-        (wine.tannin == "high", "firm tannins"),
-        (wine.tannin == "low", "soft tannins"),
-    )
-    found = [words for holds, words in traits if holds]
-    return f" with {both(found, 'en')}" if found else ""
-
-
-def _profile(wine: ListedWine, language: Language) -> str:
-    return ", ".join(
-        filter(None, (both(wine.grapes, language), body_in_words(wine.body, language)))
-    )
-
-
-def _sentence(text: str) -> str:
-    """`text` with a capital and a full stop."""
-    ended = text if text.endswith((".", "!", "?")) else f"{text}."
-    return ended[0].upper() + ended[1:] if text else ""
+def _told(wine: ListedWine, request: Request, is_detail: bool) -> str:
+    tell = in_detail if is_detail else describe
+    return tell(wine, WineQuery(), request.language)

@@ -3,14 +3,30 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from agent.house_sommelier.exclusions import NOTHING_EXCLUDED, Exclusions
 from agent.house_sommelier.lexicon import Language, Meaning, names
 from agent.house_sommelier.phrases import say
 from agent.wine import Style, WineQuery
 
 _SYMBOLS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
-_AND: Final[dict[Language, str]] = {"en": "and", "de": "und", "fr": "et", "es": "y", "it": "e", "nl": "en"}
-_OR: Final[dict[Language, str]] = {"en": "or", "de": "oder", "fr": "ou", "es": "o", "it": "o", "nl": "of"}
+_AND: Final[dict[Language, str]] = {
+    "en": "and",
+    "de": "und",
+    "fr": "et",
+    "es": "y",
+    "it": "e",
+    "nl": "en",
+}
+_OR: Final[dict[Language, str]] = {
+    "en": "or",
+    "de": "oder",
+    "fr": "ou",
+    "es": "o",
+    "it": "o",
+    "nl": "of",
+}
 _STYLES_EN: Final = {"rose": "rosé", "alcohol_free": "alcohol-free"}
+_NAMED: Final = ("countries", "grapes", "hue", "regions", "styles")
 _GROUPED_BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 
 
@@ -73,26 +89,49 @@ def criteria(
     *,
     dishes: Sequence[str] = (),
     stated: Collection[float] = (),
+    without: Exclusions = NOTHING_EXCLUDED,
 ) -> str:
-    """All filters of a query as a phrase.
+    """All filters of a query as a phrase, and what it must be `without`.
 
     `dishes` are the foods in the person's own words, `stated` the numbers the person wrote.
     """
     foods = dishes or in_words("foods", query.foods, language)
     if language == "en":
         price = price_in_words(query, "en", stated)
-        return _english(query, listed(foods, "and") if foods else "", price)
+        wanted = _english(query, listed(foods, "and") if foods else "", price)
+        return ", ".join(filter(None, (wanted, _left_out(without, "en"))))
     parts = [
         listed(_kinds(query, language), _OR[language]),
         *_taste(query, language),
-        listed((*query.grapes, *query.regions, *query.countries), _OR[language]),
+        listed(origins_in_words(query, language), _OR[language]),
         price_in_words(query, language, stated),
         both(foods, language),
         "" if query.max_abv is None else f"≤ {query.max_abv:g} % vol",
         *(f"– {name}" for name in in_words("allergen", query.without_allergens, language)),
         query.text,
+        _left_out(without, language),
     ]
     return ", ".join(part for part in parts if part)
+
+
+def origins_in_words(query: WineQuery, language: Language) -> list[str]:
+    """The grapes, regions and countries of a query as `language` calls them."""
+    places = [
+        *in_words("regions", query.regions, language),
+        *in_words("countries", query.countries, language),
+    ]
+    return [*query.grapes, *places]
+
+
+def exclusions_in_words(without: Exclusions, language: Language) -> list[str]:
+    """What is ruled out as `language` calls it, in a fixed order."""
+    pairs = sorted(pair for pair in without.pairs if pair[0] in _NAMED)
+    return [in_words(field, (value,), language)[0] for field, value in pairs]
+
+
+def _left_out(without: Exclusions, language: Language) -> str:
+    names = exclusions_in_words(without, language)
+    return say("leaving_out", language, names=listed(names, _OR[language])) if names else ""
 
 
 def _kinds(query: WineQuery, language: Language) -> list[str]:
@@ -138,6 +177,13 @@ def body_in_words(body: str, language: Language) -> str:
     """The weight of a wine as an adjective; empty for a body nobody knows."""
     group = next((group for group in _GROUPED_BODIES if body in group), None)
     return names(language).get(Meaning("bodies", group), "") if group else ""
+
+
+def style_in_words(style: str, language: Language) -> str:
+    """What `language` calls a style; empty for one nobody knows."""
+    if style not in tuple(Style):
+        return ""
+    return in_words(_field_of(style), (style,), language)[0]
 
 
 def style_in_english(style: str) -> str:

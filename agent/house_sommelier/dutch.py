@@ -20,7 +20,8 @@ foods poultry
 foods duck
   nl eend, eendenborst, eendenbout, gans
 foods game
-  nl wildbraad, bij wild, hert, ree, reerug, hertenbiefstuk, wildzwijn, haas, konijn, fazant, everzwijn
+  nl wildbraad, bij wild, hert, ree, reerug, hertenbiefstuk, wildzwijn, haas, konijn
+  nl fazant, everzwijn
   nl wildgerecht
 foods charcuterie
   nl vleeswaren, ham, rookworst, droge worst, salami, paté, borrelplank, worstjes, rauwe ham
@@ -55,6 +56,8 @@ foods eggs
   nl eieren, ei, omelet, roerei
 foods spicy
   nl pittig eten, pittig, pittige, scherp, scherpe, gekruid
+foods curry
+  nl curry, kerrie, currygerecht
 foods asian
   nl Aziatisch eten, aziatisch, aziatische, Chinees eten, Indonesisch eten, rijsttafel
 foods tapas

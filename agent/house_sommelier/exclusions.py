@@ -53,7 +53,9 @@ def _narrowest(meanings: tuple[Meaning, ...]) -> Iterator[tuple[str, str]]:
     field = next((name for name in _MOST_TELLING if name in fields), None)
     if "allergen" in fields or field is None:
         return
-    yield from ((field, v) for meaning in meanings if meaning.field == field for v in meaning.values)
+    yield from (
+        (field, v) for meaning in meanings if meaning.field == field for v in meaning.values
+    )
 
 
 def narrowed(query: WineQuery, without: Exclusions) -> WineQuery:
@@ -77,6 +79,4 @@ def _styles(query: WineQuery, without: Exclusions) -> dict[str, object]:
     return {"styles": kept} if kept and denied else {}
 
 
-def is_beyond_filters(without: Exclusions) -> bool:
-    """Whether results must be looked at: only styles can be said by naming all others."""
-    return any(field != "styles" for field, _ in without.pairs)
+NOTHING_EXCLUDED: Final = Exclusions()

@@ -1,44 +1,47 @@
 """Requests that refer back: "something cheaper", "and a white one?", "with fish instead". Pure."""
 
-import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from agent.house_sommelier.care import LASTING, Care, care_for
 from agent.house_sommelier.conversation import Conversation, Exchange
+from agent.house_sommelier.exclusions import NOTHING_EXCLUDED, Exclusions, narrowed
 from agent.house_sommelier.lexicon import Language, fold
-from agent.house_sommelier.prices import amounts
+from agent.house_sommelier.pointing import pointed_at
+from agent.house_sommelier.relative_prices import PRICE, Shown, with_relative_price
 from agent.house_sommelier.understanding import Understood, understand
-from agent.money import Currency
-from agent.wine import WineQuery
+from agent.wine import Allergen, Style, WineQuery
 
-_PRICE: Final = frozenset({"min_price", "max_price", "currency"})
 _ALCOHOL: Final = frozenset({"min_abv", "max_abv"})
 _KIND: Final = frozenset({"styles", "colours", "grapes"})
 _PLACE: Final = frozenset({"countries", "regions"})
-_GROUPS: Final = (_PRICE, _ALCOHOL, _KIND, _PLACE)
-_REFINING: Final = _PRICE | _ALCOHOL | {"sweetness", "bodies", "without_allergens"}
+_GROUPS: Final = (PRICE, _ALCOHOL, _KIND, _PLACE)
+_REFINING: Final = PRICE | _ALCOHOL | {"sweetness", "bodies", "without_allergens"}
 _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
+_CAREFUL: Final = ("foods", "max_price", "min_price", "currency", "without_allergens")
+_HUES: Final = frozenset({"red", "white", "rose"})
 _REFINING_WORDS: Final = 8
 _PLACE_WORDS: Final = 3
 _REFERS_BACK: Final = re.compile(
     r"^(?:ok(?:ay)?,? |yes,? |no,? )?(?:and|but|or|also|what about|how about|und|aber|oder|et|mais"
-    r"|y|pero|e|ma)\b|\b(?:instead|same|rather|make it|stattdessen|lieber|plutot|mejor"
-    r"|piuttosto|invece)\b"
+    r"|y|pero|e|ma|en|maar|of|plutot|lieber|liever)\b"
+    r"|\b(?:instead|same|rather|make it|stattdessen|lieber|plutot|mejor"
+    r"|piuttosto|invece|liever|in plaats daarvan|a la place|en su lugar)\b"
     r"|\bones?\b(?!\s+(?:bottle|glass|wine|of|person))"
 )
+_ANYTHING: Final = WineQuery()
 _NUMBER: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
-_CHEAP_EUR: Final = 12.0
-_DEAR_EUR: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """The current message with what it refers back to.
 
-    `query` is what to search for now, `shown` the wines the person last saw, in order, `stated`
-    the numbers the person wrote so far.
+    `query` is what to search for now, `without` what its results must not have, `care` why nothing
+    with alcohol is offered (`care_now` if this message says so); `shown` are the wines the person
+    last saw, in order, `seen` all of the conversation, `pointed` the one this message points at;
+    `stated` are the numbers the person wrote so far.
     """
 
     text: str
@@ -47,26 +50,47 @@ class Request:
     shown: tuple[str, ...]
     language: Language
     stated: frozenset[float] = frozenset()
+    without: Exclusions = NOTHING_EXCLUDED
+    care: Care | None = None
+    care_now: bool = False
+    seen: frozenset[str] = frozenset()
+    pointed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """What is known of a conversation so far."""
+
+    query: WineQuery = _ANYTHING
+    without: Exclusions = NOTHING_EXCLUDED
+    allergens: tuple[Allergen, ...] = ()
+    care: Care | None = None
+    shown: tuple[str, ...] = ()
+    seen: frozenset[str] = frozenset()
+    language: Language | None = None
+    previous: Exchange | None = None
 
 
 def read_request(conversation: Conversation) -> Request:
     """The last message of a conversation, understood in the light of the earlier ones."""
-    query, shown, language = WineQuery(), tuple[str, ...](), None
-    previous: Exchange | None = None
+    talk = _Talk()
     for exchange in conversation.before:
-        said = understand(exchange.request)
-        query = _in_context(exchange.request, said, query, previous)
-        shown = exchange.wine_ids or shown
-        language = said.language or language
-        previous = exchange
-    said = understand(conversation.request)
+        talk = _answered(_heard(talk, exchange.request, understand(exchange.request)), exchange)
+    text, said = conversation.request, understand(conversation.request)
+    shown, folded = talk.shown, fold(text)
+    talk = _heard(talk, text, said)
     return Request(
-        text=conversation.request,
+        text=text,
         said=said,
-        query=_in_context(conversation.request, said, query, previous),
+        query=_searched(talk),
         shown=shown,
-        language=said.language or language or "en",
+        language=talk.language or "en",
         stated=_numbers(conversation),
+        without=talk.without,
+        care=talk.care,
+        care_now=care_for(folded) is not None,
+        seen=talk.seen,
+        pointed=pointed_at(folded, shown),
     )
 
 
@@ -76,14 +100,62 @@ def _numbers(conversation: Conversation) -> frozenset[float]:
     return frozenset(float(number.replace(",", ".")) for number in found)
 
 
-def _in_context(
-    text: str, said: Understood, query: WineQuery, previous: Exchange | None
-) -> WineQuery:
-    if not said.filters and not said.cues:
-        return query
-    if not _refers_back(text, said, previous):
-        query = WineQuery()
-    return _with_relative_price(_merged(query, said.query), said, previous, query)
+def _answered(talk: _Talk, exchange: Exchange) -> _Talk:
+    """`talk` after the reply of an exchange."""
+    return replace(
+        talk,
+        shown=exchange.wine_ids or talk.shown,
+        seen=talk.seen.union(exchange.wine_ids),
+        previous=exchange,
+    )
+
+
+def _heard(talk: _Talk, text: str, said: Understood) -> _Talk:
+    """`talk` after a message. An intolerance stays for good, and so does most that calls for care;
+    everything else is forgotten when something new is asked for.
+    """
+    folded = fold(text.strip())
+    allergens = tuple(dict.fromkeys((*talk.allergens, *said.query.without_allergens)))
+    care = care_for(folded) or talk.care
+    talk = replace(talk, language=said.language or talk.language, allergens=allergens, care=care)
+    if not (said.filters or said.cues or said.without):
+        return talk
+    refers_back = _refers_back(text, said, talk.previous)
+    if not refers_back:
+        kept = care if care_for(folded) or care in LASTING else None
+        fresh = replace(talk, query=WineQuery(), without=NOTHING_EXCLUDED, care=kept)
+        return _joined(fresh, said, talk.query)
+    pointed = pointed_at(folded, talk.shown)
+    return _joined(talk, said, talk.query, pointed)
+
+
+def _joined(talk: _Talk, said: Understood, old: WineQuery, pointed: str | None = None) -> _Talk:
+    shown = Shown(talk.previous.reply if talk.previous else "", talk.shown, pointed)
+    query = with_relative_price(_merged(talk.query, said.query), said, shown, old)
+    return replace(talk, query=query, without=talk.without.joined(said.without, said.query))
+
+
+def _searched(talk: _Talk) -> WineQuery:
+    """The query of a talk with its exclusions, intolerances and care."""
+    query = narrowed(talk.query, talk.without)
+    if talk.allergens:
+        query = _updated(query, without_allergens=talk.allergens)
+    return _alcohol_free(query) if talk.care else query
+
+
+def _updated(query: WineQuery, **fields: object) -> WineQuery:
+    return WineQuery.model_validate(_values(query) | fields)
+
+
+def _alcohol_free(query: WineQuery) -> WineQuery:
+    """The same wish without alcohol: no origin and no grape, of which there is little to choose."""
+    kept = {name: value for name, value in _values(query).items() if name in _CAREFUL}
+    hues = [str(style) for style in query.styles if style in _HUES]
+    if colours := list(map(str, query.colours)) or hues:
+        kept["colours"] = colours
+    if Style.SPARKLING in query.styles:
+        kept["text"] = "sparkling"
+    return WineQuery.model_validate({"styles": [Style.ALCOHOL_FREE], **kept})
 
 
 def _refers_back(text: str, said: Understood, previous: Exchange | None) -> bool:
@@ -92,8 +164,9 @@ def _refers_back(text: str, said: Understood, previous: Exchange | None) -> bool
     words = len(text.split())
     only_refines = said.filters <= _REFINING and words <= _REFINING_WORDS
     only_moves = said.filters <= _PLACE and words <= _PLACE_WORDS
+    only_excludes = not said.filters and bool(said.without)
     cue = bool(said.cues) or _REFERS_BACK.search(fold(text.strip())) is not None
-    return cue or only_refines or only_moves
+    return cue or only_refines or only_moves or only_excludes
 
 
 def _merged(old: WineQuery, new: WineQuery) -> WineQuery:
@@ -113,34 +186,3 @@ def _merged(old: WineQuery, new: WineQuery) -> WineQuery:
 
 def _values(query: WineQuery) -> dict[str, object]:
     return {name: getattr(query, name) for name in query.model_fields_set}
-
-
-def _with_relative_price(
-    query: WineQuery, said: Understood, previous: Exchange | None, old: WineQuery
-) -> WineQuery:
-    """A "cheaper" is below the cheapest wine shown, a "dearer" above the limit or the dearest."""
-    if said.filters & _PRICE or not said.cues & {"cheaper", "dearer"}:
-        return query
-    shown = amounts(previous.reply) if previous else []
-    currency = shown[-1][1] if shown else old.currency
-    prices = [amount for amount, used in shown if used == currency]
-    limits = _cheaper(prices, old) if "cheaper" in said.cues else _dearer(prices, old, currency)
-    kept = {name: value for name, value in _values(query).items() if name not in _PRICE}
-    return WineQuery.model_validate({**kept, **limits, **_unless_euros(currency)})
-
-
-def _cheaper(prices: Sequence[float], old: WineQuery) -> dict[str, object]:
-    if prices:
-        return {"max_price": float(math.floor(min(prices) * 0.9))}
-    limit = _CHEAP_EUR if old.max_price is None else float(math.floor(old.max_price * 0.7))
-    return {"max_price": limit}
-
-
-def _dearer(prices: Sequence[float], old: WineQuery, currency: Currency) -> dict[str, object]:
-    if old.max_price is not None and old.currency == currency:
-        return {"min_price": old.max_price}
-    return {"min_price": float(math.ceil(max(prices))) if prices else _DEAR_EUR}
-
-
-def _unless_euros(currency: Currency) -> dict[str, object]:
-    return {} if currency is Currency.EUR else {"currency": currency}

@@ -25,7 +25,14 @@ Language = Literal["en", "de", "fr", "es", "it", "nl"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
 
 _TABLES: Final = (
-    FOODS, STYLES, DUTCH, NEGATIONS, ORIGINS, GRAPES, COUNTRIES, REGIONS
+    FOODS,
+    STYLES,
+    DUTCH,
+    NEGATIONS,
+    ORIGINS,
+    GRAPES,
+    COUNTRIES,
+    REGIONS,
 )  # the first name of a thing in a language is how an answer calls it
 _TOKEN: Final = re.compile(r"[^\W_]+|[.,;:!?()\n]")
 _LIGATURES: Final = str.maketrans({"œ": "oe", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "’": "'"})

@@ -12,6 +12,7 @@ from agent.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSch
 from agent.sommelier_prompts import SommelierResponse
 
 MODEL_NAME: Final = "house-sommelier"
+_MOST_ASKED: Final = 200
 
 
 class HouseSommelier:
@@ -36,20 +37,28 @@ class HouseSommelier:
         reply = respond(messages, frozenset(tool.name for tool in tools))
         if isinstance(reply, SommelierResponse):
             return LLMResponse(content=reply.model_dump_json(), model=MODEL_NAME)
-        arguments = json.dumps(reply.arguments, ensure_ascii=False)
-        call = ToolCall(f"house-{len(messages)}", reply.tool, arguments)
-        return LLMResponse(tool_calls=(call,), finish_reason="tool_calls", model=MODEL_NAME)
+        calls = tuple(
+            ToolCall(f"house-{len(messages)}-{number}", wish.tool, _written(wish))
+            for number, wish in enumerate(reply)
+        )
+        return LLMResponse(tool_calls=calls, finish_reason="tool_calls", model=MODEL_NAME)
 
 
-def respond(messages: Sequence[Message], offered: frozenset[str]) -> Wish | SommelierResponse:
-    """The tool to call, one of those `offered`, or the answer."""
+def _written(wish: Wish) -> str:
+    return json.dumps(wish.arguments, ensure_ascii=False)
+
+
+def respond(
+    messages: Sequence[Message], offered: frozenset[str]
+) -> tuple[Wish, ...] | SommelierResponse:
+    """The tools to call, all of those `offered`, or the answer."""
     conversation = read_conversation(messages)
     request = read_request(conversation)
     if conversation.results:
         return answer(request, conversation.results)
     decision = decide(request)
     if decision == "knowledge" and LIBRARY in offered:
-        return Wish(LIBRARY, {"query": request.text})
+        return (Wish(LIBRARY, {"query": request.text[:_MOST_ASKED]}),)
     if not isinstance(decision, Wish):
-        return speak(decision, request.language)
-    return decision if decision.tool in offered else apologise(request.language)
+        return speak(decision, request)
+    return (decision,) if decision.tool in offered else apologise(request.language)

@@ -17,14 +17,17 @@ not yes
   de auf keinen Fall, keinesfalls, bloß nicht, bloß kein, niemals, nie, hasse, weder, noch nie
   de ausgenommen, alles außer, abgesehen von, mit Ausnahme von
   fr sans, pas, sauf, ni, plutôt que, rien, aucun, aucune, jamais, surtout pas, hormis, excepté
-  fr en aucun cas, tout sauf, à part, n importe quoi sauf, déteste, au lieu de, à l exception de
+  fr ne contient pas, qui n a pas, en aucun cas, tout sauf, à part, n importe quoi sauf, déteste
+  fr au lieu de, à l exception de
   es sin, nada, excepto, no, ni, tampoco, salvo, ningún, ninguno, ninguna, nunca, jamás, odio
-  es en ningún caso, todo menos, cualquier cosa menos, que no sea, que no sean, no me gusta, evitar
+  es que no tenga, que no contenga, no contiene, en ningún caso, todo menos, cualquier cosa menos
+  es que no sea, que no sean, no me gusta, evitar
   es no me gustan, en lugar de, cualquiera menos, a excepción de
   it senza, non, tranne, niente, nessun, nessuno, nessuna, eccetto, a parte, salvo
-  it in nessun caso, tutto tranne, qualsiasi cosa tranne, che non sia, odio, non mi piace, escluso
+  it che non contenga, che non abbia, non contiene, in nessun caso, tutto tranne
+  it qualsiasi cosa tranne, che non sia, odio, non mi piace, escluso
   it al posto di, invece di, esclusi, non mi piacciono, ad eccezione di
-  nl geen, niet, zonder, behalve, niets, nooit, noch, in plaats van, in geen geval, alles behalve
+  nl geen, niet, zonder, behalve, niets, nooit, in plaats van, in geen geval, alles behalve
   nl uitgezonderd, liever geen, hou niet van, houd niet van, haat, absoluut geen, niks, beslist geen
 not_before yes
   de mag ich nicht, mag er nicht, mag sie nicht, mögen wir nicht, trinke ich nicht, gar nicht
@@ -35,7 +38,7 @@ not_before yes
 allergy yes
   en allergic, allergic to, allergy to, allergy, intolerant, intolerance to, intolerance
   en intolerant to, intolerant of, react badly to, can not tolerate, sensitive to, sensitivity to
-  en makes me ill, make me ill, give me hives, gives me hives, celiac, coeliac, anaphylactic to
+  en makes me ill, make me ill, give me hives, gives me hives, anaphylactic to
   de allergisch, allergisch gegen, allergisch auf, Allergie, Allergie gegen, Unverträglichkeit
   de Unverträglichkeit gegen, Intoleranz, intolerant, Allergiker, Allergikerin, vertrage kein
   de vertrage keine, vertrage keinen, reagiere auf, verträgt keine, verträgt kein
@@ -45,7 +48,7 @@ allergy yes
   es alérgico, alérgica, alérgicos, alérgicas, alergia, alergia a, alérgico a, alérgica a
   es intolerante, intolerante a, intolerancia, intolerancia a, me sienta mal, no tolero
   it allergico, allergica, allergici, allergia, allergia a, allergico a, allergica a
-  it intollerante, intollerante a, intolleranza, intolleranza a, non tollero, sono celiaco
+  it intollerante, intollerante a, intolleranza, intolleranza a, non tollero
   nl allergisch, allergisch voor, allergie, allergie voor, intolerant, intolerant voor
   nl intolerantie, intolerantie voor, allergisch aan, kan niet tegen, verdraag geen, overgevoelig
   nl overgevoelig voor
@@ -100,21 +103,21 @@ without_allergens egg, milk, fish
   it vegano, vegana, vegani
 elsewhere other
   en nut, tree nut, peanut, shellfish, crustacean, gluten, wheat, soy, soya, sesame, mustard
-  en celery, lupin, mollusc, histamine, gluten free
+  en celiac, coeliac, celery, lupin, mollusc, histamine, gluten free
   de Nuss, Nüsse, Nüssen, Erdnuss, Erdnüsse, Haselnuss, Gluten, Weizen, Soja, Sesam, Senf
-  de Sellerie, Krebstiere, Schalentiere, Histamin, glutenfrei
+  de Zöliakie, Sellerie, Krebstiere, Schalentiere, Histamin, glutenfrei
   fr noix, arachide, cacahuète, gluten, blé, soja, sésame, moutarde, céleri, crustacé, histamine
-  fr fruit à coque, noisette, sans gluten
+  fr cœliaque, fruit à coque, noisette, sans gluten
   es nuez, nueces, frutos secos, cacahuete, maní, gluten, trigo, soja, sésamo, mostaza, apio
-  es crustáceos, marisco, histamina, sin gluten
+  es celíaco, celíaca, celiaco, crustáceos, marisco, histamina, sin gluten
   it noci, frutta secca, arachidi, glutine, grano, soia, sesamo, senape, sedano, crostacei
-  it istamina, nocciole, senza glutine
+  it celiaco, celiaca, istamina, nocciole, senza glutine
   nl noten, pinda, gluten, tarwe, soja, sesam, mosterd, selderij, schaaldieren, histamine
-  nl notenallergie, glutenvrij, schelpdieren
+  nl coeliakie, notenallergie, glutenvrij, schelpdieren
 text oaky
   en oak, oakiness, wood, woody, barrique, barrel aged, new oak, vanilla, barrel
   de Holz, holzig, holzige, Barrique, Eiche, Holzfass, Barriquefass
-  fr boisé, boisée, fût, barrique, chêne, fût de chêne, bois
+  fr boisé, boisée, fût, barrique, chêne, fût de chêne
   es madera, barrica, roble
   it legno, barrique, rovere, barricato, barricata
   nl hout, eikenhout, houtgelagerd, houtgerijpt, houtachtig, eiken, vanille
@@ -136,7 +139,7 @@ ignore yes
   fr n est ce pas, pas d idée, aucune idée, pas grave
   es no sé, no lo sé, no sabes, no tienes, no tiene, no tenéis, no importa, no estoy seguro
   es no pasa nada, ni idea, no solo, de nada, no hay, no tendrás
-  it non so, non importa, non male, non solo, non sono sicuro, perché no, non avete, non hai, non ha
+  it non so, non importa, non male, non solo, non sono sicuro, perché no, non avete, non hai
   it nessun problema, non saprei, di niente
   nl niet zeker, geen idee, weet niet, weet ik niet, niet alleen, geen probleem, waarom niet
   nl niet slecht, maakt niet uit, geen haast, niet waar

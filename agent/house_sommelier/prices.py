@@ -72,7 +72,9 @@ _MAX_AFTER: Final = (
     r"|(?:al|come) massimo|massimo|(?:como )?m[áa]ximo|au maximum|au plus|maxi|maximaal|of minder"
     r"|h[öo]chstens|hooguit|ou moins|o meno"
 )
-_MIN_AFTER: Final = r"\+|or more|and up|or over|and above|upwards|oder mehr|o m[áa]s|ou plus|of meer|o pi[ùu]"
+_MIN_AFTER: Final = (
+    r"\+|or more|and up|or over|and above|upwards|oder mehr|o m[áa]s|ou plus|of meer|o pi[ùu]"
+)
 _PERCENT: Final = (
     r"(?:%|per ?cent|prozent|pour ?cent|por ciento|per cento|abv|vol\b)"
     r"(?:\s*(?:abv|vol\b\.?|alcohol|alc\b\.?))*"
@@ -81,7 +83,8 @@ _COUNTED: Final = (
     r"people|persons?|guests|friends|adults|pax|of us|bottles|glass(?:es)?|cases|wines|reds"
     r"|whites|courses?|years?|months?|days?|hours?|minutes?|degrees?|°|[cm]l\b|l\b|lit(?:er|re)s?"
     r"|personen|leute|g[äa]ste|flaschen|jahren?|personnes|bouteilles|ans\b|personas|botellas"
-    r"|a[ñn]os|persone|bottiglie|anni|jaar|mensen|gasten|flessen|vrienden|points?|st\b|nd\b|rd\b|th\b|kg|grams?|pounds? of"
+    r"|a[ñn]os|persone|bottiglie|anni|jaar|mensen|gasten|flessen|vrienden"
+    r"|points?|st\b|nd\b|rd\b|th\b|kg|grams?|pounds? of"
 )
 
 

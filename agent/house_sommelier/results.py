@@ -36,12 +36,13 @@ class ListedWine(BaseModel):
 
 
 class Found(BaseModel):
-    """One tool result: its wines, and what an empty search says about its limits."""
+    """One tool result: its wines, how many there are, what an empty search says of its limits."""
 
     model_config = ConfigDict(frozen=True)
 
     tool: str
     query: WineQuery | None = None
+    total: int = 0
     wines: tuple[ListedWine, ...] = ()
     relax: dict[str, int] = Field(default_factory=dict)
 
@@ -58,6 +59,7 @@ def read_result(result: ToolResult) -> Found | None:
     return Found(
         tool=result.tool or SEARCH,
         query=_query(result),
+        total=_total(data.get("found")),
         wines=tuple(wines.values()),
         relax=_counts(data.get("relax")),
     )
@@ -76,6 +78,10 @@ def _query(result: ToolResult) -> WineQuery | None:
         return WineQuery.model_validate_json(result.arguments)
     except ValidationError:
         return None
+
+
+def _total(data: object) -> int:
+    return data if isinstance(data, int) else 0
 
 
 def _counts(data: object) -> dict[str, int]:

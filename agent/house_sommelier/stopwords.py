@@ -8,65 +8,74 @@ from agent.house_sommelier.lexicon import Language, fold, stem
 
 _WORDS: Final[Mapping[Language, str]] = {
     "en": """
-    a an the and or but for with without from of to in on at by is are was be been am i me my we
-    us our you your it its this that these those they them he she some any something anything
-    someone what which who when where why how do does did have has had can could will would
-    should may might must please thanks thank hello hi hey want wants need like love looking
-    look find get got give show recommend suggest suggestion recommendation wine wines bottle
-    glass good great nice best better really very quite pretty too so not no yes ok okay maybe
-    perhaps just only also more most less least than then there here about around under over
-    below above up down out off into one two three four five six drink drinking drinks serve
-    serving served buy try tell go goes going pair pairs pairing match matches suit suits well
-    eat eating cook cooking cooked having make making made made dinner lunch meal dish dishes
-    food foods evening tonight today tomorrow weekend party friend friends family guest guests
-    people person wife husband mother father mom dad mum girlfriend boyfriend boss gift present
-    birthday anniversary wedding date summer winter spring autumn christmas easter price priced
-    cost costs money euro euros dollar dollars pound pounds budget spend spending something else
-    other another different same kind type sort style option options choice idea ideas help let
-    lets know think sure tasty delicious fancy special expensive perfect ideal lovely much many
-    few lot bit little big small new old first second third last next again ever never always
-    all every each both grilled roast roasted fried baked smoked braised sauce side piece plate
-    monday tuesday wednesday thursday friday saturday sunday january february march april june
-    july august september october november december if as because while during am pm im ill id
-    ive dont sir madam bot sommelier cellar list range available stock drinkable allergic
-    allergy contain contains containing surprise choose pick grape region country vintage year
-    years colour color taste tastes tasting dear wonderful goodbye bye cheers happy celebrating
-    enjoy feel mood maximum minimum max min per between at least alcohol celebrate fresh quality
-    goes""",
+    a an the and or but for with without from of to in on at by is are was be been am i me my we us
+    our you your it its this that these those they them he she some any something anything someone
+    what which who when where why how do does did have has had can could will would should may
+    might must please thanks thank hello hi hey want wants need like love looking look find get got
+    give show recommend suggest suggestion recommendation wine wines bottle glass good great nice
+    best better really very quite pretty too so not no yes ok okay maybe perhaps just only also
+    more most less least than then there here about around under over below above up down out off
+    into one two three four five six drink drinking drinks serve serving served buy try tell go
+    goes going pair pairs pairing match matches suit suits well eat eating cook cooking cooked
+    having make making made made dinner lunch meal dish dishes food foods evening tonight today
+    tomorrow weekend party friend friends family guest guests people person wife husband mother
+    father mom dad mum girlfriend boyfriend boss gift present birthday anniversary wedding date
+    summer winter spring autumn christmas easter price priced cost costs money euro euros dollar
+    dollars pound pounds budget spend spending something else other another different same kind
+    type sort style option options choice idea ideas help let lets know think sure tasty delicious
+    fancy special expensive perfect ideal lovely much many few lot bit little big small new old
+    first second third last next again ever never always all every each both grilled roast roasted
+    fried baked smoked braised sauce side piece plate monday tuesday wednesday thursday friday
+    saturday sunday january february march april june july august september october november
+    december if as because while during am pm im ill id ive dont sir madam bot sommelier cellar
+    list range available stock drinkable allergic allergy contain contains containing surprise
+    choose pick grape region country vintage year years colour color taste tastes tasting dear
+    wonderful goodbye bye cheers happy celebrating enjoy feel mood maximum minimum max min per
+    between at least alcohol celebrate fresh quality goes""",
     "de": """
     ein eine einen einem einer der die das den dem des und oder aber mit ohne für zu zum zur von
-    vom im in bei aus auf unter über bis ich wir du sie er es mir uns mich bitte danke hallo
-    guten tag abend wein weine flasche rotwein weißwein rot weiß was wie wo wer welche welcher
-    welchen ist sind war kann können möchte hätte gern gerne suche brauche will empfiehl
-    empfehlen passt passend etwas nicht kein keine keinen auch noch nur sehr ganz gut guter
-    gutes guten höchstens maximal etwa zwischen dazu essen heute morgen zeig gib ja nein schönen
-    kräftigen trockenen leichten lieber stattdessen""",
+    vom im in bei aus auf unter über bis ich wir du sie er es mir uns mich bitte danke hallo guten
+    tag abend wein weine flasche rotwein weißwein rot weiß was wie wo wer welche welcher welchen
+    ist sind war kann können möchte hätte gern gerne suche brauche will empfiehl empfehlen passt
+    passend etwas nicht kein keine keinen auch noch nur sehr ganz gut guter gutes guten höchstens
+    maximal etwa zwischen dazu essen heute morgen zeig gib ja nein schönen kräftigen trockenen
+    leichten lieber stattdessen meine meinen meiner mein meinem unsere unser frau mann freund
+    freundin mutter vater kind tochter sohn gast gibt hast habt ersten erste erster zweiten zweite
+    zweiter dritten dritte dritter letzten letzte statt habe hat haben trinken wollen will anderes
+    irgendwas geschenk""",
     "fr": """
-    un une des du de la le les et ou mais avec sans pour au aux en dans sur sous moins plus
-    entre je nous tu vous il elle moi mon ma mes votre vin vins bouteille rouge blanc est sont
-    que qui quoi quel quelle quels cherche voudrais aimerais veux faut merci bonjour salut
-    bonsoir oui non très bien bon bonne avez recommandez recommander conseillez svp plaît pas
-    quelque chose accompagner repas soir ce cette d l s qu c""",
+    un une des du de la le les et ou mais avec sans pour au aux en dans sur sous moins plus entre
+    je nous tu vous il elle moi mon ma mes votre vin vins bouteille rouge blanc est sont que qui
+    quoi quel quelle quels cherche voudrais aimerais veux faut merci bonjour salut bonsoir oui non
+    très bien bon bonne avez recommandez recommander conseillez svp plaît pas quelque chose
+    accompagner repas soir ce cette d l s qu c mari femme fille fils ami amie notre nos premier
+    première deuxième troisième dernier ai avons suis boire manger cadeau""",
     "es": """
-    un una unos unas el la los las y o pero con sin para por de del al en entre menos más hasta
-    yo nosotros tú usted me mi vino vinos botella tinto blanco es son qué que quién cuál quiero
-    busco necesito quisiera gracias hola buenas buenos días tardes sí no muy bien bueno buena
-    algo recomienda recomiendas recomiéndame favor tiene tienes cena comida esta noche""",
+    un una unos unas el la los las y o pero con sin para por de del al en entre menos más hasta yo
+    nosotros tú usted me mi vino vinos botella tinto blanco es son qué que quién cuál quiero busco
+    necesito quisiera gracias hola buenas buenos días tardes sí no muy bien bueno buena algo
+    recomienda recomiendas recomiéndame favor tiene tienes cena comida esta noche tengo tenemos soy
+    somos marido mujer hija hijo amigo amiga nuestra nuestro beber comer regalo puedo primero
+    primera segundo segunda tercero tercera último hay hoy mañana responde puedes quieres este
+    esta""",
     "it": """
-    un una uno il lo la i gli le e o ma con senza per di del della dei da al alla in tra fra
-    meno più fino io noi tu lei mi mio mia vino vini bottiglia rosso bianco è sono che chi quale
-    vorrei cerco voglio serve grazie ciao buongiorno buonasera sì no molto bene buono buona
-    qualcosa consigli consiglia consigliami favore avete hai cena stasera sotto sui""",
+    un una uno il lo la i gli le e o ma con senza per di del della dei da al alla in tra fra meno
+    più fino io noi tu lei mi mio mia vino vini bottiglia rosso bianco è sono che chi quale vorrei
+    cerco voglio serve grazie ciao buongiorno buonasera sì no molto bene buono buona qualcosa
+    consigli consiglia consigliami favore avete hai cena stasera sotto sui ho abbiamo moglie marito
+    figlio figlia amico amica nostro nostra bere mangiare regalo posso primo prima secondo seconda
+    terzo terza ultimo oggi domani d l rispondi scrivi posso vuoi puoi questo questa""",
     "nl": """
-    een het de der den en of maar met zonder voor van in op aan bij uit onder over tot om te ik
-    wij we ons u je jij jouw uw hij zij ze mij me mijn is zijn ben bent heb hebt heeft hebben kan
+    een het de der den en of maar met zonder voor van in op aan bij uit onder over tot om te ik wij
+    we ons u je jij jouw uw hij zij ze mij me mijn is zijn ben bent heb hebt heeft hebben kan
     kunnen kunt kun wil willen zou graag alstublieft alsjeblieft bedankt dank hallo hoi goedemorgen
     goedenavond goedemiddag wijn wijnen fles flessen wat welke wie hoe waar waarom wanneer dat dit
     die deze daarbij erbij daar er iets niets niet geen ook nog maar zeer heel erg goed goede
     lekker lekkere mooi mooie zoek zoeken raad raden aan past passen drinken eten vanavond vandaag
     morgen verjaardag cadeau maximaal hoogstens ongeveer rond tussen per ja nee liever eens meer
     minder dan als want omdat alleen elke alle naar door vertel twee drie vier beide eentje hoor
-    feest etentje vrienden gasten vrouw man moeder vader combineren aanraden advies adviseren""",
+    feest etentje vrienden gasten vrouw man moeder vader combineren aanraden advies adviseren
+    eerste tweede derde vierde laatste""",
 }
 
 
@@ -81,14 +90,22 @@ def stop_words() -> frozenset[str]:
     return frozenset().union(*(_telling(language) for language in _WORDS))
 
 
+@cache
+def _weight(word: str) -> float:
+    """How much a word tells: one that several languages have tells less."""
+    shared = sum(word in _telling(language) for language in _WORDS)
+    return 1 / shared if shared else 0.0
+
+
 def detect_language(stems: Sequence[str], spoken: Sequence[str] = ()) -> Language | None:
     """The language most of these stems belong to, or None; `spoken` are further votes.
 
     Between equals the first wins, and English is first.
     """
-    votes: dict[Language, int] = {
-        language: sum(word in _telling(language) for word in stems) + spoken.count(language)
+    votes: dict[Language, float] = {
+        language: sum(_weight(word) for word in stems if word in _telling(language))
+        + spoken.count(language)
         for language in _WORDS
     }
-    winner = max(votes, key=lambda language: votes[language])
+    winner = max(votes, key=lambda language: round(votes[language], 6))
     return winner if votes[winner] else None

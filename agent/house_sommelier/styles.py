@@ -11,22 +11,22 @@ from typing import Final
 STYLES: Final = """
 hue red
   en red, reds, red wine
-  de Rotwein, rot, rote, roten, roter, rotes, rotem, Rotweine
+  de Rotwein, rot, rote, roten, roter, rotes, rotem, Rotweine, Rotweinen, Roten, Roter
   fr vin rouge, rouge
   es vino tinto, tinto
   it vino rosso, rosso, rossi
 hue white
   en white, whites, white wine
-  de Weißwein, weiß, weiße, weißen, weißer, weißes, Weißweine
+  de Weißwein, weiß, weiße, weißen, weißer, weißes, Weißweine, Weißweinen
   fr vin blanc, blanc
   es vino blanco, blanco, blanca
   it vino bianco, bianco, bianchi
 hue rose
   en rosé, rose wine, blush, pink
   de Rosé, Roséwein
-  fr vin rosé
-  es vino rosado, rosado
-  it vino rosato, rosato
+  fr vin rosé, vins rosés
+  es vino rosado, rosado, rosada
+  it vino rosato, rosato, rosati
 hue orange
   en orange, orange wine, skin contact, amber wine
   de Orangewein
@@ -37,9 +37,12 @@ styles sparkling
   en sparkling, bubbly, bubble, fizz, fizzy, sparkler, sparkling wine, to celebrate, celebration
   en new year s eve
   de Schaumwein, Sekt, prickelnd, prickelndes, Perlwein
-  fr vin effervescent, bulles, effervescent, pétillant, mousseux
+  fr vin effervescent, bulles, effervescent, pétillant, mousseux, vin pétillant, vin mousseux
   es vino espumoso, espumoso, burbujas
-  it spumante, bollicine, frizzante
+  it spumante, bollicine, frizzante, spumanti, frizzanti, brindare
+  fr trinquer
+  es brindar, espumante
+  de anstoßen
 styles sparkling; hue white
   en blanc de blanc, blanc de noir
 styles sparkling; sweetness bone_dry, dry
@@ -66,10 +69,10 @@ styles sweet, fortified; sweetness sweet, luscious
   it vino da dessert, vino passito
 styles fortified
   en fortified, fortified wine, vin doux naturel
-  de Likörwein
-  fr vin muté
-  es vino generoso, generoso
-  it vino liquoroso
+  de Likörwein, Likörweine, aufgespritet, aufgespriteter, aufgespritete, gespritete Weine
+  fr vin muté, vins mutés, muté, fortifié, vin fortifié
+  es vino generoso, generoso, vinos generosos, fortificado, vino fortificado
+  it vino liquoroso, vini liquorosi, liquoroso, liquorosi, fortificato, vini fortificati
 styles fortified; regions Port
   en port, port wine, porto, tawny, tawny port, ruby port, vintage port, lbv, Portwein
 styles fortified; regions Port; hue white
@@ -207,11 +210,13 @@ sweetness off_dry, medium, sweet; cue refine
   es más dulce
   it più dolce
 cue cheaper
-  en cheaper, less expensive, lower price, more affordable, less pricey
-  de günstiger, günstigere, günstigeres, günstigeren, billiger, billigere
-  fr moins cher, moins chère
-  es más barato, más económico
-  it meno caro, più economico
+  en cheaper, less expensive, lower price, more affordable, less pricey, not as expensive
+  en less costly, easier on the wallet, for less, lower priced
+  de günstiger, günstigere, günstigeres, günstigeren, billiger, billigere, billigeres, preiswerter
+  de preiswertere, preiswerteres, nicht so teuer, weniger teuer
+  fr moins cher, moins chère, moins coûteux, plus abordable, meilleur marché
+  es más barato, más económico, más barata, menos caro, menos cara, más económica
+  it meno caro, più economico, meno cara, più economica, meno costoso, più conveniente
 cue dearer
   en more expensive, pricier, fancier, more premium
   de teurer, teurere, teureres
@@ -223,15 +228,15 @@ cue other
   en any other
   en other suggestion, more suggestion, show me more, different one, other one, what else
   en other wine
-  de etwas anderes, andere, anderen, noch einer, noch einen
-  fr autre, autre chose
-  es otro, otra, algo diferente
-  it altro, altri, qualcos altro
+  de etwas anderes, andere, anderen, noch einer, noch einen, anderer, anderes, was anderes
+  fr autre, autre chose, d autres, encore un
+  es otro, otra, algo diferente, otros, algo distinto, alguno más
+  it altro, altri, qualcos altro, un altra, qualcosa di diverso
 cap 12
   en cheap, inexpensive, affordable, on a budget, bargain, low cost, cheapish, cheapest
   de günstig, günstige, günstigen, günstiger Wein, billig, billigen, preiswert
   fr pas cher, pas chère, bon marché
-  es barato, barata, económico
+  es barato, barata, económico, económica, baratito
   it economico, economica, poco costoso
 cap 20
   en not too expensive, not expensive, nothing too expensive, nothing expensive, not too pricey

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.house_sommelier.exclusions import Exclusions, exclusions
+from agent.house_sommelier.exclusions import NOTHING_EXCLUDED, Exclusions, exclusions
 from agent.house_sommelier.fields import either_colour, number_fields, said_fields
 from agent.house_sommelier.lexicon import (
     Language,
@@ -41,7 +41,7 @@ class Understood:
     dishes: tuple[str, ...] = ()
     cues: frozenset[str] = frozenset()
     language: Language | None = None
-    without: Exclusions = Exclusions()
+    without: Exclusions = NOTHING_EXCLUDED
     foreign: str = ""
     elsewhere: bool = False
 

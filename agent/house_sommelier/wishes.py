@@ -1,6 +1,6 @@
 """What of a message is wanted, what is excluded, and what somebody does not tolerate. Pure.
 
-Clauses are told by words: an exclusion reaches over fillers and over lists ("no Riesling, Chardonnay
+Clauses are told by words: an exclusion reaches over fillers and over lists ("no Riesling, Malbec
 or Merlot"), an intolerance over a list of things to eat. Neither makes a wish of what it holds.
 """
 
@@ -22,7 +22,9 @@ _FILLERS: Final = frozenset(
     "dall dell con que lo las en gusta uit van wijn wijnen te een het al graag mit "
     "liever".split()
 )
-_ARTICLES: Final = frozenset("a an the un une uno una ein eine einen einem een der den el il".split())
+_ARTICLES: Final = frozenset(
+    "a an the un une uno una ein eine einen einem een der den el il".split()
+)
 LINKS: Final = frozenset("or nor oder ou o ni and und et y e ne noch of en".split())
 EITHER: Final = frozenset("or oder ou o of".split())
 _ALSO_NOT: Final = EITHER | frozenset("nor ni ne noch".split())
@@ -94,6 +96,7 @@ class Said:
         """Add an exclusion: of fish the allergen, of "sweet" the wish for dry."""
         allergens = tuple(meaning for meaning in match.meanings if meaning.field == "allergen")
         self.denied.append(allergens or match.meanings)
+        self.elsewhere |= "elsewhere" in fields_of(match) and not allergens
         if not allergens:
             self.wanted += [_OPPOSITE[each] for each in match.meanings if each in _OPPOSITE]
 

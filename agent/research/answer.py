@@ -15,6 +15,7 @@ from agent.feedback import fence
 from agent.grounding import ungrounded_text
 from agent.loop import AgenticResponse, generate_agentic_response
 from agent.messages import LLM
+from agent.outcome import Outcome, error_types
 from agent.ports import Chunk, DocumentStore
 from agent.prompts import REPOSITORY, Prompts
 from agent.research.citations import admits_not_enough, citations, kept, uncited
@@ -24,7 +25,6 @@ from agent.research.passages import (
     MODEL_FAILED,
     NO_MODEL,
     SHOWN_PASSAGES,
-    Outcome,
     as_data,
     best_passage,
     outcome_of,
@@ -84,6 +84,7 @@ class Answer:
     refinement: Refinement
     by_model: bool = True
     retry_count: int = 0
+    error_types: tuple[str, ...] = ()
 
     @property
     def refined_question(self) -> str | None:
@@ -232,6 +233,7 @@ def _answer(
         refinement=refinement,
         by_model=response is not None and response.ok,
         retry_count=response.retry_count if response else 0,
+        error_types=error_types(response) if response else (),
     )
 
 

@@ -2,19 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 from agent.grounding import fold
 from agent.history import truncate_at_boundary
 from agent.loop import AgenticResponse
+from agent.outcome import Outcome, error_types, guard_output, record_outcome
 from agent.ports import Chunk, DocumentStore
-from agent.tracing import Level, Span
+from agent.tracing import Span
 
 T = TypeVar("T")
-
-Outcome = Literal["answered", "salvaged", "refused", "fallback"]
-"""As of a turn: answered (without a model: by rules), what is valid of an answer, the model
-declined, or the best passages because the model failed."""
 
 MAX_CHUNKS: Final = 8
 DEFAULT_CHUNKS: Final = 6
@@ -75,22 +72,8 @@ def outcome_of(response: AgenticResponse[T]) -> Outcome:
 
 def record(span: Span, outcome: Outcome, response: AgenticResponse[T] | None) -> None:
     """Put what an answer came to onto its span, and what grounding came to below it."""
-    errors = list(response.error_types) if response else []
-    if response and not response.ok and response.outcome not in errors:
-        errors.append(response.outcome)
+    errors = error_types(response) if response else ()
     retries = response.retry_count if response else 0
-    metadata: dict[str, Any] = {
-        "outcome": outcome,
-        "retried": "yes" if retries else "no",
-        "retry_count": retries,
-        "error_types": ",".join(errors),
-    }
-    level: Level | None = "WARNING" if outcome == "fallback" else None
-    span.update(metadata=metadata, level=level)
+    record_outcome(span, outcome, retries=retries, error_types=errors)
     if response:
-        ungrounded = errors.count("grounding")
-        with span.child("guard.output", "guardrail") as guard:
-            guard.update(
-                metadata={"ungrounded_attempts": ungrounded, "salvaged": outcome == "salvaged"},
-                level="WARNING" if ungrounded else None,
-            )
+        guard_output(response, span)

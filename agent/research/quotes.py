@@ -12,6 +12,7 @@ from typing import Final
 from agent.budget import Ledger, Limits
 from agent.loop import AgenticResponse, generate_agentic_response, schema_text
 from agent.messages import LLM
+from agent.outcome import Outcome, error_types
 from agent.ports import Chunk, DocumentStore
 from agent.prompts import REPOSITORY, Prompt, Prompts
 from agent.research.passages import (
@@ -19,7 +20,6 @@ from agent.research.passages import (
     MODEL_FAILED,
     NO_MODEL,
     SHOWN_PASSAGES,
-    Outcome,
     best_passage,
     outcome_of,
     record,
@@ -72,6 +72,7 @@ class Quotes:
     by_model: bool = True
     cached: bool = False
     retry_count: int = 0
+    error_types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +189,8 @@ def _quotes(
 ) -> Quotes:
     outcome: Outcome = outcome_of(response) if response else "answered"
     found = Quotes(query, (), NOTHING_FOUND, True, outcome, tuple(chunks), by_model=False)
+    if response:
+        found = replace(found, retry_count=response.retry_count, error_types=error_types(response))
     if not chunks:
         return found
     if response and response.answer is not None and response.ok:
@@ -197,7 +200,6 @@ def _quotes(
             summary=response.answer.summary,
             no_results=response.answer.no_results,
             by_model=True,
-            retry_count=response.retry_count,
         )
     if outcome == "refused":
         return replace(found, summary=DECLINED)

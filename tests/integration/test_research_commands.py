@@ -156,7 +156,7 @@ class TestAsk:
             "guard.output",
             "telegram.send",
         ]
-        assert turn.scores == {"structured_retries": 0, "outcome": "answered"}
+        assert turn.scores == {"structured_retries": 0, "outcome": "answered", "grounding": 1}
         assert (turn.metadata["outcome"], turn.metadata["llm_calls"]) == ("answered", 1)
         assert str(turn.output).startswith("Lees are mostly dead yeast cells [1].")
 

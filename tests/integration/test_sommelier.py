@@ -57,7 +57,7 @@ async def test_a_valid_answer_is_shown_with_facts_of_the_catalogue(
         "prompt_is_fallback": True,
     }
     assert root.metadata["cost_usd"] > 0
-    assert root.scores == {"structured_retries": 0, "outcome": "answered"}
+    assert root.scores == {"structured_retries": 0, "outcome": "answered", "grounding": 1}
 
 
 @pytest.mark.parametrize(

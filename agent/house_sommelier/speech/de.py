@@ -6,37 +6,55 @@ from typing import Final
 from agent.house_sommelier.speech.keys import PhraseKey
 
 SENTENCES: Final[Mapping[PhraseKey, str]] = {
-    "hello": ("Hallo! Nennen Sie mir ein Gericht, eine Farbe oder einen Preis, und ich suche "
-        "eine Flasche aus."),
+    "hello": (
+        "Hallo! Nennen Sie mir ein Gericht, eine Farbe oder einen Preis, und ich suche "
+        "eine Flasche aus."
+    ),
     "thanks": "Sehr gern. Ich bin da, wenn Sie wieder eine Flasche brauchen.",
-    "help": ("Ich suche im Keller nach Gericht, Farbe, Rebsorte, Land oder Region, Süße, "
+    "help": (
+        "Ich suche im Keller nach Gericht, Farbe, Rebsorte, Land oder Region, Süße, "
         "Körper, Preis und Allergenen. Zum Beispiel: „ein günstiger, trockener "
-        "Weißwein zu Lachs“."),
-    "ask": ("Wonach darf ich suchen? Eine Farbe, ein Gericht oder ein Preis genügt, etwa "
-        "„ein Rotwein zu Lamm, nicht zu teuer“."),
-    "knowledge": ("Ich kann im Moment nur im Keller suchen und möchte darauf keine Antwort "
+        "Weißwein zu Lachs“."
+    ),
+    "ask": (
+        "Wonach darf ich suchen? Eine Farbe, ein Gericht oder ein Preis genügt, etwa "
+        "„ein Rotwein zu Lamm, nicht zu teuer“."
+    ),
+    "knowledge": (
+        "Ich kann im Moment nur im Keller suchen und möchte darauf keine Antwort "
         "erfinden. Nennen Sie ein Gericht, eine Farbe, eine Rebsorte oder einen Preis, "
-        "und ich finde Weine."),
+        "und ich finde Weine."
+    ),
     "passage": "Das steht dazu in meiner Bibliothek:",
-    "off_topic": ("Das liegt leider außerhalb meines Kellers: Ich kenne mich nur mit Wein aus. "
-        "Verraten Sie mir, was es zu essen gibt, und ich finde eine Flasche dazu."),
-    "error": ("Es tut mir leid: Ich konnte gerade nicht in den Keller schauen. Bitte fragen "
-        "Sie gleich noch einmal."),
+    "off_topic": (
+        "Das liegt leider außerhalb meines Kellers: Ich kenne mich nur mit Wein aus. "
+        "Verraten Sie mir, was es zu essen gibt, und ich finde eine Flasche dazu."
+    ),
+    "error": (
+        "Es tut mir leid: Ich konnte gerade nicht in den Keller schauen. Bitte fragen "
+        "Sie gleich noch einmal."
+    ),
     "nothing": "Dazu habe ich nichts gefunden: {criteria}.",
-    "nothing_named": ("Zu „{name}“ habe ich im Keller nichts gefunden. Eine Farbe, ein Gericht oder "
-        "ein Preis hilft mir weiter."),
+    "nothing_named": (
+        "Zu „{name}“ habe ich im Keller nichts gefunden. Eine Farbe, ein Gericht oder "
+        "ein Preis hilft mir weiter."
+    ),
     "without": "Ohne {limit} wären es {count}",
     "and_without": "ohne {limit} {count}",
-    "no_way": ("Ein einzelner Wunsch weniger hilft nicht; versuchen Sie eine andere Farbe, "
-        "ein anderes Gericht oder einen anderen Preis."),
+    "no_way": (
+        "Ein einzelner Wunsch weniger hilft nicht; versuchen Sie eine andere Farbe, "
+        "ein anderes Gericht oder einen anderen Preis."
+    ),
     "found": "Gesucht: {criteria}. Das passt am besten:",
     "found_any": "Aus dem Keller, und eine Flasche wert:",
     "similar": "Ähnlich, und im Keller vorhanden:",
     "details": "Das weiß ich.",
     "not_named": "„{name}“ sehe ich nicht im Keller.",
     "all_shown": "Mehr habe ich dazu nicht. Ändern wir die Farbe, das Gericht oder den Preis?",
-    "gone": ("Diesen Wein finde ich im Keller nicht mehr. Was hat Ihnen daran gefallen? "
-        "Dann suche ich einen anderen."),
+    "gone": (
+        "Diesen Wein finde ich im Keller nicht mehr. Was hat Ihnen daran gefallen? "
+        "Dann suche ich einen anderen."
+    ),
     "look_again": "Ändern Sie das, und ich suche noch einmal.",
     "add_price": "Nennen Sie mir eine Preisgrenze, und ich grenze es ein.",
     "add_food": "Verraten Sie mir, was es zu essen gibt, und ich wähle genauer.",
@@ -50,29 +68,44 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "low_price": "zu niedrigem Preis",
     "high_price": "zu höherem Preis",
     "at_least": "ab {price}",
-    "care_pregnant": ("Mit einem Baby im Bauch oder an der Brust schenke ich nichts mit Alkohol ein. "
-        "Diese Weine sind ohne:"),
-    "care_minor": ("Wer noch nicht volljährig ist, bekommt von mir keinen Alkohol. Diese Weine "
-        "sind ohne:"),
+    "care_pregnant": (
+        "Mit einem Baby im Bauch oder an der Brust schenke ich nichts mit Alkohol ein. "
+        "Diese Weine sind ohne:"
+    ),
+    "care_minor": (
+        "Wer noch nicht volljährig ist, bekommt von mir keinen Alkohol. Diese Weine sind ohne:"
+    ),
     "care_driving": "Wer fährt, bekommt von mir keinen Alkohol. Diese Weine sind ohne:",
     "care_health": "Dann natürlich ohne Alkohol. Diese Weine sind es:",
-    "care_none": ("Alkohol möchte ich hier nicht empfehlen, und einen passenden alkoholfreien "
+    "care_none": (
+        "Alkohol möchte ich hier nicht empfehlen, und einen passenden alkoholfreien "
         "Wein hat der Keller nicht. Ein guter Traubensaft, ein Tee oder ein Verjus mit "
-        "Soda ist auch zum Anstoßen schön."),
-    "cheapest": ("Etwas Günstigeres habe ich dazu nicht. Ändern wir die Farbe, das Gericht oder "
-        "die Herkunft?"),
-    "all_excluded": ("Alles, was ich dazu gefunden habe, hat etwas, das Sie ausgeschlossen haben. "
-        "Ändern wir die Farbe, das Gericht oder den Preis?"),
+        "Soda ist auch zum Anstoßen schön."
+    ),
+    "cheapest": (
+        "Etwas Günstigeres habe ich dazu nicht. Ändern wir die Farbe, das Gericht oder "
+        "die Herkunft?"
+    ),
+    "all_excluded": (
+        "Alles, was ich dazu gefunden habe, hat etwas, das Sie ausgeschlossen haben. "
+        "Ändern wir die Farbe, das Gericht oder den Preis?"
+    ),
     "leaving_out": "ohne {names}",
-    "unknown_currency": ("{currency} kann ich nicht umrechnen, der Preis ist also nicht berücksichtigt; "
-        "nennen Sie mir eine Grenze in Euro."),
-    "check_label": ("Die Liste nennt, was üblich ist: Bitte sehen Sie wegen der Allergene auch auf "
-        "das Etikett."),
-    "other_allergens": ("Meine Liste kennt nur Sulfite, Ei, Milch und Fisch: Für alles andere sehen "
-        "Sie bitte auf das Etikett."),
+    "unknown_currency": (
+        "{currency} kann ich nicht umrechnen, der Preis ist also nicht berücksichtigt; "
+        "nennen Sie mir eine Grenze in Euro."
+    ),
+    "check_label": (
+        "Die Liste nennt, was üblich ist: Bitte sehen Sie wegen der Allergene auch auf das Etikett."
+    ),
+    "other_allergens": (
+        "Meine Liste kennt nur Sulfite, Ei, Milch und Fisch: Für alles andere sehen "
+        "Sie bitte auf das Etikett."
+    ),
     "fits_dish": "Ja, er passt zu: {foods}.",
-    "fits_not": ("Meine Liste nennt ihn nicht zu: {foods}; dazu würde ich einen anderen Wein "
-        "suchen."),
+    "fits_not": (
+        "Meine Liste nennt ihn nicht zu: {foods}; dazu würde ich einen anderen Wein suchen."
+    ),
     "acidity_high": "mit frischer Säure",
     "tannin_high": "mit festen Tanninen",
     "tannin_low": "mit weichen Tanninen",

@@ -8,22 +8,32 @@ from agent.house_sommelier.speech.keys import PhraseKey
 SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "hello": "Hello! Tell me a dish, a colour or a price, and I find a bottle for you.",
     "thanks": "With pleasure. I am here whenever you need another bottle.",
-    "help": ("I search the cellar for you: by dish, colour, grape, country or region, "
+    "help": (
+        "I search the cellar for you: by dish, colour, grape, country or region, "
         "sweetness, body, price and allergens. Try “an inexpensive dry white for "
-        "salmon”, and then “something cheaper” or “more like the second one”."),
-    "ask": ("What may I look for? A colour, a dish or a price is enough: “a red for lamb, "
-        "not too expensive”, say."),
-    "knowledge": ("I can only search the cellar right now, so I would rather not improvise an "
+        "salmon”, and then “something cheaper” or “more like the second one”."
+    ),
+    "ask": (
+        "What may I look for? A colour, a dish or a price is enough: “a red for lamb, "
+        "not too expensive”, say."
+    ),
+    "knowledge": (
+        "I can only search the cellar right now, so I would rather not improvise an "
         "answer to that. Name a dish, a colour, a grape or a price, and I find you "
-        "bottles."),
+        "bottles."
+    ),
     "passage": "This is what my library has:",
-    "off_topic": ("That is beyond my cellar, I am afraid: I only know my way around wine. Tell "
-        "me what is on the table, and I find a bottle for it."),
-    "error": ("I am sorry: I could not look into the cellar just now. Please ask me again in "
-        "a moment."),
+    "off_topic": (
+        "That is beyond my cellar, I am afraid: I only know my way around wine. Tell "
+        "me what is on the table, and I find a bottle for it."
+    ),
+    "error": (
+        "I am sorry: I could not look into the cellar just now. Please ask me again in a moment."
+    ),
     "nothing": "I found no {criteria}.",
-    "nothing_named": ("I found nothing in the cellar for “{name}”. A colour, a dish or a price helps "
-        "me more."),
+    "nothing_named": (
+        "I found nothing in the cellar for “{name}”. A colour, a dish or a price helps me more."
+    ),
     "without": "Without {limit} there {are} {count}",
     "and_without": "without {limit}, {count}",
     "no_way": "Giving up a single wish does not help; try another colour, dish or price.",
@@ -32,10 +42,13 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "similar": "In a similar vein, the cellar has:",
     "details": "Here is what I know.",
     "not_named": "I do not see “{name}” in the cellar.",
-    "all_shown": ("You have seen all I have for that. Shall we change the colour, the dish or "
-        "the price?"),
-    "gone": ("I cannot find that wine in the cellar any more. Tell me what you liked about "
-        "it, and I look for another."),
+    "all_shown": (
+        "You have seen all I have for that. Shall we change the colour, the dish or the price?"
+    ),
+    "gone": (
+        "I cannot find that wine in the cellar any more. Tell me what you liked about "
+        "it, and I look for another."
+    ),
     "look_again": "Change that, and I look again.",
     "add_price": "Tell me a price limit, and I narrow it down.",
     "add_food": "Tell me what you will eat, and I choose more precisely.",
@@ -49,24 +62,36 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "low_price": "at a low price",
     "high_price": "at a higher price",
     "at_least": "at {price} or more",
-    "care_pregnant": ("With a baby on the way or at the breast I pour nothing with alcohol. These "
-        "are wines without:"),
+    "care_pregnant": (
+        "With a baby on the way or at the breast I pour nothing with alcohol. These "
+        "are wines without:"
+    ),
     "care_minor": "I offer nothing with alcohol to anyone under age. These are wines without:",
     "care_driving": "Whoever drives gets no alcohol from me. These are wines without:",
     "care_health": "Then no alcohol, of course. These are wines without:",
-    "care_none": ("I would rather not recommend alcohol here, and the cellar has no alcohol-free "
-        "wine that fits. A good tonic, a tea or a verjus spritz makes a fine toast too."),
-    "cheapest": ("I have nothing cheaper for that. Shall we change the colour, the dish or the "
-        "region?"),
-    "all_excluded": ("Everything I found for that has something you ruled out. Shall we change the "
-        "colour, the dish or the price?"),
+    "care_none": (
+        "I would rather not recommend alcohol here, and the cellar has no alcohol-free "
+        "wine that fits. A good tonic, a tea or a verjus spritz makes a fine toast too."
+    ),
+    "cheapest": (
+        "I have nothing cheaper for that. Shall we change the colour, the dish or the region?"
+    ),
+    "all_excluded": (
+        "Everything I found for that has something you ruled out. Shall we change the "
+        "colour, the dish or the price?"
+    ),
     "leaving_out": "leaving out {names}",
-    "unknown_currency": ("I cannot convert {currency}, so the price is not taken into account; tell me "
-        "a limit in euros, dollars or pounds."),
-    "check_label": ("The cellar list goes by what is typical: please check the label for allergens "
-        "as well."),
-    "other_allergens": ("My list knows only sulphites, egg, milk and fish: for everything else please "
-        "check the label."),
+    "unknown_currency": (
+        "I cannot convert {currency}, so the price is not taken into account; tell me "
+        "a limit in euros, dollars or pounds."
+    ),
+    "check_label": (
+        "The cellar list goes by what is typical: please check the label for allergens as well."
+    ),
+    "other_allergens": (
+        "My list knows only sulphites, egg, milk and fish: for everything else please "
+        "check the label."
+    ),
     "fits_dish": "Yes, it suits {foods}.",
     "fits_not": "My list does not name it for {foods}; I would look for another wine there.",
     "acidity_high": "with fresh acidity",

@@ -8,20 +8,31 @@ from agent.house_sommelier.speech.keys import PhraseKey
 SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "hello": "¡Hola! Dígame un plato, un color o un precio y le busco una botella.",
     "thanks": "Con mucho gusto. Aquí estoy cuando necesite otra botella.",
-    "help": ("Busco en la bodega por plato, color, uva, país o región, dulzor, cuerpo, "
-        "precio y alérgenos. Por ejemplo: «un blanco seco y barato para salmón»."),
-    "ask": ("¿Qué le busco? Basta un color, un plato o un precio: «un tinto para cordero, "
-        "no muy caro», por ejemplo."),
-    "knowledge": ("Ahora mismo solo puedo buscar en la bodega y prefiero no improvisar una "
-        "respuesta. Dígame un plato, un color, una uva o un precio."),
+    "help": (
+        "Busco en la bodega por plato, color, uva, país o región, dulzor, cuerpo, "
+        "precio y alérgenos. Por ejemplo: «un blanco seco y barato para salmón»."
+    ),
+    "ask": (
+        "¿Qué le busco? Basta un color, un plato o un precio: «un tinto para cordero, "
+        "no muy caro», por ejemplo."
+    ),
+    "knowledge": (
+        "Ahora mismo solo puedo buscar en la bodega y prefiero no improvisar una "
+        "respuesta. Dígame un plato, un color, una uva o un precio."
+    ),
     "passage": "Esto es lo que dice mi biblioteca:",
-    "off_topic": ("Eso queda fuera de mi bodega: yo solo entiendo de vino. Dígame qué hay en la "
-        "mesa y le busco una botella."),
-    "error": ("Lo siento: ahora no he podido consultar la bodega. Vuelva a preguntarme en un "
-        "momento."),
+    "off_topic": (
+        "Eso queda fuera de mi bodega: yo solo entiendo de vino. Dígame qué hay en la "
+        "mesa y le busco una botella."
+    ),
+    "error": (
+        "Lo siento: ahora no he podido consultar la bodega. Vuelva a preguntarme en un momento."
+    ),
     "nothing": "No he encontrado nada para: {criteria}.",
-    "nothing_named": ("No he encontrado nada en la bodega para «{name}». Un color, un plato o un "
-        "precio me ayuda más."),
+    "nothing_named": (
+        "No he encontrado nada en la bodega para «{name}». Un color, un plato o un "
+        "precio me ayuda más."
+    ),
     "without": "Sin {limit} habría {count}",
     "and_without": "sin {limit}, {count}",
     "no_way": "Quitar un solo criterio no basta; pruebe otro color, otro plato u otro precio.",
@@ -30,8 +41,9 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "similar": "En un estilo parecido, la bodega tiene:",
     "details": "Esto es lo que sé.",
     "not_named": "No veo «{name}» en la bodega.",
-    "all_shown": ("Ya ha visto todo lo que tengo para eso. ¿Cambiamos el color, el plato o el "
-        "precio?"),
+    "all_shown": (
+        "Ya ha visto todo lo que tengo para eso. ¿Cambiamos el color, el plato o el precio?"
+    ),
     "gone": "Ya no encuentro ese vino en la bodega. Dígame qué le gustaba y busco otro.",
     "look_again": "Cámbielo y vuelvo a buscar.",
     "add_price": "Dígame un precio máximo y lo afino.",
@@ -46,23 +58,31 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "low_price": "a buen precio",
     "high_price": "a un precio más alto",
     "at_least": "desde {price}",
-    "care_pregnant": ("Con un bebé en camino o de pecho no sirvo nada con alcohol. Estos vinos no lo "
-        "tienen:"),
+    "care_pregnant": (
+        "Con un bebé en camino o de pecho no sirvo nada con alcohol. Estos vinos no lo tienen:"
+    ),
     "care_minor": "A los menores de edad no les ofrezco alcohol. Estos vinos no lo tienen:",
     "care_driving": "A quien conduce no le sirvo alcohol. Estos vinos no lo tienen:",
     "care_health": "Entonces sin alcohol, por supuesto. Estos vinos no lo tienen:",
-    "care_none": ("Prefiero no recomendar alcohol en este caso, y la bodega no tiene un vino sin "
+    "care_none": (
+        "Prefiero no recomendar alcohol en este caso, y la bodega no tiene un vino sin "
         "alcohol que encaje. Un buen mosto, un té o una tónica también sirven para "
-        "brindar."),
+        "brindar."
+    ),
     "cheapest": "No tengo nada más barato para eso. ¿Cambiamos el color, el plato o el origen?",
-    "all_excluded": ("Todo lo que he encontrado para eso tiene algo que usted ha descartado. "
-        "¿Cambiamos el color, el plato o el precio?"),
+    "all_excluded": (
+        "Todo lo que he encontrado para eso tiene algo que usted ha descartado. "
+        "¿Cambiamos el color, el plato o el precio?"
+    ),
     "leaving_out": "sin {names}",
-    "unknown_currency": ("No sé convertir {currency}, así que no he tenido en cuenta el precio; dígame "
-        "un límite en euros."),
+    "unknown_currency": (
+        "No sé convertir {currency}, así que no he tenido en cuenta el precio; dígame "
+        "un límite en euros."
+    ),
     "check_label": "La lista dice lo que es habitual: por los alérgenos, mire también la etiqueta.",
-    "other_allergens": ("Mi lista solo conoce sulfitos, huevo, leche y pescado: para lo demás, mire la "
-        "etiqueta."),
+    "other_allergens": (
+        "Mi lista solo conoce sulfitos, huevo, leche y pescado: para lo demás, mire la etiqueta."
+    ),
     "fits_dish": "Sí, va bien con {foods}.",
     "fits_not": "Mi lista no lo nombra para {foods}; yo buscaría otro vino.",
     "acidity_high": "con acidez fresca",

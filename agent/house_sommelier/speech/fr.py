@@ -6,36 +6,50 @@ from typing import Final
 from agent.house_sommelier.speech.keys import PhraseKey
 
 SENTENCES: Final[Mapping[PhraseKey, str]] = {
-    "hello": ("Bonjour ! Dites-moi un plat, une couleur ou un prix, et je vous trouve une "
-        "bouteille."),
+    "hello": (
+        "Bonjour ! Dites-moi un plat, une couleur ou un prix, et je vous trouve une bouteille."
+    ),
     "thanks": "Avec plaisir. Je suis là dès qu'il vous faut une autre bouteille.",
-    "help": ("Je cherche dans la cave par plat, couleur, cépage, pays ou région, douceur, "
+    "help": (
+        "Je cherche dans la cave par plat, couleur, cépage, pays ou région, douceur, "
         "corps, prix et allergènes. Par exemple : « un blanc sec et pas cher pour du "
-        "saumon »."),
-    "ask": ("Que puis-je chercher ? Une couleur, un plat ou un prix suffit : « un rouge "
-        "pour de l'agneau, pas trop cher », par exemple."),
-    "knowledge": ("Pour l'instant je ne peux que chercher dans la cave, et je préfère ne pas "
-        "improviser une réponse. Donnez-moi un plat, une couleur, un cépage ou un prix."),
+        "saumon »."
+    ),
+    "ask": (
+        "Que puis-je chercher ? Une couleur, un plat ou un prix suffit : « un rouge "
+        "pour de l'agneau, pas trop cher », par exemple."
+    ),
+    "knowledge": (
+        "Pour l'instant je ne peux que chercher dans la cave, et je préfère ne pas "
+        "improviser une réponse. Donnez-moi un plat, une couleur, un cépage ou un prix."
+    ),
     "passage": "Voici ce qu'en dit ma bibliothèque :",
-    "off_topic": ("Cela dépasse ma cave, hélas : je ne m'y connais qu'en vin. Dites-moi ce qu'il "
-        "y a à table, et je trouve la bouteille."),
-    "error": ("Je suis désolé : je n'ai pas pu consulter la cave. Redemandez-moi dans un "
-        "instant."),
+    "off_topic": (
+        "Cela dépasse ma cave, hélas : je ne m'y connais qu'en vin. Dites-moi ce qu'il "
+        "y a à table, et je trouve la bouteille."
+    ),
+    "error": ("Je suis désolé : je n'ai pas pu consulter la cave. Redemandez-moi dans un instant."),
     "nothing": "Je n'ai rien trouvé pour : {criteria}.",
-    "nothing_named": ("Je n'ai rien trouvé dans la cave pour « {name} ». Une couleur, un plat ou un "
-        "prix m'aiderait davantage."),
+    "nothing_named": (
+        "Je n'ai rien trouvé dans la cave pour « {name} ». Une couleur, un plat ou un "
+        "prix m'aiderait davantage."
+    ),
     "without": "Sans {limit}, il y en aurait {count}",
     "and_without": "sans {limit}, {count}",
-    "no_way": ("Renoncer à un seul critère ne suffit pas ; essayez une autre couleur, un "
-        "autre plat ou un autre prix."),
+    "no_way": (
+        "Renoncer à un seul critère ne suffit pas ; essayez une autre couleur, un "
+        "autre plat ou un autre prix."
+    ),
     "found": "Votre demande : {criteria}. Voici ce qui convient le mieux :",
     "found_any": "Dans la cave, à déboucher sans hésiter :",
     "similar": "Dans le même esprit, la cave propose :",
     "details": "Voici ce que j'en sais.",
     "not_named": "Je ne vois pas « {name} » dans la cave.",
     "all_shown": "Vous avez tout vu pour cela. Changeons-nous la couleur, le plat ou le prix ?",
-    "gone": ("Je ne trouve plus ce vin dans la cave. Dites-moi ce qui vous plaisait, et "
-        "j'en cherche un autre."),
+    "gone": (
+        "Je ne trouve plus ce vin dans la cave. Dites-moi ce qui vous plaisait, et "
+        "j'en cherche un autre."
+    ),
     "look_again": "Changez cela, et je cherche à nouveau.",
     "add_price": "Donnez-moi un prix maximum, et j'affine.",
     "add_food": "Dites-moi ce que vous mangerez, et je choisirai plus précisément.",
@@ -49,26 +63,39 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "low_price": "à petit prix",
     "high_price": "à un prix plus élevé",
     "at_least": "à partir de {price}",
-    "care_pregnant": ("Avec un bébé en route ou au sein, je ne sers rien d'alcoolisé. Voici des vins "
-        "sans alcool :"),
+    "care_pregnant": (
+        "Avec un bébé en route ou au sein, je ne sers rien d'alcoolisé. Voici des vins "
+        "sans alcool :"
+    ),
     "care_minor": "Je ne propose pas d'alcool aux mineurs. Voici des vins sans alcool :",
-    "care_driving": ("Pour qui prend le volant, je ne sers pas d'alcool. Voici des vins qui n'en "
-        "ont pas :"),
+    "care_driving": (
+        "Pour qui prend le volant, je ne sers pas d'alcool. Voici des vins qui n'en ont pas :"
+    ),
     "care_health": "Alors sans alcool, bien sûr. Voici des vins qui n'en ont pas :",
-    "care_none": ("Je préfère ne pas recommander d'alcool ici, et la cave n'a pas de vin sans "
+    "care_none": (
+        "Je préfère ne pas recommander d'alcool ici, et la cave n'a pas de vin sans "
         "alcool qui convienne. Un bon jus de raisin, un thé ou un verjus pétillant se "
-        "prêtent aussi bien à un toast."),
-    "cheapest": ("Je n'ai rien de moins cher pour cela. Changeons-nous la couleur, le plat ou "
-        "l'origine ?"),
-    "all_excluded": ("Tout ce que j'ai trouvé pour cela contient ce que vous avez exclu. "
-        "Changeons-nous la couleur, le plat ou le prix ?"),
+        "prêtent aussi bien à un toast."
+    ),
+    "cheapest": (
+        "Je n'ai rien de moins cher pour cela. Changeons-nous la couleur, le plat ou l'origine ?"
+    ),
+    "all_excluded": (
+        "Tout ce que j'ai trouvé pour cela contient ce que vous avez exclu. "
+        "Changeons-nous la couleur, le plat ou le prix ?"
+    ),
     "leaving_out": "sans {names}",
-    "unknown_currency": ("Je ne sais pas convertir {currency}, le prix n'est donc pas pris en compte ; "
-        "donnez-moi une limite en euros."),
-    "check_label": ("La liste dit ce qui est habituel : pour les allergènes, vérifiez aussi "
-        "l'étiquette."),
-    "other_allergens": ("Ma liste ne connaît que les sulfites, l'œuf, le lait et le poisson : pour le "
-        "reste, vérifiez l'étiquette."),
+    "unknown_currency": (
+        "Je ne sais pas convertir {currency}, le prix n'est donc pas pris en compte ; "
+        "donnez-moi une limite en euros."
+    ),
+    "check_label": (
+        "La liste dit ce qui est habituel : pour les allergènes, vérifiez aussi l'étiquette."
+    ),
+    "other_allergens": (
+        "Ma liste ne connaît que les sulfites, l'œuf, le lait et le poisson : pour le "
+        "reste, vérifiez l'étiquette."
+    ),
     "fits_dish": "Oui, il va bien avec : {foods}.",
     "fits_not": "Ma liste ne le cite pas pour : {foods} ; je chercherais plutôt un autre vin.",
     "acidity_high": "avec une acidité vive",

@@ -8,21 +8,32 @@ from agent.house_sommelier.speech.keys import PhraseKey
 SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "hello": "Buongiorno! Mi dica un piatto, un colore o un prezzo e le trovo una bottiglia.",
     "thanks": "Con piacere. Sono qui quando le serve un'altra bottiglia.",
-    "help": ("Cerco in cantina per piatto, colore, vitigno, paese o regione, dolcezza, "
+    "help": (
+        "Cerco in cantina per piatto, colore, vitigno, paese o regione, dolcezza, "
         "corpo, prezzo e allergeni. Per esempio: «un bianco secco ed economico per il "
-        "salmone»."),
-    "ask": ("Che cosa cerco? Basta un colore, un piatto o un prezzo: «un rosso per "
-        "l'agnello, non troppo caro», per esempio."),
-    "knowledge": ("Al momento posso solo cercare in cantina e preferisco non improvvisare una "
-        "risposta. Mi dica un piatto, un colore, un vitigno o un prezzo."),
+        "salmone»."
+    ),
+    "ask": (
+        "Che cosa cerco? Basta un colore, un piatto o un prezzo: «un rosso per "
+        "l'agnello, non troppo caro», per esempio."
+    ),
+    "knowledge": (
+        "Al momento posso solo cercare in cantina e preferisco non improvvisare una "
+        "risposta. Mi dica un piatto, un colore, un vitigno o un prezzo."
+    ),
     "passage": "Ecco che cosa dice la mia biblioteca:",
-    "off_topic": ("Questo va oltre la mia cantina: m'intendo solo di vino. Mi dica che cosa c'è "
-        "in tavola e le trovo una bottiglia."),
-    "error": ("Mi dispiace: non sono riuscito a guardare in cantina. Me lo richieda tra un "
-        "momento."),
+    "off_topic": (
+        "Questo va oltre la mia cantina: m'intendo solo di vino. Mi dica che cosa c'è "
+        "in tavola e le trovo una bottiglia."
+    ),
+    "error": (
+        "Mi dispiace: non sono riuscito a guardare in cantina. Me lo richieda tra un momento."
+    ),
     "nothing": "Non ho trovato nulla per: {criteria}.",
-    "nothing_named": ("In cantina non ho trovato nulla per «{name}». Un colore, un piatto o un "
-        "prezzo mi aiuta di più."),
+    "nothing_named": (
+        "In cantina non ho trovato nulla per «{name}». Un colore, un piatto o un "
+        "prezzo mi aiuta di più."
+    ),
     "without": "Senza {limit} ce ne sarebbero {count}",
     "and_without": "senza {limit}, {count}",
     "no_way": "Togliere un solo criterio non basta; provi un altro colore, piatto o prezzo.",
@@ -32,8 +43,9 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "details": "Ecco che cosa ne so.",
     "not_named": "Non vedo «{name}» in cantina.",
     "all_shown": "Ha visto tutto quello che ho. Cambiamo il colore, il piatto o il prezzo?",
-    "gone": ("Non trovo più quel vino in cantina. Mi dica che cosa le piaceva e ne cerco un "
-        "altro."),
+    "gone": (
+        "Non trovo più quel vino in cantina. Mi dica che cosa le piaceva e ne cerco un altro."
+    ),
     "look_again": "Cambi questo e cerco di nuovo.",
     "add_price": "Mi dica un prezzo massimo e restringo la scelta.",
     "add_food": "Mi dica che cosa mangerà e sceglierò meglio.",
@@ -47,24 +59,34 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "low_price": "a prezzo contenuto",
     "high_price": "a un prezzo più alto",
     "at_least": "da {price}",
-    "care_pregnant": ("Con un bimbo in arrivo o da allattare non servo nulla di alcolico. Questi "
-        "vini sono senza alcol:"),
+    "care_pregnant": (
+        "Con un bimbo in arrivo o da allattare non servo nulla di alcolico. Questi "
+        "vini sono senza alcol:"
+    ),
     "care_minor": "Ai minorenni non offro alcol. Questi vini ne sono senza:",
     "care_driving": "A chi guida non servo alcol. Questi vini ne sono senza:",
     "care_health": "Allora senza alcol, naturalmente. Ecco dei vini che non ne hanno:",
-    "care_none": ("In questo caso preferisco non consigliare alcol, e la cantina non ha un vino "
+    "care_none": (
+        "In questo caso preferisco non consigliare alcol, e la cantina non ha un vino "
         "analcolico adatto. Un buon succo d'uva, un tè o una tonica vanno bene anche "
-        "per un brindisi."),
-    "cheapest": ("Non ho niente di meno caro per questo. Cambiamo il colore, il piatto o "
-        "l'origine?"),
-    "all_excluded": ("Tutto quello che ho trovato ha qualcosa che lei ha escluso. Cambiamo il "
-        "colore, il piatto o il prezzo?"),
+        "per un brindisi."
+    ),
+    "cheapest": (
+        "Non ho niente di meno caro per questo. Cambiamo il colore, il piatto o l'origine?"
+    ),
+    "all_excluded": (
+        "Tutto quello che ho trovato ha qualcosa che lei ha escluso. Cambiamo il "
+        "colore, il piatto o il prezzo?"
+    ),
     "leaving_out": "senza {names}",
-    "unknown_currency": ("Non so convertire {currency}, quindi il prezzo non è considerato; mi dica un "
-        "limite in euro."),
+    "unknown_currency": (
+        "Non so convertire {currency}, quindi il prezzo non è considerato; mi dica un "
+        "limite in euro."
+    ),
     "check_label": "La lista dice che cosa è abituale: per gli allergeni guardi anche l'etichetta.",
-    "other_allergens": ("La mia lista conosce solo solfiti, uova, latte e pesce: per il resto guardi "
-        "l'etichetta."),
+    "other_allergens": (
+        "La mia lista conosce solo solfiti, uova, latte e pesce: per il resto guardi l'etichetta."
+    ),
     "fits_dish": "Sì, si abbina a {foods}.",
     "fits_not": "La mia lista non lo indica per {foods}; cercherei un altro vino.",
     "acidity_high": "con un'acidità fresca",
