@@ -1,4 +1,6 @@
-"""Words for dishes, in five languages. The format is explained in `agent.house_sommelier.lexicon`.
+"""Words for dishes, in five languages; Dutch has a table of its own.
+
+The format is explained in `agent.house_sommelier.lexicon`.
 
 The first phrase of a language is also how the house sommelier names that food.
 """

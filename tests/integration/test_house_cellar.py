@@ -1,15 +1,118 @@
 """The house sommelier over the starter catalogue: what was ruled out is in no answer."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from agent.ports import StoredMessage
-from agent.sommelier import Reply, Sommelier
-from agent.wine import Wine
-from db.catalogue import load_starter
+from agent.sommelier import Sommelier
+from agent.wine import Allergen, Style, Wine
+from db.catalogue import STARTER, import_catalogue, read_catalogue
 from db.engine import create_engine, session_factory
 from db.migrate import upgrade
 from db.repositories.wines import SqlCatalogue
 from tests.fakes import root_span
+
+Check = Callable[[Wine], bool]
+
+
+@pytest.fixture(scope="module")
+def starter_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = f"sqlite+aiosqlite:///{tmp_path_factory.mktemp('starter')}/starter.sqlite3"
+    asyncio.run(_fill(url, STARTER))
+    return url
+
+
+async def _fill(url: str, wines: Path) -> None:
+    engine = create_engine(url)
+    await upgrade(engine)
+    await import_catalogue(session_factory(engine), wines)
+    await engine.dispose()
+
+
+@pytest.fixture
+async def sommelier(starter_url: str) -> AsyncIterator[Sommelier]:
+    engine = create_engine(starter_url)
+    yield Sommelier(catalogue=SqlCatalogue(session_factory(engine)))
+    await engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def wines() -> dict[str, Wine]:
+    return {wine.id: wine for wine in read_catalogue(STARTER).wines}
+
+
+def no_grape(*grapes: str) -> Check:
+    return lambda wine: not set(grapes) & set(wine.grapes)
+
+
+def no_country(*countries: str) -> Check:
+    return lambda wine: wine.country not in countries
+
+
+def no_region(region: str) -> Check:
+    return lambda wine: region not in (wine.region, wine.appellation)
+
+
+def without(allergen: Allergen) -> Check:
+    return lambda wine: allergen not in wine.allergens
+
+
+def is_alcohol_free(wine: Wine) -> bool:
+    return wine.style is Style.ALCOHOL_FREE
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [
+        ("sparkling for oysters, anything but French", no_country("France")),
+        ("bubbles, but no Champagne and no Prosecco", no_region("Champagne")),
+        ("a Burgundy without Pinot Noir", no_grape("Pinot Noir")),
+        ("a white, nothing from France, Italy, Germany or Spain",
+         no_country("France", "Italy", "Germany", "Spain")),
+        ("ein deutscher Weißwein, aber kein Riesling", no_grape("Riesling")),
+        ("Rotwein aus Kalifornien, bloß kein Cabernet", no_grape("Cabernet Sauvignon")),
+        ("un rouge de Loire, surtout pas de pinot noir", no_grape("Pinot Noir")),
+        ("un tinto español, nada de Tempranillo", no_grape("Tempranillo")),
+        ("un rosso italiano, niente vini toscani", no_region("Tuscany")),
+        ("witte wijn uit Nieuw-Zeeland, geen Sauvignon Blanc", no_grape("Sauvignon Blanc")),
+        ("a red for steak, I'm allergic to egg", without(Allergen.EGG)),
+        ("Weißwein zu Forelle, Milchallergie", without(Allergen.MILK)),
+        ("I'm pregnant: something with lobster for 500 euros", is_alcohol_free),
+        ("devo guidare: un Barolo per il brasato?", is_alcohol_free),
+    ],
+)  # fmt: skip
+async def test_no_wine_of_an_answer_is_what_was_ruled_out(
+    sommelier: Sommelier, wines: dict[str, Wine], said: str, holds: Check
+) -> None:
+    reply = await sommelier.answer(said, span=root_span())
+    assert reply.wine_ids
+    assert [wine_id for wine_id in reply.wine_ids if not holds(wines[wine_id])] == []
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "place"),
+    [
+        ("a red for lamb", "something cheaper than the second", 1),
+        ("Rotwein zum Lamm", "etwas Günstigeres als den dritten bitte", 2),
+        ("un rouge pour l'agneau", "moins cher que le troisième ?", 2),
+        ("un tinto para cordero", "más barato que el segundo", 1),
+        ("un rosso per l'agnello", "più economico del terzo", 2),
+        ("rode wijn bij lam", "goedkoper dan de tweede", 1),
+    ],
+)
+async def test_cheaper_wines_are_new_and_cheaper(
+    sommelier: Sommelier, wines: dict[str, Wine], first: str, then: str, place: int
+) -> None:
+    shown = await sommelier.answer(first, span=root_span())
+    history = [
+        StoredMessage("user", first),
+        StoredMessage("assistant", shown.text, wine_ids=shown.wine_ids),
+    ]
+    reply = await sommelier.answer(then, history=history, span=root_span())
+    limit = wines[shown.wine_ids[place]].price_in_euros or 0
+    assert reply.wine_ids
+    assert not set(reply.wine_ids) & set(shown.wine_ids)
+    assert all((wines[each].price_in_euros or limit) < limit for each in reply.wine_ids)

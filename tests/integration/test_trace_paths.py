@@ -9,7 +9,7 @@ import pytest
 from agent.budget import Limits
 from agent.langfuse.sink import langfuse_sink
 from agent.llm import LLMService
-from agent.sommelier import DECLINED, FAILED, MODEL_DOWN, Sommelier
+from agent.sommelier import DECLINED, MODEL_DOWN, Sommelier
 from agent.tracing import Recorder
 from bot import texts
 from bot.service import Service
@@ -63,15 +63,12 @@ async def traced(
     messages: SqlMessageRepository,
     models: Sequence[LLMService],
     limits: Limits | None = None,
-    finish_seconds: float = 5,
 ) -> AsyncIterator[Service]:
     """The bot with a small cellar and these models; what is traced has arrived at the end."""
     sommelier = Sommelier(catalogue=FakeCatalogue(), models=models, limits=limits)
     tracer = Recorder(langfuse_sink(otlp.public_key, otlp.secret_key, otlp.base_url))
     try:
-        async with running(
-            bot_api, sommelier, messages, tracer, finish_seconds=finish_seconds
-        ) as service:
+        async with running(bot_api, sommelier, messages, tracer) as service:
             yield service
     finally:
         await tracer.close()
@@ -273,29 +270,3 @@ async def test_a_turn_that_fails_for_good_is_one_trace(
     assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "OSError")
     assert scores(otlp_receiver)["outcome"] == "failed"
     assert "secret" not in repr(otlp_receiver.spans)
-
-
-async def test_cut_off_by_a_stop_and_resumed(
-    bot_api: BotApi,
-    model_server: ModelServer,
-    otlp_receiver: OtlpReceiver,
-    messages: SqlMessageRepository,
-) -> None:
-    model_server.script(SEARCH, hang(30), VALID)
-    async with traced(bot_api, otlp_receiver, messages, [model(model_server)], finish_seconds=0):
-        bot_api.say(QUESTION)
-        await eventually(
-            lambda: len(model_server.requests) == 2, seconds=20, otherwise=lambda: "not asked"
-        )
-    assert otlp_receiver.spans == []
-    async with traced(bot_api, otlp_receiver, messages, [model(model_server)]) as service:
-        await bot_api.wait_for_message(timeout=20)
-        await over(service)
-    # What a tool retrieved was not retrieved again.
-    expect(otlp_receiver, [PLAN, ("tool.search_wines", "tool", []), ANSWER, GUARD])
-    assert otlp_receiver.span("llm.plan").metadata["replayed"] is True
-    assert otlp_receiver.span("tool.search_wines").metadata["replayed"] is True
-    assert "replayed" not in otlp_receiver.span("llm.answer").metadata
-    assert len(model_server.requests) == 3
-    assert FAILED not in str(bot_api.sent())
-    assert texts.SET_ASIDE not in str(bot_api.sent())

@@ -152,7 +152,7 @@ async def test_a_no_that_excludes_nothing(text: str) -> None:
     assert not said.without
 
 
-CHABLIS = {
+CHABLIS: dict[str, Any] = {
     "wine_id": "chablis", "name": "Dauvissat", "country": "France", "region": "Burgundy",
     "appellation": "Chablis", "grapes": ["Chardonnay"], "style": "white", "notes": "Flint.",
 }  # fmt: skip
@@ -160,7 +160,7 @@ SOAVE = {
     "wine_id": "soave", "name": "Pieropan", "country": "Italy", "region": "Veneto",
     "appellation": "Soave Classico", "grapes": ["Garganega"], "style": "white", "notes": "Oak.",
 }  # fmt: skip
-DAO = {
+DAO: dict[str, Any] = {
     "wine_id": "dao", "name": "Quinta dos Roques", "country": "Portugal", "region": "Dão",
     "grapes": ["Encruzado"], "style": "white", "notes": "Quince.",
 }  # fmt: skip
@@ -168,7 +168,7 @@ PORT = {
     "wine_id": "port", "name": "Churchill's White Port", "country": "Portugal", "region": "Douro",
     "appellation": "Port", "style": "fortified", "colour": "white",
 }  # fmt: skip
-ALL = [CHABLIS, SOAVE, DAO, PORT]
+ALL: list[dict[str, Any]] = [CHABLIS, SOAVE, DAO, PORT]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,12 @@ from tests.house import answered, called, filters, spoken
 DUTCH: list[tuple[str, dict[str, Any]]] = [
     (
         "een volle rode wijn uit Spanje bij lamsbout",
-        {"styles": ["red"], "bodies": ["medium_full", "full"], "countries": ["Spain"], "foods": ["lamb"]},
+        {
+            "styles": ["red"],
+            "bodies": ["medium_full", "full"],
+            "countries": ["Spain"],
+            "foods": ["lamb"],
+        },
     ),
     (
         "iets met bubbels tussen 20 en 30 euro",
@@ -25,7 +30,10 @@ DUTCH: list[tuple[str, dict[str, Any]]] = [
             "max_price": 15.0,
         },
     ),
-    ("goedkope witte wijn bij oesters", {"styles": ["white"], "foods": ["oysters"], "max_price": 12.0}),
+    (
+        "goedkope witte wijn bij oesters",
+        {"styles": ["white"], "foods": ["oysters"], "max_price": 12.0},
+    ),
     ("rosé, niet te zoet", {"styles": ["rose"], "sweetness": ["bone_dry", "dry", "off_dry"]}),
     ("alcoholvrije wijn bij kip", {"styles": ["alcohol_free"], "foods": ["poultry"]}),
     ("port bij de kaasplank", {
@@ -55,16 +63,38 @@ SYRAH = {
 }
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "description"),
-    [
-        ("de", "Rotwein zum Lamm", "Passt zu: Lamm; Rotwein, kräftig, aus Syrah, mit frischer Säure, mit festen Tanninen."),
-        ("fr", "un rouge pour l'agneau", "Accords : agneau; vin rouge, puissant, à base de Syrah, avec une acidité vive, avec des tanins fermes."),
-        ("es", "un tinto para cordero", "Va con cordero; vino tinto, con cuerpo, de Syrah, con acidez fresca, con taninos firmes."),
-        ("it", "un rosso per l'agnello", "Si abbina a agnello; vino rosso, corposo, da uve Syrah, con un'acidità fresca, con tannini decisi."),
-        ("nl", "rode wijn bij lam", "Past bij lam; rode wijn, krachtig, van Syrah, met frisse zuren, met stevige tannines."),
-    ],
-)  # fmt: skip
+DESCRIBED: list[tuple[str, str, str]] = [
+    (
+        "de",
+        "Rotwein zum Lamm",
+        "Passt zu: Lamm; Rotwein, kräftig, aus Syrah, mit frischer Säure, mit festen Tanninen.",
+    ),
+    (
+        "fr",
+        "un rouge pour l'agneau",
+        "Accords : agneau; vin rouge, puissant, à base de Syrah, avec une acidité vive, "
+        "avec des tanins fermes.",
+    ),
+    (
+        "es",
+        "un tinto para cordero",
+        "Va con cordero; vino tinto, con cuerpo, de Syrah, con acidez fresca, con taninos firmes.",
+    ),
+    (
+        "it",
+        "un rosso per l'agnello",
+        "Si abbina a agnello; vino rosso, corposo, da uve Syrah, con un'acidità fresca, "
+        "con tannini decisi.",
+    ),
+    (
+        "nl",
+        "rode wijn bij lam",
+        "Past bij lam; rode wijn, krachtig, van Syrah, met frisse zuren, met stevige tannines.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "description"), DESCRIBED)
 async def test_a_wine_is_described_in_the_language_of_the_guest(
     language: str, text: str, description: str
 ) -> None:
