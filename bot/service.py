@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence, Set
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Protocol
@@ -13,13 +13,14 @@ from starlette.routing import BaseRoute
 from telegram import Bot, Update
 from telegram.error import InvalidToken, TelegramError
 
+from agent.journal import Journal
 from agent.ports import Backlog
-from bot.durable import DurableSettings, DurableTurns, open_turns
+from bot.durable import DurableSettings, Run, open_turns
 from bot.http import WEBHOOK_PATH, http_app, serve_http
 from bot.metrics import Metrics
 from bot.polling import TokenRejected, introduce, poll_until, unless
 from bot.telegram_bot import ALLOWED_UPDATES, AnyApplication
-from bot.turns import Payload, Turns, Updates, chat_of, dispatch
+from bot.turns import Payload, Queue, Turns, Updates, chat_of, dispatch
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,20 @@ class KeptUpdates(Updates, Protocol):
 
     async def backlog(self) -> Backlog: ...  # noqa: D102
     async def forget(self, older_than: timedelta) -> int: ...  # noqa: D102
+
+
+class TurnQueue(Queue, Journal, Protocol):
+    """Where turns wait and are recorded, while the service runs; `bot.durable.DurableTurns` is."""
+
+    @property
+    def settings(self) -> DurableSettings: ...  # noqa: D102
+    @property
+    def active(self) -> Set[int]: ...  # noqa: D102
+    async def finish(self, seconds: float) -> bool: ...  # noqa: D102
+    async def forget(self) -> int: ...  # noqa: D102
+
+
+OpenQueue = Callable[[DurableSettings, Run], AbstractAsyncContextManager[TurnQueue]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +80,7 @@ class Service:
 
     application: AnyApplication
     turns: Turns
-    queue: DurableTurns
+    queue: TurnQueue
     updates: KeptUpdates
     metrics: Metrics
     settings: ServiceSettings
@@ -186,6 +201,7 @@ async def open_service(
     durable: DurableSettings,
     routes: Sequence[BaseRoute] = (),
     tasks: Sequence[Task] = (),
+    open_queue: OpenQueue = open_turns,
 ) -> AsyncIterator[Service]:
     """A service, not yet running; the handlers of `application` may be registered until it is.
 
@@ -205,7 +221,7 @@ async def open_service(
 
     # DBOS begins to resume turns as it opens, before the rest is tied together.
     ready = asyncio.Event()
-    async with open_turns(durable, run) as queue:
+    async with open_queue(durable, run) as queue:
         turns = Turns(
             updates=updates,
             queue=queue,

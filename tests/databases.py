@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -90,6 +91,21 @@ async def _prepare(url: str, wines: Path | None) -> str:
     # Closing the last connection also folds SQLite's write-ahead log into the file.
     await engine.dispose()
     return url
+
+
+_template: dict[str, bytes] = {}
+
+
+async def migrated_sqlite(path: Path) -> AsyncEngine:
+    """An engine on a migrated SQLite file; one that exists is opened as it is."""
+    if not _template:
+        with tempfile.TemporaryDirectory() as folder:
+            first = Path(folder) / "template.sqlite3"
+            await _prepare(f"sqlite+aiosqlite:///{first}", None)
+            _template["sqlite"] = first.read_bytes()
+    with suppress(FileExistsError), path.open("xb") as file:
+        file.write(_template["sqlite"])
+    return create_engine(f"sqlite+aiosqlite:///{path}")
 
 
 @pytest.fixture(scope="session", params=KINDS)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from agent.ports import MessageRepository
@@ -14,7 +15,7 @@ from agent.tracing import NO_TRACE, Span, Tracer
 from bot.app import close_application, telegram_application
 from bot.delivery import Sender
 from bot.door import Door
-from bot.durable import DurableSettings
+from bot.durable import DurableSettings, open_turns
 from bot.metrics import Metrics
 from bot.pace import Pace
 from bot.polling import AcceptQueue
@@ -23,12 +24,13 @@ from bot.research_commands import ResearchCommands
 from bot.service import Service, ServiceSettings, open_service
 from bot.telegram_bot import AnyHandler, TelegramBot
 from config import Settings
-from db import migrate
-from db.engine import create_engine, session_factory
+from db.engine import session_factory
 from db.repositories.chats import SqlChatRepository
 from db.repositories.updates import SqlUpdateRepository
+from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.fakes import SpanRecord, root_span
+from tests.lanes import open_lanes
 
 
 @dataclass
@@ -64,18 +66,19 @@ async def running(
     door: Callable[[Replies], Door | None] = lambda replies: None,
     finish_seconds: float = 5,
     burst: float = 0,
+    durable: bool = False,
     **replies_with: Any,
 ) -> AsyncIterator[Service]:
-    """The bot, polling, its turns durable; stopped as SIGTERM stops it. Bursts are not awaited.
+    """The bot, polling; stopped as SIGTERM stops it. Bursts are not awaited.
 
-    With a `desk` it looks things up. `further` makes more handlers of the bot's `Replies`, which
-    get `replies_with` too, and `door` who is let in.
+    Its turns are queued in memory, unless they are to be `durable`: that takes seconds to start and
+    to stop. With a `desk` it looks things up. `further` makes more handlers of the bot's `Replies`,
+    which get `replies_with` too, and `door` who is let in.
     """
     settings = Settings.model_validate(
         {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
     )
-    engine = create_engine("sqlite+aiosqlite:///updates.sqlite3")
-    await migrate.upgrade(engine)
+    engine = await migrated_sqlite(Path("updates.sqlite3"))
     updates = SqlUpdateRepository(session_factory(engine))
     stop, inbox, metrics = asyncio.Event(), AcceptQueue(), Metrics()
     application = telegram_application(settings, bot_api.token, inbox)
@@ -90,6 +93,7 @@ async def running(
         metrics=metrics,
         settings=ServiceSettings(burst=timedelta(seconds=burst), finish_seconds=finish_seconds),
         durable=DurableSettings(url="sqlite:///turns.sqlite3", executor_id="local"),
+        open_queue=open_turns if durable else open_lanes,
     ) as service:
         inbox.accept = service.turns.accept
         chats = SqlChatRepository(session_factory(engine))

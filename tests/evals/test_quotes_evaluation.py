@@ -25,10 +25,10 @@ from agent.research.evaluation_report import (
     failed_metrics,
     monthly_cost,
 )
-from db import migrate
 from db.documents.indexing import STARTER, load_starter_documents
-from db.engine import create_engine, session_factory
+from db.engine import session_factory
 from db.repositories.documents import SqlDocumentStore
+from tests.databases import migrated_sqlite
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
 
@@ -282,8 +282,7 @@ class TestGroundTruth:
 
     @pytest.fixture
     async def starter(self, tmp_path: Path) -> AsyncIterator[DocumentStore]:
-        engine = create_engine(f"sqlite+aiosqlite:///{tmp_path / 'library.sqlite3'}")
-        await migrate.upgrade(engine)
+        engine = await migrated_sqlite(tmp_path / "library.sqlite3")
         store = SqlDocumentStore(session_factory(engine))
         await load_starter_documents(store)
         yield store

@@ -41,13 +41,13 @@ from bot.stats_chart import HEIGHT, WIDTH
 from bot.telegram_bot import AnyApplication, AnyHandler, TelegramBot
 from bot.turns import dispatch
 from config import Settings
-from db import migrate
 from db.admin_models import TurnRow
-from db.engine import Sessions, create_engine, session_factory
+from db.engine import Sessions, session_factory
 from db.repositories.broadcasts import SqlBroadcastRepository
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.people import SqlPeopleRepository
 from db.repositories.turns import SqlTurnRepository
+from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi, Call
 from tests.doubles.model_server import ModelServer, answer
 from tests.doubles.server import JsonObject, LoopbackServer, eventually
@@ -179,8 +179,7 @@ class Rooms:
 
 @pytest.fixture
 async def rooms(tmp_path: Path) -> AsyncIterator[Rooms]:
-    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/test.sqlite3")
-    await migrate.upgrade(engine)
+    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
     yield Rooms(session_factory(engine))
     await engine.dispose()
 

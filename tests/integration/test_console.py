@@ -30,11 +30,11 @@ from bot.replies import Replies
 from bot.research_commands import ResearchCommands
 from bot.telegram_bot import TelegramBot
 from config import Settings
-from db import migrate
-from db.engine import create_engine, session_factory
+from db.engine import session_factory
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.turns import SqlTurnRepository
+from tests.databases import migrated_sqlite
 from tests.fakes import FakeCatalogue
 from tests.library import FakeLibrary
 
@@ -232,8 +232,7 @@ def test_in_a_terminal_there_is_a_greeting_a_prompt_and_a_way_out(
 @asynccontextmanager
 async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[str]]], Rated]]:
     """The handlers in a terminal: what is shown for a line, the hint last; and what is kept."""
-    engine = create_engine("sqlite+aiosqlite:///test.sqlite3")
-    await migrate.upgrade(engine)
+    engine = await migrated_sqlite(Path("test.sqlite3"))
     sessions = session_factory(engine)
     feedback, turns = SqlFeedbackRepository(sessions), SqlTurnRepository(sessions)
     telegram = LocalTelegram()

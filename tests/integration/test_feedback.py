@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -37,11 +38,11 @@ from bot.polling import AcceptQueue
 from bot.replies import Replies
 from bot.telegram_bot import AnyHandler, TelegramBot
 from config import Settings
-from db import migrate
-from db.engine import create_engine, session_factory
+from db.engine import session_factory
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.turns import SqlTurnRepository
+from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, answer, error
 from tests.doubles.otlp import OtlpReceiver
@@ -114,6 +115,7 @@ class Room:
         delivering: bool = True,
         desk: ResearchDesk | None = None,
         record: Callable[[TurnRecord], Awaitable[None]] | None = None,
+        durable: bool = False,
     ) -> AsyncIterator[None]:
         """The bot answers people until the block ends."""
         client = LangfuseFeedback(
@@ -143,6 +145,7 @@ class Room:
                 further=further,
                 record=record or self.turns.record,
                 rating=rating,
+                durable=durable,
             ) as service:
                 self.running_turns = service.queue.active
                 yield
@@ -217,8 +220,7 @@ async def until(condition: Callable[[], Awaitable[object]]) -> None:
 
 @pytest.fixture
 async def room(bot_api: BotApi, otlp_receiver: OtlpReceiver) -> AsyncIterator[Room]:
-    engine = create_engine("sqlite+aiosqlite:///test.sqlite3")
-    await migrate.upgrade(engine)
+    engine = await migrated_sqlite(Path("test.sqlite3"))
     sessions = session_factory(engine)
     room = Room(
         bot_api,
@@ -519,7 +521,7 @@ class TestHarmless:
 
 class TestAtOnce:
     async def test_a_press_while_a_turn_runs_is_heard_within_a_second(self, room: Room) -> None:
-        async with room.open():
+        async with room.open(durable=True):
             message = await room.answered()
             room.answerer.may_answer.clear()
             room.bot_api.say("and a white?")

@@ -32,9 +32,9 @@ from bot.research_commands import ResearchCommands
 from bot.service import Service
 from bot.telegram_bot import AnyApplication, TelegramBot
 from config import Settings
-from db import migrate
-from db.engine import create_engine, session_factory
+from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository
+from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, answer, answer_json, error
 from tests.doubles.server import JsonObject
@@ -87,8 +87,7 @@ class FakePlaces:
 
 @pytest.fixture
 async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
-    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/test.sqlite3")
-    await migrate.upgrade(engine)
+    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
     yield SqlMessageRepository(session_factory(engine))
     await engine.dispose()
 

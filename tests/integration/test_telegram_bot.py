@@ -15,9 +15,9 @@ from agent.sommelier import Reply
 from agent.tracing import Span
 from bot import texts
 from bot.render import to_telegram_html, visible_text
-from db import migrate
-from db.engine import create_engine, session_factory
+from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository
+from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
 from tests.fakes import SpanRecord
@@ -85,8 +85,7 @@ class BrokenMessages:
 
 @pytest.fixture
 async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
-    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/test.sqlite3")
-    await migrate.upgrade(engine)
+    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
     yield SqlMessageRepository(session_factory(engine))
     await engine.dispose()
 
@@ -441,7 +440,7 @@ async def test_a_slow_chat_and_its_queue_do_not_hold_up_the_others(
             await release.wait()
         return Reply(f"{text}!", (), "answered")
 
-    async with running(bot_api, FakeAnswerer(reply), messages):
+    async with running(bot_api, FakeAnswerer(reply), messages, durable=True):
         bot_api.say("slow", chat_id=1)
         for _ in range(20):
             bot_api.say("waiting", chat_id=1)

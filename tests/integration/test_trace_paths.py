@@ -13,9 +13,9 @@ from agent.sommelier import DECLINED, MODEL_DOWN, Sommelier
 from agent.tracing import Recorder
 from bot import texts
 from bot.service import Service
-from db import migrate
-from db.engine import create_engine, session_factory
+from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository
+from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import (
     ModelServer,
@@ -50,8 +50,7 @@ HOUSE = [PLAN, TOOL, ANSWER, GUARD]
 
 @pytest.fixture
 async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
-    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/test.sqlite3")
-    await migrate.upgrade(engine)
+    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
     yield SqlMessageRepository(session_factory(engine))
     await engine.dispose()
 
