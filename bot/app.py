@@ -17,7 +17,7 @@ from agent.langfuse.links import TraceLinks
 from agent.research.desk import ResearchDesk
 from agent.sommelier import Sommelier
 from agent.tracing import Tracer, keyed_hash
-from bot import local_telegram, wiring
+from bot import local_telegram, telegram_wiring, wiring
 from bot.alone import only_one
 from bot.api import Api
 from bot.delivery import Sender
@@ -28,9 +28,10 @@ from bot.handlers import Extras, further_handlers
 from bot.library import Library, open_library
 from bot.memory import Memory, forget, forgetting
 from bot.metrics import Metrics
-from bot.polling import AcceptQueue, bounded, stop_on_signals
+from bot.polling import AcceptQueue, stop_on_signals
 from bot.replies import Replies
 from bot.service import open_service
+from bot.stopping import bounded
 from bot.telegram_bot import AnyApplication, TelegramBot
 from bot.turns import persistently
 from config import Settings
@@ -70,17 +71,17 @@ async def open_app(
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
         SettingsError: there is no bot token, or it is not one.
     """
-    token = local_telegram.TOKEN if telegram else wiring.bot_token(settings)
+    token = local_telegram.TOKEN if telegram else telegram_wiring.bot_token(settings)
     async with AsyncExitStack() as stack:
         library = await stack.enter_async_context(open_library(settings))
         desk, memory = library.desk, Memory.of(library.sessions)
-        tracer = wiring.tracer(settings, memory.traces.save)
+        tracer = telegram_wiring.tracer(settings, memory.traces.save)
         metrics = Metrics(lambda: tracer.dropped_spans)
         stack.push_async_callback(bounded, "tracing", tracer.close)
         inbox = AcceptQueue()
         application = telegram_application(settings, token, inbox, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        pace = wiring.pace(0 if telegram else settings.telegram_messages_per_second)
+        pace = telegram_wiring.pace(0 if telegram else settings.telegram_messages_per_second)
         # Whoever sits at the machine is its admin.
         admins = frozenset([*settings.admin_ids, *([telegram.chat_id] if telegram else [])])
         replies = Replies(
@@ -91,7 +92,7 @@ async def open_app(
             hashed=partial(keyed_hash, key=settings.trace_user_key),
             record=memory.turns.record,
             rating=rating,
-            budgets=wiring.budgets(settings, memory, admins),
+            budgets=telegram_wiring.budgets(settings, memory, admins),
             max_content_length=settings.max_content_length,
         )
         bot = TelegramBot(
@@ -125,7 +126,7 @@ def sommelier(settings: Settings, library: Library) -> Sommelier:
 async def open_links(settings: Settings) -> AsyncIterator[TraceLinks | None]:
     """Where traces are shown; None without Langfuse."""
     async with httpx.AsyncClient(timeout=CONNECT_SECONDS) as http:
-        links = wiring.trace_links(settings, http)
+        links = telegram_wiring.trace_links(settings, http)
         if links is None:
             yield None
             return
@@ -141,7 +142,7 @@ async def open_delivery(
     settings: Settings, memory: Memory
 ) -> AsyncIterator[FeedbackDelivery | None]:
     """What brings people's verdicts to Langfuse; None without it."""
-    client = wiring.feedback_client(settings)
+    client = telegram_wiring.feedback_client(settings)
     if client is None:
         yield None
         return
@@ -176,7 +177,7 @@ async def open_chat(
         open_app(settings, telegram) as app,
         open_delivery(settings, app.memory) as delivery,
     ):
-        await forget(wiring.retention(settings, app.memory))
+        await forget(telegram_wiring.retention(settings, app.memory))
         app.bot.register(app.application, further_handlers(app.bot, app.extras))
         try:
             yield app
@@ -204,15 +205,15 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         stack.enter_context(only_one(url))
         memory, tracer = app.memory, app.bot.replies.tracer
         delivery = await stack.enter_async_context(open_delivery(settings, memory))
-        tasks = [forgetting(wiring.retention(settings, memory))]
+        tasks = [forgetting(telegram_wiring.retention(settings, memory))]
         service = await stack.enter_async_context(
             open_service(
                 application=app.application,
                 give_up=app.bot.replies.give_up,
                 updates=memory.updates,
                 metrics=app.metrics,
-                settings=wiring.service_settings(settings),
-                durable=wiring.durable(settings),
+                settings=telegram_wiring.service_settings(settings),
+                durable=telegram_wiring.durable(settings),
                 routes=api_routes(settings, app.extras.desk, tracer),
                 tasks=[*tasks, delivery.run] if delivery else tasks,
             )

@@ -15,7 +15,7 @@ from typing import Final
 from agent.ports import FeedbackRepository
 from agent.tracing.outbox import SILENCE_SECONDS, NotNow, Pause
 from agent.turn_records import Feedback
-from bot.polling import unless
+from bot.stopping import unless
 
 log = logging.getLogger(__name__)
 

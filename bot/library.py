@@ -16,7 +16,7 @@ from agent.llm import LLMService
 from agent.prompts import Prompts
 from agent.research.desk import ResearchDesk
 from bot import wiring
-from bot.polling import bounded
+from bot.stopping import bounded
 from config import Settings
 from db import migrate
 from db.catalogue import load_starter

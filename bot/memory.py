@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Self
 
-from bot.polling import unless
 from bot.service import Task, calmly
+from bot.stopping import unless
 from db.engine import Sessions
 from db.repositories.broadcasts import SqlBroadcastRepository
 from db.repositories.chats import SqlChatRepository

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -11,12 +11,11 @@ from telegram import BotCommandScopeChat, Update
 from telegram.error import Conflict, InvalidToken, TelegramError
 
 from bot import texts
+from bot.stopping import bounded, unless
 from bot.telegram_bot import ALLOWED_UPDATES, AnyApplication
 
 log = logging.getLogger(__name__)
 
-CLOSE_SECONDS: Final = 5
-"""How long anything else may take that is done while stopping."""
 
 Accept = Callable[[Mapping[str, Any]], Awaitable[None]]
 
@@ -142,32 +141,3 @@ def _note(error: TelegramError) -> None:
         )
     else:
         log.warning("Updates could not be fetched, trying again: %s", error)
-
-
-async def bounded(
-    what: str, close: Callable[[], Awaitable[object]], seconds: float = CLOSE_SECONDS
-) -> bool:
-    """Do one step of stopping, for so long at most; whether it ended well. Never raises."""
-    try:
-        await asyncio.wait_for(close(), seconds)
-    except TimeoutError:
-        log.warning("Stopping: %s took more than %g s and was cut short", what, seconds)
-        return False
-    except Exception:
-        log.exception("Stopping: %s failed", what)
-        return False
-    return True
-
-
-async def unless(stop: asyncio.Event, starting: Coroutine[object, object, None]) -> bool:
-    """Do `starting` unless told to stop before it is done; whether it was done."""
-    task = asyncio.create_task(starting)
-    stopped = asyncio.create_task(stop.wait())
-    await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if not task.done():
-        task.cancel()
-        await asyncio.wait([task])
-        return False
-    await task
-    return True

@@ -1,20 +1,15 @@
-"""What is made of the settings alone: models, limits, sources. Nothing here connects yet."""
+"""What is made of the settings for whoever thinks: models, limits, sources. All unconnected."""
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
 
 import httpx
 from platformdirs import user_cache_path
 from pydantic import HttpUrl, SecretStr
 
-from agent.budget import PRICES, DailyBudget, Limits, Price, prices_with
+from agent.budget import PRICES, Limits, Price, prices_with
 from agent.embedding import EmbeddingService
 from agent.embedding_local import NOT_INSTALLED, PREFIX, LocalEmbedding, is_installed
-from agent.langfuse.feedback import LangfuseFeedback
-from agent.langfuse.links import TraceLinks
 from agent.langfuse.prompts import LangfusePrompts
 from agent.llm import LLMService
 from agent.ports import PlaceSearch
@@ -24,36 +19,11 @@ from agent.research.refine import refinement_wanted
 from agent.tools.documents import ask_documents_tool, quote_documents_tool, search_documents_tool
 from agent.tools.places import find_places_tool
 from agent.tools.registry import Tool
-from agent.tracing import NO_TRACE, Recorder, Tracer, TraceRecord
-from agent.tracing.masking import Masking, prepared
+from agent.tracing import TraceRecord
+from agent.tracing.masking import prepared
 from agent.wire import ResponseMode
-from bot import doctor
-from bot.budgets import Budgets
-from bot.durable import DurableSettings, durable_settings
-from bot.memory import Forget, Memory
-from bot.pace import Limit, Pace
 from bot.place_search import BraveSearch, SearxngSearch
-from bot.service import ServiceSettings
-from bot.trace_store import Save, store_sink
 from config import Settings, SettingsError
-
-BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
-
-
-def bot_token(settings: Settings) -> str:
-    """The bot's token.
-
-    Raises:
-        SettingsError: there is none, or it cannot be one.
-    """
-    token = plain(settings.telegram_bot_token)
-    if token is None:
-        raise SettingsError(f"TELEGRAM_BOT_TOKEN is not set: {doctor.NO_TOKEN}")
-    if not BOT_TOKEN.fullmatch(token):
-        raise SettingsError(
-            "TELEGRAM_BOT_TOKEN is not a bot token; it looks like 123456789:AAExampleExample"
-        )
-    return token
 
 
 def root(url: HttpUrl) -> str:
@@ -171,108 +141,6 @@ def limits(settings: Settings) -> Limits:
     )
 
 
-def pace(messages_per_second: int) -> Pace:
-    """Telegram's limits, with this process's share of the limit of all chats; 0: no limits."""
-    if not messages_per_second:
-        return Pace((), (), ())
-    return Pace(in_all=(Limit(messages_per_second, 1),))
-
-
-def service_settings(settings: Settings) -> ServiceSettings:
-    """How updates come in."""
-    return ServiceSettings(
-        webhook_url=str(settings.webhook_url) if settings.webhook_url else None,
-        webhook_secret=settings.webhook_secret,
-        http_host=settings.http_host,
-        http_port=settings.http_port,
-        burst=timedelta(seconds=settings.burst_seconds),
-        max_tries=settings.update_max_tries,
-        retention=timedelta(days=settings.retention_days),
-        finish_seconds=settings.shutdown_seconds,
-        admin_ids=settings.admin_ids,
-    )
-
-
-def durable(settings: Settings) -> DurableSettings:
-    """How turns are kept and resumed."""
-    return durable_settings(
-        settings.database_url.get_secret_value(),
-        settings.executor_id,
-        version=settings.turns_version,
-        poll_seconds=settings.turns_poll_seconds,
-        turns_at_once=settings.turns_at_once,
-        retention=timedelta(days=settings.retention_days),
-    )
-
-
 def prepare(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:
     """What may be shown of a trace."""
     return partial(prepared, content=settings.trace_content, secrets=settings.secrets)
-
-
-def tracer(settings: Settings, save: Save | None = None) -> Tracer:
-    """Where turns are traced: in Langfuse with its keys, else by `save` in the database."""
-    public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
-    if public is None or secret is None:
-        return Recorder(store_sink(save, prepare(settings))) if save else NO_TRACE
-    from agent.langfuse.sink import langfuse_sink  # noqa: PLC0415 - only needed with keys
-
-    sink = langfuse_sink(
-        public,
-        secret,
-        root(settings.langfuse_base_url),
-        environment=settings.langfuse_tracing_environment,
-        release=settings.langfuse_release,
-        prepare=prepare(settings),
-    )
-    return Recorder(sink)
-
-
-def feedback_client(settings: Settings) -> LangfuseFeedback | None:
-    """What brings people's verdicts to Langfuse; None without its keys."""
-    public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
-    if public is None or secret is None:
-        return None
-    content = settings.trace_content
-    masking = Masking(content, (), settings.secrets)
-    return LangfuseFeedback(
-        public,
-        secret,
-        root(settings.langfuse_base_url),
-        hide=(lambda text: "") if content == "none" else masking.text,
-    )
-
-
-def trace_links(settings: Settings, http: httpx.AsyncClient) -> TraceLinks | None:
-    """Where traces are shown; None without Langfuse's keys."""
-    public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
-    if public is None or secret is None:
-        return None
-    return TraceLinks(root(settings.langfuse_base_url), public, secret, http)
-
-
-def budgets(settings: Settings, memory: Memory, admins: Collection[int]) -> Budgets:
-    """What people may use in a day."""
-    return Budgets(
-        turns=memory.turns,
-        people=memory.people,
-        person=DailyBudget(
-            settings.budget_person_requests,
-            settings.budget_person_tokens,
-            settings.budget_person_cost_usd,
-        ),
-        everyone=DailyBudget(
-            settings.budget_total_requests,
-            settings.budget_total_tokens,
-            settings.budget_total_cost_usd,
-        ),
-        exempt=admins if settings.budget_admins_exempt else (),
-    )
-
-
-def retention(settings: Settings, memory: Memory) -> Sequence[Forget]:
-    """What is forgotten in time."""
-    return memory.retention(
-        turns=timedelta(days=settings.stats_retention_days),
-        traces=timedelta(days=settings.trace_retention_days),
-    )

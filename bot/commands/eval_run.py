@@ -62,19 +62,16 @@ def run(
     results: list[Result] = []
     title = name or f"{datetime.now():%Y-%m-%d %H:%M:%S}"
     stopped = False
+    named = wanted_variants(settings, model, prompt)
+    wanted = Wanted(dataset, title, language, kind, limit, concurrency)
     try:
-        asyncio.run(
-            _evaluate(
-                settings,
-                Wanted(dataset, title, language, kind, limit, concurrency),
-                wanted_variants(settings, model, prompt),
-                results,
-            )
-        )
+        asyncio.run(_evaluate(settings, wanted, named, results))
     except KeyboardInterrupt:
         stopped = True
     if not results:
         fail("nothing was evaluated", INTERRUPTED if stopped else 1)
+    order = [each.label for each in named]
+    results.sort(key=lambda result: order.index(result.variant))
     _report(title, results, save, as_json=as_json)
     if stopped:
         raise typer.Exit(INTERRUPTED)
