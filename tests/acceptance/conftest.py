@@ -1,5 +1,6 @@
 """What the tests of the command line have: an empty machine, and the web around it."""
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -25,11 +26,19 @@ def empty_home(home: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder as the first start leaves it; made once, since that takes a second or two."""
-    home = tmp_path_factory.mktemp("stocked")
-    done = sommelier("wines", "count", environment=empty_home(home))
-    assert done.returncode == 0, done.stderr
-    return home / "data"
+    """A data folder as the first start leaves it; made once for all workers: it takes a while."""
+    # Workers have folders of their own below that of the session.
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with (shared / "stocked.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "stocked").exists():
+            (shared / "stocking").mkdir()
+            done = sommelier("wines", "count", environment=empty_home(shared / "stocking"))
+            assert done.returncode == 0, done.stderr
+            (shared / "stocking").rename(shared / "stocked")
+    return shared / "stocked" / "data"
 
 
 @pytest.fixture

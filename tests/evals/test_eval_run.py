@@ -23,9 +23,9 @@ from agent.ports import StoredMessage
 from agent.prompts import REPOSITORY, Prompts
 from agent.sommelier import Reply, Sommelier
 from agent.tracing import Span
+from tests.commands import sommelier_eval
 from tests.doubles.model_server import ModelServer, Script, answer, answer_json, error, tool_call
 from tests.doubles.model_steps import Step
-from tests.eval_command import sommelier_eval
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
 from tests.faults.turns import INFORMATIONAL, INVENTED, QUESTION, service
 

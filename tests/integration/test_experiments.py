@@ -20,9 +20,9 @@ from agent.langfuse.experiments import (
 )
 from agent.langfuse.spans import Origin
 from agent.tracing import Recorder, TraceRecord
+from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
 from tests.doubles.model_server import ModelServer, answer_json
-from tests.eval_command import sommelier_eval
 from tests.faults.turns import INFORMATIONAL
 
 TALK = {

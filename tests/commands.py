@@ -1,8 +1,8 @@
-"""`sommelier eval` in this process, with its logging kept apart from that of the tests."""
+"""`sommelier` in this process, with its logging kept apart from that of the tests."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager
 
 from typer.testing import CliRunner
 
@@ -29,6 +29,15 @@ def sommelier_eval(*arguments: str) -> tuple[int, str, str]:
     """The exit status, what was shown, and what was said beside it; raises what no one foresaw."""
     with own_logging():
         ran = CliRunner().invoke(app, ["eval", *arguments])
+    if ran.exception and not isinstance(ran.exception, SystemExit):
+        raise ran.exception
+    return ran.exit_code, ran.stdout, ran.stderr
+
+
+def sommelier_here(*arguments: str, environment: Mapping[str, str]) -> tuple[int, str, str]:
+    """The same for any command on a machine of this environment; a second sooner than a process."""
+    with own_logging(), chdir(environment["HOME"]):
+        ran = CliRunner().invoke(app, list(arguments), env=environment)
     if ran.exception and not isinstance(ran.exception, SystemExit):
         raise ran.exception
     return ran.exit_code, ran.stdout, ran.stderr
