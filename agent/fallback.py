@@ -111,6 +111,8 @@ class Requests:
             cost = self.ledger.add(response)
             result, seen = read(response)
             if span.recording:
+                if response.mode:
+                    span.update(metadata={"mode": response.mode})
                 span.update(
                     model=response.model,
                     output=as_output(response),

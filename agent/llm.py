@@ -6,6 +6,7 @@ Retries, fallback models and the deadline belong to the loop, which counts every
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import SecretStr
@@ -71,7 +72,8 @@ class LLMService:
         )
         if temperature is not None and self._dialect.temperature:
             body["temperature"] = temperature
-        return read_response(await self._post(body), self.model)
+        asked_in = self._dialect.mode if output is not None else ""
+        return replace(read_response(await self._post(body), self.model), mode=asked_in)
 
     async def close(self) -> None:
         """Close the connections to the server."""

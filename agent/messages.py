@@ -46,7 +46,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
-    """What one request to a model brought back."""
+    """What one request to a model brought back; `mode` is how a structured answer was asked for."""
 
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -55,6 +55,7 @@ class LLMResponse:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     has_reasoning: bool = False
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)

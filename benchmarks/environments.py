@@ -32,7 +32,7 @@ class Entry:
 
 FLOOR: Final = Entry("bare loop", "bare", ("openai", "pydantic"))
 OURS: Final = Entry("ours", "ours", ("openai", "pydantic"))
-TRACED: Final = Entry("ours, traced", "ours_traced", ("langfuse", "opentelemetry-sdk"))
+TRACED: Final = Entry("ours, traced", "ours_traced", ("opentelemetry-proto", "httpx"))
 PEERS: Final = (
     Entry("pydantic-ai", "pydantic_ai", ("pydantic-ai-slim", "openai"), "pydantic-ai"),
     Entry(

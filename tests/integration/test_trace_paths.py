@@ -139,6 +139,7 @@ async def test_success(
     assert final.usage == {"input": 60, "input_cached_tokens": 40, "output": 20}
     assert final.cost == {"total": pytest.approx((60 * 2.5 + 40 * 1.25 + 20 * 10) / 1e6)}
     assert final.metadata["prompt_name"] == "sommelier"
+    assert final.metadata["mode"] == "json_object"
     assert scores(otlp_receiver) == {
         "structured_retries": 0,
         "outcome": "answered",
