@@ -25,6 +25,8 @@ from bot.stats_text import FOOTNOTE, stats_table
 from bot.telegram_bot import AnyHandler, Context
 
 DAYS: Final = 7
+WAITS_SECONDS: Final = (0.5, 1.0)
+"""Before each further look for a trace: that of a turn that just ended is on its way."""
 CHART_NAME: Final = "turns.png"
 TREE_WIDTH: Final = 60  # characters: what a phone held sideways shows
 PERSON: Final = re.compile(r"\d{1,18}")
@@ -98,10 +100,13 @@ class AdminCommands:
             return await self.links.url(turn.trace_id)
         if self.trace_of is None:
             return texts.NOT_TRACED
-        try:
-            return as_block(tree_text(await self.trace_of(turn.trace_id)))
-        except LookupError:
-            return texts.NOT_TRACED
+        for wait in (*WAITS_SECONDS, None):
+            try:
+                return as_block(tree_text(await self.trace_of(turn.trace_id)))
+            except LookupError:
+                if wait is not None:
+                    await asyncio.sleep(wait)
+        return texts.NOT_TRACED
 
     async def allow(self, update: Update, context: Context) -> None:
         """/allow ID, or as a reply to somebody's message: they are let in."""

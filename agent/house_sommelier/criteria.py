@@ -107,9 +107,8 @@ def criteria(
         price_in_words(query, language, stated),
         both(foods, language),
         "" if query.max_abv is None else f"≤ {query.max_abv:g} % vol",
-        *(f"– {name}" for name in in_words("allergen", query.without_allergens, language)),
         query.text,
-        _left_out(without, language),
+        _left_out(without, language, in_words("allergen", query.without_allergens, language)),
     ]
     return ", ".join(part for part in parts if part)
 
@@ -129,8 +128,8 @@ def exclusions_in_words(without: Exclusions, language: Language) -> list[str]:
     return [in_words(field, (value,), language)[0] for field, value in pairs]
 
 
-def _left_out(without: Exclusions, language: Language) -> str:
-    names = exclusions_in_words(without, language)
+def _left_out(without: Exclusions, language: Language, allergens: Sequence[str] = ()) -> str:
+    names = [*allergens, *exclusions_in_words(without, language)]
     return say("leaving_out", language, names=listed(names, _OR[language])) if names else ""
 
 

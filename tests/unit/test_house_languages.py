@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from agent.evals.language import detect
+from agent.house_sommelier.criteria import criteria
+from agent.house_sommelier.lexicon import Language
+from agent.wine import Allergen, WineQuery
 from tests.house import answered, called, filters, spoken
 
 DUTCH: list[tuple[str, dict[str, Any]]] = [
@@ -225,3 +228,11 @@ async def test_money_that_is_known_keeps_its_currency(
 ) -> None:
     asked = await filters(text)
     assert (asked["max_price"], asked["currency"]) == (limit, currency)
+
+
+@pytest.mark.parametrize(
+    ("language", "named"),
+    [("en", "without egg"), ("de", "ohne Ei"), ("fr", "sans œuf"), ("nl", "zonder ei")],
+)
+def test_what_an_allergy_leaves_out_is_said_in_words(language: Language, named: str) -> None:
+    assert named in criteria(WineQuery(without_allergens=(Allergen.EGG,)), language)
