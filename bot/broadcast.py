@@ -17,6 +17,7 @@ from bot.outgoing import Button, Rows
 from bot.replies import Replies
 from bot.research_text import behind_command
 from bot.telegram_bot import AnyHandler, Context
+from bot.turns import persistently
 
 T = TypeVar("T")
 
@@ -98,7 +99,8 @@ class BroadcastCommand:
             delivery = await sender.send(Destination(chat_id), words, step=step)
             failed += delivery.error is not None
         sent = len(chats) - failed
-        await step("sent", partial(self.broadcasts.done, broadcast_id, sent, failed))
+        keep = partial(self.broadcasts.done, broadcast_id, sent, failed)
+        await step("sent", partial(persistently, keep))
         done = texts.BROADCAST_DONE.format(sent=counted(sent), failed=failed)
         await self.replies.say(update, done)
 
@@ -114,11 +116,13 @@ class BroadcastCommand:
         return await step("begin", partial(self._begin, broadcast_id, resumed=resumed))
 
     async def _begin(self, broadcast_id: int, *, resumed: bool) -> str | None:
-        first = await self.broadcasts.begin(broadcast_id)
+        # Begun last: if the database fails before, the next try finds a draft.
         found = await self.broadcasts.get(broadcast_id)
-        if found is None or not (first or (resumed and found.state == "sending")):
+        if found is None:
             return None
-        return found.text
+        if resumed and found.state == "sending":
+            return found.text
+        return found.text if await self.broadcasts.begin(broadcast_id) else None
 
     async def _heard(self, query: CallbackQuery, words: str) -> None:
         """End the waiting sign, and take the buttons away."""

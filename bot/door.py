@@ -48,7 +48,7 @@ class Door:
     admin_ids: Collection[int] = ()
     allow_list: bool = False
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    _seen: OrderedDict[int, datetime] = field(default_factory=OrderedDict)
+    _seen: OrderedDict[tuple[int, bool], datetime] = field(default_factory=OrderedDict)
     _noting: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def lets_in(self, update: Update, bot: Bot) -> bool:
@@ -116,26 +116,27 @@ class Door:
 
     def _note(self, update: Update, user: User) -> None:
         """Keep that somebody wrote, in the background: once an hour is enough."""
-        now = self.now()
-        last = self._seen.get(user.id)
+        chat, now = update.effective_chat, self.now()
+        private = chat.id if chat is not None and chat.type == ChatType.PRIVATE else None
+        # Whoever was seen in a group has not shown their private chat yet.
+        seen = user.id, private is not None
+        last = self._seen.get(seen)
         if last is not None and now - last < SEEN_AGAIN:
             return
-        self._seen[user.id] = now
-        self._seen.move_to_end(user.id)
+        self._seen[seen] = now
+        self._seen.move_to_end(seen)
         while len(self._seen) > MOST_SEEN:
             self._seen.popitem(last=False)
-        chat = update.effective_chat
-        private = chat.id if chat is not None and chat.type == ChatType.PRIVATE else None
-        task = asyncio.create_task(self._keep(self.people.seen(user.id, private, now), user.id))
+        task = asyncio.create_task(self._keep(self.people.seen(user.id, private, now), seen))
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)
 
-    async def _keep(self, seeing: Awaitable[None], user_id: int) -> None:
+    async def _keep(self, seeing: Awaitable[None], seen: tuple[int, bool]) -> None:
         try:
             await seeing
         except Exception as error:
-            log.warning("That person %s wrote was not kept: %s", user_id, type(error).__name__)
-            self._seen.pop(user_id, None)
+            log.warning("That person %s wrote was not kept: %s", seen[0], type(error).__name__)
+            self._seen.pop(seen, None)
 
 
 def decision(user_id: int) -> Rows:

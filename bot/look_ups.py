@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from agent.budget import Allowance, Ledger
+from agent.fallback import REPLAYED
 from agent.outcome import BUDGET, record_outcome, score_turn
 from agent.research.desk import ResearchDesk
 from agent.research.passages import NO_MODEL
@@ -75,6 +76,12 @@ def reply_of(shown: Shown, spent: Spent, *, over_budget: bool) -> Reply:
         cost_usd=spent.cost_usd,
         error_types=(*([BUDGET] if over_budget else []), *shown.error_types),
     )
+
+
+def record_spent(span: Span, spent: Spent) -> None:
+    """Put what a look-up took onto its root span when it came from the journal."""
+    took = {"llm_calls": spent.requests, "cost_usd": round(spent.cost_usd, 6)}
+    span.update(metadata={**took, **REPLAYED})
 
 
 def record(span: Span, reply: Reply) -> None:

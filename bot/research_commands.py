@@ -23,7 +23,16 @@ from bot import research_text as text
 from bot import texts
 from bot.buttons import acknowledge, show_rows, shown_rows, without
 from bot.incoming import destination, is_addressed, message_of
-from bot.look_ups import LookUp, counted, is_over_budget, record, reply_of, unexcused, within
+from bot.look_ups import (
+    LookUp,
+    counted,
+    is_over_budget,
+    record,
+    record_spent,
+    reply_of,
+    unexcused,
+    within,
+)
 from bot.replies import Answered, Replies
 from bot.research_shown import (
     AS_FILE,
@@ -215,6 +224,8 @@ class ResearchCommands:
                 )
             finally:
                 record_ledger(span, ledger)
+            if ledger.spent != spent:
+                record_spent(span, spent)
             shown = apologised(found) if isinstance(found, Apology) else show(found)
             over = bool(self.desk.models) and is_over_budget(allowance, spent, shown)
             if over:

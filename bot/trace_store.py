@@ -5,6 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Final
 
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
 from agent.tracing import TraceRecord
 from agent.tracing.outbox import NotNow, Outbox
 
@@ -28,7 +31,7 @@ def store_sink(save: Save, prepare: Callable[[TraceRecord], TraceRecord]) -> Out
         except NotInTime:
             saving.cancel()
             raise NotNow("it does not answer") from None
-        except Exception as error:
+        except (InterfaceError, OperationalError, PoolTimeout, OSError) as error:
             raise NotNow(type(error).__name__) from None
 
     return Outbox(send, where="the database")

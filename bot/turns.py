@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 from telegram import Update
 from telegram.ext import ApplicationHandlerStop
 
+from bot.bursts import one_message
 from bot.metrics import Metrics
 from bot.telegram_bot import AnyApplication
 
@@ -237,15 +238,10 @@ def is_part_of_burst(payload: Payload) -> bool:
 
 
 def joined(payloads: Sequence[Payload]) -> Payload:
-    """One update of all: the last one's, with the words of all and the id of the first."""
+    """One update of all: one message of theirs, and the id of the first."""
     if len(payloads) == 1:
         return payloads[0]
-    messages = [_message(payload) for payload in payloads]
-    texts = [each.get("text") or each.get("caption") or "" for each in messages]
-    message = dict(messages[-1]) | {"text": "\n".join(text for text in texts if text)}
-    message.pop("entities", None)
-    if not message["text"]:
-        message.pop("text")
+    message = one_message([_message(payload) for payload in payloads])
     return {"update_id": payloads[0]["update_id"], "message": message}
 
 

@@ -20,7 +20,7 @@ from agent.tools.documents import ask_documents_tool, quote_documents_tool, sear
 from agent.tools.places import find_places_tool
 from agent.tools.registry import Tool
 from agent.tracing import TraceRecord
-from agent.tracing.masking import prepared
+from agent.tracing.masking import Masking, prepared
 from agent.wire import ResponseMode
 from bot.place_search import BraveSearch, SearxngSearch
 from config import Settings, SettingsError
@@ -144,3 +144,10 @@ def limits(settings: Settings) -> Limits:
 def prepare(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:
     """What may be shown of a trace."""
     return partial(prepared, content=settings.trace_content, secrets=settings.secrets)
+
+
+def hide(settings: Settings) -> Callable[[object], object]:
+    """What may be shown of data that stands in no trace; nothing if no content may leave."""
+    if settings.trace_content == "none":
+        return lambda data: None
+    return Masking(settings.trace_content, (), settings.secrets).value

@@ -82,7 +82,7 @@ class Recording:
             "dataset.id": self.dataset.id,
             "item.id": item.id,
             "item.root_observation_id": trace.root.span_id,
-            "item.expected_output": as_json(item.expected),
+            "item.expected_output": as_json(self.experiments.hide(item.expected)),
             "item.metadata": as_json(dict(item.metadata)),
         }
         return {f"{EXPERIMENT}{key}": value for key, value in named.items()}

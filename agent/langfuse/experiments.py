@@ -75,7 +75,8 @@ class Linked(Origin):
 class Experiments:
     """Langfuse's datasets, and where experiments are recorded; a request takes at most 5 s.
 
-    `prepare` makes of each trace what may be shown.
+    `prepare` makes of each trace what may be shown, `hide` of what an item asks and expects:
+    datasets are made of people's turns, too.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Experiments:
         base_url: str,
         prepare: Callable[[TraceRecord], TraceRecord] = lambda trace: trace,
         *,
+        hide: Callable[[object], object] = lambda data: data,
         timeout_seconds: float = REQUEST_SECONDS,
     ) -> None:
         from langfuse.api import AsyncLangfuseAPI  # noqa: PLC0415 - heavy
@@ -92,6 +94,7 @@ class Experiments:
         self._linked = Linked(origin.public_key, ENVIRONMENT, origin.release)
         self.base_url = base_url.rstrip("/")
         self._prepare = prepare
+        self.hide = hide
         self._seconds = timeout_seconds
         self._http = httpx.AsyncClient(
             auth=(origin.public_key, secret_key), timeout=timeout_seconds
@@ -157,8 +160,8 @@ class Experiments:
                     self._api.dataset_items.create(
                         dataset_name=dataset,
                         id=item.id,
-                        input=item.input,
-                        expected_output=item.expected,
+                        input=self.hide(item.input),
+                        expected_output=self.hide(item.expected),
                         metadata=dict(item.metadata),
                         request_options=ONCE,
                     )

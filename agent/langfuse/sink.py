@@ -14,7 +14,7 @@ import httpx
 
 from agent.errors import AgentError
 from agent.langfuse.spans import Origin, encoded, text
-from agent.tracing.outbox import NotNow, Outbox
+from agent.tracing.outbox import NotNow, Outbox, Refused
 from agent.tracing.records import ScoreRecord, TraceRecord, score_id
 
 log = logging.getLogger(__name__)
@@ -24,10 +24,11 @@ SCORES: Final = "/api/public/scores"
 REQUEST_SECONDS: Final = 5.0
 LARGEST_BODY: Final = 3_000_000  # bytes; a larger one is sent in halves
 AGAIN: Final = frozenset({408, 425, 429})
+UNREADABLE: Final = frozenset({400, 413, 422})
 
 
-class Refused(AgentError):
-    """Langfuse does not take what was sent, and never will."""
+class Unreadable(AgentError):
+    """Langfuse could not read what was sent."""
 
 
 class LangfuseSender:
@@ -51,7 +52,7 @@ class LangfuseSender:
         self._http = httpx.Client(
             base_url=base_url.rstrip("/"), headers=headers, timeout=REQUEST_SECONDS
         )
-        self._spans_taken: set[str] = set()
+        self._spans_taken: set[tuple[str, int | None]] = set()
 
     def send(self, traces: Sequence[TraceRecord]) -> None:
         """Deliver spans, then scores; spans that were taken are not sent again for the scores.
@@ -60,19 +61,27 @@ class LangfuseSender:
             NotNow: the server is away, slow or overloaded.
             Refused: it does not accept the keys, or what was sent.
         """
-        shown = [self._prepare(each) for each in traces]
-        new = [each for each in shown if each.trace_id not in self._spans_taken]
-        if new:
-            self._send_spans(new)
-        self._spans_taken.update(each.trace_id for each in new)
-        scores = [_score(each, score) for each in shown for score in each.scores.values()]
-        if scores:
-            self._post(SCORES, json=scores)
+        try:
+            self._send([self._prepare(each) for each in traces])
+        except NotNow:
+            raise  # the batch comes again
+        except Exception:
+            self._spans_taken.clear()
+            raise
         self._spans_taken.clear()
 
     def close(self) -> None:
         """Close the connection."""
         self._http.close()
+
+    def _send(self, traces: Sequence[TraceRecord]) -> None:
+        new = [each for each in traces if _run_of(each) not in self._spans_taken]
+        if new:
+            self._send_spans(new)
+        self._spans_taken.update(map(_run_of, new))
+        scores = [_score(each, score) for each in traces for score in each.scores.values()]
+        if scores:
+            self._post(SCORES, json=scores)
 
     def _send_spans(self, traces: Sequence[TraceRecord]) -> None:
         body = encoded(traces, self._origin)
@@ -90,6 +99,8 @@ class LangfuseSender:
             raise NotNow(type(error).__name__) from None
         if response.status_code >= 500 or response.status_code in AGAIN:
             raise NotNow(f"status {response.status_code}")
+        if response.status_code in UNREADABLE:
+            raise Unreadable(f"status {response.status_code}")
         if response.status_code >= 300:
             raise Refused(f"status {response.status_code}")
         if response.status_code == 207:
@@ -115,6 +126,11 @@ def langfuse_sink(
     origin = Origin(public_key, environment, release)
     sender = LangfuseSender(origin, secret_key, base_url, prepare)
     return Outbox(sender.send, where="Langfuse", released=sender.close)
+
+
+def _run_of(trace: TraceRecord) -> tuple[str, int | None]:
+    """What tells a trace from that of the same turn run again, which has the same id."""
+    return trace.trace_id, trace.root.ended_ns
 
 
 def _score(trace: TraceRecord, score: ScoreRecord) -> dict[str, object]:

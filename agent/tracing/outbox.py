@@ -19,7 +19,8 @@ from agent.tracing.records import TraceRecord
 log = logging.getLogger(__name__)
 
 Send = Callable[[Sequence[TraceRecord]], None]
-"""Delivers a batch. Raises `NotNow`; anything else that it raises means: never."""
+"""Delivers a batch. Raises `NotNow`, or `Refused` if no trace will ever be taken; anything else
+that it raises means that one of the batch never will be."""
 
 LONGEST_QUEUE: Final = 8_000  # spans: about a thousand turns
 LARGEST_BATCH: Final = 32  # traces
@@ -29,6 +30,10 @@ EXIT_SECONDS: Final = 4.0
 
 class NotNow(AgentError):
     """A batch of traces was not taken, and may be later."""
+
+
+class Refused(AgentError):
+    """Nothing that is sent will be taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,8 @@ class Outbox:
         with self._wake:
             self._dropped += spans_of(self._queue)
             self._queue.clear()
+            self._sending = False
+            self._wake.notify_all()
         self._released()
 
     def _next_batch(self, failures: int) -> list[TraceRecord]:
@@ -153,6 +160,10 @@ class Outbox:
             self._put_back(batch)
             return failures + 1
         except Exception as error:
+            half = 0 if isinstance(error, Refused) else len(batch) // 2
+            if half:
+                first = self._deliver(batch[:half], failures)
+                return self._deliver(batch[half:], failures) or first
             self._complain(f"refused by {self._where} ({type(error).__name__}: {error}), dropped")
             self._dropped += spans_of(batch)
         return 0

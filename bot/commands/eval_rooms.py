@@ -60,7 +60,11 @@ async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments |
     from agent.langfuse.spans import Origin
 
     experiments = Experiments(
-        Origin(public), secret, wiring.root(settings.langfuse_base_url), wiring.prepare(settings)
+        Origin(public),
+        secret,
+        wiring.root(settings.langfuse_base_url),
+        wiring.prepare(settings),
+        hide=wiring.hide(settings),
     )
     try:
         yield experiments

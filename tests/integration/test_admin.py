@@ -24,7 +24,7 @@ from agent.research.desk import ResearchDesk
 from agent.research.passages import NO_MODEL as NO_MODEL_FOR_DOCUMENTS
 from agent.sommelier import MODEL_DOWN, NO_MODEL, Sommelier
 from agent.tracing import NO_TRACE, Recorder, TraceRecord
-from agent.turn_records import Access, Spent, TurnRecord
+from agent.turn_records import Access, Broadcast, Spent, TurnRecord
 from bot import texts
 from bot.admin import CHART_NAME, AdminCommands, Links, TraceOf
 from bot.app import close_application, telegram_application
@@ -318,9 +318,13 @@ class TestAccess:
                 rooms.clock.at += timedelta(minutes=minutes)
                 bot_api.say("/new", BEA)
                 await bot_api.wait_for_message(number, BEA)
-            bot_api.say("/new@sommelier_test_bot", GROUP, CHAT)
-            await bot_api.wait_for_message(1, GROUP)
-        assert seen == [(BEA, BEA), (BEA, BEA), (CHAT, None)]
+            for number in (1, 2):
+                bot_api.say("/new@sommelier_test_bot", GROUP, CHAT)
+                await bot_api.wait_for_message(number, GROUP)
+            # Where broadcasts go is known from the first private message on.
+            bot_api.say("/new", CHAT)
+            await bot_api.wait_for_message(1, CHAT)
+        assert seen == [(BEA, BEA), (BEA, BEA), (CHAT, None), (CHAT, CHAT)]
 
 
 def edited(text: str, chat_id: int) -> JsonObject:
@@ -670,6 +674,45 @@ class TestBroadcast:
             bot_api.say("/broadcast Hello", ADMIN)
             shown = await bot_api.wait_for_message(2, ADMIN)
         assert shown == [texts.BROADCAST_USAGE, texts.BROADCAST_TO_NOBODY]
+
+    async def test_a_database_that_stumbles_neither_loses_nor_repeats_it(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        stumbled: set[str] = set()
+
+        class Stumbling(SqlBroadcastRepository):
+            """Each method fails the first time it is called."""
+
+            def _stumble(self, name: str) -> None:
+                if name not in stumbled:
+                    stumbled.add(name)
+                    raise OSError("the disk is busy")
+
+            async def get(self, broadcast_id: int) -> Broadcast | None:
+                self._stumble("get")
+                return await super().get(broadcast_id)
+
+            async def begin(self, broadcast_id: int) -> bool:
+                self._stumble("begin")
+                return await super().begin(broadcast_id)
+
+            async def done(self, broadcast_id: int, sent: int, failed: int) -> None:
+                self._stumble("done")
+                await super().done(broadcast_id, sent, failed)
+
+        await rooms.people.seen(31, 31, EVENING)
+        broadcast_id = await rooms.broadcasts.draft("Closed on Monday.", ADMIN)
+        kept, rooms.broadcasts = rooms.broadcasts, Stumbling(rooms.sessions)
+        async with rooms.open(bot_api):
+            press(bot_api, edited("Send?", ADMIN), f"b:{broadcast_id}:send")
+            assert await bot_api.wait_for_message(2, ADMIN) == [
+                "Closed on Monday.",
+                "Sent to 2 chats, 0 failed.",
+            ]
+        assert bot_api.sent(31) == ["Closed on Monday."]
+        broadcast = await kept.get(broadcast_id)
+        assert broadcast is not None
+        assert broadcast.state == "sent"
 
     @pytest.mark.parametrize("step", range(9))
     async def test_after_a_crash_it_goes_on_and_sends_nothing_twice(

@@ -23,6 +23,7 @@ from agent.tracing import Recorder, TraceRecord
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
 from tests.doubles.model_server import ModelServer, answer_json
+from tests.doubles.server import JsonObject
 from tests.faults.turns import INFORMATIONAL
 
 TALK = {
@@ -260,6 +261,33 @@ def test_the_same_run_again_adds_nothing(configured: LangfuseDatasets, mine: str
     assert len(configured.items) == 2
     assert len(configured.trace_ids) == 4
     assert len({score["id"] for score in configured.scores}) == len(configured.scores)
+
+
+@pytest.mark.parametrize(
+    ("content", "asked"),
+    [
+        ("full", {"messages": ["A red? Write to anna@example.org"]}),
+        ("masked", {"messages": ["A red? Write to [email]"]}),
+        ("none", None),
+    ],
+)
+def test_a_dataset_made_of_turns_shows_in_langfuse_what_traces_show(
+    content: str,
+    asked: JsonObject | None,
+    configured: LangfuseDatasets,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TRACE_CONTENT", content)
+    path = tmp_path / "disliked.jsonl"
+    said = {"id": "turn-7", "messages": ["A red? Write to anna@example.org"]}
+    path.write_text(json.dumps(said | {"expect": {"must_not_contain": ["anna@example.org"]}}))
+    status, _, _ = sommelier_eval("run", str(path), "--model", "gpt-4o", "--json")
+    (item,) = configured.items.values()
+    ((root,),) = configured.linked.values()
+    assert (status, item["input"]) == (0, asked)
+    told = f"{item} {root.attributes}"
+    assert ("anna@example.org" in told) == (content == "full")
 
 
 def test_a_dataset_of_langfuse_is_run_and_linked(configured: LangfuseDatasets) -> None:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from agent.langfuse.sink import langfuse_sink
 from agent.messages import Usage
-from agent.tracing import Recorder, Tracer
+from agent.tracing import Recorder, Tracer, TraceRecord
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
 
@@ -323,3 +323,50 @@ async def test_a_server_that_comes_back_gets_what_was_traced_meanwhile(
     assert otlp_receiver.trace_ids == ids
     assert (len(otlp_receiver.spans), tracer.dropped_spans) == (24, 0)
     await tracer.close()
+
+
+async def test_scores_that_are_refused_do_not_keep_the_same_turn_from_being_sent_again() -> None:
+    class OldServer(OtlpReceiver):
+        """Takes no list of scores."""
+
+        async def _scores(self, request: Request) -> Response:
+            return Response(status_code=400)
+
+    with OldServer() as langfuse:
+        sink = langfuse_sink(langfuse.public_key, langfuse.secret_key, langfuse.base_url)
+        tracer = Recorder(sink)
+        for outcome in ("failed", "answered"):
+            with tracer.turn(input="a", session="s", user="u", trace_id="ab" * 16) as root:
+                root.score("outcome", outcome, "CATEGORICAL")
+                root.update(output=outcome)
+            assert await asyncio.to_thread(sink.flush, 5)
+        await tracer.close()
+    assert [span.output for span in langfuse.spans] == ["failed", "answered"]
+
+
+async def test_after_a_close_that_delivered_nothing_nobody_waits() -> None:
+    with OtlpReceiver("503") as langfuse:
+        sink = langfuse_sink(langfuse.public_key, langfuse.secret_key, langfuse.base_url)
+        with Recorder(sink).turn(input="a", session="s", user="u"):
+            pass
+        await asyncio.to_thread(sink.close, time.monotonic() + 4)
+        started = time.perf_counter()
+        assert await asyncio.to_thread(sink.flush, 5)
+        assert time.perf_counter() - started < 1
+    assert sink.dropped_spans == 1
+
+
+async def test_a_trace_that_cannot_be_made_costs_no_other(otlp_receiver: OtlpReceiver) -> None:
+    def prepare(trace: TraceRecord) -> TraceRecord:
+        if trace.root.input == "poison":
+            raise ValueError("not this one")
+        return trace
+
+    keys = (otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
+    tracer = Recorder(langfuse_sink(*keys, prepare=prepare))
+    for number in range(10):
+        with tracer.turn(input="poison" if number == 6 else "a red", session="s", user="u"):
+            pass
+    await tracer.close()
+    assert [span.input for span in otlp_receiver.spans] == ["a red"] * 9
+    assert tracer.dropped_spans == 1

@@ -501,11 +501,14 @@ class Rewound:
 
 
 def bot_of(
-    application: AnyApplication, messages: SqlMessageRepository, journal: Journal
+    application: AnyApplication,
+    messages: SqlMessageRepository,
+    journal: Journal,
+    tracer: Tracer = NO_TRACE,
 ) -> TelegramBot:
     replies = Replies(
         message_repo=messages,
-        tracer=NO_TRACE,
+        tracer=tracer,
         sender=Sender(application.bot, Pace((), (), ())),
         hashed=lambda kind, value: f"{kind}-{value}",
         journal=journal,
@@ -515,12 +518,15 @@ def bot_of(
 
 @asynccontextmanager
 async def in_terminal(
-    desk: ResearchDesk, messages: SqlMessageRepository, journal: Journal = NO_JOURNAL
+    desk: ResearchDesk,
+    messages: SqlMessageRepository,
+    journal: Journal = NO_JOURNAL,
+    tracer: Tracer = NO_TRACE,
 ) -> AsyncIterator[Callable[[str], Awaitable[list[str]]]]:
     """The same handlers in a terminal: what is shown for a line."""
     telegram = LocalTelegram()
     application = telegram_application(Settings(), "0:terminal", AcceptQueue(), telegram)
-    bot = bot_of(application, messages, journal)
+    bot = bot_of(application, messages, journal, tracer)
     bot.register(application, ResearchCommands(bot.replies, desk).handlers())
 
     async def say(line: str) -> list[str]:
@@ -564,16 +570,21 @@ class TestAfterACrash:
         self, model_server: ModelServer, messages: SqlMessageRepository
     ) -> None:
         model_server.script(answer(LEES))
-        journal = Rewound()
+        journal, tracer = Rewound(), RecordingTracer()
         async with open_model(model_server) as model:
             desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with in_terminal(desk, messages, journal) as say:
+            async with in_terminal(desk, messages, journal, tracer) as say:
                 first = await say("/ask What are lees?")
                 steps = [name for name, _ in journal.records]
                 journal.cut_after("research")
                 assert await say("/ask What are lees?") == first
         assert steps == ["research", "telegram.send.1", "remember"]
         assert len(model_server.requests) == 1
+        seen = [turn.metadata for turn in tracer.turns]
+        assert [(each["llm_calls"], each.get("replayed")) for each in seen] == [
+            (1, None),
+            (1, True),
+        ]
 
     @pytest.mark.parametrize("step", ["press", "button", "first", "research"])
     async def test_a_press_is_still_answered(

@@ -265,6 +265,21 @@ async def test_a_message_of_4096_characters_is_answered(
     assert answerer.asked == ["x" * 4096]
 
 
+async def test_in_a_group_a_second_message_does_not_make_the_bot_overhear_the_first(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    answerer = answering()
+    own = {**message(text="earlier"), "from": {"id": 123456789, "is_bot": True, "first_name": "S"}}
+    async with running(bot_api, answerer, messages, burst=0.3):
+        bot_api.say(f"@{BOT_NAME} a red 🍷", GROUP, entities=[mention(0)], message_id=41)
+        bot_api.say(f"for lamb, @{BOT_NAME}", GROUP, entities=[mention(10)], message_id=42)
+        await bot_api.wait_for_message(1)
+        bot_api.say("cheaper", GROUP, reply_to_message=own, message_id=43)
+        bot_api.say("and older", GROUP, message_id=44)
+        await bot_api.wait_for_message(2)
+    assert answerer.asked == ["a red 🍷\nfor lamb,", "cheaper\nand older"]
+
+
 async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
     bot_api: BotApi, messages: SqlMessageRepository
 ) -> None:
