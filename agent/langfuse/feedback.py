@@ -6,10 +6,10 @@ from typing import Final
 
 import httpx
 
-from agent.langfuse.sink import AGAIN, REQUEST_SECONDS, SCORES, Refused
+from agent.langfuse.sink import AGAIN, REQUEST_SECONDS, SCORES
 from agent.langfuse.spans import text
 from agent.tracing.masking import mask
-from agent.tracing.outbox import NotNow
+from agent.tracing.outbox import NotNow, Refused
 from agent.tracing.records import score_id
 from agent.turn_records import Feedback, FeedbackReason
 
