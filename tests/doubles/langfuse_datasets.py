@@ -46,7 +46,8 @@ class LangfuseDatasets(OtlpReceiver):
         roots: dict[str, list[Span]] = {}
         for span in self.spans:
             link = links_of(span)
-            if link.get("item.root_observation_id") == span.span_id:
+            # As it stands: an id of nothing but digits is no number.
+            if span.attributes.get(f"{EXPERIMENT}item.root_observation_id") == span.span_id:
                 roots.setdefault(str(link["name"]), []).append(span)
         return roots
 

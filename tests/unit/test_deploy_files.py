@@ -233,7 +233,7 @@ def test_every_command_that_is_named_exists() -> None:
 def test_every_metric_that_is_named_is_served() -> None:
     served = set(re.findall(r"^# TYPE (\w+)", Metrics().text().decode(), re.MULTILINE))
     named = set(re.findall(r"`(sommelier_[a-z_]+)", DEPLOY))
-    assert len(named) == 7
+    assert len(named) == 8
     assert named - served == set()
 
 
