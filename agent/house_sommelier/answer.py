@@ -27,7 +27,7 @@ _COUNTS: Final = {1: "this one suits", 2: "these two suit", 3: "these three suit
 
 def speak(saying: Saying, request: Request) -> SommelierResponse:
     """An answer that needs no wines."""
-    kind = "off_topic" if saying == "off_topic" else "informational"
+    kind = "off_topic" if saying in {"off_topic", "rude"} else "informational"
     notes = _notes(request) if saying == "ask" else ""
     return SommelierResponse(response_type=kind, intro=say(saying, request.language), closing=notes)
 

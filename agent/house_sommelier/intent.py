@@ -13,12 +13,13 @@ from agent.house_sommelier.topics import (
     is_greeting,
     is_off_topic,
     is_question,
+    is_rude,
     is_thanks,
     leaves_it_open,
     speaks_of_wine,
 )
 
-Saying = Literal["hello", "thanks", "help", "ask", "knowledge", "off_topic"]
+Saying = Literal["hello", "thanks", "help", "ask", "knowledge", "off_topic", "rude"]
 
 SEARCH: Final = "search_wines"
 SIMILAR: Final = "find_similar_wines"
@@ -59,6 +60,8 @@ def _talk(request: Request, text: str, *, has_facts: bool) -> Saying | None:
     """What is said to a message that wants no wine; None if it does."""
     if is_off_topic(text) and (is_question(text) or not _is_about_wine(request, text)):
         return "off_topic"
+    if is_rude(text) and not has_facts:
+        return "rude"
     if asks_for_help(text) and not has_facts:
         return "help"
     return "knowledge" if _is_knowledge(request, text) else None

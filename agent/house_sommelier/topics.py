@@ -20,27 +20,31 @@ _OFF_TOPIC_WORDS: Final = frozenset(
     minister bitcoin crypto homework math maths mathematics equation algebra physics
     translate translation joke poem essay movie film song lyrics news hack hacker jailbreak nude
     tax taxes visa passport insurance mortgage loan salary resume horoscope lottery laptop
-    idiot stupid useless junk rubbish moron dumb fuck fucking shit asshole bitch bastard crap
     wetter wettervorhersage fussball bundesliga gedicht witz hausaufgabe hausaufgaben mathe
     mathematik gleichung steuererklarung steuer bewerbung lebenslauf politik bundeskanzler
     nachrichten programmieren programmiere ubersetze ubersetzen ubersetzung versicherung
-    arschloch scheisse scheiss blodmann idioten
     meteo blague poeme devoirs mathematique equation impot impots politique election actualites
     traduis traduire traduisez traduction programmer ordinateur candidature motivation chanson
-    assurance merde connard
+    assurance
     futbol partido poema chiste deberes matematicas ecuacion impuestos impuesto politica elecciones
     noticias traduce traducir traduccion programar ordenador curriculum pelicula cancion
-    puta mierda gilipollas
     calcio partita barzelletta poesia compiti matematica equazione dichiarazione politica
     elezioni notizie traduci tradurre traduzione programmare assicurazione canzone bolletta
-    stronzo stronza cazzo vaffanculo
     voetbal voetbalwedstrijd weerbericht mop grap gedicht huiswerk wiskunde belasting
     belastingaangifte aangifte politiek verkiezingen nieuws vertaal vertalen vertaling
-    programmeren sollicitatiebrief sollicitatie verzekering hypotheek rekensom klootzak kut lul
+    programmeren sollicitatiebrief sollicitatie verzekering hypotheek rekensom
+    """.split()
+)
+_RUDE_WORDS: Final = frozenset(
+    """
+    idiot idiots stupid useless junk rubbish moron dumb fuck fucking shit asshole bitch bastard crap
+    arschloch scheisse scheiss blodmann idioten nutzlos
+    merde connard puta mierda gilipollas inutil
+    stronzo stronza cazzo vaffanculo idiota inutile klootzak kut lul idioot waardeloos
     """.split()
 )
 _OFF_TOPIC: Final = _words(
-    r"capital (?:of|de)|stock market|system ?prompt|systemprompt|shut up|you suck"
+    r"capital (?:of|de)|stock market|system ?prompt|systemprompt"
     r"|(?:ignore|forget|disregard) (?:all|your|the|any|previous)[\w ]*(?:instructions|rules|prompt)"
     r"|(?:ignorier\w*|vergiss|vergesst) (?:alle|deine|die|eure)?[\w ]*(?:anweisung\w*|regeln)"
     r"|(?:ignore[rz]?|oublie[rz]?) (?:toutes|tes|les|vos)?[\w ]*(?:instructions|consignes|regles)"
@@ -57,6 +61,7 @@ _OFF_TOPIC: Final = _words(
     r"|wie spat|uhrzeit|what time is it"
     r"|quien gano|chi ha vinto|qui a gagne|wer hat gewonnen|who won"
 )
+_RUDE: Final = _words(r"shut up|you suck")
 _WINE: Final = _words(r"wines?|\w*weine?n?|vins?|vin[oi]s?|wijn(?:en|tje)?|bottles?|flaschen?")
 _QUESTION: Final = re.compile(
     r"^(?:so |and |but |ok |okay |please |hi,? |hello,? |hallo,? |hola,? |ciao,? |hoi,? |bonjour,? "
@@ -127,6 +132,11 @@ def is_off_topic(text: str) -> bool:
     """Whether a folded text has words that have nothing to do with wine."""
     stems = {token.stem for token in tokens(text)} | set(text.split())
     return bool(stems & _OFF_TOPIC_WORDS) or _OFF_TOPIC.search(text) is not None
+
+
+def is_rude(text: str) -> bool:
+    """Whether a folded text insults somebody, or something."""
+    return bool(set(re.findall(r"\w+", text)) & _RUDE_WORDS) or _RUDE.search(text) is not None
 
 
 def speaks_of_wine(text: str) -> bool:

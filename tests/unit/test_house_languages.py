@@ -236,3 +236,16 @@ async def test_money_that_is_known_keeps_its_currency(
 )
 def test_what_an_allergy_leaves_out_is_said_in_words(language: Language, named: str) -> None:
     assert named in criteria(WineQuery(without_allergens=(Allergen.EGG,)), language)
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("you useless idiot, your wines are rubbish", "I am sorry"),
+        ("Ihre Weine sind scheiße", "Schade"),
+        ("tu vino es una mierda", "Siento"),
+        ("shut up", "I am sorry"),
+    ],
+)
+async def test_an_insult_is_answered_kindly_and_looks_for_nothing(text: str, begins: str) -> None:
+    assert (await spoken(text)).intro.startswith(begins)

@@ -30,6 +30,10 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Das liegt leider außerhalb meines Kellers: Ich kenne mich nur mit Wein aus. "
         "Verraten Sie mir, was es zu essen gibt, und ich finde eine Flasche dazu."
     ),
+    "rude": (
+        "Schade, dass ich nicht helfen konnte. Sagen Sie mir, was es zu essen gibt, was Sie mögen "
+        "oder was es kosten darf, und ich suche noch einmal."
+    ),
     "error": (
         "Es tut mir leid: Ich konnte gerade nicht in den Keller schauen. Bitte fragen "
         "Sie gleich noch einmal."

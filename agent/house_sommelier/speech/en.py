@@ -27,6 +27,10 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "That is beyond my cellar, I am afraid: I only know my way around wine. Tell "
         "me what is on the table, and I find a bottle for it."
     ),
+    "rude": (
+        "I am sorry that I have not been of help. Tell me what is on the table, what you like or "
+        "what you want to spend, and I look again."
+    ),
     "error": (
         "I am sorry: I could not look into the cellar just now. Please ask me again in a moment."
     ),

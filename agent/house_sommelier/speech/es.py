@@ -25,6 +25,10 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Eso queda fuera de mi bodega: yo solo entiendo de vino. Dígame qué hay en la "
         "mesa y le busco una botella."
     ),
+    "rude": (
+        "Siento no haberle ayudado. Dígame qué hay en la mesa, qué le gusta o cuánto quiere "
+        "gastar, y busco otra vez."
+    ),
     "error": (
         "Lo siento: ahora no he podido consultar la bodega. Vuelva a preguntarme en un momento."
     ),

@@ -28,6 +28,10 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Cela dépasse ma cave, hélas : je ne m'y connais qu'en vin. Dites-moi ce qu'il "
         "y a à table, et je trouve la bouteille."
     ),
+    "rude": (
+        "Je regrette de ne pas vous avoir aidé. Dites-moi ce qu'il y a à table, ce que vous aimez "
+        "ou votre budget, et je cherche à nouveau."
+    ),
     "error": ("Je suis désolé : je n'ai pas pu consulter la cave. Redemandez-moi dans un instant."),
     "nothing": "Je n'ai rien trouvé pour : {criteria}.",
     "nothing_named": (

@@ -26,6 +26,10 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Questo va oltre la mia cantina: m'intendo solo di vino. Mi dica che cosa c'è "
         "in tavola e le trovo una bottiglia."
     ),
+    "rude": (
+        "Mi dispiace di non esserle stato d'aiuto. Mi dica che cosa c'è in tavola, che cosa le "
+        "piace o quanto vuole spendere, e cerco di nuovo."
+    ),
     "error": (
         "Mi dispiace: non sono riuscito a guardare in cantina. Me lo richieda tra un momento."
     ),

@@ -10,6 +10,7 @@ PhraseKey = Literal[
     "knowledge",
     "passage",
     "off_topic",
+    "rude",
     "error",
     "nothing",
     "nothing_named",

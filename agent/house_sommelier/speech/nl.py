@@ -27,6 +27,10 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Dat valt helaas buiten mijn kelder: ik heb alleen verstand van wijn. Vertel "
         "me wat er op tafel komt, en ik zoek er een fles bij."
     ),
+    "rude": (
+        "Het spijt me dat ik niet heb geholpen. Vertel me wat er op tafel komt, wat je lekker "
+        "vindt of wat het mag kosten, en ik zoek opnieuw."
+    ),
     "error": "Het spijt me: ik kon nu niet in de kelder kijken. Vraag het me zo nog eens.",
     "nothing": "Hiervoor heb ik niets gevonden: {criteria}.",
     "nothing_named": (
