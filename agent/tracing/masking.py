@@ -38,13 +38,6 @@ def mask(text: str, names: Collection[str] = (), secrets: Collection[str] = ()) 
     return Masking("masked", names, secrets).text(text)
 
 
-def masked_value(
-    value: object, names: Collection[str] = (), secrets: Collection[str] = ()
-) -> object:
-    """JSON-like data with every text in it masked; keys are only rid of what is no name."""
-    return Masking("masked", names, secrets).value(value)
-
-
 def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> TraceRecord:
     """The trace as it may leave: a new one, which shares what needs no mask.
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.messages import Usage
-from agent.tracing.masking import DEEPEST, mask, masked_value, prepared
+from agent.tracing.masking import DEEPEST, Masking, mask, prepared
 from agent.tracing.records import PromptRef, ScoreRecord, SpanRecord, TraceRecord
 
 NAMES = ("José", "Müller", "anna_k", "Al", "田中", "O'Brien", "Anna Maria 🍷")
@@ -204,6 +204,12 @@ SHOWN = [
     '{"a": [1, 2, 3], "b": null, "c": true, "d": "\\u00e9\\n"}',
     "",
 ]
+
+
+def masked_value(
+    value: object, names: Collection[str] = (), secrets: Collection[str] = ()
+) -> object:
+    return Masking("masked", names, secrets).value(value)
 
 
 def test_the_tables_are_large() -> None:
