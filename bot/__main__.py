@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415
 
 import asyncio
+import signal
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -40,6 +41,9 @@ def main() -> None:
             raise
         typer.echo(f"sommelier: {error}", err=True)
         sys.exit(status)
+    finally:
+        # All is closed: a second Ctrl-C must not make a kill of the interpreter's last moments.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _status(error: Exception) -> int | None:

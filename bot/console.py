@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
@@ -162,7 +163,18 @@ def _run(open_app: OpenApp, screen: Screen, *, greet: bool) -> None:
                 if line.strip("\ufeff\r\n\t "):
                     _turn(runner, screen, telegram, app, line.strip("\ufeff\r\n"))
         finally:
-            runner.run(opened.aclose())
+            with unhurried():
+                runner.run(opened.aclose())
+
+
+@contextlib.contextmanager
+def unhurried() -> Iterator[None]:
+    """A further Ctrl-C does not cut the block off in the middle."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 async def _open(

@@ -181,17 +181,18 @@ class PseudoTerminal:
             assert time.monotonic() < deadline, self.shown
             self._read()
 
-    def leave(self, keys: str) -> int:
-        """Type `keys`, again after a second if need be; the exit status.
+    def leave(self, keys: str, *, every: float = 3) -> int:
+        """Type `keys`, again after so many seconds if need be; the exit status.
 
         A Ctrl-C that comes in just before readline begins to wait is noticed with the next key.
         """
-        for _ in range(30):
+        deadline = time.monotonic() + 60
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.shown
             self.type(keys)
-            while self._read(seconds=1):
+            again = time.monotonic() + every
+            while time.monotonic() < again and self._read(seconds=every):
                 pass
-            if self.process.poll() is not None:
-                break
         os.close(self._ours)
         return self.process.wait(timeout=1)
 
@@ -226,6 +227,13 @@ def test_in_a_terminal_there_is_a_greeting_a_prompt_and_a_way_out(
     terminal.wait_for("you › ")
     assert "There is nothing to forget yet." in terminal.shown
     assert terminal.leave(leave) == 0
+    assert "Traceback" not in terminal.shown
+
+
+def test_an_impatient_ctrl_c_does_not_cut_the_leaving_off(environment: dict[str, str]) -> None:
+    terminal = PseudoTerminal(environment)
+    terminal.wait_for("you › ")
+    assert terminal.leave("\x03", every=0.02) == 0
     assert "Traceback" not in terminal.shown
 
 
