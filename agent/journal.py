@@ -15,8 +15,21 @@ class Journal(Protocol):
     """
 
     async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        """What `run` returns, plain data; from the record if this step was run before."""
+        """What `run` returns, plain data; from the record if this step was run before.
+
+        Raises:
+            StepsChanged: another step is recorded at this place.
+        """
         ...
+
+
+class StepsChanged(BaseException):
+    """A turn that is run again begins another step than the one that is recorded there.
+
+    So it was when an earlier release began the turn, or somebody was let in meanwhile. No
+    `Exception`, as a cancellation is none: whoever runs turns begins this one anew, nobody else is
+    to take it for the failure of what the step did.
+    """
 
 
 class NoJournal:

@@ -8,10 +8,10 @@ from typing import Literal, Protocol
 from agent.turn_records import (
     Access,
     Broadcast,
-    DayStats,
     Feedback,
     FeedbackReason,
-    Spent,
+    Spending,
+    Stats,
     TurnRecord,
     Verdict,
 )
@@ -22,12 +22,16 @@ Role = Literal["user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """One message of a conversation as it is remembered: text, and the wines it recommended."""
+    """One message of a conversation as it is remembered: text, and the wines it recommended.
+
+    `turn_id` says of which turn, where that is kept.
+    """
 
     role: Role
     content: str
     wine_ids: tuple[str, ...] = ()
     created_at: datetime | None = None
+    turn_id: int | None = None
 
 
 class Catalogue(Protocol):
@@ -203,12 +207,12 @@ class TurnRepository(Protocol):
         """The turn of a chat that ended last; None if there is none."""
         ...
 
-    async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
-        """What a person, or everyone, has used since a moment."""
+    async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
+        """Note that a person's turn begins; what was used `since`, and what else is under way."""
         ...
 
-    async def days(self, since: datetime) -> list[DayStats]:
-        """Every day (UTC) from that of `since` until today, oldest first."""
+    async def stats(self, since: datetime) -> Stats:
+        """Every day (UTC) from that of `since` until today, and all of them together."""
         ...
 
 
@@ -269,6 +273,10 @@ class PeopleRepository(Protocol):
 
     async def warned(self, user_id: int, day: date) -> bool:
         """Note that a person is warned of their budget; True the first time that day."""
+        ...
+
+    async def introduced(self, user_id: int, day: date) -> bool:
+        """Note that admins are asked about a person; True the first time."""
         ...
 
     async def private_chats(self, *, only_allowed: bool = False) -> list[int]:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import ExceptionContext
 
+from agent.journal import StepsChanged
+
 if TYPE_CHECKING:
     from dbos import DBOSConfig
 
@@ -90,8 +92,13 @@ class DurableTurns:
             await DBOS.enqueue_workflow_async(QUEUE, self.workflow, update_id)
 
     async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        """A step of the running turn; outside of a turn it simply runs."""
+        """A step of the running turn; outside of a turn it simply runs.
+
+        Raises:
+            StepsChanged: another step is recorded at this place of the turn.
+        """
         from dbos import DBOS  # noqa: PLC0415
+        from dbos import error as dbos_errors  # noqa: PLC0415
 
         if DBOS.workflow_id is None:
             return await run()
@@ -99,19 +106,22 @@ class DurableTurns:
         async def recorded() -> R:
             return await run()
 
-        return await DBOS.run_step_async({"name": name}, recorded)
+        try:
+            return await DBOS.run_step_async({"name": name}, recorded)
+        except dbos_errors.DBOSUnexpectedStepError as error:
+            raise StepsChanged(name) from error
 
-    async def steps_recorded(self) -> int:
-        """How many steps of the running turn are recorded: whether it made progress."""
+    async def steps_recorded(self) -> Sequence[str]:
+        """The names of the running turn's recorded steps: what it did, whether it made progress."""
         from dbos import DBOS  # noqa: PLC0415
 
         turn = DBOS.workflow_id
         if turn is None:
-            return 0
+            return ()
         # Not `to_thread`, which carries the turn's context along: DBOS would record the question
         # itself as a step, and answer it from the record ever after.
         loop = asyncio.get_running_loop()
-        return len(await loop.run_in_executor(None, _steps, turn))
+        return await loop.run_in_executor(None, _steps, turn)
 
     async def finish(self, seconds: float) -> bool:
         """Begin no turn any more and wait for those that run, so long at most; whether none does.
@@ -167,10 +177,10 @@ def workflow_id(update_id: int, retry: int = 0) -> str:
     return f"update-{update_id:020d}{suffix}"
 
 
-def _steps(turn: str) -> Sequence[object]:
+def _steps(turn: str) -> Sequence[str]:
     from dbos import DBOS  # noqa: PLC0415
 
-    return DBOS.list_workflow_steps(turn, load_output=False)
+    return [step["function_name"] for step in DBOS.list_workflow_steps(turn, load_output=False)]
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from agent.sommelier import Reply
 from agent.tracing import Span, Tracer, trace_id_of
 from agent.turn_records import TurnRecord
 from bot import texts
-from bot.budgets import Budgets, budget_note, with_note
+from bot.budgets import Budgets, with_note
 from bot.delivery import Delivery, Destination, Sender
 from bot.incoming import destination, message_of, names_of, people_of, typing
 from bot.metrics import Metrics
@@ -79,14 +79,14 @@ class Replies:
             async with typing(bot, destination(update)):
                 allowance = await self._allowance(update)
                 answered = await work(span, allowance)
-            note = budget_note(allowance, answered.reply)
+            note = await self._note(update, allowance, answered.reply)
             if note:
                 span.update(output=f"{answered.reply.text}\n\n{note}")
             delivery = await self._deliver(update, with_note(answered.messages, note), span)
             turn = self._record_of(update, answered.reply, span, delivery)
             turn = replace(turn, seconds=time.monotonic() - started)
             kept = (question, answered.reply) if remembered else None
-            await self.journal.step("remember", lambda: self._keep(turn, kept))
+            await self._keep(turn, kept)
         self.metrics.turn_ended(
             answered.reply.outcome,
             seconds=turn.seconds,
@@ -101,7 +101,7 @@ class Replies:
             return
         message = update.effective_message
         question = (message.text or "") if message else ""
-        with self._traced(question, update, self.sender.bot) as span:
+        with self._traced(question, update, self.sender.bot, goes_on=True) as span:
             reply = Reply(texts.SET_ASIDE, (), "failed", error_types=(error,))
             metadata = {"outcome": "failed", "error_types": error}
             span.update(output=reply.text, level="ERROR", metadata=metadata)
@@ -111,7 +111,9 @@ class Replies:
                 send.update(**seen(delivery))
             await self._keep(self._record_of(update, reply, span, delivery), None)
 
-    def _traced(self, question: str, update: Update, bot: Bot) -> AbstractContextManager[Span]:
+    def _traced(
+        self, question: str, update: Update, bot: Bot, *, goes_on: bool = False
+    ) -> AbstractContextManager[Span]:
         """The root span of an update's turn; run again after a crash, it is the same trace."""
         chat_id, user_id = people_of(update)
         return self.tracer.turn(
@@ -120,7 +122,8 @@ class Replies:
             user=self.hashed("user", user_id),
             trace_id=trace_id_of(bot.id, chat_id, update.update_id),
             names=names_of(update),
-            resumable=self.journal is not NO_JOURNAL,
+            resumable=self.journal is not NO_JOURNAL and not goes_on,
+            goes_on=goes_on,
         )
 
     async def _allowance(self, update: Update) -> Allowance:
@@ -131,12 +134,30 @@ class Replies:
 
         async def read() -> Allowance:
             try:
-                return await patiently(lambda: budgets.allowance(user_id))
+                return await patiently(lambda: budgets.allowance(update.update_id, user_id))
             except Exception:
                 log.exception("What a person used today could not be read; going on without")
                 return UNLIMITED
 
         return await self.journal.step("allowance", read)
+
+    async def _note(self, update: Update, allowance: Allowance, reply: Reply) -> str:
+        """What is told of budgets below an answer; a step where it is told only once a day."""
+        budgets, (_, user_id) = self.budgets, people_of(update)
+        note = budgets.note(allowance, reply) if budgets else None
+        if budgets is None or note is None:
+            return ""
+        people, day = budgets.people, note.once_on
+
+        async def is_first() -> bool:
+            try:
+                return day is None or await patiently(lambda: people.warned(user_id, day))
+            except Exception:
+                log.exception("Whether a person knows of their budget could not be read")
+                return False
+
+        told = day is None or await self.journal.step("warned", is_first)
+        return f"_({note.text})_" if told else ""
 
     def _record_of(
         self, update: Update, reply: Reply, span: Span, delivery: Delivery
@@ -160,10 +181,7 @@ class Replies:
 
     async def remember(self, update: Update, question: str, reply: Reply) -> None:
         """Make a question and its reply the newest of the chat's conversation."""
-        chat_id = message_of(update).chat.id
-        await self.journal.step(
-            "remember", lambda: self._remember(chat_id, update.update_id, question, reply)
-        )
+        await self._remember(message_of(update).chat.id, update.update_id, question, reply)
 
     async def say(self, update: Update, markdown: str) -> Delivery:
         """Answer `update` with a sentence of the bot's own."""
@@ -185,6 +203,8 @@ class Replies:
                 delivery += await self.sender.send(to, texts.FAILED, step=step)
             self.metrics.telegram_send(delivery.error)
             send.update(**seen(delivery))
+        if delivery.error not in (None, "ambiguous"):
+            span.update(level="ERROR", metadata={"send_error": delivery.error})
         return delivery
 
     def _rated(self, update: Update, messages: Sequence[Outgoing]) -> list[Outgoing]:

@@ -135,7 +135,7 @@ class TelegramBot:
 
         async def work(span: Span, allowance: Allowance) -> Answered:
             chat_id = message_of(update).chat.id
-            history = await self.replies.journal.step("history", lambda: self._history(chat_id))
+            history = await self._history(chat_id, before=update.update_id)
             reply = await self._answer(question, history, span, allowance)
             return Answered(reply, (Outgoing(reply.text),))
 
@@ -158,14 +158,16 @@ class TelegramBot:
         if self.door is not None and not await self.door.lets_in(update, context.bot):
             raise ApplicationHandlerStop
 
-    async def _history(self, chat_id: int) -> Sequence[StoredMessage]:
+    async def _history(self, chat_id: int, before: int) -> Sequence[StoredMessage]:
+        """What was said before a turn, also if it is run again and has kept its own words."""
         try:
-            return await patiently(
+            recent = await patiently(
                 lambda: self.replies.message_repo.recent(chat_id, self.history_messages)
             )
         except Exception:
             log.exception("The history of chat %s could not be read; answering without", chat_id)
             return ()
+        return [message for message in recent if message.turn_id != before]
 
     async def _answer(
         self, question: str, history: Sequence[StoredMessage], span: Span, allowance: Allowance

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 from telegram import Update
 from telegram.ext import ApplicationHandlerStop
 
+from agent.journal import StepsChanged
 from bot.bursts import one_message
 from bot.metrics import Metrics
 from bot.telegram_bot import AnyApplication
@@ -26,6 +27,9 @@ FIRST_WAIT_SECONDS: Final = 0.2
 LONGEST_WAIT_SECONDS: Final = 2.0
 LONGEST_BURST: Final = timedelta(seconds=5)
 LARGEST_BURST: Final = 50
+
+SAID: Final = "telegram."
+"""How the names of steps begin in which something is sent."""
 
 TRIES_IN_COMPANY: Final = 2
 """How often a turn may be interrupted without progress before it is run alone. Who of those that
@@ -65,6 +69,7 @@ class Updates(Protocol):
     ) -> Sequence[Accepted]: ...
     async def done(self, turn_id: int) -> None: ...  # noqa: D102
     async def set_aside(self, update_id: int, error: str) -> None: ...  # noqa: D102
+    async def ask_retry(self, update_id: int) -> bool: ...  # noqa: D102
     async def to_retry(self) -> Sequence[Accepted]: ...  # noqa: D102
     async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool: ...  # noqa: D102
 
@@ -74,7 +79,7 @@ class Queue(Protocol):
 
     async def enqueue(self, update_id: int, lane: str, retry: int = 0) -> None: ...  # noqa: D102
     async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R: ...  # noqa: D102
-    async def steps_recorded(self) -> int: ...  # noqa: D102
+    async def steps_recorded(self) -> Sequence[str]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +116,10 @@ class Turns:
 
     async def run(self, update_id: int) -> None:
         """The turn of an update. What is over, or part of another turn, is left alone."""
-        progress = await persistently(self.queue.steps_recorded)
-        begun = await persistently(lambda: self.updates.begun(update_id, progress))
+        begun, progress = await persistently(lambda: self.updates.begun(update_id, 0)), 0
+        if begun:
+            progress = len(await persistently(self.queue.steps_recorded))
+            begun = await persistently(lambda: self.updates.begun(update_id, progress))
         async with self._alone if begun >= TRIES_IN_COMPANY else nullcontext():
             await self._try(update_id, progress)
 
@@ -126,6 +133,9 @@ class Turns:
                 return
             try:
                 await self._turn(update)
+            except StepsChanged as step:
+                await self._begin_anew(update, str(step))
+                return
             except Exception as error:
                 log.exception("The turn of update %s failed, try %s", update_id, failures)
                 if failures >= self.max_tries:
@@ -136,15 +146,15 @@ class Turns:
                 return
 
     async def _turn(self, update: Accepted) -> None:
-        payloads = await self.queue.step("take", lambda: persistently(lambda: self._take(update)))
+        # Neither end is a step: both find what they did before, if the turn is run again.
+        payloads = await persistently(lambda: self._take(update))
         await self.handle(joined(payloads))
-        await self.queue.step(
-            "done", lambda: persistently(lambda: self.updates.done(update.update_id))
-        )
+        await persistently(lambda: self.updates.done(update.update_id))
 
     async def _take(self, first: Accepted) -> list[Payload]:
         """The updates of this turn: the first, and what was sent in one go with it."""
-        self.metrics.turn_started((self.now() - first.received_at).total_seconds())
+        if first.tries == 1:
+            self.metrics.turn_started((self.now() - first.received_at).total_seconds())
         # Another replica's clock, which said when updates were received, may be ahead of ours.
         latest = time.monotonic() + LONGEST_BURST.total_seconds()
         while True:
@@ -168,6 +178,20 @@ class Turns:
             return timedelta(0)
         end = min(newest.received_at + self.burst, first.received_at + LONGEST_BURST)
         return end - self.now()
+
+    async def _begin_anew(self, update: Accepted, step: str) -> None:
+        """A turn whose record fits no more is forgotten and run, unless something was said in it.
+
+        The new one is a retry, as if an operator had asked for it.
+        """
+        recorded = await persistently(self.queue.steps_recorded)
+        if any(name.startswith(SAID) for name in recorded):
+            log.warning("Update %s was answered before its turn changed", update.update_id)
+            await persistently(lambda: self.updates.done(update.update_id))
+            return
+        log.warning("The turn of update %s changed at step %s: begun anew", update.update_id, step)
+        await persistently(lambda: self.updates.set_aside(update.update_id, "StepsChanged"))
+        await persistently(lambda: self.updates.ask_retry(update.update_id))
 
     async def retry_asked(self) -> int:
         """Enqueue what an operator wants tried again; how many updates that were.

@@ -1,7 +1,7 @@
 """A queue of turns in memory: order and lanes as in the product, no record of any step."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -45,9 +45,9 @@ class Lanes:
         """Run it."""
         return await run()
 
-    async def steps_recorded(self) -> int:
+    async def steps_recorded(self) -> Sequence[str]:
         """None is."""
-        return 0
+        return ()
 
     async def finish(self, seconds: float) -> bool:
         """Begin no turn any more and wait for those that run, so long at most."""

@@ -84,4 +84,5 @@ def to_message(row: MessageRow) -> StoredMessage:
         content=row.content,
         wine_ids=tuple(row.wine_ids),
         created_at=row.created_at,
+        turn_id=row.turn_id,
     )

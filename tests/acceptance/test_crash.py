@@ -7,7 +7,7 @@ from tests.crash.scenarios import Moment, Result, crashes
 
 MOMENTS = (
     Moment("send done", boundary="send done"),
-    Moment("take recorded", step="take"),
+    Moment("model recorded", step="model"),
 )
 
 

@@ -578,7 +578,7 @@ class TestAfterACrash:
                 steps = [name for name, _ in journal.records]
                 journal.cut_after("research")
                 assert await say("/ask What are lees?") == first
-        assert steps == ["research", "telegram.send.1", "remember"]
+        assert steps == ["research", "telegram.send.1"]
         assert len(model_server.requests) == 1
         seen = [turn.metadata for turn in tracer.turns]
         assert [(each["llm_calls"], each.get("replayed")) for each in seen] == [

@@ -4,7 +4,8 @@ The repository is the real one, on both databases; the queue is one that can be 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from agent.journal import StepsChanged
 from bot.durable import DurableSettings, DurableTurns, open_turns
 from bot.metrics import Metrics
 from bot.turns import TRIES_IN_COMPANY, Turns, chat_of
@@ -37,7 +39,6 @@ class FakeQueue:
 
     enqueued: list[tuple[int, str, int]] = field(default_factory=list)
     recorded: list[tuple[str, object]] = field(default_factory=list)
-    kill_before_record: str = ""
     _at: int = 0
 
     async def enqueue(self, update_id: int, lane: str, retry: int = 0) -> None:
@@ -46,19 +47,17 @@ class FakeQueue:
     async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
         if self._at < len(self.recorded):
             was, result = self.recorded[self._at]
-            assert was == name, f"step {self._at} was {was} and is {name} now"
             self._at += 1
+            if was != name:
+                raise StepsChanged(name)
             return result  # type: ignore[return-value]
         result_now = await run()
-        if name == self.kill_before_record:
-            self.kill_before_record = ""
-            raise Killed
         self.recorded.append((name, result_now))
         self._at += 1
         return result_now
 
-    async def steps_recorded(self) -> int:
-        return len(self.recorded)
+    async def steps_recorded(self) -> Sequence[str]:
+        return [name for name, _ in self.recorded]
 
     def start_again(self) -> None:
         """The process is there again and runs the turn from its beginning."""
@@ -142,6 +141,24 @@ def edit(update_id: int, of: int, text: str) -> dict[str, Any]:
 def words(payload: Mapping[str, Any]) -> str:
     said = payload.get("message") or payload["edited_message"]
     return str(said.get("text", said.get("caption", "")))
+
+
+class KilledAfter:
+    """A repository; once one of its methods has committed for the first time, the process ends."""
+
+    def __init__(self, updates: SqlUpdateRepository, method: str) -> None:
+        self._updates = updates
+        self._method = method
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        async def call(*arguments: object) -> Any:
+            result = await getattr(self._updates, name)(*arguments)
+            if name == self._method:
+                self._method = ""
+                raise Killed
+            return result
+
+        return call
 
 
 @pytest.fixture
@@ -253,10 +270,10 @@ async def test_a_burst_is_at_most_fifty_messages(world: World) -> None:
     assert [len(text.split("\n")) for text in world.texts()] == [50, 10]
 
 
-async def test_a_kill_before_the_burst_is_recorded_loses_none_of_it(world: World) -> None:
+async def test_a_kill_once_a_burst_is_taken_loses_none_of_it(world: World) -> None:
+    world.turns = replace(world.turns, updates=KilledAfter(world.updates, "take"))
     await world.hear(1, "a red")
     await world.hear(2, "for lamb", after=100)
-    world.queue.kill_before_record = "take"
     with pytest.raises(Killed):
         await world.run(1)
     await world.hear(3, "quickly", after=0)
@@ -266,8 +283,8 @@ async def test_a_kill_before_the_burst_is_recorded_loses_none_of_it(world: World
 
 
 async def test_a_kill_before_the_end_is_recorded_answers_once(world: World) -> None:
+    world.turns = replace(world.turns, updates=KilledAfter(world.updates, "done"))
     await world.hear(1, "a red")
-    world.queue.kill_before_record = "done"
     with pytest.raises(Killed):
         await world.run(1)
     await world.run_again(1)
@@ -324,9 +341,7 @@ async def test_what_fails_three_times_is_set_aside_and_the_person_told_once(worl
 
 async def test_what_kills_the_process_is_set_aside_after_three_tries_alone(world: World) -> None:
     await world.hear(1, "poison")
-    world.failing += [Killed()] * 6
-    with pytest.raises(Killed):
-        await world.run(1)  # the first step is recorded, which is progress
+    world.failing += [Killed()] * 5
     for _ in range(TRIES_IN_COMPANY + 3):
         assert await world.updates.set_aside_list() == []
         with pytest.raises(Killed):
@@ -374,6 +389,41 @@ async def test_a_turn_that_gets_on_is_never_set_aside_however_often_it_is_killed
         world.queue.recorded.append((f"step {number}", None))
     assert (await stored(world, 1)).tries == 1
     assert await world.updates.set_aside_list() == []
+
+
+async def test_a_turn_that_takes_another_way_when_it_is_resumed_is_begun_anew(
+    world: World,
+) -> None:
+    await world.hear(1, "a red")
+    world.queue.recorded.append(("what is no more", None))
+    world.turns = replace(world.turns, handle=asking(world))
+    await world.run_again(1)
+    assert (await world.turns.retry_asked(), world.queue.enqueued[-1]) == (1, (1, LANE, 1))
+    assert (world.texts(), world.told) == ([], [])
+    await world.run(1)
+    assert world.texts() == ["a red"]
+
+
+async def test_a_turn_that_takes_another_way_after_its_answer_is_not_answered_again(
+    world: World,
+) -> None:
+    await world.hear(1, "a red")
+    world.queue.recorded += [("what is no more", None), ("telegram.send.1", None)]
+    world.turns = replace(world.turns, handle=asking(world))
+    await world.run_again(1)
+    assert (await world.turns.retry_asked(), (await stored(world, 1)).state) == (0, "done")
+    assert (world.texts(), world.told) == ([], [])
+
+
+def asking(world: World) -> Callable[[Mapping[str, Any]], Awaitable[None]]:
+    """A handler of one step, which takes no failure of it for an end."""
+
+    async def handle(payload: Mapping[str, Any]) -> None:
+        with suppress(Exception):
+            await world.queue.step("model", nothing)
+        world.handled.append(payload)
+
+    return handle
 
 
 async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
@@ -445,22 +495,51 @@ class Flaky:
 
 
 async def test_progress_is_counted_by_the_steps_of_the_turn_alone(tmp_path: Path) -> None:
-    counted: list[int] = []
+    recorded: list[list[str]] = []
     queue: list[DurableTurns] = []
 
     async def run(_: int) -> None:
         await asyncio.sleep(0.05)
         for name in ("one", "two"):
-            counted.append(await queue[0].steps_recorded())
+            recorded.append(list(await queue[0].steps_recorded()))
             await queue[0].step(name, nothing)
-        counted.append(await queue[0].steps_recorded())
+        recorded.append(list(await queue[0].steps_recorded()))
 
     settings = DurableSettings(url=f"sqlite:///{tmp_path}/turns.sqlite3", executor_id="local")
     async with open_turns(settings, run) as turns:
         queue.append(turns)
         await turns.enqueue(1, str(CHAT))
-        await eventually(lambda: len(counted) == 3, seconds=10, otherwise=lambda: str(counted))
-    assert counted == [0, 1, 2]
+        await eventually(lambda: len(recorded) == 3, seconds=10, otherwise=lambda: str(recorded))
+    assert recorded == [[], ["one"], ["one", "two"]]
+
+
+async def test_a_step_in_another_one_s_place_changes_the_turn_even_where_failures_are_caught(
+    tmp_path: Path,
+) -> None:
+    seen: list[str] = []
+    queue: list[DurableTurns] = []
+    settings = DurableSettings(url=f"sqlite:///{tmp_path}/turns.sqlite3", executor_id="local")
+
+    async def first(_: int) -> None:
+        await asyncio.sleep(0.05)
+        await queue[-1].step("one", nothing)
+        seen.append("one")
+        await asyncio.Event().wait()
+
+    async def then(_: int) -> None:
+        await asyncio.sleep(0.05)
+        try:
+            with suppress(Exception):
+                await queue[-1].step("another", nothing)
+        except StepsChanged as changed:
+            seen.append(f"{changed} instead of {list(await queue[-1].steps_recorded())}")
+
+    for run, count in ((first, 1), (then, 2)):
+        async with open_turns(settings, run) as turns:
+            queue.append(turns)
+            await turns.enqueue(1, str(CHAT))
+            await eventually(lambda: len(seen) == count, seconds=10, otherwise=lambda: str(seen))  # noqa: B023
+    assert seen == ["one", "another instead of ['one']"]
 
 
 async def nothing() -> None:
