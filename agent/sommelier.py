@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from agent.budget import PRICES, UNLIMITED, Allowance, Ledger, Limits, Price
 from agent.history import window
-from agent.house_sommelier import HouseSommelier
+from agent.house_sommelier import HouseSommelier, Language, as_note, language_of, say
 from agent.journal import NO_JOURNAL, Journal
 from agent.loop import AgenticResponse, generate_agentic_response, schema_text
 from agent.messages import LLM, Message
@@ -31,19 +31,10 @@ from agent.tracing import PromptRef, Span
 
 log = logging.getLogger(__name__)
 
-DECLINED: Final = (
-    "I'd rather not answer that. Ask me for a wine, a dish or an occasion, and I'm all yours."
-)
-FAILED: Final = (
-    "Sorry, something went wrong on my side and I could not answer. "
-    "Please ask me again in a moment."
-)
-NO_MODEL: Final = (
-    "_(No language model is configured here, so I answer by simple rules from the cellar list.)_"
-)
-MODEL_DOWN: Final = (
-    "_(My language model is of no help right now, so this comes straight from the cellar list.)_"
-)
+DECLINED: Final = say("declined", "en")
+FAILED: Final = say("failed", "en")
+NO_MODEL: Final = as_note(say("no_model", "en"))
+MODEL_DOWN: Final = as_note(say("model_down", "en"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +144,17 @@ class Sommelier:
         if response is not None and response.ok:
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
-            return Reply(DECLINED, (), "refused")
+            return Reply(say("declined", asked.language), (), "refused")
         by_rules = await self._generate([self._house], asked, Ledger(prices=self._prices))
         ledger.tool_calls += by_rules.ledger.tool_calls
         ledger.tool_errors += by_rules.ledger.tool_errors
         if not by_rules.ok:
-            return Reply(FAILED, (), "failed")
+            return Reply(say("failed", asked.language), (), "failed")
         if over_budget:
             return replace(_shown(by_rules, "fallback"), error_types=(BUDGET,))
         if response is None:
-            return _shown(by_rules, "answered", "" if asked.history else NO_MODEL)
-        return _shown(by_rules, "fallback", MODEL_DOWN)
+            return _shown(by_rules, "answered", "" if asked.history else asked.note("no_model"))
+        return _shown(by_rules, "fallback", asked.note("model_down"))
 
     async def _generate(
         self, models: Sequence[LLM], asked: "_Asked", ledger: Ledger
@@ -196,6 +187,15 @@ class _Asked:
     journal: Journal
     prompt: Prompt
     limits: Limits
+
+    @property
+    def language(self) -> Language:
+        """The language of the conversation, as the rules tell it; English if they cannot."""
+        return language_of([*self.history, {"role": "user", "content": self.message}])
+
+    def note(self, key: Literal["no_model", "model_down"]) -> str:
+        """Why rules answered, in the person's language."""
+        return as_note(say(key, self.language))
 
 
 def _shown(response: AgenticResponse[SommelierResponse], outcome: Outcome, note: str = "") -> Reply:

@@ -203,6 +203,18 @@ class WineQuery(BaseModel):
     without_allergens: tuple[Allergen, ...] = Field(
         default=(), max_length=4, description="Leave out wines that contain any of these."
     )
+    without_styles: tuple[Style, ...] = Field(
+        default=(), max_length=8, description="Leave out these styles; red, rose ... in any style."
+    )
+    without_grapes: tuple[Text, ...] = Field(
+        default=(), max_length=12, description="Leave out wines with any of these grapes."
+    )
+    without_countries: tuple[Text, ...] = Field(
+        default=(), max_length=12, description="Leave out wines from any of these countries."
+    )
+    without_regions: tuple[Text, ...] = Field(
+        default=(), max_length=12, description="Leave out these regions or appellations."
+    )
     in_stock_only: bool = Field(default=True, description="Only wines that are in stock.")
     text: str = Field(
         default="",
@@ -231,9 +243,10 @@ class WineQuery(BaseModel):
 
 
 CANONICAL: Final = frozenset(
-    {"styles", "colours", "sweetness", "bodies", "foods", "without_allergens"}
+    {"styles", "colours", "sweetness", "bodies", "foods", "without_allergens", "without_styles"}
 )
-LISTS: Final = CANONICAL | {"grapes", "countries", "regions"}
+NAMES: Final = frozenset({"grapes", "countries", "regions"})
+LISTS: Final = CANONICAL | NAMES | {f"without_{name}" for name in NAMES}
 
 
 def _listed(key: str, value: object) -> object:

@@ -72,7 +72,10 @@ LET_IN: Final = "You are let in now. What would you like to drink?"
 ALLOWED: Final = "{id} is let in."
 BLOCKED: Final = "{id} is blocked and gets no answer any more."
 ADMIN_STAYS: Final = "{id} is an admin, whom nobody can block."
-WHOM: Final = "Whom? Write for example /{command} 12345, or reply to a message of theirs."
+WHOM: Final = (
+    "Whom? Write for example /{command} 12345, or /{command} alone as a reply to a message of "
+    "theirs. I know people by their ids only, not by their @names."
+)
 NOTHING_TO_TRACE: Final = "I know of no turn that could be meant. Reply to an answer of mine."
 NOT_TRACED: Final = "This turn was not traced, or its trace is gone."
 BROADCAST_USAGE: Final = (

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterable
 from typing import Final
 
+from agent.synonyms import COUNTRIES, GRAPES, REGIONS, alternatives, canonical
 from agent.wine import Wine
-from db.synonyms import COUNTRIES, GRAPES, REGIONS, alternatives, canonical
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _UNDECOMPOSED: Final = str.maketrans(
@@ -71,6 +71,12 @@ def region_phrases(name: str) -> tuple[str, ...]:
     """All names of a region, folded; empty when `name` holds no word."""
     folded = fold(name)
     return _REGION_NAMES.get(folded, (folded,)) if folded else ()
+
+
+def grape_phrases(name: str) -> tuple[str, ...]:
+    """All names of a grape, folded; empty when `name` holds no word."""
+    folded = fold(name)
+    return _GRAPE_NAMES.get(folded, (folded,)) if folded else ()
 
 
 def places(wine: Wine) -> str:

@@ -1,5 +1,7 @@
 """The house sommelier: the rule-based model used with no key, or when every model is down."""
 
-from agent.house_sommelier.model import HouseSommelier
+from agent.house_sommelier.lexicon import Language
+from agent.house_sommelier.model import HouseSommelier, language_of
+from agent.house_sommelier.phrases import as_note, say
 
-__all__ = ["HouseSommelier"]
+__all__ = ["HouseSommelier", "Language", "as_note", "language_of", "say"]

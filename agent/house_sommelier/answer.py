@@ -4,24 +4,35 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from agent.house_sommelier.asking import asks_for_the_best, asks_why
 from agent.house_sommelier.conversation import ToolResult
 from agent.house_sommelier.criteria import criteria
-from agent.house_sommelier.deeper import ENOUGH, look_deeper
+from agent.house_sommelier.deeper import ENOUGH, look_deeper, served
 from agent.house_sommelier.followups import Request
-from agent.house_sommelier.intent import DETAILS, LIBRARY, SEARCH, SIMILAR, Saying, Wish
-from agent.house_sommelier.lexicon import Language, tokens
+from agent.house_sommelier.glossary import in_english, telling_words
+from agent.house_sommelier.intent import (
+    DETAILS,
+    LIBRARY,
+    SEARCH,
+    SIMILAR,
+    Saying,
+    Wish,
+)
+from agent.house_sommelier.lexicon import Language, fold, tokens
 from agent.house_sommelier.limits import LIMITS
 from agent.house_sommelier.phrases import say
 from agent.house_sommelier.portrait import describe, in_detail, suits_dishes
 from agent.house_sommelier.results import Found, ListedWine, read_result
 from agent.house_sommelier.screening import allowed, has_alcohol, offered
 from agent.house_sommelier.speech.keys import PhraseKey
-from agent.research.passages import best_passage
+from agent.house_sommelier.stopwords import house_words
+from agent.research.passages import PASSAGE_CHARS, best_passage
 from agent.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.wine import WineQuery
 
 _EXCERPT: Final = re.compile(r"\[(?P<path>[^\[\]\n]+)\]: (?P<text>.*?)(?=\n\n\[|\Z)", re.DOTALL)
 _WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
+_SHORT_PASSAGE: Final = 350  # characters of English for those who wrote in another language
 _COUNTS: Final = {1: "this one suits", 2: "these two suit", 3: "these three suit"}
 
 
@@ -70,7 +81,10 @@ def _from_library(request: Request, content: str) -> SommelierResponse:
     excerpt = _EXCERPT.match(content)
     if excerpt is None:
         return _inform(honest)
-    passage = best_passage(excerpt["text"], request.text).translate(_WITHOUT_BRACKETS)
+    is_english = request.language == "en"
+    asked = " ".join(telling_words(request.text)) if is_english else in_english(request.text)
+    limit = PASSAGE_CHARS if is_english else _SHORT_PASSAGE
+    passage = best_passage(excerpt["text"], asked, limit).translate(_WITHOUT_BRACKETS)
     quoted = "\n".join(f"> {line}" for line in passage.splitlines() if line.strip())
     return _inform(honest, f"{say('passage', request.language)} [{excerpt['path']}]\n{quoted}")
 
@@ -90,7 +104,7 @@ def _from_search(found: Found, request: Request) -> SommelierResponse:
     named, in_full = _named(fresh, name)
     if not named and query.model_fields_set <= {"text"}:
         return _inform(say("nothing_named", request.language, name=name))
-    wines = (named or fresh)[:ENOUGH]
+    wines = served(named or fresh, said.courses)
     intro = _intro(query, request, len(wines), is_named=bool(name and named))
     unseen = "" if in_full else say("not_named", request.language, name=name) + " "
     return SommelierResponse(
@@ -130,15 +144,19 @@ def _notes(request: Request) -> str:
 def _named(wines: Sequence[ListedWine], name: str) -> tuple[Sequence[ListedWine], bool]:
     """The wines whose label or place holds most words of `name`, and whether it holds all.
 
-    Less than half of the words is another wine. Without a name, all wines.
+    Less than half of the telling words is another wine: "2019" and "Château" stand on many labels.
+    Without a name, all wines.
     """
     wanted = _stems(name)
-    hits = [len(wanted & _stems(_label_words(wine))) for wine in wines]
-    most = max(hits, default=0)
-    if most * 2 < len(wanted):
+    telling = frozenset(word for word in wanted - house_words() if not word.isdigit()) or wanted
+    labels = [_stems(_label_words(wine)) for wine in wines]
+    most = max((len(telling & label) for label in labels), default=0)
+    if most * 2 < len(telling):
         return [], False
-    kept = [wine for wine, hit in zip(wines, hits, strict=True) if hit == most]
-    return kept, most == len(wanted)
+    hits = [(len(telling & label) == most) * len(wanted & label) for label in labels]
+    best = max(hits, default=0)
+    kept = [wine for wine, hit in zip(wines, hits, strict=True) if hit == best]
+    return kept, best == len(wanted)
 
 
 def _label_words(wine: ListedWine) -> str:
@@ -191,7 +209,7 @@ def _nothing(query: WineQuery, relax: dict[str, int], request: Request) -> Somme
     )
     intro = say("nothing", language, criteria=wanted)
     ways = sorted(
-        (item for item in relax.items() if item[0] in LIMITS),
+        (item for item in relax.items() if item[0] in LIMITS),  # what was ruled out stays out
         key=lambda item: (item[0] != "price", -item[1]),
     )
     notes = _notes(request)
@@ -225,15 +243,19 @@ def _about_wines(found: Found, request: Request) -> SommelierResponse:
         response_type="recommendation",
         intro=_intro_of_known(wines, request) if is_detail else say("similar", language),
         wines=[_recommended(wine, _told(wine, request, is_detail)) for wine in wines[:ENOUGH]],
-        closing=say("add_taste", language),
+        closing=_notes(request) or say("add_taste", language),
     )
 
 
 def _intro_of_known(wines: Sequence[ListedWine], request: Request) -> str:
+    if asks_for_the_best(fold(request.text)):
+        return say("favourite", request.language)
     verdict = suits_dishes(wines[0], request.said.query.foods, request.language)
     return verdict or say("details", request.language)
 
 
 def _told(wine: ListedWine, request: Request, is_detail: bool) -> str:
-    tell = in_detail if is_detail else describe
-    return tell(wine, WineQuery(), request.language)
+    if not is_detail:
+        return describe(wine, WineQuery(), request.language)
+    reason = WineQuery(foods=request.query.foods) if asks_why(fold(request.text)) else WineQuery()
+    return in_detail(wine, reason, request.language)

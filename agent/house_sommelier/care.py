@@ -79,7 +79,13 @@ _DRIVING: Final = _pattern(
 )
 _HEALTH: Final = re.compile(
     r"recovering alcoholic|(?:do|does) not drink (?:any )?alcohol|(?:don|doesn).?t drink (?:any )?"
-    r"alcohol|(?:am|i.?m|is|stay|staying) sober|teetotal\w*|antibiotics?|on medication"
+    r"alcohol|(?:do|does) not drink(?: at all| any ?more)?(?= *(?:[,.;!?]|$|and\b|so\b|but\b))"
+    r"|(?:don|doesn).?t drink(?: at all| any ?more)?(?= *(?:[,.;!?]|$|and\b|so\b|but\b))"
+    r"|(?:der|die|ich|er|sie) (?:gar )?(?:nicht|nichts) trink(?:t|e|en)(?= *(?:[,.;!?]|$))"
+    r"|(?:qui|il|elle) ne boi[st] pas(?= *(?:[,.;!?]|$))|que no beben?(?= *(?:[,.;!?]|$))"
+    r"|che non bevono?(?= *(?:[,.;!?]|$))|che non beve(?= *(?:[,.;!?]|$))"
+    r"|die niet drinkt(?= *(?:[,.;!?]|$))|drinkt niet(?= *(?:[,.;!?]|$))"
+    r"|(?:am|i.?m|is|stay|staying) sober|teetotal\w*|antibiotics?|on medication"
     r"|trockener? alkoholikerin?|keinen alkohol|antibiotik\w+"
     r"|(?:bois|boit|boire) pas d.?alcool|antibiotiques?|alcoolique"
     r"|no (?:bebo|bebe|puedo beber|puede beber|puedo tomar) alcohol|antibioticos?"

@@ -1,6 +1,6 @@
 """Filters and facts in words: what was searched for, and why a wine suits it. Pure."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from agent.house_sommelier.exclusions import NOTHING_EXCLUDED, Exclusions
@@ -26,6 +26,26 @@ _OR: Final[dict[Language, str]] = {
     "nl": "of",
 }
 _STYLES_EN: Final = {"rose": "rosé", "alcohol_free": "alcohol-free"}
+_SWEETNESS: Final[Mapping[str, Mapping[Language, str]]] = {
+    "bone_dry": {"en": "bone-dry", "de": "knochentrocken", "fr": "très sec", "es": "muy seco",
+                 "it": "molto secco", "nl": "kurkdroog"},
+    "dry": {"en": "dry", "de": "trocken", "fr": "sec", "es": "seco", "it": "secco", "nl": "droog"},
+    "off_dry": {"en": "off-dry", "de": "halbtrocken", "fr": "demi-sec", "es": "semiseco",
+                "it": "abboccato", "nl": "halfdroog"},
+    "medium": {"en": "medium-sweet", "de": "lieblich", "fr": "moelleux", "es": "semidulce",
+               "it": "amabile", "nl": "halfzoet"},
+    "sweet": {"en": "sweet", "de": "süß", "fr": "doux", "es": "dulce", "it": "dolce", "nl": "zoet"},
+    "luscious": {"en": "luscious", "de": "edelsüß", "fr": "liquoreux", "es": "muy dulce",
+                 "it": "molto dolce", "nl": "edelzoet"},
+}  # fmt: skip
+_SWEET_WINE: Final[Mapping[Language, str]] = {
+    "en": "sweet wine",
+    "de": "Süßwein",
+    "fr": "vin doux",
+    "es": "vino dulce",
+    "it": "vino dolce",
+    "nl": "zoete wijn",
+}
 _NAMED: Final = ("countries", "grapes", "hue", "regions", "styles")
 _GROUPED_BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 
@@ -172,6 +192,11 @@ def _english_details(query: WineQuery, foods: str, price: str) -> list[str]:
     ]
 
 
+def sweetness_in_words(sweetness: str, language: Language) -> str:
+    """What `language` calls one step of sweetness; empty for one nobody knows."""
+    return _SWEETNESS.get(sweetness, {}).get(language, "")
+
+
 def body_in_words(body: str, language: Language) -> str:
     """The weight of a wine as an adjective; empty for a body nobody knows."""
     group = next((group for group in _GROUPED_BODIES if body in group), None)
@@ -182,6 +207,8 @@ def style_in_words(style: str, language: Language) -> str:
     """What `language` calls a style; empty for one nobody knows."""
     if style not in tuple(Style):
         return ""
+    if style == Style.SWEET:
+        return _SWEET_WINE[language]
     return in_words(_field_of(style), (style,), language)[0]
 
 

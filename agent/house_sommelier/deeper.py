@@ -1,7 +1,8 @@
 """A second look into the cellar, when the first one found too little that may be offered. Pure.
 
 A search returns a few wines. Where an exclusion that no filter can say rules most of them out,
-there may be others below: the same search is made again, once for each price band.
+there may be others below: the same search is made again, once for each price band. Where they leave
+one of several courses without a wine, that course is searched for by itself.
 """
 
 from collections.abc import Sequence
@@ -10,10 +11,10 @@ from typing import Final
 
 from agent.house_sommelier.followups import Request
 from agent.house_sommelier.intent import SEARCH, Wish
-from agent.house_sommelier.results import Found
+from agent.house_sommelier.results import Found, ListedWine
 from agent.house_sommelier.screening import offered
 from agent.money import Currency, in_euros
-from agent.wine import WineQuery
+from agent.wine import Food, WineQuery
 
 _BANDS: Final = (0, 12, 20, 35, 70, 100_000)
 _LIMITS: Final = ("min_price", "max_price", "currency")
@@ -28,11 +29,35 @@ def look_deeper(request: Request, found: Sequence[Found]) -> tuple[Wish, ...]:
     first = found[0]
     if len(found) != 1 or first.tool != SEARCH:
         return ()
-    left = len(offered(first.wines, request))
+    fit = offered(first.wines, request)
+    left = len(fit)
     if request.care:
         return () if left else _careful(request.query)
+    if fit and (missed := unserved(fit[:ENOUGH], request.said.courses)):
+        return tuple(_wish(_for_course(request.query, each)) for each in missed)
     enough = left >= min(ENOUGH, len(first.wines))
     return () if enough or first.total <= len(first.wines) else _bands(request.query)
+
+
+def _for_course(query: WineQuery, course: tuple[str, ...]) -> WineQuery:
+    return query.model_copy(update={"foods": tuple(map(Food, course))})
+
+
+def unserved(
+    wines: Sequence[ListedWine], courses: Sequence[tuple[str, ...]]
+) -> Sequence[tuple[str, ...]]:
+    """The courses, of several, that none of these wines goes with; at most as many as are shown."""
+    missed = [each for each in courses if not any(set(each) & set(wine.foods) for wine in wines)]
+    return missed[:ENOUGH] if len(courses) > 1 else ()
+
+
+def served(wines: Sequence[ListedWine], courses: Sequence[tuple[str, ...]]) -> Sequence[ListedWine]:
+    """As many wines as are shown: one for each course as far as there is one, then the best."""
+    chosen: list[ListedWine] = []
+    for course in courses if len(courses) > 1 else ():
+        if unserved(chosen, [course, ()])[:1] == [course]:
+            chosen += [wine for wine in wines if set(course) & set(wine.foods)][:1]
+    return [*chosen, *(wine for wine in wines if wine not in chosen)][:ENOUGH]
 
 
 def _careful(query: WineQuery) -> tuple[Wish, ...]:

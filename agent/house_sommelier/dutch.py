@@ -139,11 +139,12 @@ sweetness bone_dry, dry; cue refine
 sweetness off_dry, medium, sweet; cue refine
   nl zoeter, zoetere
 cue cheaper
-  nl goedkoper, goedkopere, goedkopers, minder duur, voordeliger
+  nl goedkoper, goedkopere, goedkopers, minder duur, voordeliger, te duur, veel te duur
 cue dearer
   nl duurder, duurdere, duurders
 cue other
-  nl iets anders, een andere, nog een, andere
+  nl iets anders, een andere, nog een, andere, geen van deze, geen van die, bevalt me niet
+  nl bevallen me niet
 cap 12
   nl goedkoop, goedkope, voordelig, voordelige, betaalbaar, betaalbare
 cap 20

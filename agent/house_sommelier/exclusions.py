@@ -1,16 +1,16 @@
-"""What a person does not want and the filters of a search cannot say. Pure."""
+"""What a person does not want. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from agent.house_sommelier.lexicon import Meaning
-from agent.wine import Style, WineQuery
+from agent.wine import WineQuery
 
 _MOST_TELLING: Final = ("regions", "grapes", "text", "styles", "hue", "countries")
 _FIELD_OF_QUERY: Final = (("styles", "styles"), ("styles", "hue"), ("colours", "hue"))
 _LISTS: Final = ("grapes", "countries", "regions")
-_POURED: Final = tuple(style for style in Style if style is not Style.ALCOHOL_FREE)
+_MOST_DENIED: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _narrowest(meanings: tuple[Meaning, ...]) -> Iterator[tuple[str, str]]:
 
 
 def narrowed(query: WineQuery, without: Exclusions) -> WineQuery:
-    """`query` with as many exclusions as filters can say: the other styles, no denied value."""
+    """`query` with all exclusions that filters can say; no value is both asked for and denied."""
     if not without:
         return query
     fields: dict[str, object] = {name: getattr(query, name) for name in query.model_fields_set}
@@ -69,14 +69,16 @@ def narrowed(query: WineQuery, without: Exclusions) -> WineQuery:
             fields[name] = kept
         else:
             fields.pop(name, None)
+        if denied:
+            fields[f"without_{name}"] = sorted(denied)[:_MOST_DENIED]
     return WineQuery.model_validate(fields | _styles(query, without))
 
 
 def _styles(query: WineQuery, without: Exclusions) -> dict[str, object]:
-    denied = without.of("styles") | (without.of("hue") if not query.colours else frozenset())
-    wanted = query.styles or (_POURED if without.of("styles") else ())
-    kept = [style for style in wanted if style not in denied]
-    return {"styles": kept} if kept and denied else {}
+    denied = without.of("styles") | without.of("hue")
+    kept = [style for style in query.styles if style not in denied]
+    asked: dict[str, object] = {"styles": kept} if kept else {}
+    return {**asked, "without_styles": sorted(denied)} if denied else asked
 
 
 NOTHING_EXCLUDED: Final = Exclusions()

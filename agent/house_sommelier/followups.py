@@ -4,11 +4,22 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
+from agent.house_sommelier.asking import (
+    asks_about_it,
+    asks_for_the_best,
+    asks_whether_it_goes,
+)
 from agent.house_sommelier.care import LASTING, Care, care_for
 from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.exclusions import NOTHING_EXCLUDED, Exclusions, narrowed
-from agent.house_sommelier.lexicon import Language, fold
-from agent.house_sommelier.pointing import pointed_at
+from agent.house_sommelier.lexicon import Language, fold, spelled_out
+from agent.house_sommelier.number_words import in_digits
+from agent.house_sommelier.pointing import (
+    pointed_at,
+    points_beyond,
+    wants_alike,
+    wants_to_know_more,
+)
 from agent.house_sommelier.relative_prices import PRICE, Shown, with_relative_price
 from agent.house_sommelier.understanding import Understood, understand
 from agent.wine import Allergen, Style, WineQuery
@@ -21,11 +32,13 @@ _REFINING: Final = PRICE | _ALCOHOL | {"sweetness", "bodies", "without_allergens
 _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
 _CAREFUL: Final = ("foods", "max_price", "min_price", "currency", "without_allergens")
 _HUES: Final = frozenset({"red", "white", "rose"})
+_ABOUT_A_WINE: Final = frozenset({"text", "sweetness", "bodies", "foods"})
+_MOST_SHOWN: Final = 3
 _REFINING_WORDS: Final = 8
 _PLACE_WORDS: Final = 3
 _REFERS_BACK: Final = re.compile(
-    r"^(?:ok(?:ay)?,? |yes,? |no,? )?(?:and|but|or|also|what about|how about|und|aber|oder|et|mais"
-    r"|y|pero|e|ma|en|maar|of|plutot|lieber|liever)\b"
+    r"^\W*(?:ok(?:ay)?,? |yes,? |no,? )?(?:and|but|or|also|what about|how about|und|aber|oder|et"
+    r"|mais|y|pero|e|ma|en|maar|of|plutot|lieber|liever)\b"
     r"|\b(?:instead|same|rather|make it|stattdessen|lieber|plutot|mejor"
     r"|piuttosto|invece|liever|in plaats daarvan|a la place|en su lugar)\b"
     r"|\bones?\b(?!\s+(?:bottle|glass|wine|of|person))"
@@ -40,8 +53,8 @@ class Request:
 
     `query` is what to search for now, `without` what its results must not have, `care` why nothing
     with alcohol is offered (`care_now` if this message says so); `shown` are the wines the person
-    last saw, in order, `seen` all of the conversation, `pointed` the one this message points at;
-    `stated` are the numbers the person wrote so far.
+    last saw, in order, `seen` all of the conversation, `pointed` the one this message points at,
+    `about` those that it only asks about; `stated` are the numbers the person wrote so far.
     """
 
     text: str
@@ -55,11 +68,17 @@ class Request:
     care_now: bool = False
     seen: frozenset[str] = frozenset()
     pointed: str | None = None
+    about: tuple[str, ...] = ()
+    points_beyond: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Talk:
-    """What is known of a conversation so far."""
+    """What is known of a conversation so far.
+
+    `listing` is the last reply that showed a choice: "the second one" is its second, also after a
+    reply about one of them.
+    """
 
     query: WineQuery = _ANYTHING
     without: Exclusions = NOTHING_EXCLUDED
@@ -69,6 +88,12 @@ class _Talk:
     seen: frozenset[str] = frozenset()
     language: Language | None = None
     previous: Exchange | None = None
+    listing: Exchange | None = None
+
+    @property
+    def choice(self) -> tuple[str, ...]:
+        """The wines that "the second one" counts."""
+        return self.listing.wine_ids if self.listing else ()
 
 
 def read_request(conversation: Conversation) -> Request:
@@ -77,7 +102,8 @@ def read_request(conversation: Conversation) -> Request:
     for exchange in conversation.before:
         talk = _answered(_heard(talk, exchange.request, understand(exchange.request)), exchange)
     text, said = conversation.request, understand(conversation.request)
-    shown, folded = talk.shown, fold(text)
+    shown, choice, folded = talk.shown, talk.choice, fold(text)
+    about = _about_shown(talk, folded, said)
     talk = _heard(talk, text, said)
     return Request(
         text=text,
@@ -90,24 +116,45 @@ def read_request(conversation: Conversation) -> Request:
         care=talk.care,
         care_now=care_for(folded) is not None,
         seen=talk.seen,
-        pointed=pointed_at(folded, shown),
+        pointed=pointed_at(folded, choice),
+        about=about,
+        points_beyond=bool(choice) and points_beyond(folded, choice),
     )
 
 
 def _numbers(conversation: Conversation) -> frozenset[float]:
     texts = (conversation.request, *(exchange.request for exchange in conversation.before))
-    found = (number for text in texts for number in _NUMBER.findall(text))
+    found = (number for text in texts for number in _NUMBER.findall(in_digits(spelled_out(text))))
     return frozenset(float(number.replace(",", ".")) for number in found)
 
 
 def _answered(talk: _Talk, exchange: Exchange) -> _Talk:
     """`talk` after the reply of an exchange."""
+    is_choice = bool(exchange.wine_ids) and not set(exchange.wine_ids) <= set(talk.choice)
     return replace(
         talk,
         shown=exchange.wine_ids or talk.shown,
         seen=talk.seen.union(exchange.wine_ids),
         previous=exchange,
+        listing=exchange if is_choice else talk.listing,
     )
+
+
+def _about_shown(talk: _Talk, folded: str, said: Understood) -> tuple[str, ...]:
+    """The shown wines that a message asks about, and nothing else; `folded` is its text."""
+    asks = "?" in folded or asks_about_it(folded)
+    about = _ABOUT_A_WINE | {"without_allergens"} if asks else _ABOUT_A_WINE
+    is_wish = said.cues or said.without or said.filters - about or wants_alike(folded)
+    if not talk.shown or is_wish:
+        return ()
+    if pointed := pointed_at(folded, talk.choice):
+        return (pointed,)
+    if asks_for_the_best(folded):
+        return talk.shown[:1]
+    asks_about_all = asks_about_it(folded) and "foods" not in said.filters
+    if asks_about_all or (wants_to_know_more(folded) and not said.filters):
+        return talk.shown[:_MOST_SHOWN]
+    return talk.shown if len(talk.shown) == 1 and asks_whether_it_goes(folded) else ()
 
 
 def _heard(talk: _Talk, text: str, said: Understood) -> _Talk:
@@ -115,6 +162,10 @@ def _heard(talk: _Talk, text: str, said: Understood) -> _Talk:
     everything else is forgotten when something new is asked for.
     """
     folded = fold(text.strip())
+    is_beyond = points_beyond(folded, talk.choice) and not said.filters - {"text"}
+    if _about_shown(talk, folded, said) or (talk.choice and is_beyond):
+        care = care_for(folded) or talk.care
+        return replace(talk, language=said.language or talk.language, care=care)
     allergens = tuple(dict.fromkeys((*talk.allergens, *said.query.without_allergens)))
     care = care_for(folded) or talk.care
     talk = replace(talk, language=said.language or talk.language, allergens=allergens, care=care)
@@ -125,12 +176,13 @@ def _heard(talk: _Talk, text: str, said: Understood) -> _Talk:
         kept = care if care_for(folded) or care in LASTING else None
         fresh = replace(talk, query=WineQuery(), without=NOTHING_EXCLUDED, care=kept)
         return _joined(fresh, said, talk.query)
-    pointed = pointed_at(folded, talk.shown)
+    pointed = pointed_at(folded, talk.choice)
     return _joined(talk, said, talk.query, pointed)
 
 
 def _joined(talk: _Talk, said: Understood, old: WineQuery, pointed: str | None = None) -> _Talk:
-    shown = Shown(talk.previous.reply if talk.previous else "", talk.shown, pointed)
+    source = talk.listing if pointed else talk.previous
+    shown = Shown(source.reply, source.wine_ids or talk.shown, pointed) if source else Shown("", ())
     query = with_relative_price(_merged(talk.query, said.query), said, shown, old)
     return replace(talk, query=query, without=talk.without.joined(said.without, said.query))
 

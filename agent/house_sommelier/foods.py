@@ -10,8 +10,7 @@ from typing import Final
 FOODS: Final = """
 foods lamb
   en lamb, lamb chop, lamb shank, leg of lamb, rack of lamb, lamb shoulder, mutton, kofta
-  en shawarma
-  en shepherd pie, gyros
+  en shawarma, shepherd pie, gyros
   de Lamm, Lammkeule, Lammkotelett, Lammrücken, Lammfleisch, Hammel
   fr agneau, gigot, gigot d agneau, carré d agneau, mouton
   es cordero, chuletillas, lechazo
@@ -75,14 +74,18 @@ foods barbecue
   it grigliata, griglia
 foods stew
   en stew, beef stew, casserole, goulash, boeuf bourguignon, beef bourguignon, coq au vin
-  en pot roast
-  en cassoulet, tagine, braised beef, ragout, chili con carne, hotpot, braise, pot au feu
+  en pot roast, cassoulet, tagine, braised beef, ragout, chili con carne, hotpot, braise, pot au feu
   en lamb stew
   de Eintopf, Gulasch, Schmorbraten, Sauerbraten, Ragout
   fr ragoût, daube, pot au feu, bœuf bourguignon
   es estofado, guiso, cocido
   it stufato, brasato, spezzatino
 foods burgers
+  de Burger
+  fr burgers
+  es hamburguesas
+  it hamburger
+  nl hamburgers
   * burgers
   en hamburger, cheeseburger
   es hamburguesa
@@ -97,8 +100,7 @@ foods fish
   it pesce, branzino, orata, baccalà
 foods oily_fish
   en oily fish, salmon, tuna, mackerel, sardine, smoked salmon, herring, anchovy, eel
-  en grilled salmon
-  en tuna steak
+  en grilled salmon, tuna steak
   de Lachs, Thunfisch, Makrele, Hering, Räucherlachs
   fr saumon, thon, maquereau, hareng, saumon fumé
   es salmón, atún, caballa, sardina
@@ -118,6 +120,7 @@ foods oysters
   es ostras
   it ostriche
 foods sushi
+  de Sushi
   * sushi
   en sashimi, maki, nigiri, poke, poke bowl, ceviche
 foods pasta
@@ -130,10 +133,12 @@ foods pasta
 foods pasta, tomato
   en Italian food, bolognese, ragu, italian dish, italian dinner, italian cuisine, arrabbiata
 foods pizza
+  de Pizza
   * pizza
   en margherita, calzone, pizza night
   de Flammkuchen
 foods risotto
+  de Risotto
   * risotto
   es arroz
 foods risotto, mushrooms
@@ -185,22 +190,18 @@ foods spicy
   it piccante, cibo piccante
 foods spicy, asian
   en Thai food, thai, szechuan, sichuan, green curry, red curry, thai curry, pad thai, korean
-  en kimchi
-  en laksa, tom yum
+  en kimchi, laksa, tom yum
 foods curry
   en curry, indian, indian food, tikka masala, vindaloo, korma, daal, butter chicken, biryani
-  en tandoori
-  en chicken curry, madras, chicken tikka, tandoori chicken, naan, katsu
+  en tandoori, chicken curry, madras, chicken tikka, tandoori chicken, naan, katsu
   de Curry
   fr curry
   es curri
   it curry
 foods asian
   en asian food, asian, chinese, chinese food, vietnamese, japanese, stir fry, dim sum, dumpling
-  en pho
-  en ramen, spring roll, sweet and sour, sweet and sour pork, teriyaki, wok, satay, gyoza
-  en fried rice
-  en japanese food, teriyaki chicken, bibimbap, chow mein
+  en pho, ramen, spring roll, sweet and sour, sweet and sour pork, teriyaki, wok, satay, gyoza
+  en fried rice, japanese food, teriyaki chicken, bibimbap, chow mein
   de asiatisches Essen, asiatisch, asiatische, asiatischen
   fr cuisine asiatique, asiatique
   es comida asiática, asiática

@@ -1,4 +1,7 @@
-"""The names of the limits that an empty search may be asked to give up, in six languages."""
+"""The names of the limits that an empty search may be asked to give up, in six languages.
+
+Allergens and whatever else was ruled out are not among them.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -57,11 +60,6 @@ LIMITS: Final[Mapping[str, Mapping[Language, str]]] = {
         "en": "the alcohol limit", "de": "die Alkoholgrenze", "fr": "la limite d'alcool",
         "es": "el límite de alcohol", "it": "il limite di alcol",
         "nl": "de alcoholgrens",
-    },
-    "without_allergens": {
-        "en": "the allergen limit", "de": "die Allergene", "fr": "la limite d'allergènes",
-        "es": "el límite de alérgenos", "it": "il limite di allergeni",
-        "nl": "de allergenen",
     },
     "in_stock_only": {
         "en": "asking for stock", "de": "die Bedingung „auf Lager“", "fr": "la condition de stock",

@@ -7,12 +7,12 @@ from typing import Final
 from agent.house_sommelier.answer import answer, apologise, speak
 from agent.house_sommelier.conversation import read_conversation
 from agent.house_sommelier.followups import read_request
-from agent.house_sommelier.intent import LIBRARY, Wish, decide
+from agent.house_sommelier.intent import LIBRARY, Wish, asked_of_library, decide
+from agent.house_sommelier.lexicon import Language
 from agent.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.sommelier_prompts import SommelierResponse
 
 MODEL_NAME: Final = "house-sommelier"
-_MOST_ASKED: Final = 200
 
 
 class HouseSommelier:
@@ -44,6 +44,11 @@ class HouseSommelier:
         return LLMResponse(tool_calls=calls, finish_reason="tool_calls", model=MODEL_NAME)
 
 
+def language_of(messages: Sequence[Message]) -> Language:
+    """The language of a conversation; English where nothing tells."""
+    return read_request(read_conversation(messages)).language
+
+
 def _written(wish: Wish) -> str:
     return json.dumps(wish.arguments, ensure_ascii=False)
 
@@ -58,7 +63,7 @@ def respond(
         return answer(request, conversation.results)
     decision = decide(request)
     if decision == "knowledge" and LIBRARY in offered:
-        return (Wish(LIBRARY, {"query": request.text[:_MOST_ASKED]}),)
+        return (Wish(LIBRARY, {"query": asked_of_library(request)}),)
     if not isinstance(decision, Wish):
         return speak(decision, request)
     return (decision,) if decision.tool in offered else apologise(request.language)

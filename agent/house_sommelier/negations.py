@@ -39,19 +39,27 @@ allergy yes
   en allergic, allergic to, allergy to, allergy, intolerant, intolerance to, intolerance
   en intolerant to, intolerant of, react badly to, can not tolerate, sensitive to, sensitivity to
   en makes me ill, make me ill, give me hives, gives me hives, anaphylactic to
+  en make me sick, makes me sick, upset my stomach, upsets my stomach, do not agree with me
+  en does not agree with me, give me a headache, gives me a headache, give me headaches
+  en gives me headaches, give me migraines, gives me migraines
   de allergisch, allergisch gegen, allergisch auf, Allergie, Allergie gegen, Unverträglichkeit
   de Unverträglichkeit gegen, Intoleranz, intolerant, Allergiker, Allergikerin, vertrage kein
   de vertrage keine, vertrage keinen, reagiere auf, verträgt keine, verträgt kein
+  de bekommt mir nicht, bekommen mir nicht, machen mich krank, macht mich krank
+  de machen mir Kopfweh, machen mir Kopfschmerzen, macht mir Kopfschmerzen
   fr allergique, allergique à, allergique aux, allergie, allergie à, allergie aux, intolérant
   fr intolérante, intolérance, intolérance à, intolérance au, intolérant au, intolérant à
-  fr ne supporte pas, supporte pas, ne tolère pas
+  fr ne supporte pas, supporte pas, ne tolère pas, me rend malade, me rendent malade
+  fr me donne mal à la tête, me donnent mal à la tête
   es alérgico, alérgica, alérgicos, alérgicas, alergia, alergia a, alérgico a, alérgica a
   es intolerante, intolerante a, intolerancia, intolerancia a, me sienta mal, no tolero
+  es me sientan mal, me caen mal, me cae mal, me dan dolor de cabeza, me da dolor de cabeza
   it allergico, allergica, allergici, allergia, allergia a, allergico a, allergica a
   it intollerante, intollerante a, intolleranza, intolleranza a, non tollero
+  it mi fa male, mi fanno male, mi danno mal di testa, mi fa stare male, mi fanno stare male
   nl allergisch, allergisch voor, allergie, allergie voor, intolerant, intolerant voor
   nl intolerantie, intolerantie voor, allergisch aan, kan niet tegen, verdraag geen, overgevoelig
-  nl overgevoelig voor
+  nl overgevoelig voor, word ik ziek van, krijg ik hoofdpijn van, maakt me ziek, maken me ziek
 without_allergens sulphites
   en sulphite free, sulfite free, no added sulphite, no added sulfite, sulfur free, unsulphured
   de schwefelfrei, sulfitfrei, ohne Schwefel, ungeschwefelt

@@ -187,10 +187,10 @@ regions Burgundy
   it Borgogna
   nl Bourgogne, bourgondisch=
 regions Bordeaux
-  de bordeauxwein, bordeauxweine
+  de Bordeaux, bordeauxwein, bordeauxweine
   fr Bordeaux, bordelais
   es Burdeos
-  nl bordeauxwijn, bordeauxwijnen
+  nl Bordeaux, bordeauxwijn, bordeauxwijnen
 regions Alsace
   de Elsass, elsässisch=, Elsässer
   fr Alsace, alsacien, alsaciens
@@ -204,9 +204,9 @@ regions California
   it California, californiano, californiani
   nl Californië, californisch=
 regions Rioja
-  es riojano, riojanos
+  es Rioja, riojano, riojanos
 regions Loire
-  fr vins de Loire
+  fr Loire, vins de Loire
   nl Loirestreek
 regions Rhône
   fr vallée du Rhône

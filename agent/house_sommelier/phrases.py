@@ -28,3 +28,8 @@ PHRASES: Final[Mapping[PhraseKey, Mapping[Language, str]]] = {
 def say(key: PhraseKey, language: Language, **values: str) -> str:
     """One sentence, filled in."""
     return PHRASES[key][language].format(**values)
+
+
+def as_note(text: str) -> str:
+    """A sentence as an aside, in Markdown."""
+    return f"_({text})_"

@@ -56,6 +56,11 @@ def pointed_at(text: str, shown: Sequence[str]) -> str | None:
     return shown[-1] if shown and _LAST.search(text) else None
 
 
+def points_beyond(text: str, shown: Sequence[str]) -> bool:
+    """Whether a folded text means "the fourth one" where only three were shown."""
+    return any(ordinal.search(text) for ordinal in _ORDINALS[len(shown) :])
+
+
 def wants_alike(text: str) -> bool:
     """Whether a folded text asks for something like a shown wine."""
     return _ALIKE.search(text) is not None

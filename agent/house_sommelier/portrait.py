@@ -10,15 +10,15 @@ from agent.house_sommelier.criteria import (
     money,
     style_in_english,
     style_in_words,
+    sweetness_in_words,
 )
 from agent.house_sommelier.lexicon import Language
 from agent.house_sommelier.phrases import say
 from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.speech.keys import PhraseKey
-from agent.wine import WineQuery
+from agent.wine import Style, WineQuery
 
 _MOST_FOODS: Final = 3
-_SWEETNESS: Final = {"dry": "", "medium": "medium-sweet"}
 
 
 def describe(wine: ListedWine, query: WineQuery, language: Language) -> str:
@@ -54,7 +54,7 @@ def in_detail(wine: ListedWine, query: WineQuery, language: Language) -> str:
 
 def _portrait(wine: ListedWine) -> str:
     """`a full-bodied red from Syrah with firm tannins`."""
-    sweetness = _SWEETNESS.get(wine.sweetness, wine.sweetness.replace("_", "-"))
+    sweetness = "" if wine.sweetness == "dry" else sweetness_in_words(wine.sweetness, "en")
     words = [body_in_words(wine.body, "en"), sweetness, style_in_english(wine.style)]
     kind = " ".join(dict.fromkeys(filter(None, words)))
     grapes = f" from {both(wine.grapes, 'en')}" if wine.grapes else ""
@@ -76,11 +76,11 @@ def _notes(wine: ListedWine, language: Language) -> str:
 def _profile(wine: ListedWine, language: Language) -> str:
     """`Rotwein, kräftig, aus Syrah, mit festen Tanninen`."""
     grapes = both(wine.grapes, language)
-    sweetness = in_words("sweetness", [wine.sweetness], language) if wine.sweetness else []
+    is_told = wine.sweetness not in ("dry", "bone_dry") and wine.style != Style.SWEET
     parts = (
         style_in_words(wine.style, language),
         body_in_words(wine.body, language),
-        *(() if wine.sweetness in ("", "dry", "bone_dry") else sweetness),
+        sweetness_in_words(wine.sweetness, language) if is_told else "",
         say("from_grapes", language, grapes=grapes) if grapes else "",
         *_traits(wine, language),
     )

@@ -1,7 +1,7 @@
 """Numbers in a request: price limits with their currency, alcohol limits and vintages.
 
-What is understood is cut out of the text, so that no number is read twice. A number without a
-currency or a word like "under" is never a price.
+What is understood is cut out of the text, so that no number is read twice. A number is a
+price by its currency, its cents or a word like "under".
 """
 
 import re
@@ -117,8 +117,9 @@ _ABV: Final = _pattern(
     rf"(?:(?P<low>{_NUMBER})\s*(?:%\s*)?(?:-|–|to|and)\s*)?(?P<n>{_NUMBER})\s*{_PERCENT}"
 )
 _RANGE: Final = _pattern(
-    rf"(?:(?<![^\W_])(?P<between>between|from|zwischen|von|entre|de|tra|fra|da|tussen|van)\s+)?{_money('1')}"
-    rf"(?:\s*(?P<dash>-|–|—)\s*|\s+(?:to|and|bis|und|[àa]|et|y|e|en|tot)\s+){_money('2')}"
+    r"(?:(?<![^\W_])(?P<between>between|from|zwischen|von|entre|de|tra|fra|da|tussen|van)\s+)?"
+    rf"{_money('1')}(?:\s*(?P<dash>-|–|—)\s*|\s+(?P<to>to|bis|[àa]|tot|hasta|fino a)\s+"
+    rf"|\s+(?:and|und|et|y|e|en)\s+){_money('2')}"
 )
 _UPPER: Final = _pattern(rf"(?<!not )(?<!no ){_op(_MAX)}{_money('1')}")
 _LOWER: Final = _pattern(rf"{_op(_MIN)}{_money('1')}")
@@ -126,6 +127,9 @@ _NEAR: Final = _pattern(rf"{_op(_ABOUT)}{_money('1')}")
 _UPPER_AFTER: Final = _pattern(rf"{_money('1')}\s*(?:{_MAX_AFTER})")
 _LOWER_AFTER: Final = _pattern(rf"{_money('1')}\s*(?:{_MIN_AFTER})")
 _BARE: Final = _pattern(_money("1"))
+_CENTS: Final = re.compile(r"[0-9]{1,4}[.,][0-9]{2}")
+_LIMIT: Final = _pattern(rf"{_op(rf'{_MAX}|{_MIN}|{_ABOUT}|between|zwischen|entre|tra|tussen')}$")
+_FOR: Final = _pattern(r"\b(?:for|für|pour|para|per|voor)\s+$")
 _YEAR: Final = re.compile(r"(?<![0-9])(?:19[5-9]|20[0-3])[0-9](?![0-9])")
 
 
@@ -164,6 +168,16 @@ def amounts(text: str) -> list[tuple[float, Currency]]:
     """Every amount with a currency in a text, in order."""
     found = ((to_number(match["n1"]), _currency(match)) for match in _BARE.finditer(text))
     return [(amount, currency) for amount, currency in found if currency]
+
+
+def is_currency(word: str) -> bool:
+    """Whether a word or a sign is a currency that can be converted."""
+    return any(re.fullmatch(words, word, re.IGNORECASE) for words in _CURRENCIES.values())
+
+
+def ends_in_limit(text: str) -> bool:
+    """Whether a text ends in a word that sets a limit: "under", "höchstens"."""
+    return _LIMIT.search(text) is not None
 
 
 def to_number(text: str) -> float:
@@ -227,10 +241,16 @@ def _alcohol(found: Numbers, match: re.Match[str]) -> Numbers:
 def _between(found: Numbers, match: re.Match[str]) -> Numbers | None:
     currency = _currency(match, "1") or _currency(match, "2")
     low, high = to_number(match["n1"]), to_number(match["n2"])
-    looks_like_prices = currency or match["between"] or (match["dash"] and high >= 10)
+    looks_like_prices = currency or match["between"] or (_is_link(match) and high >= 10)
     if not looks_like_prices or (_is_year(match, "1") and _is_year(match, "2")):
         return None
     return replace(found, min_price=low, max_price=high, currency=currency or found.currency)
+
+
+def _is_link(match: re.Match[str]) -> bool:
+    """Whether two numbers are a range of prices by themselves: "15-20", not "for 10 to 12"."""
+    counted = _FOR.search(match.string, 0, match.start())
+    return bool(match["dash"] or (match["to"] and not counted))
 
 
 def _upper(found: Numbers, match: re.Match[str]) -> Numbers:
@@ -254,7 +274,8 @@ def _near(found: Numbers, match: re.Match[str]) -> Numbers | None:
 
 
 def _bare(found: Numbers, match: re.Match[str]) -> Numbers | None:
-    if _currency(match) is None:
+    """An amount is a number with a currency, or with cents: "rosé for 12.50"."""
+    if _currency(match) is None and not _CENTS.fullmatch(match["n1"]):
         return None
     return found if found.max_price is not None else _upper(found, match)
 

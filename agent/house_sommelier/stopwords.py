@@ -31,7 +31,8 @@ _WORDS: Final[Mapping[Language, str]] = {
     list range available stock drinkable allergic allergy contain contains containing surprise
     choose pick grape region country vintage year years colour color taste tastes tasting dear
     wonderful goodbye bye cheers happy celebrating enjoy feel mood maximum minimum max min per
-    between at least alcohol celebrate fresh quality goes""",
+    between at least alcohol celebrate fresh quality goes
+    mean means meaning difference law object half""",
     "de": """
     ein eine einen einem einer der die das den dem des und oder aber mit ohne für zu zum zur von
     vom im in bei aus auf unter über bis ich wir du sie er es mir uns mich bitte danke hallo guten
@@ -42,14 +43,20 @@ _WORDS: Final[Mapping[Language, str]] = {
     leichten lieber stattdessen meine meinen meiner mein meinem unsere unser frau mann freund
     freundin mutter vater kind tochter sohn gast gibt hast habt ersten erste erster zweiten zweite
     zweiter dritten dritte dritter letzten letzte statt habe hat haben trinken wollen will anderes
-    irgendwas geschenk""",
+    irgendwas geschenk
+    bedeutet bedeuten heißt heisst warum wieso weshalb unterschied kostet kosten nehme nehmen
+    gefällt davon beste besten bester bestes viel wieviel wie lange lang hält halten mag rebsorte
+    trinkt trinke welchem denn mal eigentlich erkläre erklär servieren trinkbar alkohol gegen""",
     "fr": """
     un une des du de la le les et ou mais avec sans pour au aux en dans sur sous moins plus entre
     je nous tu vous il elle moi mon ma mes votre vin vins bouteille rouge blanc est sont que qui
     quoi quel quelle quels cherche voudrais aimerais veux faut merci bonjour salut bonsoir oui non
     très bien bon bonne avez recommandez recommander conseillez svp plaît pas quelque chose
     accompagner repas soir ce cette d l s qu c mari femme fille fils ami amie notre nos premier
-    première deuxième troisième dernier ai avons suis boire manger cadeau""",
+    première deuxième troisième dernier ai avons suis boire manger cadeau
+    comment combien coûte coûtent pourquoi signifie veut dire différence entre lequel laquelle
+    lesquels meilleur meilleure prends prendre plaît ne aucun trop cher température servir garder
+    longtemps ouverte ouvert comme j ai m t n y est-ce c'est ça qu'est mieux""",
     "es": """
     un una unos unas el la los las y o pero con sin para por de del al en entre menos más hasta yo
     nosotros tú usted me mi vino vinos botella tinto blanco es son qué que quién cuál quiero busco
@@ -57,14 +64,20 @@ _WORDS: Final[Mapping[Language, str]] = {
     recomienda recomiendas recomiéndame favor tiene tienes cena comida esta noche tengo tenemos soy
     somos marido mujer hija hijo amigo amiga nuestra nuestro beber comer regalo puedo primero
     primera segundo segunda tercero tercera último hay hoy mañana responde puedes quieres este
-    esta""",
+    esta
+    cuánto cuánta cuánto cuesta cuestan cuál cuáles cómo cuándo significa diferencia mejor tomo
+    llevo marido porqué ninguno quiere decir servir temperatura dura abierta abierto se puede poner
+    pongo botella este esta estos para""",
     "it": """
     un una uno il lo la i gli le e o ma con senza per di del della dei da al alla in tra fra meno
     più fino io noi tu lei mi mio mia vino vini bottiglia rosso bianco è sono che chi quale vorrei
     cerco voglio serve grazie ciao buongiorno buonasera sì no molto bene buono buona qualcosa
     consigli consiglia consigliami favore avete hai cena stasera sotto sui ho abbiamo moglie marito
     figlio figlia amico amica nostro nostra bere mangiare regalo posso primo prima secondo seconda
-    terzo terza ultimo oggi domani d l rispondi scrivi posso vuoi puoi questo questa""",
+    terzo terza ultimo oggi domani d l rispondi scrivi posso vuoi puoi questo questa
+    quanto quanta costa costano quale quali come quando perché significa cosa differenza migliore
+    meglio prendo vuol dire servire temperatura dura aperta aperto si può nessuno piace allora
+    sul sulla sui sulle scrivimi dimmi""",
     "nl": """
     een het de der den en of maar met zonder voor van in op aan bij uit onder over tot om te ik wij
     we ons u je jij jouw uw hij zij ze mij me mijn is zijn ben bent heb hebt heeft hebben kan
@@ -75,7 +88,9 @@ _WORDS: Final[Mapping[Language, str]] = {
     morgen verjaardag cadeau maximaal hoogstens ongeveer rond tussen per ja nee liever eens meer
     minder dan als want omdat alleen elke alle naar door vertel twee drie vier beide eentje hoor
     feest etentje vrienden gasten vrouw man moeder vader combineren aanraden advies adviseren
-    eerste tweede derde vierde laatste""",
+    eerste tweede derde vierde laatste
+    kost kosten hoeveel waarom betekent verschil beste neem nemen geen lang houdbaar open
+    bewaren serveren temperatuur welk leg uit hoelang geopend van""",
 }
 
 
@@ -88,6 +103,15 @@ def _telling(language: Language) -> frozenset[str]:
 def stop_words() -> frozenset[str]:
     """The stems of all these words."""
     return frozenset().union(*(_telling(language) for language in _WORDS))
+
+
+@cache
+def house_words() -> frozenset[str]:
+    """The stems of words that stand before many a wine's name and tell none from another."""
+    words = """chateau château domaine weingut bodega bodegas tenuta castello quinta clos cantina
+    fattoria podere cascina schloss casa maison cave cuvée reserva riserva réserve grand cru vintage
+    estate winery vineyard vineyards cellars the le la les di de du del della"""
+    return frozenset(stem(fold(word)) for word in words.split())
 
 
 @cache

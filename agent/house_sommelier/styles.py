@@ -179,6 +179,13 @@ text peppery
   en peppery
 text juicy
   en juicy
+text organic
+  en organic, biodynamic, organically grown
+  de Biowein, bio, Bio-Wein, biologisch, biodynamisch, biologischer, biologischen
+  fr vin bio, biologique, biodynamique, vins bio
+  es ecológico, ecológicos, biológico, biodinámico
+  it biologico, biologici, biodinamico
+  nl biologisch, biologische, biowijn, biodynamisch, biodynamische
 text natural
   en natural, natural wine
 text spice
@@ -211,12 +218,15 @@ sweetness off_dry, medium, sweet; cue refine
   it più dolce
 cue cheaper
   en cheaper, less expensive, lower price, more affordable, less pricey, not as expensive
-  en less costly, easier on the wallet, for less, lower priced
+  en less costly, easier on the wallet, for less, lower priced, too expensive, too pricey
+  en too much money, too dear, over my budget, out of my budget, can not afford
   de günstiger, günstigere, günstigeres, günstigeren, billiger, billigere, billigeres, preiswerter
-  de preiswertere, preiswerteres, nicht so teuer, weniger teuer
-  fr moins cher, moins chère, moins coûteux, plus abordable, meilleur marché
+  de preiswertere, preiswerteres, nicht so teuer, weniger teuer, zu teuer, viel zu teuer
+  fr moins cher, moins chère, moins coûteux, plus abordable, meilleur marché, trop cher, trop chère
   es más barato, más económico, más barata, menos caro, menos cara, más económica
+  es demasiado caro, demasiado cara, muy caro, muy cara
   it meno caro, più economico, meno cara, più economica, meno costoso, più conveniente
+  it troppo caro, troppo cara, troppo costoso, troppo cari
 cue dearer
   en more expensive, pricier, fancier, more premium
   de teurer, teurere, teureres
@@ -227,11 +237,17 @@ cue other
   en another, something else, anything else, something different, more option, other option
   en any other
   en other suggestion, more suggestion, show me more, different one, other one, what else
-  en other wine
+  en other wine, none of these, none of them, do not like any, do not like these, do not like them
+  en do not like any of these, do not like any of them, do not like it
   de etwas anderes, andere, anderen, noch einer, noch einen, anderer, anderes, was anderes
+  de keiner davon, keiner von denen, keinen davon, mir gefällt keiner, gefällt mir keiner
+  de gefällt mir nicht, gefallen mir nicht, sagt mir nicht zu, überzeugt mich nicht
   fr autre, autre chose, d autres, encore un
+  fr aucun ne me plaît, aucun de ceux, ne me plaît pas, ne me plaisent pas, aucun me plaît
   es otro, otra, algo diferente, otros, algo distinto, alguno más
+  es no me gusta ninguno, ninguno me gusta, ninguno de estos, no me convence, no me convencen
   it altro, altri, qualcos altro, un altra, qualcosa di diverso
+  it non mi piace nessuno, nessuno di questi, nessuno mi piace, non mi convince, non mi convincono
 cap 12
   en cheap, inexpensive, affordable, on a budget, bargain, low cost, cheapish, cheapest
   de günstig, günstige, günstigen, günstiger Wein, billig, billigen, preiswert
@@ -240,8 +256,8 @@ cap 12
   it economico, economica, poco costoso
 cap 20
   en not too expensive, not expensive, nothing too expensive, nothing expensive, not too pricey
-  de nicht zu teuer, nicht teuer
-  fr pas trop cher
-  es no muy caro
-  it non troppo caro
+  de nicht zu teuer, nicht teuer, nicht allzu teuer
+  fr pas trop cher, pas trop chère
+  es no muy caro, no demasiado caro, no sea muy caro, no sea demasiado caro
+  it non troppo caro, non troppo costoso, non molto caro
 """

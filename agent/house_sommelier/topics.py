@@ -61,6 +61,23 @@ _OFF_TOPIC: Final = _words(
     r"|wie spat|uhrzeit|what time is it"
     r"|quien gano|chi ha vinto|qui a gagne|wer hat gewonnen|who won"
 )
+_OTHER_TASK: Final = _words(
+    r"(?:write|compose|sing|tell|make up|schreib|dichte|sing|erzahl|ecris|ecrivez|raconte|chante"
+    r"|escribe|escribeme|cuentame|canta|scrivi|scrivimi|raccontami|canta|schrijf|vertel|zing)\w*"
+    r"(?: \w+){0,3} (?:poems?|haikus?|jokes?|songs?|stor(?:y|ies)|limericks?|gedichte?|witze?|lied"
+    r"|geschichte|poeme|blague|chanson|histoire|poema|chiste|cancion|cuento|poesia|barzelletta"
+    r"|canzone|storia|gedicht|grap|mop|liedje|verhaal)"
+)
+_SMALL_TALK: Final = _words(
+    r"how are you|how.?s it going|how do you do|what.?s up|wie geht.?s|wie geht es (?:dir|ihnen)"
+    r"|comment (?:ca va|vas.tu|allez.vous|tu vas)|ca va|como estas?|que tal|come (?:stai|sta|va)"
+    r"|hoe gaat het|hoe is het"
+)
+_SERVING: Final = _words(
+    r"temperatur\w*|temperatuur|decant\w*|dekant\w*|carafe\w*|karaff\w*|how long|wie lange"
+    r"|combien de temps|cuanto tiempo|quanto tempo|hoe ?lang"
+)
+_SMALL_TALK_WORDS: Final = 6
 _RUDE: Final = _words(r"shut up|you suck")
 _WINE: Final = _words(r"wines?|\w*weine?n?|vins?|vin[oi]s?|wijn(?:en|tje)?|bottles?|flaschen?")
 _QUESTION: Final = re.compile(
@@ -76,7 +93,7 @@ _QUESTION: Final = re.compile(
     r"|de que se trata|in cosa consiste|worin unterscheide\w*)\b"
     r"|^(?:hallo,? |hi,? |bonjour,? |ciao,? |hola,? |hoi,? |¿ ?)*"
     r"(?:was (?:ist|sind|bedeute[nt]|heisst|macht|versteht)|warum|wieso|weshalb"
-    r"|wie (?:lange|macht|wird|kann|entsteht|funktioniert|serviert|lagert)"
+    r"|wie (?:\w+ (?:ich|man) |lange|macht|wird|kann|entsteht|funktioniert|serviert|lagert)"
     r"|(?:muss|soll|sollte|darf|kann|braucht) (?:man|ich)|erklar\w*"
     r"|qu.?est.ce|c.?est quoi|pourquoi|comment|explique\w*|faut.il|doit.on|peut.on|quelle est la"
     r"|que (?:es|son|significa|quiere decir)|por que|como|hay que|se debe|cual es la diferencia"
@@ -84,7 +101,9 @@ _QUESTION: Final = re.compile(
     r"|che (?:significa|vuol dire|differenza)"
     r"|come|bisogna|si deve|quale? e la differenza|spiega\w*"
     r"|wat (?:is|zijn|betekent|houdt)|waarom|hoe|leg \w+ uit|moet je|kun je uitleggen|mag je"
-    r"|waarvoor|waardoor)\b"
+    r"|waarvoor|waardoor|wofur steht|wat houdt)\b"
+    r"|\b(?:which|what) grapes?\b|\b(?:welche|was fur) (?:reb|trauben)\w*|\bquels? cepages?\b"
+    r"|\bque uvas?\b|\bqual[ei]? (?:uve|uva|vitign[oi])\b|\bwelke druif\w*|\bwelke druiven\b"
 )
 _CHOOSING: Final = _words(
     r"goes?|going|pairs?|pairing|match(?:es)?|suits?|fits?|recommend\w*|suggest\w*|have you"
@@ -132,6 +151,21 @@ def is_off_topic(text: str) -> bool:
     """Whether a folded text has words that have nothing to do with wine."""
     stems = {token.stem for token in tokens(text)} | set(text.split())
     return bool(stems & _OFF_TOPIC_WORDS) or _OFF_TOPIC.search(text) is not None
+
+
+def is_other_task(text: str) -> bool:
+    """Whether a folded text wants something written or told, be it about wine."""
+    return _OTHER_TASK.search(text) is not None
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether a folded text asks how one is, and little more."""
+    return len(text.split()) <= _SMALL_TALK_WORDS and _SMALL_TALK.search(text) is not None
+
+
+def asks_how_to_serve(text: str) -> bool:
+    """Whether a folded text is about serving or keeping wine."""
+    return _SERVING.search(text) is not None
 
 
 def is_rude(text: str) -> bool:

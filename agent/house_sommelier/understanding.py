@@ -16,8 +16,10 @@ from agent.house_sommelier.lexicon import (
     spelled_out,
     tokens,
 )
+from agent.house_sommelier.number_words import in_digits
 from agent.house_sommelier.prices import read_numbers
-from agent.house_sommelier.stopwords import detect_language, stop_words
+from agent.house_sommelier.spelling import respelled
+from agent.house_sommelier.stopwords import detect_language, house_words, stop_words
 from agent.house_sommelier.wishes import sort_out
 from agent.wine import WineQuery
 
@@ -30,15 +32,16 @@ class Understood:
     """What a message says. `query.model_fields_set` holds just the filters that it names.
 
     `name` is what looks like the name of a wine or producer, `leftovers` the words no table knows,
-    `dishes` the foods in the person's own words, `without` what no filter can exclude, `foreign` a
-    currency that cannot be converted, `elsewhere` whether an allergen was named that no wine
-    declares.
+    `dishes` the foods in the person's own words, `courses` what each of them is called here,
+    `without` what is ruled out, `foreign` a currency that cannot be converted, `elsewhere` whether
+    an allergen was named that no wine declares.
     """
 
     query: WineQuery
     name: str = ""
     leftovers: tuple[str, ...] = ()
     dishes: tuple[str, ...] = ()
+    courses: tuple[tuple[str, ...], ...] = ()
     cues: frozenset[str] = frozenset()
     language: Language | None = None
     without: Exclusions = NOTHING_EXCLUDED
@@ -53,8 +56,8 @@ class Understood:
 
 def understand(text: str) -> Understood:
     """The filters, names and cues in one message."""
-    numbers = read_numbers(spelled_out(text))
-    words = tokens(numbers.rest)
+    numbers = read_numbers(in_digits(spelled_out(text)))
+    words = respelled(tokens(numbers.rest))
     matches = scan(words)
     said = sort_out(words, matches)
     language = detect_language(_telling_stems(words, matches), _foreign_votes(words, matches))
@@ -66,9 +69,11 @@ def understand(text: str) -> Understood:
     }
     known = _known(matches, said.denied_words)
     leftovers = [word.written for word in _unmatched(words, known)]
-    names = [*said.values("name"), *_proper_names(words, known, language), *numbers.years]
+    proper = (name for name in _proper_names(words, known, language) if _tells(name))
+    names = [*said.values("name"), *proper]
     if not (names or fields or said.values("text") or said.denied):
         names = leftovers
+    names += numbers.years
     ranking = [*said.values("text"), *(names or _lone_capital(leftovers, language))]
     if ranking:
         fields["text"] = " ".join(ranking)[:_MOST_TEXT].strip()
@@ -77,6 +82,7 @@ def understand(text: str) -> Understood:
         name=" ".join(names),
         leftovers=tuple(leftovers),
         dishes=tuple(said.dishes(numbers.rest, words, language)),
+        courses=said.courses(),
         cues=frozenset(said.values("cue")),
         language=language,
         without=exclusions(said.denied, [words[at].stem for at in said.denied_words]),
@@ -141,6 +147,11 @@ def _proper_names(
         after_start = run[0] > 0 and words[run[0] - 1].is_word
         if len(run) > 1 or (after_start and language != "de"):
             yield " ".join(words[at].written for at in run)
+
+
+def _tells(name: str) -> bool:
+    """Whether a name is more than "Château"."""
+    return not {token.stem for token in tokens(name)} <= house_words()
 
 
 def _capital_runs(words: Sequence[Token], known: frozenset[int]) -> Iterator[list[int]]:

@@ -77,6 +77,13 @@ class Said:
             dish = text[words[start].start : words[end - 1].end]
             yield dish[0].lower() + dish[1:] if start == 0 and language != "de" else dish
 
+    def courses(self) -> tuple[tuple[str, ...], ...]:
+        """The canonical foods of each wanted dish, every dish once."""
+        foods = (
+            m.values for each in self.food_matches for m in each.meanings if m.field == "foods"
+        )
+        return tuple(dict.fromkeys(foods))
+
     def values(self, name: str) -> list[str]:
         """All wanted values of a field, each once."""
         found = (meaning.values for meaning in self.wanted if meaning.field == name)

@@ -58,7 +58,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
             raise ToolError("there is no wine with these ids; use search_wines to find ids")
         content: dict[str, Any] = {"wines": facts(wines)}
         if unknown:
-            content["unknown_ids"] = sorted(unknown)
+            content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
         return ToolOutput(content, by_id(wines))
 
     async def find_similar_wines(arguments: FindSimilarWines) -> ToolOutput:

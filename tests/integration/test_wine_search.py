@@ -89,6 +89,30 @@ async def found(catalogue: SqlCatalogue, **query: Any) -> list[str]:
             {"lapierre-morgon-2021", "vajra-barolo-albe-2018"},
         ),
         ({"regions": ["Porto"]}, {"taylors-lbv-2017"}),
+        (
+            {"styles": ["red"], "foods": ["lamb"], "without_grapes": ["Shiraz"]},
+            {"muga-rioja-reserva-2018", "borsao-garnacha-2021"},
+        ),
+        (
+            {"styles": ["red"], "without_countries": ["france", "ITALIA", "Spain"]},
+            {"penfolds-bin-28-2019", "private-cellar-mystery-red"},
+        ),
+        (
+            {"foods": ["oysters"], "without_regions": ["Champagne", "Loire"]},
+            {"raventos-blanc-de-blancs-2021"},
+        ),
+        (
+            {"styles": ["sparkling"], "without_styles": ["rose"]},
+            {"bollinger-special-cuvee-nv", "raventos-blanc-de-blancs-2021"},
+        ),
+        (
+            {"colours": ["red"], "without_styles": ["Red"]},
+            set(),
+        ),
+        (
+            {"foods": ["blue_cheese"], "without_styles": ["fortified"]},
+            {"suduiraut-sauternes-2015"},
+        ),
     ],
     ids=described,
 )
@@ -98,6 +122,31 @@ async def test_filters_let_through_exactly_what_was_asked_for(
     names = await found(catalogue, **query)
     assert set(names) == ids
     assert len(names) == len(ids)
+
+
+@pytest.mark.parametrize("name", ["without_countries", "without_regions"])
+async def test_an_origin_is_left_out_under_whichever_filter_it_is_named(
+    catalogue: SqlCatalogue, name: str
+) -> None:
+    """A model that calls Champagne a country must not be shown Champagne."""
+    left = await found(catalogue, styles=["sparkling"], **{name: ["Champagne", "US"]})
+    assert left == ["raventos-blanc-de-blancs-2021"]
+    left = await found(catalogue, styles=["sparkling"], **{name: ["France", "Catalonia"]})
+    assert left == []
+
+
+async def test_what_is_not_known_of_a_wine_is_not_left_out(catalogue: SqlCatalogue) -> None:
+    mystery = {"countries": ["Chile"], "without_regions": ["Bordeaux"]}
+    assert await found(catalogue, **mystery, without_grapes=["Merlot"]) != []
+    assert await found(catalogue, **mystery, without_grapes=["Mystery"]) == []
+
+
+async def test_exclusions_that_leave_nothing_say_so(catalogue: SqlCatalogue) -> None:
+    query = WineQuery.model_validate(
+        {"styles": ["orange"], "without_countries": ["Italy"], "without_grapes": "Merlot"}
+    )
+    result = await catalogue.search(query)
+    assert (result.wines, result.relax) == ((), {"styles": 18, "without_countries": 1})
 
 
 @pytest.mark.parametrize("part", ["aust", "rio", "o", "%", "_", " "])
@@ -261,6 +310,8 @@ def test_no_text_breaks_a_search(cellar_url: str) -> None:
             assert total(WineQuery(styles=(Style.RED,), text=text)) == 8
             named = WineQuery(text=text, grapes=(name,), countries=(name,), regions=(name,))
             assert total(named) <= total(WineQuery(grapes=(name,))) <= 21
+            without = {f"without_{kind}": [name] for kind in ("grapes", "countries", "regions")}
+            assert total(WineQuery.model_validate(without)) + total(named) <= 21
 
         check()
         runner.run(engine.dispose())

@@ -202,12 +202,47 @@ async def test_an_exclusion_holds_for_follow_ups_until_it_is_asked_for() -> None
     assert "chablis" in ids(await answered(*asked, wines=ALL))
 
 
-async def test_excluded_styles_leave_the_others() -> None:
-    asked = await filters("a dessert wine, nothing fortified")
-    assert asked["styles"] == ["sweet"]
-    assert (
-        "fortified" not in (await filters("qualcosa per il dolce, niente vini liquorosi"))["styles"]
+@pytest.mark.parametrize(
+    ("said", "left_out"),
+    [
+        (
+            "a dessert wine, nothing fortified",
+            {"without_styles": ["fortified"]},
+        ),
+        (
+            "qualcosa per il dolce, niente vini liquorosi",
+            {"without_styles": ["fortified"]},
+        ),
+        ("bubbles, but no rosé", {"without_styles": ["rose"]}),
+        (
+            "ein Weißwein, kein Riesling und nichts aus Frankreich",
+            {"without_grapes": ["Riesling"], "without_countries": ["France"]},
+        ),
+        (
+            "un blanc mais pas de Chablis ni de Sancerre",
+            {"without_regions": ["Chablis", "Sancerre"]},
+        ),
+    ],
+)
+async def test_exclusions_are_filters_of_the_search(
+    said: str, left_out: dict[str, list[str]]
+) -> None:
+    asked = await filters(said)
+    assert {name: asked[name] for name in asked if name.startswith("without_")} == left_out
+
+
+async def test_an_excluded_style_is_not_asked_for() -> None:
+    assert (await filters("a dessert wine, nothing fortified"))["styles"] == ["sweet"]
+
+
+async def test_more_exclusions_than_a_search_takes_are_still_heeded() -> None:
+    countries = (
+        "France, Italy, Spain, Germany, Austria, Chile, Greece, Hungary, Georgia, Croatia, "
+        "Slovenia, Lebanon, Australia or Portugal"
     )
+    said = f"a white for fish, nothing from {countries}"
+    assert len((await filters(said))["without_countries"]) == 12
+    assert ids(await answered(said, wines=ALL)) == []
 
 
 async def test_when_exclusions_use_up_a_search_it_looks_deeper_once() -> None:

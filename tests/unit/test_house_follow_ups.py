@@ -193,3 +193,118 @@ async def test_no_wish_at_all_still_gets_a_wine() -> None:
         assert await filters(text) == {}
     assert await filters("verras me maar") == {}
     assert await filters("I'm allergic to milk", "surprise me") == {"without_allergens": ["milk"]}
+
+
+ONE_OF_THEM = (
+    "Here is what I know.\n\n**1. Gramona Imperial NV**\nX · ≈ €15.50\n[wine ids: gramona]"
+)
+
+
+def after_details(first: str, asked: str) -> list[dict[str, Any]]:
+    """Three wines were shown, and then one of them."""
+    return [
+        *conversation(first, asked),
+        {"role": "assistant", "content": ONE_OF_THEM},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "asked", "then"),
+    [
+        ("a red for lamb under 40", "what does the second one cost?", "and a white?"),
+        ("Rotwein zum Lamm bis 40 €", "was kostet der zweite?", "und einen weißen?"),
+        ("un rouge pour l'agneau, 40 € max", "combien coûte le deuxième ?", "et un blanc ?"),
+        ("un tinto para cordero, hasta 40 €", "¿cuánto cuesta el segundo?", "¿y un blanco?"),
+        ("un rosso per l'agnello, max 40 €", "quanto costa il secondo?", "e un bianco?"),
+        ("rode wijn bij lam, max 40 euro", "wat kost de tweede?", "en een witte?"),
+    ],
+)
+async def test_a_question_about_a_shown_wine_forgets_nothing(
+    first: str, asked: str, then: str
+) -> None:
+    (call,) = (await ask([*after_details(first, asked), user(then)])).tool_calls
+    assert json.loads(call.arguments) == {"styles": ["white"], "foods": ["lamb"], "max_price": 40}
+
+
+@pytest.mark.parametrize(
+    ("then", "wine_ids"),
+    [
+        ("and the third one?", ["clape"]),
+        ("ist der dritte bio?", ["clape"]),
+        ("is the first vegan?", ["landron"]),
+        ("how much alcohol does it have?", ["gramona"]),
+        ("ist er vegan?", ["gramona"]),
+        ("il est bio ?", ["gramona"]),
+        ("why?", ["gramona"]),
+        ("does it go with salmon?", ["gramona"]),
+        ("passt der zu Lachs?", ["gramona"]),
+    ],
+)
+async def test_the_wine_that_is_meant_after_one_was_looked_at(
+    then: str, wine_ids: list[str]
+) -> None:
+    before = after_details("a red for lamb", "tell me more about the second one")
+    (call,) = (await ask([*before, user(then)])).tool_calls
+    assert (call.name, json.loads(call.arguments)) == ("get_wine", {"wine_ids": wine_ids})
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize(
+    ("said", "wine_ids"),
+    [
+        ("which one would you take?", ["landron"]),
+        ("welcher ist der beste?", ["landron"]),
+        ("lequel est le meilleur ?", ["landron"]),
+        ("why these?", ["landron", "gramona", "clape"]),
+        ("warum gerade die?", ["landron", "gramona", "clape"]),
+        ("perché questi?", ["landron", "gramona", "clape"]),
+    ],
+)
+async def test_questions_about_a_choice(said: str, wine_ids: list[str]) -> None:
+    assert await called("a red for lamb", said) == ("get_wine", {"wine_ids": wine_ids})
+
+
+async def test_a_wine_that_was_not_shown_is_asked_back_and_leaves_no_trace() -> None:
+    reply = answer_of(await ask(conversation("a red for lamb", "what about the fifth?")))
+    assert reply.intro.startswith("I have not shown you that many.")
+    asked = await filters("a red for lamb", "what about the fifth?", "from Spain")
+    assert asked == {"styles": ["red"], "foods": ["lamb"], "countries": ["Spain"]}
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("a red for lamb", "too expensive!"),
+        ("Rotwein zum Lamm", "zu teuer"),
+        ("un rouge pour l'agneau", "trop cher"),
+        ("un tinto para cordero", "demasiado caro"),
+        ("un rosso per l'agnello", "troppo caro"),
+        ("rode wijn bij lam", "te duur"),
+    ],
+)
+async def test_too_expensive_is_a_wish_for_less(first: str, then: str) -> None:
+    asked = await filters(first, then)
+    assert asked == {"styles": ["red"], "foods": ["lamb"], "max_price": 13}
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("a red for lamb", "none of these"),
+        ("a red for lamb", "I don't like any of them"),
+        ("Rotwein zum Lamm", "mir gefällt keiner davon"),
+        ("un rouge pour l'agneau", "aucun ne me plaît"),
+        ("un tinto para cordero", "no me gusta ninguno"),
+        ("un rosso per l'agnello", "non mi piace nessuno"),
+    ],
+)
+async def test_none_of_these_is_a_wish_for_others(first: str, then: str) -> None:
+    assert await filters(first, then) == {"styles": ["red"], "foods": ["lamb"], "limit": 12}
+
+
+async def test_a_vegan_question_is_no_wish_for_good() -> None:
+    asked = await filters("a red for lamb", "is the second one vegan?", "from Spain")
+    assert asked == {"styles": ["red"], "foods": ["lamb"], "countries": ["Spain"]}

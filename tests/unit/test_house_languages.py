@@ -142,24 +142,26 @@ async def test_a_wine_for_an_evening_of_football_is_about_wine() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "query"),
     [
-        "What is malolactic fermentation?",
-        "how is orange wine made?",
-        "Was ist der Unterschied zwischen Cava und Champagner?",
-        "Soll man Rotwein kühlen?",
-        "que veut dire « vieilles vignes » sur un Bourgogne ?",
-        "qu'est-ce qu'un vin orange ?",
-        "¿Qué es un vino crianza?",
-        "¿en qué se diferencian el cava y el champán?",
-        "Che cos'è il Barolo?",
-        "cosa vuol dire brut?",
-        "Wat is een orange wine?",
-        "waarom is Sauternes zo duur?",
+        ("What is malolactic fermentation?", "What is malolactic fermentation?"),
+        ("how is orange wine made?", "how is orange wine made?"),
+        ("Was ist der Unterschied zwischen Cava und Champagner?", "Cava Champagner"),
+        ("Soll man Rotwein kühlen?", "Soll kühlen chill serving temperature"),
+        ("que veut dire « vieilles vignes » sur un Bourgogne ?", "vieilles vignes Bourgogne"),
+        ("qu'est-ce qu'un vin orange ?", "orange"),
+        ("¿Qué es un vino crianza?", "crianza"),
+        ("¿en qué se diferencian el cava y el champán?", "diferencian cava champán"),
+        ("Che cos'è il Barolo?", "cos Barolo"),
+        ("cosa vuol dire brut?", "brut"),
+        ("Wat is een orange wine?", "orange"),
+        ("waarom is Sauternes zo duur?", "Sauternes zo duur"),
     ],
 )
-async def test_a_question_about_wine_is_looked_up_and_not_answered_with_wines(text: str) -> None:
-    assert await called(text) == ("search_documents", {"query": text})
+async def test_a_question_about_wine_is_looked_up_and_not_answered_with_wines(
+    text: str, query: str
+) -> None:
+    assert await called(text) == ("search_documents", {"query": query})
 
 
 @pytest.mark.parametrize(

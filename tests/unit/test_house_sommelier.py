@@ -142,8 +142,8 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("a dry sherry", {"styles": ["fortified"], "sweetness": DRY, "regions": ["Sherry"]}),
     ("non-alcoholic red", {"styles": ["alcohol_free"], "colours": ["red"]}),
     ("an alcohol-free sparkling", {"styles": ["alcohol_free"]}),
-    ("not red", {"styles": NOT_RED}),
-    ("not red but white", {"styles": ["white"]}),
+    ("not red", {"styles": NOT_RED, "without_styles": ["red"]}),
+    ("not red but white", {"styles": ["white"], "without_styles": ["red"]}),
     # sweetness and body
     ("dry white", {"styles": ["white"], "sweetness": DRY}),
     ("a bone-dry Riesling", {"sweetness": ["bone_dry"], "grapes": ["Riesling"]}),
@@ -193,7 +193,10 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     # grapes and places
     ("shiraz", {"grapes": ["Syrah"]}),
     ("pinot grigio", {"grapes": ["Pinot Gris"]}),
-    ("no chardonnay, a dry white", {"styles": ["white"], "sweetness": DRY}),
+    (
+        "no chardonnay, a dry white",
+        {"styles": ["white"], "sweetness": DRY, "without_grapes": ["Chardonnay"]},
+    ),
     ("Italian", {"countries": ["Italy"]}),
     ("from Tuscany", {"regions": ["Tuscany"]}),
     ("a Spanish red", {"styles": ["red"], "countries": ["Spain"]}),

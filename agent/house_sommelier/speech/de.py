@@ -25,7 +25,7 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "erfinden. Nennen Sie ein Gericht, eine Farbe, eine Rebsorte oder einen Preis, "
         "und ich finde Weine."
     ),
-    "passage": "Das steht dazu in meiner Bibliothek:",
+    "passage": "Das steht dazu in meiner Bibliothek (auf Englisch):",
     "off_topic": (
         "Das liegt leider außerhalb meines Kellers: Ich kenne mich nur mit Wein aus. "
         "Verraten Sie mir, was es zu essen gibt, und ich finde eine Flasche dazu."
@@ -115,4 +115,21 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "tannin_low": "mit weichen Tanninen",
     "from_grapes": "aus {grapes}",
     "tasting_notes": "Notiz der Kellerliste (nur auf Englisch): „{notes}“",
+    "which": "So viele habe ich Ihnen nicht gezeigt. Welchen meinen Sie, und was soll anders sein?",
+    "favourite": "Von diesen würde ich zuerst diesen öffnen:",
+    "no_model": (
+        "Hier ist kein Sprachmodell eingerichtet; ich antworte nach einfachen Regeln aus der "
+        "Kellerliste."
+    ),
+    "model_down": (
+        "Mein Sprachmodell hilft gerade nicht weiter; das hier kommt direkt aus der Kellerliste."
+    ),
+    "declined": (
+        "Darauf möchte ich lieber nicht antworten. Fragen Sie mich nach einem Wein, einem "
+        "Gericht oder einem Anlass, und ich bin ganz für Sie da."
+    ),
+    "failed": (
+        "Es tut mir leid: Bei mir ist etwas schiefgegangen, und ich konnte nicht antworten. "
+        "Bitte fragen Sie gleich noch einmal."
+    ),
 }

@@ -103,4 +103,19 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "tannin_low": "with soft tannins",
     "from_grapes": "from {grapes}",
     "tasting_notes": "{notes}",
+    "which": "I have not shown you that many. Which one do you mean, and what should be different?",
+    "favourite": "Of these I would open this one first:",
+    "no_model": (
+        "No language model is configured here, so I answer by simple rules from the cellar list."
+    ),
+    "model_down": (
+        "My language model is of no help right now, so this comes straight from the cellar list."
+    ),
+    "declined": (
+        "I'd rather not answer that. Ask me for a wine, a dish or an occasion, and I'm all yours."
+    ),
+    "failed": (
+        "Sorry, something went wrong on my side and I could not answer. Please ask me again "
+        "in a moment."
+    ),
 }

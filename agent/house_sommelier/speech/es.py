@@ -20,7 +20,7 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Ahora mismo solo puedo buscar en la bodega y prefiero no improvisar una "
         "respuesta. Dígame un plato, un color, una uva o un precio."
     ),
-    "passage": "Esto es lo que dice mi biblioteca:",
+    "passage": "Esto es lo que dice mi biblioteca (en inglés):",
     "off_topic": (
         "Eso queda fuera de mi bodega: yo solo entiendo de vino. Dígame qué hay en la "
         "mesa y le busco una botella."
@@ -94,4 +94,22 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "tannin_low": "con taninos suaves",
     "from_grapes": "de {grapes}",
     "tasting_notes": "Nota de la bodega (solo en inglés): «{notes}»",
+    "which": "No le he mostrado tantos. ¿A cuál se refiere, y qué debería cambiar?",
+    "favourite": "De estos, yo abriría primero este:",
+    "no_model": (
+        "Aquí no hay ningún modelo de lenguaje configurado: respondo con reglas sencillas "
+        "según la lista de la bodega."
+    ),
+    "model_down": (
+        "Mi modelo de lenguaje no ayuda en este momento: esto viene directamente de la lista "
+        "de la bodega."
+    ),
+    "declined": (
+        "Prefiero no responder a eso. Pregúnteme por un vino, un plato o una ocasión, y estoy "
+        "a su disposición."
+    ),
+    "failed": (
+        "Lo siento: algo ha fallado por mi parte y no he podido responder. Vuelva a "
+        "preguntarme en un momento."
+    ),
 }

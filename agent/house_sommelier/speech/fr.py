@@ -23,7 +23,7 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Pour l'instant je ne peux que chercher dans la cave, et je préfère ne pas "
         "improviser une réponse. Donnez-moi un plat, une couleur, un cépage ou un prix."
     ),
-    "passage": "Voici ce qu'en dit ma bibliothèque :",
+    "passage": "Voici ce qu'en dit ma bibliothèque (en anglais) :",
     "off_topic": (
         "Cela dépasse ma cave, hélas : je ne m'y connais qu'en vin. Dites-moi ce qu'il "
         "y a à table, et je trouve la bouteille."
@@ -107,4 +107,22 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "tannin_low": "avec des tanins souples",
     "from_grapes": "à base de {grapes}",
     "tasting_notes": "Note de la cave (en anglais seulement) : « {notes} »",
+    "which": "Je ne vous en ai pas montré autant. Duquel parlez-vous, et que faut-il changer ?",
+    "favourite": "Parmi ceux-ci, j'ouvrirais d'abord celui-ci :",
+    "no_model": (
+        "Aucun modèle de langue n'est configuré ici : je réponds par des règles simples, "
+        "d'après la liste de la cave."
+    ),
+    "model_down": (
+        "Mon modèle de langue ne m'aide pas en ce moment : ceci vient directement de la liste "
+        "de la cave."
+    ),
+    "declined": (
+        "Je préfère ne pas répondre à cela. Demandez-moi un vin, un plat ou une occasion, et "
+        "je suis tout à vous."
+    ),
+    "failed": (
+        "Je suis désolé : quelque chose a mal tourné de mon côté et je n'ai pas pu répondre. "
+        "Redemandez-moi dans un instant."
+    ),
 }

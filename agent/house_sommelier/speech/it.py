@@ -21,7 +21,7 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Al momento posso solo cercare in cantina e preferisco non improvvisare una "
         "risposta. Mi dica un piatto, un colore, un vitigno o un prezzo."
     ),
-    "passage": "Ecco che cosa dice la mia biblioteca:",
+    "passage": "Ecco che cosa dice la mia biblioteca (in inglese):",
     "off_topic": (
         "Questo va oltre la mia cantina: m'intendo solo di vino. Mi dica che cosa c'è "
         "in tavola e le trovo una bottiglia."
@@ -98,4 +98,22 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "tannin_low": "con tannini morbidi",
     "from_grapes": "da uve {grapes}",
     "tasting_notes": "Nota della cantina (solo in inglese): «{notes}»",
+    "which": "Non gliene ho mostrati così tanti. Quale intende, e che cosa dovrebbe cambiare?",
+    "favourite": "Tra questi aprirei per primo questo:",
+    "no_model": (
+        "Qui non è configurato alcun modello linguistico: rispondo con regole semplici dalla "
+        "lista della cantina."
+    ),
+    "model_down": (
+        "Il mio modello linguistico ora non è d'aiuto: questo viene direttamente dalla lista "
+        "della cantina."
+    ),
+    "declined": (
+        "A questo preferisco non rispondere. Mi chieda un vino, un piatto o un'occasione, e "
+        "sono a sua disposizione."
+    ),
+    "failed": (
+        "Mi dispiace: qualcosa è andato storto e non ho potuto rispondere. Me lo richieda tra "
+        "un momento."
+    ),
 }

@@ -55,4 +55,10 @@ PhraseKey = Literal[
     "tannin_low",
     "from_grapes",
     "tasting_notes",
+    "which",
+    "favourite",
+    "no_model",
+    "model_down",
+    "declined",
+    "failed",
 ]

@@ -22,7 +22,7 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "antwoord op. Noem me een gerecht, een kleur, een druif of een prijs, en ik "
         "vind er flessen bij."
     ),
-    "passage": "Dit staat erover in mijn bibliotheek:",
+    "passage": "Dit staat erover in mijn bibliotheek (in het Engels):",
     "off_topic": (
         "Dat valt helaas buiten mijn kelder: ik heb alleen verstand van wijn. Vertel "
         "me wat er op tafel komt, en ik zoek er een fles bij."
@@ -109,4 +109,19 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
     "tannin_low": "met zachte tannines",
     "from_grapes": "van {grapes}",
     "tasting_notes": "Notitie uit de kelder (alleen in het Engels): „{notes}”",
+    "which": "Zoveel heb ik er niet laten zien. Welke bedoelt u, en wat moet er anders?",
+    "favourite": "Van deze zou ik deze het eerst openen:",
+    "no_model": (
+        "Hier is geen taalmodel ingesteld; ik antwoord volgens eenvoudige regels uit de "
+        "kelderlijst."
+    ),
+    "model_down": "Mijn taalmodel helpt nu niet; dit komt rechtstreeks uit de kelderlijst.",
+    "declined": (
+        "Daar geef ik liever geen antwoord op. Vraag me naar een wijn, een gerecht of een "
+        "gelegenheid, en ik help u graag."
+    ),
+    "failed": (
+        "Het spijt me: er ging bij mij iets mis en ik kon niet antwoorden. Vraag het me zo "
+        "nog eens."
+    ),
 }
