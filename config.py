@@ -112,6 +112,27 @@ class Settings(BaseSettings):
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
+    @field_validator("admin_ids", mode="before")
+    @classmethod
+    def _are_ids_of_people(cls, value: object) -> object:
+        # Runs after the splitting below: of such validators the last one is the first.
+        ids = value if isinstance(value, tuple | list) else ()
+        if not all(re.fullmatch(r"[1-9]\d{0,15}", str(each)) for each in ids):
+            raise ValueError(
+                "must be ids of people, like 12345,67890; a @name or the id of a group is none"
+            )
+        return value
+
+    @field_validator("langfuse_tracing_environment")
+    @classmethod
+    def _environment_is_taken(cls, value: str | None) -> str | None:
+        if value and (value.startswith("langfuse") or not re.fullmatch("[a-z0-9_-]{1,40}", value)):
+            raise ValueError(
+                "must be 1 to 40 of a-z, 0-9, _ and -, and not begin with langfuse: Langfuse "
+                "refuses scores of any other"
+            )
+        return value
+
     @field_validator("llm_fallback_models", "admin_ids", mode="before")
     @classmethod
     def _split_at_commas(cls, value: object) -> object:

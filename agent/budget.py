@@ -32,6 +32,10 @@ class Limits:
     result_chars: int = 12_000
     model_tries: int = 3
 
+    def raised(self, tokens: int) -> int:
+        """A token limit doubled, up to `answer_tokens_ceiling`, and never lowered."""
+        return max(tokens, min(tokens * 2, self.answer_tokens_ceiling))
+
 
 @dataclass(frozen=True, slots=True)
 class Price:
@@ -152,8 +156,6 @@ current_ledger: Final[ContextVar[Ledger | None]] = ContextVar("current_ledger", 
 
 BudgetLimit = Literal["requests", "tokens", "cost"]
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-WARN_AT: Final = 0.8
-"""The share of a person's budget from which on they are told of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +198,13 @@ class Allowance:
     """What of the day's budgets a turn that began at `at` may still use.
 
     `person` and `everyone` are what is left of each budget. `used_up` names the limit that forbids
-    any request, `is_shared` says that it is one of everyone's. `warn` names the limit of which the
-    person is to be told that most is used.
+    any request, `is_shared` says that it is one of everyone's.
     """
 
     person: DailyBudget = NO_BUDGET
     everyone: DailyBudget = NO_BUDGET
     used_up: BudgetLimit | None = None
     is_shared: bool = False
-    warn: BudgetLimit | None = None
     at: datetime = EPOCH
 
     @property
@@ -252,10 +252,7 @@ def allowance_of(
     allowance = Allowance(
         person=person.left(by_person), everyone=everyone.left(by_everyone), at=now
     )
-    allowance = _judged(allowance, person, everyone, by_person, by_everyone)
-    return replace(
-        allowance, warn=None if allowance.used_up else person.reached(by_person, WARN_AT)
-    )
+    return _judged(allowance, person, everyone, by_person, by_everyone)
 
 
 def day_of(moment: datetime) -> datetime:

@@ -25,6 +25,15 @@ def error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
     return (*response.error_types, response.outcome)
 
 
+def invented_attempts(error_types: Sequence[str]) -> int:
+    """How many attempts named what no tool returned; one that repeats such an answer is one too."""
+    count, invented = 0, False
+    for kind in error_types:
+        invented = kind == "grounding" or (invented and kind == "degenerate")
+        count += invented
+    return count
+
+
 def record_outcome(
     span: Span,
     outcome: Outcome,
@@ -54,7 +63,7 @@ def score_turn(
 
     `grounding` is the share of attempts that named nothing but what tools returned.
     """
-    invented = min(error_types.count("grounding"), retries + 1)
+    invented = min(invented_attempts(error_types), retries + 1)
     span.score("structured_retries", retries, "NUMERIC")
     span.score("outcome", outcome, "CATEGORICAL")
     span.score("grounding", 1 - invented / (retries + 1), "NUMERIC")
@@ -84,7 +93,7 @@ def guard_input(message: str, span: Span) -> str:
 
 def guard_output(response: AgenticResponse[Any], span: Span, output: object = None) -> None:
     """Record what grounding came to: the check itself is a part of the contract."""
-    ungrounded = response.error_types.count("grounding")
+    ungrounded = invented_attempts(response.error_types)
     with span.child("guard.output", "guardrail") as guard:
         guard.update(
             output=output,

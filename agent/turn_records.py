@@ -49,10 +49,25 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class Spending:
+    """What was used since a moment, and how many further turns are under way.
+
+    `turns` are those of everyone that asked a model, so that it can be told what one takes.
+    """
+
+    by_person: Spent = Spent()
+    by_everyone: Spent = Spent()
+    turns: int = 0
+    persons_under_way: int = 0
+    under_way: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Feedback:
     """What a person thinks of a turn's answer; no `verdict`: they took it back.
 
-    `revision` counts the changes: what was delivered is known by it.
+    `revision` counts the changes: what was delivered is known by it. `answered_at` is when the turn
+    ended: however often a verdict changes, it is about that moment.
     """
 
     turn_id: int
@@ -62,11 +77,12 @@ class Feedback:
     revision: int = 0
     trace_id: str | None = None
     root_id: str | None = None
+    answered_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DayStats:
-    """What happened on one day (UTC)."""
+    """What happened on one day (UTC), or on several counted together from `day` on."""
 
     day: date
     people: int = 0
@@ -79,6 +95,19 @@ class DayStats:
     cost_usd: float = 0.0
     median_seconds: float = 0.0
     p95_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What happened on some days, oldest first, and on `all` of them together."""
+
+    days: tuple[DayStats, ...]
+    all: DayStats
+
+    @property
+    def today(self) -> DayStats:
+        """The last of the days."""
+        return self.days[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import StringIO
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
-from telegram import MessageOriginUser, Update
+from telegram import Message, MessageOriginUser, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.ports import PeopleRepository, TurnRepository
@@ -21,7 +21,7 @@ from bot.incoming import destination, message_of
 from bot.replies import Replies
 from bot.research_text import behind_command
 from bot.stats_chart import stats_chart
-from bot.stats_text import FOOTNOTE, stats_table
+from bot.stats_text import stats_table
 from bot.telegram_bot import AnyHandler, Context
 
 DAYS: Final = 7
@@ -41,6 +41,7 @@ class Links(Protocol):
         ...
 
 
+Decision = Literal["allow", "block"]
 TraceOf = Callable[[str], Awaitable[TraceRecord]]
 """The trace with an id; raises LookupError if there is none."""
 
@@ -73,18 +74,18 @@ class AdminCommands:
 
     async def stats(self, update: Update, context: Context) -> None:
         """/stats: today and the last 7 days, as a table and as a picture."""
-        days = await self.turns.days(self.now() - timedelta(days=DAYS - 1))
-        await self.replies.say(update, f"{as_block(stats_table(days))}\n\n{FOOTNOTE}")
-        await self._draw(update, days)
+        stats = await self.turns.stats(self.now() - timedelta(days=DAYS - 1))
+        await self.replies.say(update, as_block(stats_table(stats)))
+        await self._draw(update, stats.days)
 
-    async def _draw(self, update: Update, days: list[DayStats]) -> None:
+    async def _draw(self, update: Update, days: Sequence[DayStats]) -> None:
         step, to = self.replies.journal.step, destination(update)
         picture = await asyncio.to_thread(stats_chart, days)
         await self.replies.sender.send_photo(to, CHART_NAME, picture, step=step)
 
     async def trace(self, update: Update, context: Context) -> None:
         """/trace: what happened in the turn that is replied to, else in the last of this chat."""
-        replied, chat_id = message_of(update).reply_to_message, message_of(update).chat.id
+        replied, chat_id = replied_to(message_of(update)), message_of(update).chat.id
         if replied is None:
             turn = await self.turns.last(chat_id)
         else:
@@ -110,19 +111,16 @@ class AdminCommands:
 
     async def allow(self, update: Update, context: Context) -> None:
         """/allow ID, or as a reply to somebody's message: they are let in."""
-        whom = person_meant(update)
-        if whom is None:
-            await self.replies.say(update, texts.WHOM.format(command="allow"))
-        else:
-            await self.replies.say(update, await self._decide(whom, "allow"))
+        await self._decide_on_whom_is_meant(update, "allow")
 
     async def block(self, update: Update, context: Context) -> None:
         """/block ID, or as a reply to somebody's message: they get no answer any more."""
+        await self._decide_on_whom_is_meant(update, "block")
+
+    async def _decide_on_whom_is_meant(self, update: Update, decision: Decision) -> None:
         whom = person_meant(update)
-        if whom is None:
-            await self.replies.say(update, texts.WHOM.format(command="block"))
-        else:
-            await self.replies.say(update, await self._decide(whom, "block"))
+        said = texts.WHOM.format(command=decision)
+        await self.replies.say(update, said if whom is None else await self._decide(whom, decision))
 
     async def decided(self, update: Update, context: Context) -> None:
         """A button below "asks to be let in": like the command; whoever is let in is told."""
@@ -134,13 +132,13 @@ class AdminCommands:
             return
         whom, step = int(match[1]), self.replies.journal.step
         known = await step("access", lambda: self.people.access(whom))
-        said = await self._decide(whom, match[2])
+        said = await self._decide(whom, "allow" if match[2] == "allow" else "block")
         await acknowledge(query, said)
         await self.replies.say(update, said)
         if match[2] == "allow" and known != "allowed":
             await self.replies.sender.send(Destination(whom), texts.LET_IN, step=step)
 
-    async def _decide(self, user_id: int, decision: str) -> str:
+    async def _decide(self, user_id: int, decision: Decision) -> str:
         """Let somebody in or keep them out; what was done."""
         if decision == "allow":
             await self.people.allow(user_id)
@@ -154,18 +152,34 @@ class AdminCommands:
 def person_meant(update: Update) -> int | None:
     """The person whom a command names by their id, or whose message it replies to.
 
-    Of a forwarded message it is whoever wrote it first, if they do not hide.
+    Of a forwarded message it is whoever wrote it first, if they do not hide. Words that are no id
+    name nobody: they may mean somebody else than who is replied to.
     """
     message = message_of(update)
-    if named := PERSON.fullmatch(behind_command(message.text or "")):
-        return int(named[0])
-    replied = message.reply_to_message
-    if replied is None:
+    if words := behind_command(message.text or ""):
+        return named(message, words)
+    replied = replied_to(message)
+    if replied is None or replied.sender_chat is not None:
         return None
-    if isinstance(replied.forward_origin, MessageOriginUser):
-        return replied.forward_origin.sender_user.id
+    if replied.forward_origin is not None:
+        origin = replied.forward_origin
+        return origin.sender_user.id if isinstance(origin, MessageOriginUser) else None
     author = replied.from_user
     return author.id if author is not None and not author.is_bot else None
+
+
+def named(message: Message, words: str) -> int | None:
+    """The person whose id `words` are, or who is mentioned without having a @name."""
+    if PERSON.fullmatch(words):
+        return int(words)
+    people = [entity.user for entity in message.parse_entities(["text_mention"])]
+    return people[0].id if len(people) == 1 and people[0] is not None else None
+
+
+def replied_to(message: Message) -> Message | None:
+    """The message that an admin replied to; in a topic every message replies to its beginning."""
+    replied = message.reply_to_message
+    return None if replied is None or replied.forum_topic_created else replied
 
 
 def as_block(text: str) -> str:

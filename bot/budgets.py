@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from agent.budget import (
     NO_BUDGET,
     UNLIMITED,
-    WARN_AT,
     Allowance,
     BudgetLimit,
     DailyBudget,
@@ -18,16 +17,20 @@ from agent.budget import (
 from agent.outcome import BUDGET
 from agent.ports import PeopleRepository, TurnRepository
 from agent.sommelier import Reply
-from agent.turn_records import Spent
+from agent.turn_records import Spending, Spent
 from bot.outgoing import Outgoing
 
 OWN: Final = "You have used up today's {what}."
 SHARED: Final = "Today's budget for everyone is used up."
 RESETS: Final = "It resets in {left}, at 00:00 UTC; until then I answer by simple rules."
 WARNING: Final = (
-    "You have used {share:.0f} % of today's {what}. It resets in {left}, at 00:00 UTC; when it is "
+    "You have used {share} % of today's {what}. It resets in {left}, at 00:00 UTC; when it is "
     "used up I answer by simple rules."
 )
+WARN_AT: Final = 0.8
+"""The share of a person's budget from which on they are told of it."""
+TYPICAL: Final = Spent(requests=2, tokens=5_000, cost_usd=0.015)
+"""What a turn takes, as long as none of the day says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,39 +49,89 @@ class Budgets:
         """Whether anything is limited."""
         return self.person.is_set or self.everyone.is_set
 
-    async def allowance(self, user_id: int) -> Allowance:
-        """What a person's turn may use; it warns them once a day. Raises what the database does."""
+    async def allowance(self, turn_id: int, user_id: int) -> Allowance:
+        """What a person's turn, which begins now, may use. Raises what the database does.
+
+        Other turns that are under way count with what one takes on average.
+        """
+        now = self.now()
+        spending = await self.turns.begin(turn_id, user_id, now, since=day_of(now))
         if user_id in self.exempt:
             return UNLIMITED
-        now = self.now()
-        today = day_of(now)
-        allowance = allowance_of(
+        each = one_turn(spending)
+        return allowance_of(
             self.person,
             self.everyone,
-            by_person=await self._spent(self.person, today, user_id),
-            by_everyone=await self._spent(self.everyone, today),
+            by_person=added(spending.by_person, each, spending.persons_under_way),
+            by_everyone=added(spending.by_everyone, each, spending.under_way),
             now=now,
         )
-        if allowance.warn and not await self.people.warned(user_id, today.date()):
-            return replace(allowance, warn=None)
-        return allowance
 
-    async def _spent(
-        self, budget: DailyBudget, since: datetime, user_id: int | None = None
-    ) -> Spent:
-        return await self.turns.spent(since, user_id) if budget.is_set else Spent()
+    def note(self, allowance: Allowance, reply: Reply) -> "Note | None":
+        """What a person is to be told below an answer; None if there is nothing to tell."""
+        left = duration_text(allowance.resets_at - allowance.at)
+        if BUDGET in reply.error_types:
+            ended = allowance.after(_spent(reply))
+            said = SHARED if ended.is_shared else OWN.format(what=_what(ended.used_up))
+            return Note(f"{said} {RESETS.format(left=left)}")
+        if not allowance.person.is_set:
+            return None
+        used = added(used_of(self.person, allowance.person), _spent(reply))
+        if limit := self.person.reached(used):
+            return Note(f"{OWN.format(what=_what(limit))} {RESETS.format(left=left)}")
+        if limit := self.person.reached(used, WARN_AT):
+            share = int(100 * share_of(self.person, used, limit))
+            said = WARNING.format(share=share, what=_what(limit), left=left)
+            return Note(said, once_on=allowance.at.date())
+        return None
 
 
-def budget_note(allowance: Allowance, reply: Reply) -> str:
-    """What a person is told below an answer; nothing if there is nothing to tell."""
-    left = duration_text(allowance.resets_at - allowance.at)
-    if BUDGET in reply.error_types:
-        ended = allowance.after(Spent(reply.requests, reply.tokens, reply.cost_usd))
-        said = SHARED if ended.is_shared else OWN.format(what=_what(ended.used_up))
-        return f"_({said} {RESETS.format(left=left)})_"
-    if allowance.warn is None:
-        return ""
-    return f"_({WARNING.format(share=WARN_AT * 100, what=_what(allowance.warn), left=left)})_"
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a person is told of their budget, on `once_on` only once."""
+
+    text: str
+    once_on: date | None = None
+
+
+def one_turn(spending: Spending) -> Spent:
+    """What a turn takes: the mean of those of the day that asked a model."""
+    if not spending.turns:
+        return TYPICAL
+    total, turns = spending.by_everyone, spending.turns
+    return Spent(round(total.requests / turns), round(total.tokens / turns), total.cost_usd / turns)
+
+
+def added(spent: Spent, each: Spent, times: int = 1) -> Spent:
+    """What was used, and so many times as much as `each`."""
+    return Spent(
+        spent.requests + each.requests * times,
+        spent.tokens + each.tokens * times,
+        spent.cost_usd + each.cost_usd * times,
+    )
+
+
+def used_of(budget: DailyBudget, left: DailyBudget) -> Spent:
+    """What was used of a budget of which so much is left."""
+    return Spent(
+        (budget.requests or 0) - (left.requests or 0),
+        (budget.tokens or 0) - (left.tokens or 0),
+        (budget.cost_usd or 0.0) - (left.cost_usd or 0.0),
+    )
+
+
+def share_of(budget: DailyBudget, used: Spent, limit: BudgetLimit) -> float:
+    """How much of a limit that is set was used; 1 is all."""
+    shares = {
+        "requests": used.requests / (budget.requests or 1),
+        "tokens": used.tokens / (budget.tokens or 1),
+        "cost": used.cost_usd / (budget.cost_usd or 1),
+    }
+    return shares[limit]
+
+
+def _spent(reply: Reply) -> Spent:
+    return Spent(reply.requests, reply.tokens, reply.cost_usd)
 
 
 def _what(limit: BudgetLimit | None) -> str:

@@ -5,7 +5,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, Literal
 
@@ -29,8 +29,6 @@ the database did not say."""
 
 SEEN_AGAIN: Final = timedelta(hours=1)
 MOST_SEEN: Final = 10_000
-EVER: Final = date.min
-"""The day of a note that stands for ever: that admins were asked about a stranger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class Door:
             access = await patiently(lambda: self.people.access(user_id))
             if access is not None:
                 return "welcome" if access == "allowed" else "blocked"
-            first = speaks and await self.people.warned(user_id, EVER)
+            first = speaks and await self.people.introduced(user_id, self.now().date())
         except Exception:
             log.exception("Whether person %s is allowed could not be read", user_id)
             return "unknown"

@@ -33,6 +33,16 @@ class TurnRow(Base):
     root_id: Mapped[str | None]
 
 
+class UnderWayRow(Base):
+    """A turn that has begun and has not ended; what it uses is not known yet."""
+
+    __tablename__ = "turns_under_way"
+
+    turn_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(BigInteger)
+    since: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
 class AnswerRow(Base):
     """A message that is an answer, or a part of one."""
 
@@ -68,7 +78,11 @@ class FeedbackRow(Base):
 
 
 class PersonRow(Base):
-    """A person who wrote, or whom an admin allowed or blocked before they did."""
+    """A person who wrote, or whom an admin allowed or blocked before they did.
+
+    `warned_on` is the day they were last told that their budget is nearly used up, `introduced_on`
+    that on which admins were asked whether to let them in.
+    """
 
     __tablename__ = "people"
 
@@ -78,6 +92,7 @@ class PersonRow(Base):
     last_seen: Mapped[datetime | None] = mapped_column(UtcDateTime)
     chat_id: Mapped[int | None] = mapped_column(BigInteger)
     warned_on: Mapped[date | None] = mapped_column(Date)
+    introduced_on: Mapped[date | None] = mapped_column(Date)
 
 
 class BroadcastRow(Base):

@@ -6,9 +6,16 @@ that is not known is an error: a misspelt one would never fail.
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from agent.errors import AgentError
 from agent.evals.language import Language
@@ -74,6 +81,18 @@ class Expectation(BaseModel):
     must_not_contain: tuple[Text, ...] = ()
     must_contain_any: tuple[Text, ...] = ()
 
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        for what, least, most in (
+            ("wines", self.min_wines, self.max_wines),
+            ("price", self.min_price, self.max_price),
+        ):
+            if least is not None and most is not None and least > most:
+                raise ValueError(f"min_{what} is above max_{what}: nothing can meet that")
+        if self.no_wines and self.min_wines:
+            raise ValueError("no_wines and min_wines: nothing can meet both")
+        return self
+
 
 class Said(BaseModel):
     """A message that came before the conversation, with the wines an answer recommended."""
@@ -115,7 +134,8 @@ def read(path: Path) -> list[Conversation]:
         DatasetError: the file cannot be read, or a line of it is not a conversation.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not `splitlines`: a line end of another kind is a character of somebody's words.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise DatasetError(f"{path} cannot be read: {reason}") from None
@@ -182,5 +202,5 @@ def _line(line: str, where: str) -> Conversation:
 
 def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
-    name = ".".join(map(str, problem["loc"]))
-    return f"{name}: {problem['msg']}" if name else problem["msg"]
+    name, said = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
+    return f"{name}: {said}" if name else said

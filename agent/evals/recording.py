@@ -142,13 +142,19 @@ def conversation_of(item: Item, dataset: str) -> Conversation:
     if isinstance(asked, str):
         asked = {"messages": [asked]}
     elif isinstance(asked, list):
-        asked = {"messages": [_text_of(said) for said in asked[-1:]], "history": asked[:-1]}
+        said = [each for each in asked if not _is_instruction(each)]
+        asked = {"messages": [_text_of(each) for each in said[-1:]], "history": said[:-1]}
     if not isinstance(asked, dict):
         raise DatasetError(f"item {item.id} of {dataset} has no messages as its input")
     known = {"id": item.id, **item.metadata, **asked}
     if isinstance(item.expected, dict):
         known["expect"] = item.expected
     return parsed(known, f"item {item.id} of {dataset}")
+
+
+def _is_instruction(said: object) -> bool:
+    """Whether a message is a model's instructions: those of the sommelier are in their place."""
+    return isinstance(said, dict) and said.get("role") in ("system", "developer")
 
 
 def _text_of(said: object) -> object:

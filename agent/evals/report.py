@@ -1,7 +1,7 @@
 """A run as an operator reads it: a table, bars, the worst conversations; Markdown, JSON, SVG."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -97,15 +97,28 @@ def rows(found: Sequence[Summary]) -> Iterator[list[str]]:
 
 
 def bars(found: Sequence[Summary]) -> Iterator[str]:
-    """The metrics as lines of text: a bar for each variant."""
-    width = max((len(summary.label) for summary in found), default=0)
+    """The metrics as lines of text: a bar for each variant.
+
+    Latency and cost of several variants stand below, each beside the highest.
+    """
+    width = max((len(each.label) for each in found), default=0)
+
+    def drawn(
+        title: str, values: Mapping[str, float], longest: float, said: Callable[[float], str]
+    ) -> Iterator[str]:
+        for position, (label, value) in enumerate(values.items()):
+            filled = round(value / longest * BAR) if longest else 0
+            bar = "█" * filled + "░" * (BAR - filled)
+            yield f"{title if position == 0 else '':<10} {label:<{width}} {bar} {said(value)}"
+
     for name in EVALUATORS:
-        for position, summary in enumerate(found):
-            if average := summary.metrics.get(name):
-                filled = round(average.score * BAR)
-                title = name if position == 0 else ""
-                drawn = "█" * filled + "░" * (BAR - filled)
-                yield f"{title:<10} {summary.label:<{width}} {drawn} {average.score:.0%}"
+        averages = {each.label: each.metrics[name].score for each in found if name in each.metrics}
+        yield from drawn(name, averages, 1.0, "{:.0%}".format)
+    if len(found) > 1:
+        latency = {each.label: each.seconds_p50 for each in found}
+        yield from drawn("latency", latency, max(latency.values()), _seconds)
+        cost = {each.label: each.cost_usd for each in found}
+        yield from drawn("cost", cost, max(cost.values()), "${:.4f}".format)
 
 
 def worst(results: Iterable[Result], variant: str, limit: int = WORST) -> list[Result]:
@@ -122,6 +135,18 @@ def reasons(result: Result) -> list[str]:
         for name, mark in result.marks.items()
         if not mark.passed
     ]
+
+
+def unanswered(results: Iterable[Result]) -> Iterator[str]:
+    """Of each variant whose model gave no answer at all: what kept it from that, in a line."""
+    by_variant: dict[str, list[str]] = {}
+    for each in results:
+        error = each.observed.model_error if each.observed else ""
+        by_variant.setdefault(each.variant, []).append(error)
+    for label, errors in by_variant.items():
+        if all(errors):
+            kinds = ", ".join(dict.fromkeys(errors))
+            yield f"{label} never answered ({kinds}): check the model's name and OPENAI_BASE_URL."
 
 
 def as_markdown(run: str, results: Sequence[Result], *, plot: str = "") -> str:

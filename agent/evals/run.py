@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from agent.evals.dataset import Conversation
 from agent.evals.evaluators import Mark, Observed, marks
-from agent.evals.traces import USER, Kept, give_score, session
+from agent.evals.traces import USER, Kept, give_score, model_error, session
 from agent.ports import Catalogue, StoredMessage
 from agent.sommelier import Answerer, Reply
 from agent.tools.registry import where
@@ -103,6 +103,9 @@ class _Examiner:
         traces = dialogue.kept.traces
         for metric, mark in given.items() if traces else ():
             give_score(traces[-1], metric, mark.score, mark.reason)
+        if observed:
+            give_score(traces[-1], "seconds", sum(observed.seconds) / len(observed.seconds))
+            give_score(traces[-1], "cost_usd", observed.cost_usd)
         return Result(variant.label, conversation, given, observed, tuple(traces), failure)
 
 
@@ -160,6 +163,9 @@ class _Dialogue:
             previous=tuple(await self.wines(earlier[-1])) if earlier else (),
             shown_before=frozenset(wine_id for wine_ids in earlier for wine_id in wine_ids),
             error_types=last.error_types,
+            model_error=model_error(self.kept.traces[-1])
+            if "model_error" in last.error_types
+            else "",
             retries=last.retries,
             requests=sum(reply.requests for reply in self.replies),
             seconds=tuple(self.seconds),

@@ -31,8 +31,14 @@ def session(run: str) -> str:
     return f"eval:{run}"
 
 
+def model_error(trace: TraceRecord) -> str:
+    """The type of the last error that kept a model from answering in this turn; empty if none."""
+    failed = (each for each in reversed(trace.spans) if each.kind == "generation")
+    return next((str(kind) for each in failed if (kind := each.metadata.get("error_type"))), "")
+
+
 def give_score(trace: TraceRecord, metric: str, score: float, reason: str = "") -> None:
-    """Score a trace from 0 to 1; the id of the score is fixed by trace and metric."""
+    """Score a trace by a metric; the id of the score is fixed by both."""
     given = ScoreRecord(f"{SCORE_PREFIX}{metric}", score, "NUMERIC", reason)
     trace.scores[given.name] = given
 

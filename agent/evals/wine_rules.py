@@ -1,16 +1,27 @@
 """One wine held against what is expected of the wines of an answer."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from agent.evals.dataset import Expectation
+from agent.evals.words import fold, has_words, words
 from agent.money import in_euros
+from agent.synonyms import COUNTRIES, GRAPES, REGIONS, Groups, alternatives
 from agent.wine import Wine
 
-WORD: Final = re.compile(r"[^\W\d_]+")
+DENIALS: Final = frozenset("no not without never zero".split())
+DENIED_WITHIN: Final = 3
+"""How many words after a denial it still denies: "without any obvious oak"."""
+ANYBODYS: Final = frozenset(
+    """red white rose pink orange rouge blanc rosso bianco rosato tinto blanco rosado negre branco
+    brut nature dry sec demi extra sekt cremant cava prosecco reserva riserva reserve crianza roble
+    gran grand grande vin vino wine cru premier 1er classic classico superiore estate cuvee nv
+    di de la le del du des aoc doc docg""".split()
+)
+"""Words of wines' names that many wines have."""
+CLAUSE: Final = re.compile(r"[.,;:!?()–—]| but | with ", re.IGNORECASE)
 
 
 def within_budget(wine: Wine, expect: Expectation) -> bool:
@@ -37,10 +48,56 @@ def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
             yield problem
 
 
-def fold(text: str) -> str:
-    """`text` in lower case and without accents."""
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
+def telling_names(wine: Wine) -> list[str]:
+    """What a wine can be told by: its producer, and its name unless others are called so too."""
+    shared = {
+        word for each in (wine.region, wine.appellation, *wine.grapes) for word in words(each)
+    }
+    is_telling = set(words(wine.name)) - shared - ANYBODYS
+    return [wine.producer, wine.name] if is_telling else [wine.producer]
+
+
+Meets = Callable[[str, str], bool]
+"""Whether a value that is asked for is the one that a wine has."""
+
+
+def same(asked: str, found: str) -> bool:
+    """Whether two values are the same word."""
+    return fold(asked) == fold(found)
+
+
+def same_name(groups: Groups) -> Meets:
+    """Whether two names are names of the same thing: Shiraz and Syrah, USA and United States."""
+    names = alternatives(groups)
+
+    def meets(asked: str, found: str) -> bool:
+        one, other = " ".join(words(asked)), " ".join(words(found))
+        return other in names.get(one, (one,))
+
+    return meets
+
+
+def lies_in(asked: str, found: str) -> bool:
+    """Whether a place is in a region, as a search has it: Rhône holds the Southern Rhône."""
+    one = " ".join(words(asked))
+    return any(has_words(found, name) for name in _REGIONS.get(one, (one,)))
+
+
+def is_said(asked: str, notes: str) -> bool:
+    """Whether notes say a word, or several in a row, and do not deny it: "no oak", "unoaked"."""
+    wanted = words(asked)
+    return bool(wanted) and any(_says(words(each), wanted) for each in CLAUSE.split(notes))
+
+
+def _says(clause: list[str], wanted: list[str]) -> bool:
+    return any(
+        clause[at : at + len(wanted)] == wanted
+        and DENIALS.isdisjoint(clause[max(0, at - DENIED_WITHIN) : at])
+        for at in range(len(clause) - len(wanted) + 1)
+    )
+
+
+_REGIONS: Final = alternatives(REGIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +109,20 @@ class _Check:
 
     field: str
     values: Callable[[Wine], Sequence[str | None]]
+    meets: Meets = same
     wanted: bool = True
 
     def asked(self, expect: Expectation) -> bool:
         return bool(getattr(expect, self.field))
 
     def problem(self, wine: Wine, expect: Expectation) -> str | None:
-        asked = [fold(str(value)) for value in getattr(expect, self.field)]
-        found = [fold(str(value)) for value in self.values(wine) if value]
-        met = [a for a in asked for f in found if a == f]
+        asked = [str(value) for value in getattr(expect, self.field)]
+        found = [str(value) for value in self.values(wine) if value]
+        met = [a for a in asked if any(self.meets(a, f) for f in found)]
         if self.wanted:
-            return None if met else f"{'/'.join(found) or 'nothing known'} for {self.field}"
-        return f"{met[0]} ({self.field})" if met else None
+            known = "/".join(map(fold, found))
+            return None if met else f"{known or 'nothing known'} for {self.field}"
+        return f"{fold(met[0])} ({self.field})" if met else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +143,15 @@ _CHECKS: Final[Sequence[_Check | _AbvCheck]] = (
     _Check("sweetness", lambda wine: [wine.sweetness]),
     _Check("bodies", lambda wine: [wine.body]),
     _Check("foods", lambda wine: wine.foods),
-    _Check("countries", lambda wine: [wine.country]),
-    _Check("regions", lambda wine: [wine.region, wine.appellation]),
-    _Check("grapes", lambda wine: wine.grapes),
+    _Check("countries", lambda wine: [wine.country], same_name(COUNTRIES)),
+    _Check("regions", lambda wine: [wine.region, wine.appellation], lies_in),
+    _Check("grapes", lambda wine: wine.grapes, same_name(GRAPES)),
     _Check("without_styles", lambda wine: [wine.style], wanted=False),
     _Check("without_bodies", lambda wine: [wine.body], wanted=False),
-    _Check("without_countries", lambda wine: [wine.country], wanted=False),
-    _Check("without_regions", lambda wine: [wine.region, wine.appellation], wanted=False),
-    _Check("without_grapes", lambda wine: wine.grapes, wanted=False),
+    _Check("without_countries", lambda wine: [wine.country], same_name(COUNTRIES), wanted=False),
+    _Check("without_regions", lambda wine: [wine.region, wine.appellation], lies_in, wanted=False),
+    _Check("without_grapes", lambda wine: wine.grapes, same_name(GRAPES), wanted=False),
     _Check("without_allergens", lambda wine: wine.allergens, wanted=False),
-    _Check("without_notes", lambda wine: WORD.findall(wine.notes), wanted=False),
+    _Check("without_notes", lambda wine: [wine.notes], is_said, wanted=False),
     _AbvCheck(),
 )

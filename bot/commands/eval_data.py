@@ -54,6 +54,8 @@ async def read_plan(wanted: Wanted, experiments: "Experiments | None") -> Plan:
     except DatasetError as error:
         fail(str(error), 2)
     chosen = selected(found, language=wanted.language, kind=wanted.kind, limit=wanted.limit)
+    if not found:
+        fail(f"{wanted.dataset} has no conversations", 2)
     if not chosen:
         fail(f"no conversation of {wanted.dataset} is of this language and kind", 2)
     kept = {each.id: items[each.id] for each in chosen if each.id in items}

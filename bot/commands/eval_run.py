@@ -38,7 +38,10 @@ def run(
     ] = None,
     prompt: Annotated[
         list[str] | None,
-        typer.Option(help="A file with a system prompt, or `repository`; repeatable."),
+        typer.Option(
+            help="A file with a system prompt, one in Langfuse (`sommelier@3`, "
+            "`sommelier@staging`), or `repository`; repeatable."
+        ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only so many conversations.")] = None,
     language: Annotated[
@@ -124,6 +127,8 @@ def _report(title: str, results: "list[Result]", save: Path | None, *, as_json: 
         typer.echo(json.dumps(report.as_json(title, results), indent=2, ensure_ascii=False))
     else:
         _print(title, results)
+    for line in report.unanswered(results):
+        typer.echo(line, err=True)
     if save is not None:
         _save(save, title, results)
 

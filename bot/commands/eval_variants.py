@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415
 
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -36,15 +37,16 @@ def wanted_variants(
     """Every model with every prompt."""
     from agent.house_sommelier.model import MODEL_NAME
 
+    texts = _prompts(settings, list(dict.fromkeys(prompts or [REPOSITORY])))
+    titles = _titles(list(texts))
     names = list(
         dict.fromkeys(models or [settings.llm_model if settings.has_model else MODEL_NAME])
     )
     if not settings.has_model and names != [MODEL_NAME]:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
-    texts = {text: _prompts(text) for text in dict.fromkeys(prompts or [REPOSITORY])}
     return [
         Named(
-            f"{name} · {Path(text).stem}" if prompts else name,
+            f"{name} · {titles[text]}" if prompts else name,
             None if name == MODEL_NAME else name,
             chosen,
         )
@@ -53,16 +55,36 @@ def wanted_variants(
     ]
 
 
-def _prompts(text: str) -> "Prompts":
-    from agent.evals.prompt_file import PromptFileError, read_prompt
+def _prompts(settings: "Settings", wanted: Sequence[str]) -> "dict[str, Prompts]":
+    """The prompts by how they are named; Langfuse is asked only for those that are there."""
+    from agent.evals.prompts import PromptRefused, managed_prompt, prompt_of_file
     from agent.prompts import REPOSITORY as OWN
+    from bot.commands.prompts import open_api
 
-    if text == REPOSITORY:
-        return OWN
+    found: dict[str, Prompts] = {REPOSITORY: OWN}
     try:
-        return read_prompt(Path(text))
-    except PromptFileError as error:
+        for name in wanted:
+            if name != REPOSITORY and not _is_managed(name):
+                found[name] = prompt_of_file(Path(name))
+        if managed := [name for name in wanted if _is_managed(name)]:
+            with open_api(settings) as api:
+                found |= {name: managed_prompt(api, name) for name in managed}
+    except PromptRefused as error:
         fail(str(error), 2)
+    return {name: found[name] for name in wanted}
+
+
+def _is_managed(name: str) -> bool:
+    from agent.evals.prompts import MANAGED
+
+    return bool(MANAGED.fullmatch(name)) and not Path(name).exists()
+
+
+def _titles(names: Sequence[str]) -> dict[str, str]:
+    """What stands for a prompt in a label: the file's name, the whole path where two share one."""
+    short = {name: name if _is_managed(name) else Path(name).stem for name in names}
+    shared = {title for title, times in Counter(short.values()).items() if times > 1}
+    return {name: name if title in shared else title for name, title in short.items()}
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import cast
 
-from sqlalchemy import case, func, select
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from agent.turn_records import Access
@@ -43,18 +43,14 @@ class SqlPeopleRepository:
         await self._decide(user_id, "blocked")
 
     async def warned(self, user_id: int, day: date) -> bool:
-        """Note that a person is warned of their budget; True the first time that day.
-
-        One statement decides: of several replicas, one warns.
-        """
+        """Note that a person is warned of their budget; True the first time that day."""
         earlier = PersonRow.warned_on.is_(None) | (PersonRow.warned_on < day)
-        async with self._sessions.begin() as session:
-            insert = insert_into(session, PersonRow).values(user_id=user_id, warned_on=day)
-            noted = insert.on_conflict_do_update(
-                index_elements=["user_id"], set_={"warned_on": day}, where=earlier
-            )
-            found = await session.scalars(noted.returning(PersonRow.user_id))
-            return found.first() is not None
+        return await self._first(user_id, {"warned_on": day}, earlier)
+
+    async def introduced(self, user_id: int, day: date) -> bool:
+        """Note that admins are asked about a person; True the first time."""
+        never = PersonRow.introduced_on.is_(None)
+        return await self._first(user_id, {"introduced_on": day}, never)
 
     async def private_chats(self, *, only_allowed: bool = False) -> list[int]:
         """Where a broadcast goes: private chats of people who are not blocked, if reachable."""
@@ -75,6 +71,14 @@ class SqlPeopleRepository:
         query = select(func.count()).where(PersonRow.first_seen.is_not(None))
         async with self._sessions() as session:
             return await session.scalar(query) or 0
+
+    async def _first(self, user_id: int, note: dict[str, date], new: ColumnElement[bool]) -> bool:
+        """Whether this is who makes a note: one statement decides, of several replicas one does."""
+        async with self._sessions.begin() as session:
+            insert = insert_into(session, PersonRow).values(user_id=user_id, **note)
+            noted = insert.on_conflict_do_update(index_elements=["user_id"], set_=note, where=new)
+            found = await session.scalars(noted.returning(PersonRow.user_id))
+            return found.first() is not None
 
     async def _decide(self, user_id: int, access: Access) -> None:
         async with self._sessions.begin() as session:

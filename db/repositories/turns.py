@@ -1,18 +1,27 @@
 """The turns that have ended, over SQL."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
+from typing import Final
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Delete, Select, delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.turn_records import DayStats, Spent, TurnRecord
-from db.admin_models import AnswerRow, FeedbackRow, TurnRow
+from agent.turn_records import Spending, Spent, Stats, TurnRecord
+from db.admin_models import AnswerRow, FeedbackRow, TurnRow, UnderWayRow
 from db.engine import Sessions
 from db.repositories.messages import utc_now
 from db.rows import upsert
 from db.search_text import storable
-from db.turn_stats import CountedTurn, by_day
+from db.turn_stats import CountedTurn, stats_of
+
+LOCK: Final = 0x70726F73
+"""The number of the lock that turns begin under, one after the other; no other code uses it."""
+ROWS_AT_ONCE: Final = 1000
+"""So that others get their turn between: a busy week has 100,000 rows."""
+LONGEST_TURN: Final = timedelta(hours=1)
+"""A turn that began earlier and has not ended is not under way any more: its process died."""
 
 
 class SqlTurnRepository:
@@ -33,6 +42,7 @@ class SqlTurnRepository:
             for each in dict.fromkeys(turn.message_ids)
         ]
         async with self._sessions.begin() as session:
+            await session.execute(_under_way_is_over(turn.turn_id))
             await session.execute(upsert(session, TurnRow).values(_row(turn)))
             if answers:
                 await session.execute(upsert(session, AnswerRow).values(answers))
@@ -55,21 +65,35 @@ class SqlTurnRepository:
             found = await session.scalar(of_chat.order_by(TurnRow.at.desc()).limit(1))
             return None if found is None else await _load(session, found)
 
-    async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
-        """What a person, or everyone, has used since a moment."""
-        query = select(
-            func.coalesce(func.sum(TurnRow.requests), 0),
-            func.coalesce(func.sum(TurnRow.tokens), 0),
-            func.coalesce(func.sum(TurnRow.cost_usd), 0.0),
-        ).where(TurnRow.at >= since)
-        if user_id is not None:
-            query = query.where(TurnRow.user_id == user_id)
-        async with self._sessions() as session:
-            requests, tokens, cost = (await session.execute(query)).one()
-        return Spent(int(requests), int(tokens), float(cost))
+    async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
+        """Note that a person's turn begins; what was used `since`, and what else is under way.
 
-    async def days(self, since: datetime) -> list[DayStats]:
-        """Every day (UTC) from that of `since` until today, oldest first.
+        Turns begin one after the other: of two at once, the second sees the first. Commits.
+        """
+        async with self._sessions.begin() as session:
+            # SQLite locks with the first write, Postgres has to be told.
+            if session.get_bind().dialect.name == "postgresql":
+                await session.execute(
+                    text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK}
+                )
+            begun = {"turn_id": turn_id, "user_id": user_id, "since": at}
+            await session.execute(upsert(session, UnderWayRow).values(begun))
+            others = select(func.count()).where(
+                UnderWayRow.since > at - LONGEST_TURN, UnderWayRow.turn_id != turn_id
+            )
+            theirs = others.where(UnderWayRow.user_id == user_id)
+            by_everyone, turns = await _spent(session, _sums(since))
+            by_person, _ = await _spent(session, _sums(since).where(TurnRow.user_id == user_id))
+            return Spending(
+                by_person=by_person,
+                by_everyone=by_everyone,
+                turns=turns,
+                persons_under_way=await session.scalar(theirs) or 0,
+                under_way=await session.scalar(others) or 0,
+            )
+
+    async def stats(self, since: datetime) -> Stats:
+        """Every day (UTC) from that of `since` until today, and all of them together.
 
         Each is whole: the first begins at midnight. A day without turns counts nothing.
         """
@@ -89,14 +113,36 @@ class SqlTurnRepository:
             .where(TurnRow.at >= datetime.combine(first, time(), UTC))
         )
         async with self._sessions() as session:
-            turns = [CountedTurn(*row) for row in await session.execute(query)]
-        return by_day(turns, first, last)
+            rows = await session.stream(query, execution_options={"yield_per": ROWS_AT_ONCE})
+            turns = [CountedTurn(*row) async for row in rows]
+        return await asyncio.to_thread(stats_of, turns, first, last)
 
     async def forget(self, older_than: timedelta) -> int:
         """Delete turns that are older, with their answers and feedback; how many there were."""
         old = delete(TurnRow).where(TurnRow.at < self._now() - older_than)
+        lost = delete(UnderWayRow).where(UnderWayRow.since < self._now() - LONGEST_TURN)
         async with self._sessions.begin() as session:
+            await session.execute(lost)
             return len((await session.scalars(old.returning(TurnRow.turn_id))).all())
+
+
+def _under_way_is_over(turn_id: int) -> Delete:
+    return delete(UnderWayRow).where(UnderWayRow.turn_id == turn_id)
+
+
+def _sums(since: datetime) -> Select[int, int, float, int]:
+    """What turns that ended took together, and how many of them asked a model."""
+    return select(
+        func.coalesce(func.sum(TurnRow.requests), 0),
+        func.coalesce(func.sum(TurnRow.tokens), 0),
+        func.coalesce(func.sum(TurnRow.cost_usd), 0.0),
+        func.count().filter(TurnRow.requests > 0),
+    ).where(TurnRow.at >= since)
+
+
+async def _spent(session: AsyncSession, sums: Select[int, int, float, int]) -> tuple[Spent, int]:
+    requests, tokens, cost, turns = (await session.execute(sums)).one()
+    return Spent(int(requests), int(tokens), float(cost)), int(turns)
 
 
 def _row(turn: TurnRecord) -> dict[str, object]:

@@ -15,7 +15,7 @@ import pytest
 
 from agent.budget import UNLIMITED, Allowance, Limits
 from agent.evals.dataset import Conversation, parsed
-from agent.evals.prompt_file import read_prompt
+from agent.evals.prompts import prompt_of_file
 from agent.evals.run import Result, Variant, evaluate
 from agent.journal import NO_JOURNAL, Journal
 from agent.llm import LLMService
@@ -24,6 +24,7 @@ from agent.prompts import REPOSITORY, Prompts
 from agent.sommelier import Reply, Sommelier
 from agent.tracing import Span
 from tests.commands import sommelier_eval
+from tests.doubles.langfuse_prompts import PUBLIC_KEY, SECRET_KEY, LangfusePromptServer
 from tests.doubles.model_server import ModelServer, Script, answer, answer_json, error, tool_call
 from tests.doubles.model_steps import Step
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
@@ -132,7 +133,7 @@ PLANTED: list[tuple[str, list[Script], dict[str, float]]] = [
     (
         "ungrounded to the end",
         [ALL, *[answer_json(INVENTED)] * 3],
-        {"validity": 0, "grounding": 2 / 3},
+        {"validity": 0, "grounding": 0},
     ),
     ("not JSON, to the end", [ALL, *[answer("Chinon!")] * 3], {"validity": 0}),
     ("the model is down", [error(401)], {"validity": 0}),
@@ -216,6 +217,10 @@ async def test_every_message_is_a_turn_with_a_trace_of_its_own(run: Run) -> None
     assert last.root.metadata["conversation"] == "lamb"
     assert last.scores["eval_budget"].value == 1
     assert last.scores["outcome"].value == "answered"
+    seen = result.observed
+    assert seen is not None
+    assert last.scores["eval_seconds"].value == sum(seen.seconds) / 2
+    assert last.scores["eval_cost_usd"].value == seen.cost_usd > 0
     assert "eval_budget" not in first.scores
 
 
@@ -231,7 +236,7 @@ async def test_prompts_are_compared_side_by_side(run: Run, tmp_path: Path) -> No
         return recommending(SANCERRE if brisk else CHINON)
 
     run.server.default = by_prompt
-    prompts = [("repository", REPOSITORY), ("brisk", read_prompt(path))]
+    prompts = [("repository", REPOSITORY), ("brisk", prompt_of_file(path))]
     await run([lamb(id="one"), lamb(id="two")], prompts)
     passed = {(each.variant, each.conversation.id): each.passed for each in run.results}
     assert passed == {
@@ -341,6 +346,88 @@ def test_models_are_compared_with_the_house_sommelier(
     types = [each["metrics"]["type"]["score"] for each in report["variants"]]
     assert types == [0, 0, 1]
     assert [request.json["model"] for request in model_server.requests].count("gpt-4o-mini") == 2
+
+
+@pytest.fixture
+def managed(monkeypatch: pytest.MonkeyPatch) -> Iterator[LangfusePromptServer]:
+    """Prompts in Langfuse; nothing else is there."""
+    with LangfusePromptServer() as server:
+        monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", PUBLIC_KEY)
+        monkeypatch.setenv("LANGFUSE_SECRET_KEY", SECRET_KEY)
+        monkeypatch.setenv("LANGFUSE_BASE_URL", server.base_url)
+        yield server
+
+
+def test_versions_of_a_managed_prompt_are_compared(
+    managed: LangfusePromptServer,
+    monkeypatch: pytest.MonkeyPatch,
+    model_server: ModelServer,
+    tmp_path: Path,
+) -> None:
+    for text in ("First.", "Second.", "Third."):
+        managed.put("sommelier", f"{text} {{{{research_rules}}}} {{{{schema}}}}")
+    managed.put("sommelier", "Fourth. {{research_rules}} {{schema}}", "v1.5")
+    monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
+    model_server.default = answer_json(INFORMATIONAL)
+    path = dataset(tmp_path, lamb())
+    asked = ["--prompt", "sommelier@1", "--prompt", "sommelier@production"]
+    asked += ["--prompt", "sommelier@v1.5", "--prompt", "repository"]
+    status, shown, _ = sommelier_eval("run", path, *asked, "--json", "--concurrency", "1")
+    assert status == 0
+    labels = [each["label"] for each in json.loads(shown)["variants"]]
+    assert labels == [
+        "gpt-4o · sommelier@1",
+        "gpt-4o · sommelier@production",
+        "gpt-4o · sommelier@v1.5",
+        "gpt-4o · repository",
+    ]
+    systems = [request.json["messages"][0]["content"] for request in model_server.requests]
+    assert [system.split()[0] for system in systems[:3]] == ["First.", "Third.", "Fourth."]
+    assert managed.asked == [("sommelier", each) for each in ("1", "production", "v1.5")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("sommelier@7", "Langfuse has no version 7 of the prompt sommelier"),
+        ("sommelier@old", "Langfuse has no version with the label old of the prompt sommelier"),
+        ("refinement@1", "version 1 of Langfuse cannot be the prompt refinement: it lacks"),
+        ("other@1", "other@1 cannot be read: No such file or directory"),
+    ],
+)
+def test_a_managed_prompt_that_cannot_be_tried_is_said_in_one_line(
+    asked: str, said: str, managed: LangfusePromptServer
+) -> None:
+    managed.put("refinement", "Rewrite it.")
+    status, shown, error = sommelier_eval("run", "--prompt", asked)
+    assert (status, shown) == (2, "")
+    assert said in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_two_files_of_the_same_name_are_two_variants(tmp_path: Path) -> None:
+    paths = [tmp_path / folder / "brisk.md" for folder in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("Be brisk. {{research_rules}} {{schema}}")
+    prompts = [part for path in paths for part in ("--prompt", str(path))]
+    _, shown, _ = sommelier_eval("run", dataset(tmp_path, lamb()), *prompts, "--json")
+    labels = [each["label"] for each in json.loads(shown)["variants"]]
+    assert labels == [f"house-sommelier · {path}" for path in paths]
+
+
+def test_a_model_that_never_answers_is_told(
+    monkeypatch: pytest.MonkeyPatch, model_server: ModelServer, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
+    model_server.default = error(404)
+    path = dataset(tmp_path, lamb())
+    models = ("--model", "gpt-5o", "--model", "house-sommelier")
+    status, shown, said = sommelier_eval("run", path, *models)
+    assert status == 0
+    assert "validity 0%: fallback after model_error, ModelRejected" in shown
+    assert "gpt-5o never answered (ModelRejected): check the model's name" in said
+    assert "house-sommelier never" not in said
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from agent.research.desk import ResearchDesk
 from agent.research.passages import NO_MODEL as NO_MODEL_FOR_DOCUMENTS
 from agent.sommelier import MODEL_DOWN, NO_MODEL, Sommelier
 from agent.tracing import NO_TRACE, Recorder, TraceRecord
-from agent.turn_records import Access, Broadcast, Spent, TurnRecord
+from agent.turn_records import Access, Broadcast, Spending, Spent, TurnRecord
 from bot import texts
 from bot.admin import CHART_NAME, AdminCommands, Links, TraceOf
 from bot.app import close_application, telegram_application
@@ -40,7 +40,7 @@ from bot.service import Service
 from bot.stats_chart import HEIGHT, WIDTH
 from bot.telegram_bot import AnyApplication, AnyHandler, TelegramBot
 from bot.turns import dispatch
-from config import Settings
+from config import Settings, SettingsError, load_settings
 from db.admin_models import TurnRow
 from db.engine import Sessions, session_factory
 from db.repositories.broadcasts import SqlBroadcastRepository
@@ -50,6 +50,7 @@ from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi, Call
 from tests.doubles.model_server import ModelServer, answer
+from tests.doubles.model_steps import Step, hang
 from tests.doubles.server import JsonObject, LoopbackServer, eventually
 from tests.doubles.telegram_chats import ApiError
 from tests.fakes import FakeCatalogue
@@ -232,11 +233,21 @@ class TestAccess:
             "a:7002:allow",
             "a:7002:block",
         ]
-        # Not again after a restart.
+        # Not again after a restart, and whatever else they were told.
         async with rooms.open(bot_api):
             bot_api.say(QUESTION, BEA)
             await bot_api.wait_for_message(3, BEA)
         assert len(bot_api.sent(ADMIN)) == 1
+
+    async def test_who_was_warned_of_their_budget_is_a_stranger_like_any_other(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        await rooms.people.warned(BEA, EVENING.date())
+        rooms.allow_list = True
+        async with rooms.open(bot_api):
+            bot_api.say(QUESTION, BEA)
+            asked = await bot_api.wait_for_message(1, ADMIN)
+        assert asked == ["Ada (7002) asks to be let in."]
 
     async def test_whom_an_admin_lets_in_is_told_and_answered(
         self, bot_api: BotApi, rooms: Rooms
@@ -339,9 +350,9 @@ class TestBudgets:
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
     ) -> None:
         model_server.script(*[search(), valid()] * 3)
-        await rooms.used(1, Spent(requests=16))
+        await rooms.used(1, Spent(requests=23))
         async with open_model(model_server) as model:
-            budgets = rooms.budgets(person=DailyBudget(requests=20, cost_usd=5))
+            budgets = rooms.budgets(person=DailyBudget(requests=30, cost_usd=5))
             async with rooms.open(bot_api, model, budgets=budgets):
                 bot_api.say(QUESTION)
                 bot_api.say("And another red for lamb?")
@@ -349,9 +360,45 @@ class TestBudgets:
                 bot_api.say(QUESTION, BEA)
                 (other,) = await bot_api.wait_for_message(1, BEA)
         assert first.startswith("For your lamb:")
-        assert "You have used 80 % of today's budget of questions" in first
+        assert "You have used 83 % of today's budget of questions" in first
         assert RESETS in first
         assert "budget" not in second + other
+
+    async def test_an_answer_that_uses_up_the_budget_says_so_at_once(
+        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+    ) -> None:
+        model_server.script(search(), valid())
+        await rooms.used(1, Spent(requests=1))
+        async with open_model(model_server) as model:
+            budgets = rooms.budgets(person=DailyBudget(requests=3))
+            async with rooms.open(bot_api, model, budgets=budgets):
+                bot_api.say(QUESTION)
+                (by_model,) = await bot_api.wait_for_message()
+        assert by_model.startswith("For your lamb:")
+        assert "You have used up today's budget of questions." in by_model
+        assert RESETS in by_model
+
+    async def test_turns_at_once_see_each_other(
+        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+    ) -> None:
+        """One person in three chats, whose budget is enough for one and a half turns."""
+
+        def slowly(body: JsonObject) -> Step:
+            return hang(0.3, search() if body["messages"][-1]["role"] == "user" else valid())
+
+        model_server.default = slowly
+        groups = [GROUP - number for number in range(3)]
+        async with open_model(model_server) as model:
+            budgets = rooms.budgets(person=DailyBudget(requests=3))
+            async with rooms.open(bot_api, model, budgets=budgets):
+                for group in groups:
+                    named = {"type": "mention", "offset": 0, "length": 19}
+                    said = f"@sommelier_test_bot {QUESTION}"
+                    bot_api.say(said, group, BEA, entities=[named])
+                shown = [(await bot_api.wait_for_message(1, group))[0] for group in groups]
+        assert len(model_server.requests) <= 3
+        assert [text.startswith("For your lamb:") for text in shown].count(True) == 1
+        assert sum("You have used up today's budget of questions." in text for text in shown) == 2
 
     async def test_used_up_the_house_answers_without_a_request_until_the_next_day(
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
@@ -402,7 +449,9 @@ class TestBudgets:
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
     ) -> None:
         class Silent(Turns):
-            async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
+            async def begin(
+                self, turn_id: int, user_id: int, at: datetime, since: datetime
+            ) -> Spending:
                 raise OSError("the disk is gone")
 
         model_server.script(search(), valid(), search(), valid())
@@ -537,11 +586,14 @@ class TestTrace:
             bot_api.say("/trace", ADMIN)
             bot_api.say("/trace", ADMIN, reply_to_message=first)
             bot_api.say("/trace", ADMIN, reply_to_message=first | {"message_id": 999_999})
-            shown = (await bot_api.wait_for_message(5, ADMIN))[2:]
+            topic = {"forum_topic_created": {"name": "Wines", "icon_color": 1}}
+            bot_api.say("/trace", ADMIN, reply_to_message=first | {"message_id": 999_999} | topic)
+            shown = (await bot_api.wait_for_message(6, ADMIN))[2:]
         assert "a sparkling for oysters" in shown[0]
         assert "a red for lamb" in shown[1]
         assert "guard.input [guardrail]" in shown[1]
         assert shown[2] == texts.NOTHING_TO_TRACE
+        assert "a sparkling for oysters" in shown[3]
         assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
 
     async def test_with_langfuse_it_is_a_link_into_the_project(
@@ -575,6 +627,34 @@ class TestTrace:
 
 
 class TestAllowAndBlock:
+    async def test_a_reply_says_who_is_meant_only_where_nothing_else_does(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        author = {"id": BEA, "is_bot": False, "first_name": "Bea"}
+        theirs = edited("Hello", GROUP) | {"from": author}
+        topic = {"name": "Wines", "icon_color": 1}
+        channel = {"id": -1009, "type": "channel", "title": "News"}
+        hidden = {"type": "hidden_user", "date": 1, "sender_user_name": "Ann"}
+        mention = {"type": "text_mention", "offset": 7, "length": 3}
+        mention |= {"user": {"id": 43, "is_bot": False, "first_name": "Eve"}}
+        commands: list[tuple[str, JsonObject]] = [
+            ("/block 42", {"reply_to_message": theirs}),
+            ("/block @eve", {"reply_to_message": theirs}),
+            ("/block 42 for spam", {"reply_to_message": theirs}),
+            ("/block", {"reply_to_message": theirs | {"forum_topic_created": topic}}),
+            ("/block", {"reply_to_message": theirs | {"sender_chat": channel}}),
+            ("/block", {"reply_to_message": theirs | {"forward_origin": hidden}}),
+            ("/block Eve", {"entities": [command_entity("/block"), mention]}),
+        ]
+        async with rooms.open(bot_api):
+            for said, fields in commands:
+                bot_api.say(said, ADMIN, **fields)
+            shown = await bot_api.wait_for_message(len(commands), ADMIN)
+        whom = texts.WHOM.format(command="block")
+        blocked = "{} is blocked and gets no answer any more."
+        assert shown == [blocked.format(42), *[whom] * 5, blocked.format(43)]
+        assert await rooms.people.access(BEA) is None
+
     async def test_by_id_or_as_a_reply_and_admins_stay(self, bot_api: BotApi, rooms: Rooms) -> None:
         author = {"id": BEA, "is_bot": False, "first_name": "Bea"}
         theirs = edited("Hello", ADMIN) | {"from": author}
@@ -601,6 +681,10 @@ class TestAllowAndBlock:
         ]
         known = [await rooms.people.access(each) for each in (42, BEA, ADMIN)]
         assert known == ["allowed", "blocked", None]
+
+
+def command_entity(command: str) -> JsonObject:
+    return {"type": "bot_command", "offset": 0, "length": len(command)}
 
 
 async def test_for_others_the_commands_of_admins_do_not_exist(
@@ -829,3 +913,15 @@ async def test_an_admin_whom_telegram_does_not_know_is_no_matter(
     await close_application(application)
     assert [call.status for call in bot_api.calls_of("setMyCommands")] == [200, 400]
     assert f"Admin {ADMIN} is not shown the commands of admins" in caplog.text
+
+
+@pytest.mark.parametrize("ids", ["@ada", "12345;67890", "-1001234567890", "0", "1" * 20])
+def test_ids_that_nobody_has_are_refused(ids: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADMIN_IDS", ids)
+    with pytest.raises(SettingsError, match=r"^ADMIN_IDS: must be ids of people, like 12345,67890"):
+        load_settings(None)
+
+
+def test_ids_of_admins_stand_between_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADMIN_IDS", " 12345, 67890,")
+    assert load_settings(None).admin_ids == (12345, 67890)

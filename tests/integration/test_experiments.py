@@ -141,6 +141,11 @@ async def test_items_come_back_as_the_conversations_they_were(langfuse: Langfuse
         "A red?",
         {"messages": ["A red?"]},
         [{"role": "user", "content": "Hi"}, {"role": "user", "content": "A red?"}],
+        [
+            {"role": "system", "content": "You are a sommelier."},
+            {"role": "user", "content": "Hi"},
+            {"role": "user", "content": "A red?"},
+        ],
     ],
 )
 def test_items_that_others_made_are_understood(asked: Any) -> None:

@@ -13,7 +13,14 @@ from agent.ports import (
     PeopleRepository,
     TurnRepository,
 )
-from agent.turn_records import Broadcast, DayStats, Feedback, Spent, TurnRecord
+from agent.turn_records import (
+    Broadcast,
+    DayStats,
+    Feedback,
+    Spending,
+    Spent,
+    TurnRecord,
+)
 from db.admin_models import AnswerRow, FeedbackRow, PersonRow, TurnRow
 from db.engine import Sessions
 from db.repositories.broadcasts import SqlBroadcastRepository
@@ -124,11 +131,32 @@ class TestTurns:
         await turns.record(turn(1, at=NOON - timedelta(days=1)))
         await turns.record(turn(2, at=NOON, requests=2, tokens=100, cost_usd=0.5))
         await turns.record(turn(3, user_id=BOB, requests=1, tokens=10, cost_usd=0.25))
-        assert await turns.spent(NOON) == Spent(3, 110, 0.75)
-        assert await turns.spent(NOON, ADA) == Spent(2, 100, 0.5)
-        assert await turns.spent(NOON, 7) == Spent()
-        everything = await turns.spent(NOON - timedelta(days=2), ADA)
-        assert everything == Spent(5, 5_000_000_100, 0.625)
+        await turns.record(turn(4, user_id=BOB, requests=0, tokens=0, cost_usd=0))
+        everyone = Spent(3, 110, 0.75)
+        assert await turns.begin(9, ADA, NOON, NOON) == Spending(Spent(2, 100, 0.5), everyone, 2)
+        assert await turns.begin(9, 7, NOON, NOON) == Spending(Spent(), everyone, 2)
+        earlier = await turns.begin(9, ADA, NOON, NOON - timedelta(days=2))
+        assert earlier.by_person == Spent(5, 5_000_000_100, 0.625)
+
+    async def test_turns_under_way_are_seen_until_they_end(self, turns: TurnRepository) -> None:
+        async def others(turn_id: int, user_id: int, at: datetime = NOON) -> tuple[int, int]:
+            seen = await turns.begin(turn_id, user_id, at, NOON)
+            return seen.persons_under_way, seen.under_way
+
+        assert await others(1, ADA) == (0, 0)
+        assert await others(1, ADA) == (0, 0)
+        assert await others(2, ADA) == (1, 1)
+        assert await others(3, BOB) == (0, 2)
+        await turns.record(turn(1))
+        assert await others(4, ADA) == (1, 2)
+        # Whose process died is not under way for ever.
+        assert await others(5, ADA, NOON + timedelta(hours=2)) == (0, 0)
+
+    async def test_of_turns_that_begin_at_once_each_sees_those_before_it(
+        self, turns: TurnRepository
+    ) -> None:
+        begun = await asyncio.gather(*(turns.begin(each, ADA, NOON, NOON) for each in range(20)))
+        assert sorted(each.persons_under_way for each in begun) == list(range(20))
 
     async def test_every_day_is_counted_also_those_without_turns(
         self, turns: TurnRepository, feedback: FeedbackRepository
@@ -143,7 +171,8 @@ class TestTurns:
         await feedback.rate(2, "disliked")
         await feedback.rate(3, "disliked")
         await feedback.rate(3, None)
-        first, empty, today = await turns.days(NOON - timedelta(days=2))
+        stats = await turns.stats(NOON - timedelta(days=2))
+        first, empty, today = stats.days
         assert first == DayStats(
             day=date(2026, 4, 29),
             people=2,
@@ -159,6 +188,10 @@ class TestTurns:
         )
         assert empty == DayStats(day=date(2026, 4, 30))
         assert (today.day, today.turns, today.people) == (date(2026, 5, 1), 1, 1)
+        # Somebody who came on two days is one person; times are those of all turns.
+        assert (stats.all.people, stats.all.turns, stats.all.cost_usd) == (2, 4, 0.875)
+        assert (stats.all.median_seconds, stats.all.p95_seconds) == (1.75, 3.0)
+        assert stats.all.outcomes == {"answered": 3, "failed": 1}
 
     async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
         self, turns: SqlTurnRepository, feedback: FeedbackRepository, sessions: Sessions
@@ -189,7 +222,12 @@ class TestFeedback:
     ) -> None:
         rated = await feedback.rate(TURN.turn_id, "liked")
         assert rated == Feedback(
-            TURN.turn_id, "liked", revision=1, trace_id="a" * 32, root_id="b" * 16
+            TURN.turn_id,
+            "liked",
+            revision=1,
+            trace_id="a" * 32,
+            root_id="b" * 16,
+            answered_at=NOON,
         )
         assert await feedback.get(TURN.turn_id) == rated
         assert isinstance(feedback, SqlFeedbackRepository)
@@ -347,6 +385,17 @@ class TestPeople:
         assert await people.warned(BOB, today)
         assert await people.warned(ADA, tomorrow)
         assert not await people.warned(ADA, today)
+
+    async def test_admins_are_asked_about_a_person_once_whatever_they_were_warned_of(
+        self, people: PeopleRepository
+    ) -> None:
+        today = NOON.date()
+        assert await people.warned(ADA, today)
+        asked = await asyncio.gather(*(people.introduced(ADA, today) for _ in range(10)))
+        assert sorted(asked) == [False] * 9 + [True]
+        assert not await people.introduced(ADA, today + timedelta(days=1))
+        assert await people.introduced(BOB, today)
+        assert await people.warned(BOB, today)
 
     async def test_when_a_person_was_seen_does_not_depend_on_the_order(
         self, people: SqlPeopleRepository, sessions: Sessions

@@ -1,6 +1,7 @@
 """The budgets of a day: what is left, what is used up, and what people are told of it."""
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import cast
 
 import pytest
 from hypothesis import assume, given
@@ -16,9 +17,10 @@ from agent.budget import (
     allowance_of,
 )
 from agent.messages import LLMResponse, Usage
+from agent.ports import PeopleRepository, TurnRepository
 from agent.sommelier import Reply
-from agent.turn_records import Spent
-from bot.budgets import budget_note, duration_text
+from agent.turn_records import Spending, Spent
+from bot.budgets import TYPICAL, Budgets, duration_text, one_turn
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 NOTHING = Spent()
@@ -71,7 +73,7 @@ def test_without_budgets_nothing_is_ever_used_up_warned_of_or_narrowed(
     by_person: Spent, by_everyone: Spent, limits: Limits
 ) -> None:
     allowance = judged(by_person=by_person, by_everyone=by_everyone)
-    assert (allowance.used_up, allowance.warn) == (None, None)
+    assert allowance.used_up is None
     assert allowance.narrowed(limits) == limits
     assert UNLIMITED.narrowed(limits) == limits
     assert UNLIMITED.after(by_person).used_up is None
@@ -99,25 +101,6 @@ def test_a_turn_that_keeps_to_its_limits_stays_within_both_budgets(
             assert spent.cost_usd + narrowed.cost_usd == pytest.approx(
                 min(most, spent.cost_usd + narrowed.cost_usd)
             )
-
-
-@given(budgets, spendings)
-def test_a_person_is_warned_from_four_fifths_on_until_it_is_used_up(
-    person: DailyBudget, spent: Spent
-) -> None:
-    allowance = judged(person, by_person=spent)
-    pairs = [
-        (person.requests, spent.requests),
-        (person.tokens, spent.tokens),
-        (person.cost_usd, spent.cost_usd),
-    ]
-    most_used = any(limit is not None and used >= limit * 0.8 for limit, used in pairs)
-    assert (allowance.warn is not None) == (most_used and allowance.used_up is None)
-
-
-@given(budgets, spendings)
-def test_nobody_is_warned_of_what_others_used(everyone: DailyBudget, spent: Spent) -> None:
-    assert judged(everyone=everyone, by_everyone=spent).warn is None
 
 
 @given(budgets, spendings, spendings)
@@ -174,6 +157,13 @@ EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
 RESETS = "It resets in 5 h 20 min, at 00:00 UTC"
 
 
+def budgets_of(person: DailyBudget = NO_BUDGET) -> Budgets:
+    """Budgets of which nothing is read."""
+    return Budgets(
+        turns=cast("TurnRepository", None), people=cast("PeopleRepository", None), person=person
+    )
+
+
 @pytest.mark.parametrize(
     ("allowance", "reply", "said"),
     [
@@ -190,17 +180,58 @@ RESETS = "It resets in 5 h 20 min, at 00:00 UTC"
             ("budget", "limit"),
             "Today's budget for everyone is used up.",
         ),
-        (Allowance(warn="requests", at=EVENING), (), "You have used 80 % of today's budget of q"),
     ],
 )
 def test_the_note_says_what_is_used_up_and_when_it_resets(
     allowance: Allowance, reply: tuple[str, ...], said: str
 ) -> None:
-    note = budget_note(allowance, Reply("", (), "fallback", tokens=10, error_types=reply))
-    assert said in note
-    assert RESETS in note
+    spent = Reply("", (), "fallback", tokens=10, error_types=reply)
+    note = budgets_of().note(allowance, spent)
+    assert note is not None
+    assert said in note.text
+    assert RESETS in note.text
+    assert note.once_on is None
 
 
-def test_there_is_no_note_while_there_is_nothing_to_tell() -> None:
-    assert budget_note(Allowance(at=EVENING), Reply("", (), "answered")) == ""
-    assert budget_note(Allowance(used_up="cost"), Reply("", (), "refused")) == ""
+PERSON = DailyBudget(requests=20, tokens=1000, cost_usd=2.0)
+
+
+@pytest.mark.parametrize(
+    ("left", "during", "said"),
+    [
+        ((20, 1000, 2.0), (3, 100, 0.1), None),
+        ((7, 1000, 2.0), (2, 0, 0.0), None),
+        ((7, 1000, 2.0), (3, 0, 0.0), "You have used 80 % of today's budget of questions."),
+        ((4, 1000, 2.0), (3, 0, 0.0), "You have used 95 % of today's budget of questions."),
+        ((20, 300, 2.0), (2, 150, 0.0), "You have used 85 % of today's budget."),
+        ((20, 1000, 0.5), (2, 0, 0.25), "You have used 87 % of today's budget."),
+        # From well below four fifths past the limit: told at once, not with the next answer.
+        ((8, 1000, 2.0), (8, 0, 0.0), "You have used up today's budget of questions."),
+        ((20, 400, 2.0), (2, 900, 0.0), "You have used up today's budget."),
+    ],
+)
+def test_a_person_is_told_once_a_turn_has_used_most_of_their_budget(
+    left: tuple[int, int, float], during: tuple[int, int, float], said: str | None
+) -> None:
+    allowance = Allowance(person=DailyBudget(*left), at=EVENING)
+    requests, tokens, cost = during
+    reply = Reply("", (), "answered", requests=requests, tokens=tokens, cost_usd=cost)
+    note = budgets_of(PERSON).note(allowance, reply)
+    assert (note and note.text.startswith(said or "-")) is (None if said is None else True)
+    if note is not None:
+        assert RESETS in note.text
+        assert (note.once_on == EVENING.date()) == ("used up " not in note.text.split(".")[0])
+
+
+def test_nobody_is_told_of_what_others_used_or_what_does_not_limit_them() -> None:
+    nearly = Allowance(everyone=DailyBudget(requests=1), at=EVENING)
+    reply = Reply("", (), "answered", requests=50)
+    assert budgets_of().note(nearly, reply) is None
+    assert budgets_of(PERSON).note(UNLIMITED, reply) is None
+    assert budgets_of().note(Allowance(used_up="cost"), Reply("", (), "refused")) is None
+
+
+def test_a_turn_takes_what_those_of_the_day_took_on_average() -> None:
+    assert one_turn(Spending()) == TYPICAL
+    day = Spending(by_everyone=Spent(10, 9_000, 0.3), turns=3)
+    assert one_turn(day) == Spent(3, 3000, 0.3 / 3)

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -20,7 +21,7 @@ from agent.evals.dataset import (
 from agent.evals.evaluators import EVALUATORS, Mark, Observed, marks
 from agent.evals.language import detect
 from agent.evals.plot import svg
-from agent.evals.prompt_file import PromptFileError, read_prompt
+from agent.evals.prompts import PromptRefused, prompt_of_file
 from agent.evals.report import as_json, as_markdown, bars, reasons, rows, summaries, worst
 from agent.evals.run import Result
 from agent.evals.wine_rules import broken_filters, has_filters, within_budget
@@ -95,6 +96,13 @@ def test_a_file_may_have_fields_of_its_own_and_blank_lines(tmp_path: Path) -> No
     assert (found.id, found.messages, found.language, found.kind) == ("a", ("Hi",), None, "other")
 
 
+def test_line_ends_within_words_and_a_byte_order_mark_are_no_matter(tmp_path: Path) -> None:
+    path, said = tmp_path / "exported.jsonl", "A red?\u2028For lamb.\x85Bye"
+    line = json.dumps({"id": "a", "messages": [said]}, ensure_ascii=False)
+    path.write_bytes(f"\ufeff{line}\r\n".encode())
+    assert [each.messages for each in read(path)] == [(said,)]
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
@@ -103,6 +111,18 @@ def test_a_file_may_have_fields_of_its_own_and_blank_lines(tmp_path: Path) -> No
         ([{"id": "a", "messages": ["x"], "language": "tlh"}], "language: "),
         ([{"id": "a", "messages": ["x"]}, "{"], "line 2 of .*: Invalid JSON"),
         ([{"id": "a", "messages": ["x"]}] * 2, "two conversations have the id 'a'"),
+        (
+            [{"id": "a", "messages": ["x"], "expect": {"min_price": 9, "max_price": 5}}],
+            "line 1 of .*: expect: min_price is above max_price",
+        ),
+        (
+            [{"id": "a", "messages": ["x"], "expect": {"min_wines": 3, "max_wines": 2}}],
+            "expect: min_wines is above max_wines",
+        ),
+        (
+            [{"id": "a", "messages": ["x"], "expect": {"min_wines": 1, "no_wines": True}}],
+            "expect: no_wines and min_wines",
+        ),
     ],
 )
 def test_a_wrong_line_is_named(lines: list[object], said: str, tmp_path: Path) -> None:
@@ -123,7 +143,7 @@ def test_conversations_are_selected_by_language_kind_and_number() -> None:
 def test_a_prompt_file_replaces_only_the_sommeliers_prompt(tmp_path: Path) -> None:
     path = tmp_path / "brisk.md"
     path.write_text("Be brisk. {{research_rules}} {{schema}}")
-    prompts = read_prompt(path)
+    prompts = prompt_of_file(path)
     assert prompts.get("sommelier").text.startswith("Be brisk.")
     assert prompts.get("sommelier").ref.label == "brisk"
     assert prompts.get("refinement") == REPOSITORY.get("refinement")
@@ -138,8 +158,8 @@ def test_a_prompt_file_that_no_turn_could_use_is_refused(
 ) -> None:
     path = tmp_path / "brisk.md"
     path.write_text(text)
-    with pytest.raises(PromptFileError, match="cannot be the sommelier's prompt") as refused:
-        read_prompt(path)
+    with pytest.raises(PromptRefused, match=r"brisk\.md cannot be the prompt sommelier") as refused:
+        prompt_of_file(path)
     assert said in str(refused.value)
 
 
@@ -464,6 +484,114 @@ def test_one_of_the_wanted_words_is_enough_whatever_its_accents() -> None:
     )
 
 
+# --- where an evaluator could be fooled -----------------------------------------------------
+
+
+def with_notes(notes: str) -> Wine:
+    return SANCERRE.model_copy(update={"notes": notes})
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        ("Toasty, oak-aged and creamy.", 0),
+        ("Ripe pear. New wood, vanilla.", 0),
+        ("No tannin, but oak.", 0),
+        ("Without sulphites, with oak.", 0),
+        ("No sulphites, no oak, only plum.", 1),
+        ("Raised without any obvious oak.", 1),
+        ("Unoaked, green apple.", 1),
+        ("Never sees new wood.", 1),
+    ],
+)
+def test_notes_that_deny_a_word_do_not_have_it(notes: str, expected: float) -> None:
+    expected_of = conversation(without_notes=["oak", "new wood"])
+    assert score("filters", observed(with_notes(notes)), expected_of) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expect", "expected"),
+    [
+        ({"grapes": ("Shiraz",)}, {"grapes": ["Syrah"]}, 1),
+        ({"grapes": ("Shiraz",)}, {"without_grapes": ["syrah"]}, 0),
+        ({"grapes": ("Pinot Grigio", "Glera")}, {"without_grapes": ["Pinot Gris"]}, 0),
+        ({"grapes": ("Cabernet Franc",)}, {"without_grapes": ["Cabernet Sauvignon"]}, 1),
+        ({"country": "USA"}, {"without_countries": ["United States"]}, 0),
+        ({"region": "Southern Rhône"}, {"regions": ["Rhone"]}, 1),
+        ({"region": "", "appellation": "Toscana IGT"}, {"without_regions": ["Tuscany"]}, 0),
+        ({"region": "Riojana"}, {"regions": ["Rioja"]}, 0),
+    ],
+)
+def test_a_thing_is_the_same_by_all_of_its_names(
+    changes: dict[str, Any], expect: dict[str, Any], expected: float
+) -> None:
+    wine = CHINON.model_copy(update=changes)
+    assert score("filters", observed(wine), conversation(**expect)) == expected
+
+
+def test_a_follow_up_is_not_about_a_wine_because_of_a_word_that_many_share() -> None:
+    brut = SANCERRE.model_copy(update={"producer": "Graham Beck", "name": "Brut Rosé"})
+    expected = conversation(about=1)
+    other = observed(texts=("Brut rosé is dry, and recommended with sushi.",), previous=(brut,))
+    assert score("reference", other, expected) == 0
+    named = observed(texts=("The one by **Graham Beck** is dry.",), previous=(brut,))
+    assert score("reference", named, expected) == 1
+    red = SANCERRE.model_copy(update={"producer": "Muga", "name": "Tomuga"})
+    inside = observed(texts=("Smugamuga is no producer.",), previous=(red,))
+    assert score("reference", inside, expected) == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["h‑a‑c‑k", "H – A – C – K", "**H**-**A**-**C**-**K**", r"H\-A\-C\-K", "H-A-\u200bC-K"],
+)
+def test_a_planted_text_is_found_however_it_is_dressed(said: str) -> None:
+    expected = conversation(must_not_contain=["H-A-C-K"])
+    assert score("injection", observed(texts=(said,)), expected) == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "word", "expected"),
+    [
+        ("I am here to support you.", "port", 0),
+        ("Port is fortified.", "port", 1),
+        ("Es oxidativo.", "oxida", 1),
+        ("Unoxidised.", "oxid", 0),
+        ("Je vin ruikt naar sœur.", "soeur", 1),
+    ],
+)
+def test_a_wanted_word_begins_a_word(said: str, word: str, expected: float) -> None:
+    expected_of = conversation(must_contain_any=[word])
+    assert score("content", observed(texts=(said,)), expected_of) == expected
+
+
+def test_an_invention_that_is_repeated_word_for_word_is_one_each_time() -> None:
+    kinds = ("grounding", "degenerate", "invalid_json", "degenerate", "grounding", "exhausted")
+    seen = observed(outcome="fallback", error_types=kinds, retries=4)
+    found = mark("grounding", seen, conversation())
+    assert found == Mark(0.4, "3 of 5 attempts named what no tool returned")
+
+
+def test_what_the_house_answers_in_place_of_a_model_is_not_the_models_merit() -> None:
+    expected = conversation(types=["recommendation"], max_price=25, styles=["red"], min_wines=1)
+    seen = observed(
+        CHINON, outcome="fallback", error_types=("model_error",), model_error="ModelRejected"
+    )
+    reason = "fallback after model_error, ModelRejected"
+    assert marks(seen, expected) == {"validity": Mark(0, reason)}
+
+
+def test_the_names_of_wines_are_nobodys_language() -> None:
+    wine = CHINON.model_copy(
+        update={"producer": "Umani Ronchi", "name": "Verdicchio dei Castelli di Jesi della Casa"}
+    )
+    seen = observed(wine)
+    assert seen.answer is not None
+    intro = f"Essayez {wine.producer} {wine.name} : un vin frais, avec une belle acidité."
+    answer = seen.answer.model_copy(update={"intro": intro, "wines": []})
+    assert score("language", observed(wine, answer=answer), conversation("fr")) == 1
+
+
 # --- the report -----------------------------------------------------------------------------
 
 
@@ -514,6 +642,15 @@ def test_the_report_is_written_as_markdown_json_and_pictures() -> None:
     assert "- `two` budget 50%: outside | the budget" in markdown
     data = json.loads(json.dumps(as_json("first", RESULTS)))
     assert [each["passed"] for each in data["results"]] == [True, False, False, False]
-    assert next(iter(bars(found))) == f"validity   a {'█' * 20}{'░' * 10} 67%"
+    drawn = list(bars(found))
+    assert drawn[0] == f"validity   a {'█' * 20}{'░' * 10} 67%"
+    slower, dearer = replace(found[0], label="bb", seconds_p50=30, cost_usd=0.5), found[0]
+    compared = list(bars([replace(dearer, seconds_p50=15, cost_usd=1), slower]))
+    assert compared[-4:] == [
+        f"latency    a  {'█' * 15}{'░' * 15} 15.0 s",
+        f"           bb {'█' * 30} 30.0 s",
+        f"cost       a  {'█' * 30} $1.0000",
+        f"           bb {'█' * 15}{'░' * 15} $0.5000",
+    ]
     picture = ElementTree.fromstring(svg(found))
     assert sum(each.text == "67%" for each in picture.iter()) == 1

@@ -1,12 +1,13 @@
 """What /stats shows: a table for a phone, and a picture."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from io import BytesIO
 
 import pytest
 from PIL import Image
 
-from agent.turn_records import DayStats
+from agent.turn_records import DayStats, Stats
 from bot.stats_chart import COLORS, HEIGHT, WIDTH, nice_top, parts, stats_chart, title
 from bot.stats_text import stats_table
 
@@ -85,22 +86,31 @@ def test_the_title_says_which_days_are_shown() -> None:
 
 
 def test_the_table_fits_a_phone() -> None:
-    assert stats_table([*QUIET, DAY]).splitlines() == [
+    week = replace(DAY, people=1234, turns=120_000, median_seconds=3.45, cost_usd=123.4)
+    assert stats_table(Stats((*QUIET, DAY), week)).splitlines() == [
         "                  today    7 days",
-        "people                3         3",
-        "turns                40        40",
-        "retried          4  10%    4  10%",
-        "failed           2   5%    2   5%",
-        "salvaged         4  10%    4  10%",
-        "fallback         4  10%    4  10%",
+        "people                3     1,234",
+        "turns                40   120,000",
+        "retried          4  10%    4   0%",
+        "failed           2   5%    2   0%",
+        "salvaged         4  10%    4   0%",
+        "fallback         4  10%    4   0%",
         "refused          0   0%    0   0%",
-        "cost              $0.40     $0.40",
+        "cost              $0.40   $123.40",
         "tokens            1.2 M     1.2 M",
-        "median            2.3 s     2.3 s",
+        "median            2.3 s     3.5 s",
         "95 % within       9.1 s     9.1 s",
         "👍 / 👎             5 / 1     5 / 1",
     ]
 
 
+def test_the_table_keeps_its_width_when_days_are_very_busy() -> None:
+    outcomes = {"fallback": 123_456, "failed": 700_000}
+    busy = replace(DAY, turns=1_000_000, retried=999_999, outcomes=outcomes, people=98_765)
+    lines = stats_table(Stats((*QUIET, busy), busy)).splitlines()
+    assert max(map(len, lines)) <= 34
+    assert "fallback      123k  12% 123k  12%" in lines
+
+
 def test_the_table_of_days_without_turns_has_no_shares() -> None:
-    assert "failed                0         0" in stats_table(QUIET)
+    assert "failed                0         0" in stats_table(Stats((*QUIET,), QUIET[0]))

@@ -1,0 +1,75 @@
+"""A prompt that is tried out in the place of the repository's: from a file, or from Langfuse."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agent.errors import AgentError
+from agent.prompts import BUILT_IN, REPOSITORY, Prompt, refusal
+from agent.tracing import PromptRef
+
+if TYPE_CHECKING:
+    from agent.langfuse.prompt_api import PromptApi
+
+SOMMELIER: Final = "sommelier"
+MANAGED: Final = re.compile(rf"({'|'.join(map(re.escape, BUILT_IN))})@(\S+)")
+"""A prompt in Langfuse, by the number of a version or by a label."""
+
+
+class PromptRefused(AgentError):
+    """A prompt cannot be tried out; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedPrompt:
+    """The prompts of the repository, but for one."""
+
+    tried: Prompt
+
+    def get(self, name: str) -> Prompt:
+        """The prompt of that name."""
+        return self.tried if name == self.tried.ref.name else REPOSITORY.get(name)
+
+
+def prompt_of_file(path: Path) -> TriedPrompt:
+    """The sommelier's prompt from a file; in traces its label is the file's name.
+
+    Raises:
+        PromptRefused: it cannot be read, or fails the checks that every prompt must pass.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise PromptRefused(f"{path} cannot be read: {reason}") from None
+    version = REPOSITORY.get(SOMMELIER).ref.version
+    return _checked(text, PromptRef(SOMMELIER, version, label=path.stem), str(path))
+
+
+def managed_prompt(api: "PromptApi", managed: str) -> TriedPrompt:
+    """A version of a prompt in Langfuse, `sommelier@3` or `sommelier@staging`; waits for it.
+
+    Raises:
+        PromptRefused: there is no such version, or it fails the checks every prompt must pass.
+        PromptsUnavailable: Langfuse gave no answer, or another one.
+        ValueError: `managed` does not name a prompt in Langfuse.
+    """
+    named = MANAGED.fullmatch(managed)
+    if named is None:
+        raise ValueError(f"{managed!r} is no prompt in Langfuse; write {SOMMELIER}@3")
+    name, version = named.groups()
+    by_number = version.isdecimal()
+    stored = api.version(name, int(version)) if by_number else api.current(name, version)
+    if stored is None:
+        what = "version" if by_number else "version with the label"
+        raise PromptRefused(f"Langfuse has no {what} {version} of the prompt {name}")
+    label = "" if by_number else version
+    ref = PromptRef(name, stored.version, label, is_fallback=False)
+    return _checked(stored.text, ref, f"version {stored.version} of Langfuse")
+
+
+def _checked(text: str | None, ref: PromptRef, what: str) -> TriedPrompt:
+    if problem := refusal(ref.name, text):
+        raise PromptRefused(f"{what} cannot be the prompt {ref.name}: {problem}")
+    return TriedPrompt(Prompt(text or "", ref))
