@@ -1,16 +1,22 @@
 """What an answer must be: a type, semantic rules, grounding rules, and how it reaches a person."""
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 
 from agent.feedback import FEEDBACK
 from agent.messages import JsonSchema, OutputSchema
 
 T = TypeVar("T")
+
+NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @dataclass(slots=True)
@@ -36,9 +42,13 @@ def _no_rule(value: object, evidence: object = None) -> str | None:
 
 
 def _as_text(value: object, evidence: Evidence) -> str:
-    """All strings of an answer, a paragraph each: the rendering where none is given."""
-    data = value.model_dump() if isinstance(value, BaseModel) else value
-    return "\n\n".join(leaf for leaf in string_leaves(data) if leaf.strip())
+    """All strings of an answer, a paragraph each, or else its numbers: the default rendering."""
+    try:
+        leaves = list(_leaves(to_jsonable_python(value)))
+    except ValueError:  # nested too deeply
+        return ""
+    said = [leaf for leaf in leaves if isinstance(leaf, str)]
+    return "\n\n".join(text for text in said or map(json.dumps, leaves) if text.strip())
 
 
 def _no_ids(value: object) -> Sequence[str]:
@@ -57,12 +67,13 @@ class OutputContract(Generic[T]):
     person gets and `ids` the ids it names. `salvage` leaves the valid part of a value that broke a
     rule, or None; what it leaves is held to all rules again.
 
-    A contract for `str` is answered in plain text. `read_text` makes a value of plain text, or of
+    `type` is anything that has a pydantic schema, or a TypeAdapter of it. A contract for `str` is
+    answered in plain text. `read_text` makes a value of plain text, or of
     a response that holds no JSON; None if it cannot. `correction` is the feedback's wording, and
     `temperature` goes along with every request, unless it is None.
     """
 
-    type: type[T]
+    type: type[T] | TypeAdapter[T]
     semantic: Semantic[T] = _no_rule
     grounding: Grounding[T] = _no_rule
     render: Render[T] = _as_text
@@ -75,13 +86,27 @@ class OutputContract(Generic[T]):
     @cached_property
     def adapter(self) -> TypeAdapter[T]:
         """The validator, built once."""
-        return TypeAdapter(self.type)
+        return self.type if isinstance(self.type, TypeAdapter) else TypeAdapter(self.type)
+
+    def read(self, value: object) -> T:
+        """A value of JSON as the contract's type; a strict type takes a date of text only so.
+
+        Raises:
+            ValidationError: it does not satisfy the schema.
+        """
+        try:
+            return self.adapter.validate_python(value)
+        except ValidationError as error:
+            with suppress(ValidationError):
+                return self.adapter.validate_json(json.dumps(value))
+            raise error from None
 
     @cached_property
     def output(self) -> OutputSchema:
         """The JSON Schema for the prompt and for response mode `json_schema`."""
         schema = self.adapter.json_schema()
-        return OutputSchema(self.type.__name__, schema, strict_schema(schema))
+        name = str(getattr(self.type, "__name__", schema.get("title", "answer")))
+        return OutputSchema(NOT_IN_A_NAME.sub("_", name)[:64], schema, strict_schema(schema))
 
     @cached_property
     def descriptions(self) -> frozenset[str]:
@@ -105,9 +130,14 @@ class OutputContract(Generic[T]):
         return self.output.schema.get("type") == "string"
 
     @property
+    def any_text(self) -> bool:
+        """Whether every text is an answer, as far as the schema goes."""
+        return self.plain_text and self.output.schema.keys() <= {"type", "title", "description"}
+
+    @property
     def requested(self) -> OutputSchema | None:
-        """What a response format can ask a server for: objects only, never a list or a text."""
-        return None if self.output.schema.get("type") in ("array", "string") else self.output
+        """What a response format can ask a server for: objects only, no list, text or number."""
+        return self.output if _is_of_objects(self.output.schema) else None
 
     @property
     def opening(self) -> str:
@@ -123,9 +153,17 @@ class OutputContract(Generic[T]):
         return None
 
 
-def strict_schema(schema: JsonSchema) -> dict[str, Any]:
-    """`schema` as strict mode wants it: every property required, no others, no defaults."""
-    return {key: _strict(value) for key, value in schema.items()} | _closed(schema)
+def strict_schema(schema: JsonSchema) -> JsonSchema | None:
+    """`schema` as strict mode wants it: every property required, no others, no defaults.
+
+    None if there is no such form of it: strict mode knows no open objects, and no root but one.
+    """
+    root = {**_root(schema), **{key: schema[key] for key in ("$defs",) if key in schema}}
+    objects = (node for node in _nodes(root) if node.get("type") == "object")
+    if root.get("type") != "object" or not all("properties" in node for node in objects):
+        return None
+    strict: JsonSchema = _strict(root)
+    return strict
 
 
 def _strict(node: object) -> Any:
@@ -133,14 +171,32 @@ def _strict(node: object) -> Any:
         return [_strict(item) for item in node]
     if not isinstance(node, Mapping):
         return node
-    kept = {key: _strict(value) for key, value in node.items() if key != "default"}
-    return kept | _closed(node)
-
-
-def _closed(node: Mapping[str, Any]) -> dict[str, Any]:
+    if "$ref" in node:
+        return {"$ref": node["$ref"]}
+    kept = {
+        "anyOf" if key == "oneOf" else key: _strict(value)
+        for key, value in node.items()
+        if key not in {"default", "discriminator"}
+    }
     if not isinstance(node.get("properties"), Mapping):
-        return {}
-    return {"required": list(node["properties"]), "additionalProperties": False}
+        return kept
+    return kept | {"required": list(node["properties"]), "additionalProperties": False}
+
+
+def _root(schema: JsonSchema) -> JsonSchema:
+    """The schema that a recursive type's schema only refers to."""
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    root: JsonSchema = schema["$defs"][name] if name else schema
+    return root
+
+
+def _is_of_objects(schema: JsonSchema, definitions: JsonSchema | None = None) -> bool:
+    """Whether every value of a schema is a JSON object."""
+    whole = {"$defs": definitions if definitions is not None else schema.get("$defs", {})}
+    root = _root({**schema, **whole})
+    options = root.get("anyOf") or root.get("oneOf") or []
+    every = [_is_of_objects(option, whole["$defs"]) for option in options]
+    return all(every) if every else root.get("type") == "object"
 
 
 def _listed(value: object) -> list[object]:
@@ -160,11 +216,16 @@ def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
 
 def string_leaves(data: object) -> Iterator[str]:
     """Every string value of a piece of JSON, keys not included."""
-    if isinstance(data, str):
-        yield data
-    elif isinstance(data, Mapping):
+    return (leaf for leaf in _leaves(data) if isinstance(leaf, str))
+
+
+def _leaves(data: object) -> Iterator[object]:
+    """Every value of a piece of JSON that holds no other, null not included."""
+    if isinstance(data, Mapping):
         for value in data.values():
-            yield from string_leaves(value)
+            yield from _leaves(value)
     elif isinstance(data, list | tuple):
         for value in data:
-            yield from string_leaves(value)
+            yield from _leaves(value)
+    elif data is not None:
+        yield data

@@ -2,10 +2,10 @@
 
     AgentError
     ├── ModelError                a request to a language model failed
-    │   ├── ModelUnavailable      network, time-out, 5xx: worth another try
-    │   │   ├── ParameterDeclined 400 that names a parameter: ask again, it is left out now
+    │   ├── ModelUnavailable      network, 5xx: worth another try, after `retry_after` seconds
+    │   │   ├── ParameterDeclined a parameter is not known: ask again, it is left out now
     │   │   ├── ModelTimeout      no answer in time: the same model is not asked again
-    │   │   └── ModelRateLimited  429: worth another try, after `retry_after` seconds
+    │   │   └── ModelRateLimited  429
     │   ├── ModelRejected         400, 401, 403, 404 …: the same request will fail again
     │   └── ModelResponseInvalid  an answer came, without anything usable in it
     ├── ToolError                 a tool could not do what was asked; its text is for the model
@@ -35,6 +35,16 @@ class ModelError(AgentError):
 class ModelUnavailable(ModelError):
     """The language model did not answer."""
 
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, status=status)
+        self.retry_after = retry_after
+
 
 class ParameterDeclined(ModelUnavailable):
     """The language model's server does not know a parameter."""
@@ -46,16 +56,6 @@ class ModelTimeout(ModelUnavailable):
 
 class ModelRateLimited(ModelUnavailable):
     """The language model asked to wait."""
-
-    def __init__(
-        self,
-        message: str | None = None,
-        *,
-        status: int | None = 429,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(message, status=status)
-        self.retry_after = retry_after
 
 
 class ModelRejected(ModelError):

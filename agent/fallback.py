@@ -15,9 +15,9 @@ from agent.errors import (
     DeadlinePassed,
     LimitReached,
     ModelError,
-    ModelRateLimited,
     ModelRejected,
     ModelTimeout,
+    ModelUnavailable,
     ParameterDeclined,
 )
 from agent.journal import NO_JOURNAL, Journal, step_seen
@@ -28,7 +28,8 @@ FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 20.0
 REPLAYED: Final = {"replayed": True}
 """The metadata of a span whose step came from the journal, after an interruption of the turn."""
-MAX_DECLINED: Final = 4
+MAX_DECLINED: Final = 5
+"""How often a model's server may decline a parameter in one request: once for each there is."""
 
 R = TypeVar("R")
 Sleep = Callable[[float], Awaitable[None]]
@@ -87,18 +88,17 @@ class Requests:
         while True:
             try:
                 return await self._once(request, attempt, read)
-            except ParameterDeclined:
-                declined += 1
-                if declined > MAX_DECLINED:
-                    raise
             except ModelError as error:
+                if isinstance(error, ParameterDeclined) and declined < MAX_DECLINED:
+                    declined += 1
+                    continue
                 tries += 1
                 wait = self._wait(error, tries)
                 if wait is not None:
                     await self.sleep(wait)
                 elif self._current + 1 < len(self.models):
                     self._current += 1
-                    tries = 0
+                    tries = declined = 0
                 else:
                     raise
 
@@ -114,7 +114,7 @@ class Requests:
                 if response.mode:
                     span.update(metadata={"mode": response.mode})
                 span.update(
-                    model=response.model,
+                    model=response.model or None,
                     output=as_output(response),
                     usage=response.usage,
                     cost_usd=cost,
@@ -138,8 +138,7 @@ class Requests:
 
     async def _ask(self, model: LLM, request: Request, span: Span) -> LLMResponse:
         self.ledger.requests += 1
-        if self.prompt is not None:
-            span.update(prompt=self.prompt)
+        span.update(model=model.model, model_parameters=parameters(request), prompt=self.prompt)
         ask = partial(
             model.generate_with_tools,
             request.messages,
@@ -162,10 +161,16 @@ class Requests:
         """Seconds until the same model is asked again; None when it is not."""
         if isinstance(error, ModelRejected | ModelTimeout) or tries >= self.limits.model_tries:
             return None
-        told = error.retry_after if isinstance(error, ModelRateLimited) else None
+        told = error.retry_after if isinstance(error, ModelUnavailable) else None
         wait = backoff(tries) if told is None else told
         left = self.deadline - asyncio.get_running_loop().time()
         return wait if wait <= LONGEST_WAIT_SECONDS and wait < left else None
+
+
+def parameters(request: Request) -> Mapping[str, Any]:
+    """What a model is told beside the messages, as a trace shows it."""
+    told = {"max_tokens": request.max_tokens, "temperature": request.temperature}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 async def in_time(

@@ -36,7 +36,7 @@ def feedback(
         shown = clip(shown, len(shown) - len(REPEATED) - 2)
     return [
         {"role": "assistant", "content": shown},
-        {"role": "user", "content": wording.format(error_description=description)},
+        {"role": "user", "content": wording.replace("{error_description}", description)},
     ]
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Generic, Literal, TypeVar
 
@@ -16,7 +16,7 @@ from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolCall
 from agent.parsing import ParseResult
 from agent.structured import Attempt, Attempts, Conversation, structured_answer
 from agent.templates import SCHEMA_RULE, render
-from agent.tool_calls import assistant_message, with_unique_ids
+from agent.tool_calls import assistant_message, ids_in, is_whole, with_unique_ids
 from agent.tools.registry import Tool, Toolbox, ToolResult
 from agent.tracing import NO_SPAN, PromptRef, Span, current_span
 
@@ -34,6 +34,7 @@ Outcome = Literal[
 ]
 
 NEEDED_A_TOOL: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
+CUT_OFF: Final = "this call was cut off at the token limit; call again with shorter arguments"
 ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is known"
 
 
@@ -83,21 +84,28 @@ async def generate_agentic_response(
 
     Requests and tool calls are steps of `journal`. Never raises, except when cancelled; `ledger`
     is complete even then.
+
+    Raises:
+        TypeError: there is no model, or what is given is no model or no contract.
     """
-    turn = _Turn.start(
-        llm=[llm] if not isinstance(llm, Sequence) else llm,
-        attempts=Attempts(contract, Evidence(texts=said_by_people(history, message))),
-        messages=[
-            {"role": "system", "content": system_prompt(instructions, contract)},
-            *history,
-            {"role": "user", "content": message},
-        ],
-        toolbox=tools if isinstance(tools, Toolbox) else Toolbox(tools),
-        limits=limits,
-        ledger=ledger if ledger is not None else Ledger(),
-        span=span,
-        journal=journal,
-        prompt=prompt,
+    if not isinstance(contract, OutputContract):
+        raise TypeError(f"contract must be like OutputContract(str), not {contract!r}")
+    messages: list[Message] = [
+        {"role": "system", "content": system_prompt(instructions, contract)},
+        *history,
+        {"role": "user", "content": message},
+    ]
+    ledger = ledger if ledger is not None else Ledger()
+    deadline = asyncio.get_running_loop().time() + limits.seconds
+    turn = _Turn(
+        Requests(_models(llm), limits, ledger, span, deadline, journal, prompt),
+        Attempts(contract, Evidence(texts=said_by_people(history, message))),
+        Conversation(messages),
+        tools if isinstance(tools, Toolbox) else Toolbox(tools),
+        limits,
+        ledger,
+        span,
+        ids_in(messages),
     )
     try:
         result = await structured_answer(turn.ask, turn.attempts, turn.conversation, limits)
@@ -110,16 +118,23 @@ async def generate_agentic_response(
     return turn.finished(result)
 
 
+def _models(llm: LLM | Sequence[LLM]) -> Sequence[LLM]:
+    models = llm if isinstance(llm, Sequence) else [llm]
+    if not models or not all(hasattr(each, "model") for each in models):
+        raise TypeError(f"llm must be a model or several, like LLMService(model=...), not {llm!r}")
+    return models
+
+
 def said_by_people(history: Sequence[Message], message: str) -> list[str]:
     """What people wrote in this conversation: an answer may repeat their names and numbers."""
-    earlier = [str(each["content"]) for each in history if each.get("role") == "user"]
+    earlier = [str(each.get("content")) for each in history if each.get("role") == "user"]
     return [*earlier, message]
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
     """The instructions, and the schema of the final answer if they lack it and it is no text."""
     schema = schema_text(contract)
-    if contract.plain_text or schema in instructions:
+    if contract.any_text or schema in instructions:
         return instructions
     return f"{instructions}\n\n{render(SCHEMA_RULE, {'schema': schema})}"
 
@@ -140,25 +155,7 @@ class _Turn(Generic[T]):
     limits: Limits
     ledger: Ledger
     span: Span
-    call_ids: set[str] = field(default_factory=set)
-
-    @classmethod
-    def start(
-        cls,
-        *,
-        llm: Sequence[LLM],
-        attempts: Attempts[T],
-        messages: Sequence[Message],
-        toolbox: Toolbox,
-        limits: Limits,
-        ledger: Ledger,
-        span: Span,
-        journal: Journal,
-        prompt: PromptRef | None,
-    ) -> "_Turn[T]":
-        deadline = asyncio.get_running_loop().time() + limits.seconds
-        requests = Requests(llm, limits, ledger, span, deadline, journal, prompt)
-        return cls(requests, attempts, Conversation(messages), toolbox, limits, ledger, span)
+    call_ids: set[str]
 
     @property
     def output(self) -> OutputSchema | None:
@@ -181,6 +178,8 @@ class _Turn(Generic[T]):
             if attempt is not None:
                 return attempt
             await self._run_tools(response)
+            if response.finish_reason == "length":
+                max_tokens = self.limits.raised(max_tokens)
 
     def _format_in_the_way(self) -> bool:
         """Whether to do without a response format beside tools.
@@ -212,21 +211,23 @@ class _Turn(Generic[T]):
 
     async def _run_tools(self, response: LLMResponse) -> None:
         """Run a response's tool calls side by side; answer each id exactly once, in order."""
-        calls = with_unique_ids(response.tool_calls, self.requests.step, self.call_ids)
+        calls = with_unique_ids(response.tool_calls, self.call_ids)
         allowed = max(0, self.limits.tool_calls - self.ledger.tool_calls)
         self.ledger.tool_calls += min(allowed, len(calls))
+        cut_off = calls[-1] if response.finish_reason == "length" else None
         results = await asyncio.gather(
-            *(self._run_tool(call) for call in calls[:allowed]),
+            *(self._run_tool(call, last=call is cut_off) for call in calls[:allowed]),
         )
-        results += [ToolResult(f"Error: {ENOUGH_CALLS}")] * len(calls[allowed:])
+        results += [ToolResult(f"Error: {ENOUGH_CALLS}", error_type="limit")] * len(calls[allowed:])
         self.conversation.add(assistant_message(response.content, calls))
         for call, result in zip(calls, results, strict=True):
-            self.attempts.evidence.add(result.text, result.found)
+            if result.error_type is None:  # an error may repeat what the model made up
+                self.attempts.evidence.add(result.text, result.found)
             self.conversation.add(
                 {"role": "tool", "tool_call_id": call.id, "content": result.text or "(no result)"}
             )
 
-    async def _run_tool(self, call: ToolCall) -> ToolResult:
+    async def _run_tool(self, call: ToolCall, *, last: bool) -> ToolResult:
         metadata = {"step": self.requests.step, "call_id": call.id}
         name = call.name if call.name in self.toolbox.names else "unknown"
         with self.span.child(
@@ -234,7 +235,7 @@ class _Turn(Generic[T]):
         ) as span:
             current_span.set(span)
             current_ledger.set(self.ledger)
-            run = partial(self._call_tool, call)
+            run = partial(self._call_tool, call, last=last)
             result, ran = await step_seen(self.requests.journal, "tool", run)
             span.update(output=result.text, metadata=None if ran else REPLAYED)
             if result.error_type:
@@ -242,7 +243,10 @@ class _Turn(Generic[T]):
                 span.update(level="ERROR", metadata={"error_type": result.error_type})
         return result
 
-    async def _call_tool(self, call: ToolCall) -> ToolResult:
+    async def _call_tool(self, call: ToolCall, *, last: bool) -> ToolResult:
+        """Run a call, unless it is the `last` of a response that was cut off, and within it."""
+        if last and not is_whole(call):
+            return ToolResult(f"Error: {CUT_OFF}", error_type="truncated")
         left = self.requests.deadline - asyncio.get_running_loop().time()
         seconds = max(0.0, min(self.limits.tool_seconds, left))
         return await self.toolbox.call(call, seconds=seconds, max_chars=self.limits.result_chars)

@@ -79,11 +79,14 @@ class ToolSchema:
 
 @dataclass(frozen=True, slots=True)
 class OutputSchema:
-    """The JSON Schema of the structured answer, and its strict form for mode `json_schema`."""
+    """The JSON Schema of the structured answer, and its strict form for mode `json_schema`.
+
+    There is no strict form of a schema whose objects may hold keys that it does not name.
+    """
 
     name: str
     schema: JsonSchema
-    strict_schema: JsonSchema
+    strict_schema: JsonSchema | None
 
 
 class LLM(Protocol):

@@ -1,22 +1,23 @@
-"""Raw text of a model -> ParseResult. Pure: no request, no clock, never an exception.
-
-Strict JSON is tried first. What is repaired is the notation only (fences and prose around it,
-trailing commas, quotes, comments: JSON5), never a value, and never what was cut off.
-"""
+"""Raw text of a model -> ParseResult. Pure: no request, no clock, never an exception."""
 
 import json
+import logging
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from agent.contract import Evidence, OutputContract, string_leaves
-from agent.feedback import clip, describe_validation_error
+from agent.extraction import Extracted, NotJson, extract_json, without_thoughts
+from agent.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
 from agent.messages import LLMResponse
+from agent.tools.registry import where
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 TERMINAL: Final = frozenset({"refusal", "content_filter"})
 """Errors that asking again does not mend."""
@@ -26,13 +27,14 @@ PLACEHOLDERS: Final = frozenset(
     | {"lorem ipsum", "your answer here", "insert text here"}
 )
 
-REPAIRABLE_CHARS: Final = 20_000
-MAX_CANDIDATES: Final = 8
-THINKING: Final = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
-ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 WRITTEN_TOOL_CALL: Final = re.compile(
-    r"<\|?tool_call|\[TOOL_CALLS\]|<function[=_ ]|<\|python_tag\|>|<invoke\b|\"tool_calls\"\s*:"
+    r"<\|?tool_call|<｜tool|<tool_use|\[TOOL_CALLS\]|<function(?:[=_ ]|call)|<\|python_tag\|>"
+    r"|<invoke\b|\"tool_calls\"\s*:|```tool_code|\bto=functions\.|^Action:.*\n+Action Input:",
+    re.MULTILINE,
 )
+CALL_SYNTAX: Final = re.compile(r"\W*(?:functions\.|tools\.)?(\w+)\(")
+CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""What no messenger shows and some databases refuse."""
 
 
 FINISH_PROBLEMS: Final = {
@@ -42,6 +44,7 @@ FINISH_PROBLEMS: Final = {
         "truncated",
         "the response was cut off at the token limit, answer more briefly",
     ),
+    "interrupted": ("interrupted", "the response was interrupted, answer again"),
     "no_choices": ("no_choices", "there was no response"),
 }
 
@@ -71,18 +74,6 @@ class ParseResult(Generic[T]):
         return not self.ok and self.error_type not in TERMINAL
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """A JSON value found in a text, and how: `strict`, `embedded`, `repaired` or `text`."""
-
-    value: object
-    path: str
-
-
-class NotJson(ValueError):
-    """The text holds no single JSON value; the message says why, without the text."""
-
-
 def parse_response(
     response: LLMResponse,
     contract: OutputContract[T],
@@ -103,7 +94,7 @@ def _unusable(response: LLMResponse) -> tuple[str, str] | None:
         return "refusal", "the model declined to answer"
     if response.finish_reason in FINISH_PROBLEMS:
         return FINISH_PROBLEMS[response.finish_reason]
-    if not THINKING.sub("", response.content).strip():
+    if not without_thoughts(response.content):
         return "empty", _why_empty(response)
     return None
 
@@ -121,21 +112,26 @@ def parse_final_response(
     tool_names: Collection[str] = (),
 ) -> ParseResult[T]:
     """Hold the raw text of a final response against the contract."""
-    text = THINKING.sub("", raw).strip()
-    if WRITTEN_TOOL_CALL.search(text):
-        return _failed("tool_call_as_text", WRITTEN_TOOL_CALL_ADVICE)
     try:
-        found = read_value(text, contract)
+        return _read(without_thoughts(raw), contract, evidence, tool_names)
     except NotJson as error:
         return _failed("invalid_json", str(error))
-    if ESCAPED_HALF.search(text):
-        found = replace(found, value=_with_whole_characters(found.value))
+    except RecursionError:
+        return _failed("invalid_json", "the response is nested too deeply")
+
+
+def _read(
+    text: str, contract: OutputContract[T], evidence: Evidence, tool_names: Collection[str]
+) -> ParseResult[T]:
+    if names_call(text, tool_names):
+        return _failed("tool_call_as_text", WRITTEN_TOOL_CALL_ADVICE)
+    found = read_value(text, contract)
     if is_tool_call(found.value, tool_names):
         return _failed("tool_call_as_text", WRITTEN_TOOL_CALL_ADVICE)
     if problem := degenerate(found.value, contract):
         return _failed("degenerate", problem, found.path)
     try:
-        answer = contract.adapter.validate_python(found.value)
+        answer = contract.read(found.value)
     except ValidationError as error:
         return _failed("schema", describe_validation_error(error), found.path)
     return judge(answer, contract, evidence, found.path)
@@ -150,11 +146,30 @@ WRITTEN_TOOL_CALL_ADVICE: Final = (
 def judge(
     answer: T, contract: OutputContract[T], evidence: Evidence, path: str = "strict"
 ) -> ParseResult[T]:
-    """Hold a value that satisfies the schema against the contract's rules."""
+    """Hold a value that satisfies the schema against the contract's rules.
+
+    A rule may raise ValueError instead of saying what is wrong. One that fails is not kept.
+    """
+    try:
+        return _judged(answer, contract, evidence, path)
+    except RecursionError:
+        raise
+    except ValueError as error:
+        problem = clip(str(error), SHOWN_ERROR_CHARS)
+    except Exception as error:
+        kind = type(error).__name__
+        log.error("a rule of the contract failed: %s %s", kind, where(error))  # noqa: TRY400
+        problem = f"the answer could not be checked ({kind}); answer differently"
+    return ParseResult("", [], problem, "semantic", None, path)
+
+
+def _judged(
+    answer: T, contract: OutputContract[T], evidence: Evidence, path: str
+) -> ParseResult[T]:
     if broken := contract.broken_rule(answer, evidence):
         kind, problem = broken
         return ParseResult("", [], problem, kind, answer, path)
-    text = contract.render(answer, evidence)
+    text = CONTROLS.sub("", contract.render(answer, evidence))
     if not text.strip():
         return ParseResult("", [], "the answer has no text", "semantic", answer, path)
     return ParseResult(text, list(contract.ids(answer)), None, None, answer, path)
@@ -164,18 +179,39 @@ def _failed(kind: str, problem: str, path: str = "strict") -> ParseResult[T]:
     return ParseResult("", [], problem, kind, None, path)
 
 
+def names_call(text: str, tool_names: Collection[str]) -> bool:
+    """Whether a text has the marks of a tool call, or is one in the syntax of a language."""
+    if WRITTEN_TOOL_CALL.search(text):
+        return True
+    written = CALL_SYNTAX.match(text)
+    return written is not None and written[1] in tool_names and text.rstrip("`; \n")[-1:] == ")"
+
+
 def is_tool_call(value: object, tool_names: Collection[str]) -> bool:
-    """Whether a JSON answer is really a tool call that the model wrote as its answer."""
+    """Whether a JSON answer is really a tool call, or several, written as the answer."""
+    if isinstance(value, list):
+        return bool(value) and all(is_tool_call(each, tool_names) for each in value)
+    if isinstance(value, str):
+        return value[:1] in {"{", "["} and is_tool_call(_json(value), tool_names)
     if not isinstance(value, Mapping):
         return False
+    if isinstance(value.get("function"), Mapping):
+        return is_tool_call(value["function"], tool_names)
     named = value.get("name") or value.get("tool") or value.get("function")
     has_arguments = any(key in value for key in ("arguments", "parameters", "args"))
     return isinstance(named, str) and named in tool_names and has_arguments
 
 
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
 def degenerate(value: object, contract: OutputContract[T]) -> str | None:
     """Why an answer says nothing: placeholders, or a copy of the schema; None if it does not."""
-    if isinstance(value, Mapping) and "properties" in value and "type" in value:
+    if isinstance(value, Mapping) and value.get("type") == "object" and "properties" in value:
         return "the answer is a copy of the schema; fill it with values"
     for leaf in string_leaves(value):
         said = leaf.strip()
@@ -194,7 +230,8 @@ def read_value(text: str, contract: OutputContract[T]) -> Extracted:
     """
     read_text = contract.read_text or (lambda _: None)
     if contract.plain_text:
-        return Extracted(read_text(text) or text, "text")
+        quoted = _json(text) if contract.choices else None
+        return Extracted(read_text(text) or (quoted if isinstance(quoted, str) else text), "text")
     try:
         return extract_json(text, contract.opening)
     except NotJson:
@@ -202,98 +239,3 @@ def read_value(text: str, contract: OutputContract[T]) -> Extracted:
         if value is None:
             raise
         return Extracted(value, "text")
-
-
-def extract_json(text: str, opening: str = "{") -> Extracted:
-    """The one JSON value of a text.
-
-    Raises:
-        NotJson: there is none, or more than one.
-    """
-    try:
-        return Extracted(json.loads(text), "strict")
-    except (ValueError, RecursionError) as error:
-        problem = _json_problem(error)
-    found: list[Extracted] = []
-    for candidate in _candidates(text, opening):
-        if candidate.value not in [other.value for other in found]:
-            found.append(candidate)
-    if len(found) == 1:
-        return found[0]
-    if len(found) > 1:
-        raise NotJson(f"the response holds {len(found)} JSON values, exactly one is expected")
-    if opening not in text:
-        raise NotJson("the response holds no JSON")
-    raise NotJson(f"the response is not valid JSON ({problem})")
-
-
-def _json_problem(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at line {error.lineno} column {error.colno}"
-    return "nested too deeply"
-
-
-def _candidates(text: str, opening: str) -> Iterator[Extracted]:
-    """Values that start with `opening`, left to right.
-
-    Never one from within another, nor from within one that is broken or was cut off: a part of an
-    answer is not the answer.
-    """
-    position = text.find(opening)
-    for _ in range(MAX_CANDIDATES):
-        if position < 0:
-            return
-        found, end = _value_at(text, position)
-        if found is not None:
-            yield found
-        position = -1 if end is None else text.find(opening, end)
-
-
-def _value_at(text: str, start: int) -> tuple[Extracted | None, int | None]:
-    """The value that starts here, if any, and where it ends; no end if it was cut off."""
-    try:
-        value, end = json.JSONDecoder().raw_decode(text, start)
-    except (ValueError, RecursionError):
-        closed = _balanced_end(text, start)
-        return (_repaired(text[start:closed]) if closed else None), closed
-    return (Extracted(value, "embedded") if value else None), end
-
-
-def _repaired(text: str) -> Extracted | None:
-    import json5  # noqa: PLC0415 - only what needs repair pays for it
-
-    try:
-        value = json5.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return Extracted(value, "repaired") if value else None
-
-
-def _with_whole_characters(value: Any) -> Any:
-    """Escaped halves of characters joined, as JSON5 does not do, or replaced: UTF-8 has no half."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_with_whole_characters(item) for item in value]
-    if isinstance(value, dict):
-        return {_with_whole_characters(k): _with_whole_characters(v) for k, v in value.items()}
-    return value
-
-
-def _balanced_end(text: str, start: int) -> int | None:
-    """Where the bracket at `start` is closed, brackets within double quotes not counted."""
-    depth = 0
-    quoted = escaped = False
-    for position in range(start, min(len(text), start + REPAIRABLE_CHARS + 1)):
-        character = text[position]
-        if escaped:
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        elif character == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += (character in "{[") - (character in "}]")
-            if depth == 0:
-                return position + 1
-    return None

@@ -4,17 +4,22 @@ Only the newest invalid response and its feedback travel: what attempt 5 sends i
 what attempt 2 sent.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from agent.budget import Limits
 from agent.contract import Evidence, OutputContract
+from agent.extraction import without_thoughts
 from agent.feedback import FEEDBACK, feedback
 from agent.messages import LLMResponse, Message
 from agent.parsing import ParseResult, judge, parse_response
+from agent.tools.registry import where
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class Conversation:
@@ -83,12 +88,18 @@ class Attempts(Generic[T]):
     def salvage(self) -> ParseResult[T] | None:
         """The valid part of the newest attempt that has one, held to all rules again."""
         for attempt in reversed(self.made):
-            if attempt.result.answer is None:
-                continue
-            valid = self.contract.salvage(attempt.result.answer, self.evidence)
+            valid = self._valid_part(attempt.result.answer)
             if valid is not None and (result := judge(valid, self.contract, self.evidence)).ok:
                 return result
         return None
+
+    def _valid_part(self, answer: T | None) -> T | None:
+        try:
+            return None if answer is None else self.contract.salvage(answer, self.evidence)
+        except Exception as error:
+            kind = type(error).__name__
+            log.error("nothing could be salvaged: %s %s", kind, where(error))  # noqa: TRY400
+            return None
 
 
 async def structured_answer(
@@ -107,13 +118,14 @@ async def structured_answer(
             break
         _correct(conversation, attempt, attempts.contract.correction)
         if attempt.result.error_type == "truncated":
-            tokens = min(tokens * 2, max(tokens, limits.answer_tokens_ceiling))
+            tokens = limits.raised(tokens)
     return attempt.result
 
 
 def _correct(conversation: Conversation, attempt: Attempt[T], wording: str) -> None:
     result = attempt.result
-    raw = "" if result.error_type == "truncated" else attempt.response.content
+    dropped = result.error_type in {"truncated", "interrupted"}
+    raw = "" if dropped else without_thoughts(attempt.response.content)
     repeated = result.error_type == "degenerate"
     problem = result.error or "the answer is empty"
     conversation.correct(raw, problem, repeated=repeated, wording=wording)

@@ -1,6 +1,7 @@
 """The wire format of chat completions: what is sent, and a tolerant reading of what comes back."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,17 @@ from agent.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSch
 
 ResponseMode = Literal["prompt", "json_object", "json_schema"]
 
-LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+UNSENDABLE: Final = re.compile("[\ud800-\udfff\x00]")
+FORMAT_WORDS: Final = ("response_format", "json_", "grammar", "schema")
+TOO_MUCH: Final = ("too large", "context length", "at most")
+"""Words of a complaint about a value; the parameter itself is known."""
+
+FINISH_REASONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("max_tokens", "model_length"), "length"),
+    **dict.fromkeys(("safety", "recitation", "prohibited_content"), "content_filter"),
+    **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "interrupted"),
+}
+"""What other servers say, in the words of OpenAI; `interrupted` is ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +35,15 @@ class Dialect:
     temperature: bool = True
 
     def without(self, complaint: str) -> "Dialect | None":
-        """The next simpler dialect that avoids what a 400 complains of, None if none does."""
+        """The next simpler dialect that avoids what a server complains of, None if none does."""
         text = complaint.lower()
-        if "max_completion_tokens" in text and self.token_parameter in text:
+        if any(words in text for words in TOO_MUCH):
+            return None
+        if self.token_parameter == "max_completion_tokens" in text:  # noqa: S105
             return replace(self, token_parameter="max_tokens")  # noqa: S106
         if "temperature" in text and self.temperature:
             return replace(self, temperature=False)
-        if not any(word in text for word in ("response_format", "json_", "grammar", "schema")):
+        if not any(word in text for word in FORMAT_WORDS):
             return None
         if self.format_beside_tools and "tool" in text:
             return replace(self, format_beside_tools=False)
@@ -65,33 +78,44 @@ def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
     """The `response_format` of modes A (prompt: none), B (json_object) and C (json_schema)."""
     if mode == "prompt":
         return {}
-    if mode == "json_object":
+    if mode == "json_object" or output.strict_schema is None:
         return {"response_format": {"type": "json_object"}}
     schema = {"name": output.name, "strict": True, "schema": output.strict_schema}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
-def read_response(body: bytes, model: str) -> LLMResponse:
-    """What a chat completion says, tolerant of what other servers leave out.
+def read_body(body: bytes, model: str) -> dict[str, Any]:
+    """The JSON object that a server answered with.
 
     Raises:
-        ModelResponseInvalid: the body is not JSON, or holds neither `choices` nor usage.
+        ModelResponseInvalid: the body is none.
     """
     try:
         data = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ModelResponseInvalid(f"{model} answered with something that is not JSON") from None
     if not isinstance(data, dict):
         raise ModelResponseInvalid(f"{model} answered with JSON that is not an object")
+    return data
+
+
+def reported_error(data: Mapping[str, Any]) -> object:
+    """The error that a server reports with status 200 in place of a completion, None if none."""
+    return None if data.get("choices") or data.get("usage") else data.get("error")
+
+
+def read_response(data: Mapping[str, Any], model: str) -> LLMResponse:
+    """What a chat completion says, tolerant of what other servers leave out or write otherwise."""
     choice = _first(data.get("choices"))
     message = _mapping(choice.get("message"))
+    finish = str(choice.get("finish_reason") or ("stop" if choice else "no_choices")).lower()
     return LLMResponse(
         content=_text(message.get("content")),
         tool_calls=tuple(_tool_calls(message)),
-        finish_reason=str(choice.get("finish_reason") or ("stop" if choice else "no_choices")),
-        refusal=message.get("refusal") or None,
+        finish_reason=FINISH_REASONS.get(finish, finish),
+        refusal=_text(message.get("refusal")) or None,
         usage=_usage(data.get("usage")),
-        model=str(data.get("model") or model),
+        model=sendable(str(data.get("model") or model)),
         has_reasoning=bool(message.get("reasoning_content") or message.get("reasoning")),
     )
 
@@ -105,15 +129,32 @@ def _first(value: object) -> Mapping[str, Any]:
 
 
 def _text(content: object) -> str:
-    """Content as one string; some servers send a list of parts."""
+    """Content as one string; some servers send a list of parts, or the JSON they parsed."""
     if isinstance(content, list):
-        content = "".join(str(_mapping(part).get("text") or "") for part in content)
-    return sendable(content) if isinstance(content, str) else ""
+        content = "".join(_part(part) for part in content)
+    return sendable(_json_text(content))
+
+
+def _part(part: object) -> str:
+    said = part if isinstance(part, str) else _mapping(part).get("text")
+    return said if isinstance(said, str) else ""
+
+
+def _json_text(value: object) -> str:
+    """Text as it is, nothing as no text, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return "" if value is None else json.dumps(value)
+    except RecursionError:
+        return ""
 
 
 def sendable(text: str) -> str:
-    """`text` without halves of characters, which JSON can hold and UTF-8 cannot."""
-    return text.encode("utf-8", "replace").decode() if LONE_SURROGATE.search(text) else text
+    """`text` without NULs and halves of characters: JSON holds them, UTF-8 and databases don't."""
+    if not UNSENDABLE.search(text):
+        return text
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def _tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
@@ -123,21 +164,20 @@ def _tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
 
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     function = _mapping(call.get("function"))
-    arguments = function.get("arguments")
-    if not isinstance(arguments, str):
-        arguments = "" if arguments is None else json.dumps(arguments)
-    return ToolCall(str(call.get("id") or ""), _text(function.get("name")), sendable(arguments))
+    return ToolCall(
+        sendable(str(call.get("id") or "")),
+        _text(function.get("name")),
+        sendable(_json_text(function.get("arguments"))),
+    )
 
 
 def _usage(usage: object) -> Usage:
     counted = _mapping(usage)
     details = _mapping(counted.get("prompt_tokens_details"))
-    return Usage(
-        _count(counted.get("prompt_tokens")),
-        _count(counted.get("completion_tokens")),
-        _count(details.get("cached_tokens")),
-    )
+    prompt = _count(counted.get("prompt_tokens"))
+    cached = details.get("cached_tokens") or counted.get("prompt_cache_hit_tokens")
+    return Usage(prompt, _count(counted.get("completion_tokens")), min(prompt, _count(cached)))
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    return int(value) if isinstance(value, int | float) and 0 < value < math.inf else 0

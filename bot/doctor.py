@@ -12,8 +12,8 @@ import httpx
 
 from agent.embedding_local import LocalModelError
 from agent.errors import ToolError
-from agent.llm import advice
 from agent.ports import Embedder, PlaceSearch
+from agent.refusals import advice
 
 SECONDS: Final = 5
 """The longest a check may take."""
@@ -32,6 +32,11 @@ NO_PLACE_SEARCH: Final = (
     "places are links to a web search; set SEARXNG_URL or BRAVE_API_KEY to list them"
 )
 NO_LANGFUSE: Final = "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to trace turns"
+
+GUESSABLE_KEY: Final = (
+    "set TRACE_USER_KEY to a long random text, as `openssl rand -hex 32` prints one: with the "
+    "default, whoever reads traces and knows Telegram ids can tell whose hash is whose"
+)
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 

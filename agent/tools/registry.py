@@ -10,21 +10,26 @@ import inspect
 import json
 import logging
 import traceback
+import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic_core import PydanticSerializationError
 
 from agent.errors import ToolError
 from agent.feedback import describe_validation_error, fence
 from agent.history import truncate_at_boundary
 from agent.messages import ToolCall, ToolSchema
+from agent.tool_calls import json_object
+from agent.wire import sendable
 
 log = logging.getLogger(__name__)
 
 ERROR_PREFIX: Final = "Error: "
+BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +61,32 @@ class Tool:
     @cached_property
     def schema(self) -> ToolSchema:
         """The tool as the model sees it."""
-        return ToolSchema(
-            self.name, self.description, _without_titles(self.arguments.model_json_schema())
-        )
+        return ToolSchema(self.name, self.description, _slim(self.arguments.model_json_schema()))
 
 
 def tool(function: Callable[..., Awaitable[object]]) -> Tool:
     """A tool made of an async function: its name, its docstring, its annotated parameters.
 
     Raises:
-        TypeError: the function is not async, has no docstring or an unannotated parameter.
+        TypeError: the function is not async, has no docstring, or a parameter that a model cannot
+            give by its name and type.
     """
-    name = function.__name__
-    if not inspect.iscoroutinefunction(function) or not function.__doc__:
+    name = getattr(function, "__name__", repr(function))
+    is_async = inspect.isroutine(function) and inspect.iscoroutinefunction(function)
+    if not is_async or not function.__doc__:
         raise TypeError(f"tool {name} must be an async function with a docstring")
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in BY_NAME or parameter.name.startswith("_"):
+            raise TypeError(f"tool {name}: {parameter} cannot be given by name; rename it")
         if parameter.name not in hints:
             raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[parameter.name] = (hints[parameter.name], default)
-    model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    with warnings.catch_warnings():  # of names that a model has methods of: "copy", "schema"
+        warnings.simplefilter("ignore", UserWarning)
+        model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
     async def run(arguments: BaseModel) -> object:
         return await function(**{key: getattr(arguments, key) for key in fields})
@@ -91,6 +100,8 @@ class Toolbox:
     def __init__(self, tools: Iterable[Tool | Callable[..., Awaitable[object]]] = ()) -> None:
         made = [each if isinstance(each, Tool) else tool(each) for each in tools]
         self._by_name = {each.name: each for each in made}
+        if len(self._by_name) < len(made):
+            raise ValueError(f"two tools have one name: {', '.join(each.name for each in made)}")
         self.schemas: Sequence[ToolSchema] = [each.schema for each in made]
         self.names: Sequence[str] = list(self._by_name)
 
@@ -100,11 +111,13 @@ class Toolbox:
         if wanted is None:
             return _failed("unknown_tool", f"there is no tool {fence(call.name)}. {self._listed}")
         try:
-            arguments = wanted.arguments.model_validate(_json_object(call.arguments))
+            arguments = wanted.arguments.model_validate(json_object(call.arguments))
         except ValidationError as error:
             return _failed("invalid_arguments", describe_validation_error(error))
         except ValueError as error:
             return _failed("invalid_arguments", str(error))
+        except RecursionError:
+            return _failed("invalid_arguments", "the arguments are nested too deeply")
         return await _run(wanted, arguments, seconds, max_chars)
 
     @property
@@ -114,19 +127,31 @@ class Toolbox:
 
 async def _run(wanted: Tool, arguments: BaseModel, seconds: float, max_chars: int) -> ToolResult:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds) as limit:
             output = await wanted.run(arguments)
-    except TimeoutError:
-        return _failed("timeout", f"{wanted.name} took longer than {seconds:g} s")
+        if not isinstance(output, ToolOutput):
+            output = ToolOutput(output)
+        return ToolResult(bounded(as_text(output.content), max_chars), output.found)
     except ToolError as error:
-        return _failed("tool_error", str(error))
-    except Exception as error:
-        kind = type(error).__name__
-        log.error("tool %s failed: %s %s", wanted.name, kind, where(error))  # noqa: TRY400
-        return _failed(kind, f"{wanted.name} failed ({kind}); answer without it or try differently")
-    if not isinstance(output, ToolOutput):
-        output = ToolOutput(output)
-    return ToolResult(bounded(as_text(output.content), max_chars), output.found)
+        return _failed("tool_error", bounded(sendable(str(error)), max_chars))
+    except (Exception, asyncio.CancelledError) as error:
+        if limit.expired():
+            return _failed("timeout", f"{wanted.name} took longer than {seconds:g} s")
+        if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+            raise
+        return _crashed(wanted.name, error)
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody cancels the call, and not the tool something of its own."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _crashed(name: str, error: BaseException) -> ToolResult:
+    kind = type(error).__name__
+    log.error("tool %s failed: %s %s", name, kind, where(error))
+    return _failed(kind, f"{name} failed ({kind}); answer without it or try differently")
 
 
 def where(error: BaseException) -> str:
@@ -139,25 +164,15 @@ def _failed(kind: str, problem: str) -> ToolResult:
     return ToolResult(f"{ERROR_PREFIX}{problem}", {}, kind)
 
 
-def _json_object(text: str) -> dict[str, Any]:
-    """The arguments a model wrote; none at all count as an empty object."""
-    if not text.strip():
-        return {}
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = getattr(error, "msg", "nested too deeply")
-        raise ValueError(f"the arguments are not valid JSON ({reason})") from None
-    if not isinstance(value, dict):
-        raise ValueError("the arguments must be a JSON object")  # noqa: TRY004
-    return value
-
-
 def as_text(content: object) -> str:
     """A tool's content as the model reads it: text as it is, everything else as JSON."""
     if isinstance(content, str):
-        return content
-    return ANY_JSON.dump_json(content, exclude_none=True).decode()
+        return sendable(content)
+    try:
+        return ANY_JSON.dump_json(content, exclude_none=True).decode()
+    except PydanticSerializationError:  # it may be for half a character only
+        plain = ANY_JSON.dump_python(content, mode="json", exclude_none=True)
+        return sendable(json.dumps(plain, ensure_ascii=False))
 
 
 ANY_JSON: Final[TypeAdapter[object]] = TypeAdapter(object)
@@ -170,14 +185,15 @@ def bounded(text: str, max_chars: int) -> str:
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
 
 
-def _without_titles(node: Any) -> Any:
-    """A schema without pydantic's titles, which cost tokens and say nothing."""
+def _slim(node: Any) -> Any:
+    """A schema without pydantic's titles and empty defaults: they cost tokens and say nothing."""
     if isinstance(node, list):
-        return [_without_titles(item) for item in node]
+        return [_slim(item) for item in node]
     if not isinstance(node, dict):
         return node
     return {
-        key: _without_titles(value)
+        key: _slim(value)
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str))
+        and not (key == "default" and value in (None, [], ""))
     }

@@ -1,9 +1,15 @@
 """The turn, from message to validated answer: the seven cases of R-003 of the structured-output
 research, and what stands around them. Real client, scripted server."""
 
+from typing import Any
+
+import pytest
+
 from agent.budget import Limits
+from agent.contract import Evidence, OutputContract
 from agent.feedback import FEEDBACK, feedback
-from agent.loop import AgenticResponse
+from agent.loop import AgenticResponse, generate_agentic_response
+from agent.sommelier_contract import SOMMELIER
 from agent.sommelier_prompts import SommelierResponse
 from tests.doubles.model_server import ModelServer, answer, answer_json, refusal, tool_calls
 from tests.doubles.model_steps import call
@@ -259,3 +265,63 @@ async def test_the_turn_is_the_question_that_was_asked(model_server: ModelServer
     root: SpanRecord = root_span()
     await turn(service(model_server), span=root)
     assert model_server.requests[0].json["messages"][-1] == {"role": "user", "content": QUESTION}
+
+
+class TestMisuse:
+    """What somebody who uses the loop for the first time is told."""
+
+    @pytest.mark.parametrize("llm", [[], "gpt-4o", None])
+    async def test_what_is_no_model_is_named(self, llm: Any) -> None:
+        with pytest.raises(TypeError, match="llm must be a model or several"):
+            await generate_agentic_response("Hi", llm=llm, contract=SOMMELIER)
+
+    async def test_what_is_no_contract_is_named(self, model_server: ModelServer) -> None:
+        wrong: Any = SommelierResponse
+        with pytest.raises(TypeError, match=r"contract must be like OutputContract\(str\)"):
+            await generate_agentic_response("Hi", llm=service(model_server), contract=wrong)
+
+
+async def test_a_history_with_tool_calls_keeps_its_ids_to_itself(
+    model_server: ModelServer,
+) -> None:
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": None, "tool_calls": [call("get_wine", {}, "same")]},
+        {"role": "tool", "tool_call_id": "same", "content": "nothing"},
+        {"role": "assistant", "content": "Hello"},
+    ]
+    model_server.script(search("same"), valid())
+    assert_answered(await turn(service(model_server), history=history))
+    assert model_server.violations == []
+
+
+async def test_half_a_character_of_a_person_is_asked_without(model_server: ModelServer) -> None:
+    model_server.script(answer_json(INFORMATIONAL))
+    response = await turn(service(model_server), message="tannin \ud83c?")
+    assert response.outcome == "answered"
+    assert last_messages(model_server, 1) == [{"role": "user", "content": "tannin ??"}]
+
+
+async def test_feedback_shows_the_answer_and_not_the_thoughts_before_it(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(search(), answer(f"<think>{'hm ' * 3000}</think>I like Chinon!"), valid())
+    assert_answered(await turn(service(model_server)))
+    assert last_messages(model_server)[0]["content"] == "I like Chinon!"
+
+
+async def test_a_salvage_that_fails_leaves_nothing_and_breaks_no_turn(
+    model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(text: str, _: Evidence) -> str:
+        raise KeyError(text)
+
+    contract = OutputContract(str, semantic=lambda _: "no good", salvage=fails)
+    model_server.script(answer("secret"))
+    limits = Limits(structured_output_max_retries=0)
+    asked = service(model_server)
+    response = await generate_agentic_response("Hi", llm=asked, contract=contract, limits=limits)
+    await asked.close()
+    assert (response.outcome, response.text) == ("exhausted", "")
+    assert "nothing could be salvaged: KeyError" in caplog.text
+    assert "secret" not in caplog.text

@@ -99,6 +99,35 @@ async def test_with_no_model_the_house_says_so_once() -> None:
     assert (first.outcome, first.requests) == ("answered", 0)
 
 
+@pytest.mark.parametrize(
+    ("said", "no_model", "model_down"),
+    [
+        ("a red for lamb", "No language model is", "My language model is"),
+        ("Rotwein zum Lamm", "Hier ist kein Sprachmodell", "Mein Sprachmodell"),
+        ("un rouge pour l'agneau", "Aucun modèle de langue", "Mon modèle de langue"),
+        ("un tinto para cordero", "Aquí no hay ningún modelo", "Mi modelo de lenguaje"),
+        ("un rosso per l'agnello", "Qui non è configurato", "Il mio modello linguistico"),
+        ("rode wijn bij lam", "Hier is geen taalmodel", "Mijn taalmodel"),
+    ],
+)
+async def test_the_house_says_in_the_language_of_the_guest_why_it_answers(
+    said: str, no_model: str, model_down: str, model_server: ModelServer
+) -> None:
+    model_server.script(error(401))
+    without, _ = await reply_to(said)
+    fallen_back, _ = await reply_to(said, service(model_server))
+    assert f"_({no_model}" in without.text
+    assert f"_({model_down}" in fallen_back.text
+
+
+async def test_a_refusal_is_answered_in_the_language_of_the_guest(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(refusal("Nein."))
+    reply, _ = await reply_to("Was ist mit verbotenen Dingen?", service(model_server))
+    assert reply.text.startswith("Darauf möchte ich lieber nicht antworten.")
+
+
 async def test_a_bug_ends_in_a_sentence_and_an_error_in_the_trace() -> None:
     class BrokenCatalogue(FakeCatalogue):
         async def search(self, query: WineQuery) -> WineSearchResult:

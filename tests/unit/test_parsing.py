@@ -8,13 +8,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agent.contract import Evidence, OutputContract, string_leaves
+from agent.extraction import NotJson, extract_json, without_thoughts
 from agent.messages import LLMResponse, ToolCall
 from agent.parsing import (
     PLACEHOLDERS,
     WRITTEN_TOOL_CALL,
-    NotJson,
     ParseResult,
-    extract_json,
     parse_final_response,
     parse_response,
 )
@@ -91,13 +90,17 @@ def test_repair_alters_no_value(intro: str, closing: str) -> None:
 
 
 LOOSE = OutputContract(SommelierResponse)
+ANY: OutputContract[dict[str, str]] = OutputContract(dict[str, str])
 
 
 @pytest.mark.parametrize(
     ("raw", "problem"),
     [
         ("hello", "the response holds no JSON"),
-        ('{"a": 1} {"a": 2}', "the response holds 2 JSON values, exactly one is expected"),
+        (
+            '{"a": 1} {"a": 2}',
+            "the response holds more than one JSON value, exactly one is expected",
+        ),
         ('{"a": ', "the response is not valid JSON (Expecting value at line 1 column 7)"),
         ("[" * 100_000 + "{", "the response is not valid JSON (nested too deeply)"),
         ('{"outer": {"a": 1}', "the response is not valid JSON (Expecting ',' delimiter"),
@@ -107,6 +110,80 @@ def test_what_is_wrong_is_said_without_the_text(raw: str, problem: str) -> None:
     with pytest.raises(NotJson) as caught:
         extract_json(raw)
     assert str(caught.value).startswith(problem)
+
+
+@pytest.mark.parametrize("contract", [SOMMELIER, OutputContract(dict[str, object])])
+def test_no_depth_of_nesting_is_an_exception(contract: OutputContract[Any]) -> None:
+    for depth in range(100, 1100, 9):
+        for opening in ('{"a": ', "{a: "):
+            result = parse_final_response(
+                f"{opening}{'[' * depth}{']' * depth}}}", contract, EVIDENCE
+            )
+            assert result.error_type in {"invalid_json", "schema", "semantic"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "read"),
+    [
+        ("<think>a</think><think>b</think> c", "c"),
+        ("hm</think> c", "c"),
+        ("[THINK]a[/THINK]c", "c"),
+        ("<Thinking>for ever", ""),
+        ("<|channel|>analysis<|message|>a<|channel|>final<|message|>c", "c"),
+        ('{"a": "</think>"}', '{"a": "</think>"}'),
+    ],
+)
+def test_thoughts_are_left_out(raw: str, read: str) -> None:
+    assert without_thoughts(raw) == read
+
+
+def test_what_no_messenger_shows_is_left_out_of_the_text_only() -> None:
+    result = parse_final_response('{"intro": "a\\u0000\\u001b\\nb"}', ANY, Evidence())
+    assert result.text == "a\nb"
+    assert result.answer == {"intro": "a\0\x1b\nb"}
+
+
+def test_a_line_break_in_a_string_is_repaired() -> None:
+    result = parse_final_response('{"intro": "a\n\tb"}', ANY, Evidence())
+    assert (result.path, result.text) == ("repaired", "a\n\tb")
+
+
+def test_a_broken_rule_may_be_raised_and_one_that_fails_is_not_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def too_long(_: str) -> str | None:
+        raise ValueError("too long")
+
+    def wrong(text: str) -> str | None:
+        return {"": None}[text]
+
+    said = parse_final_response("hm", OutputContract(str, semantic=too_long), Evidence())
+    assert (said.error, said.error_type) == ("too long", "semantic")
+    failed = parse_final_response("secret", OutputContract(str, semantic=wrong), Evidence())
+    assert failed.error == "the answer could not be checked (KeyError); answer differently"
+    assert "KeyError" in caplog.text
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"name": "look", "arguments": {}}',
+        '[{"name": "look", "parameters": {}}]',
+        '{"type": "function", "function": {"name": "look", "arguments": {}}}',
+        "look(city='Rome')",
+        "`functions.look()`",
+        "Action: look\nAction Input: Rome",
+    ],
+)
+def test_a_written_call_is_no_answer_in_plain_text_either(raw: str) -> None:
+    result = parse_final_response(raw, OutputContract(str), Evidence(), ["look"])
+    assert result.error_type == "tool_call_as_text"
+
+
+def test_the_words_for_a_call_may_be_an_answer() -> None:
+    for said in ("look (at this)", "see(x) is not a tool", '{"name": "Ann"}'):
+        assert parse_final_response(said, OutputContract(str), Evidence(), ["look"]).text == said
 
 
 def test_half_a_character_does_not_travel() -> None:

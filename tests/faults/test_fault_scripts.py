@@ -1,0 +1,118 @@
+"""Whatever a server does, in whatever order: the turn ends, counted and well-formed."""
+
+import json
+import time
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.budget import Limits
+from tests.doubles.model_server import (
+    ModelServer,
+    Step,
+    answer,
+    answer_json,
+    call,
+    cut,
+    error,
+    error_body,
+    no_choices,
+    null_content,
+    raw,
+    reasoning_only,
+    refusal,
+    tool_call,
+    tool_calls,
+)
+from tests.fakes import CHINON
+from tests.faults.turns import INFORMATIONAL, INVENTED, SEARCH, VALID, search, service, turn, valid
+
+TEXT = json.dumps(VALID)
+NOW = {"Retry-After": "0"}
+HALF = "\ud83c"
+
+HALVES = {"content": HALF, "tool_calls": [call(HALF, "{}", HALF), call("get_wine", HALF, "a")]}
+
+ids = st.sampled_from(["", "a", "call00000", "call00001", "x" * 60, "ü", None])
+names = st.sampled_from(["search_wines", "get_wine", "order pizza!", ""])
+arguments = st.sampled_from(
+    [json.dumps(SEARCH), "{", "", "null", "[]", '{"text": NaN}', '{"text": "\\ud83c"}', "[" * 2000]
+)
+calls = st.lists(st.builds(call, names, arguments, ids), min_size=1, max_size=4)
+steps: st.SearchStrategy[Step] = st.one_of(
+    st.sampled_from(
+        [
+            search(),
+            valid(),
+            answer_json(INFORMATIONAL),
+            answer_json(INVENTED),
+            answer_json(VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}),
+            answer(TEXT[:-9]),
+            answer(TEXT[:40], "length"),
+            answer(f"so {{}} it is</think>{TEXT}"),
+            answer('{"intro": ' + "[" * 900 + "]" * 900 + "}"),
+            answer('{"response_type": "informational", "intro": "\\ud83c\\u0000"}'),
+            raw(json.dumps({"choices": [{"message": HALVES}]}).encode()),
+            answer("", "error"),
+            answer(""),
+            answer("<tool_call>{}</tool_call>"),
+            null_content(),
+            reasoning_only("Hm."),
+            refusal("No."),
+            answer("", "content_filter"),
+            no_choices(),
+            cut(),
+            raw(b"<html>"),
+            raw(b'{"choices": ' + b"[" * 3000 + b"]" * 3000 + b"}"),
+            raw(json.dumps({"error": {"message": "busy", "code": 503}}).encode()),
+            tool_call("search_wines", '{"styles": ["r', "cut"),
+        ]
+    ),
+    st.builds(error, st.sampled_from([401, 404, 409, 429, 500, 503]), headers=st.just(NOW)),
+    st.builds(
+        error,
+        st.sampled_from([400, 422]),
+        st.sampled_from(
+            ["max_completion_tokens", "response_format beside tools", "grammar", "too long"]
+        ).map(error_body),
+    ),
+    st.builds(tool_calls, calls, st.sampled_from([None, "", TEXT])),
+    st.builds(answer, st.text(), st.sampled_from(["stop", "length", "", "MAX_TOKENS"])),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    script=st.lists(steps, max_size=9),
+    default=steps,
+    mode=st.sampled_from(["json_object", "json_schema", "prompt"]),
+    limits=st.builds(
+        Limits,
+        seconds=st.just(8),
+        model_tries=st.integers(1, 2),
+        requests=st.integers(1, 9),
+        tool_calls=st.integers(0, 5),
+        structured_output_max_retries=st.integers(0, 3),
+    ),
+    message=st.sampled_from(["A red for lamb?", HALF, "\x00", '{"role": "system"}']),
+)
+async def test_any_script_of_faults_ends_in_a_counted_and_well_formed_turn(
+    script: list[Step], default: Step, mode: Any, limits: Limits, message: str
+) -> None:
+    with ModelServer(*script, default=default) as server:
+        models = [service(server, mode=mode, model=name) for name in ("gpt-4o", "gpt-4o-mini")]
+        started = time.monotonic()
+        response = await turn(*models, message=message, limits=limits)
+        assert time.monotonic() - started < limits.seconds
+        server.verify()
+        counted = server.usage
+    spent = response.ledger
+    assert spent.requests == len(server.requests) <= limits.requests
+    assert spent.usage.prompt_tokens == counted.prompt
+    assert spent.usage.completion_tokens == counted.completion
+    assert spent.tool_calls <= limits.tool_calls
+    assert response.ok == (response.outcome in {"answered", "salvaged"})
+    assert set(response.wine_ids) <= {CHINON.id}
+    response.text.encode()
+    assert "\x00" not in response.text

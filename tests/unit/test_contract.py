@@ -1,0 +1,152 @@
+"""Contracts of any type: what is asked for, what is read, what a person gets."""
+
+import enum
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from typing_extensions import TypedDict
+
+from agent.contract import Evidence, OutputContract
+from agent.loop import system_prompt
+from agent.parsing import parse_final_response
+from agent.wire import response_format
+from tests.doubles.openai_rules import schema_errors
+
+
+class Colour(enum.Enum):
+    """A choice."""
+
+    RED = "red"
+    WHITE = "white"
+
+
+class Advice(BaseModel):
+    """An answer."""
+
+    advice: str
+
+
+class Score(BaseModel):
+    """An answer without a word."""
+
+    score: int
+
+
+class Shelf(BaseModel):
+    """An answer that holds its like."""
+
+    label: str
+    shelves: list["Shelf"] = []
+
+
+class Strict(BaseModel):
+    """An answer that takes a date for nothing but a date."""
+
+    model_config = ConfigDict(strict=True)
+
+    day: date
+    colours: tuple[Colour, ...] = Field(default=(), description="Which.")
+
+
+class Cat(BaseModel):
+    """One of two."""
+
+    kind: Literal["cat"]
+    says: str
+
+
+class Dog(BaseModel):
+    """The other."""
+
+    kind: Literal["dog"]
+    says: str
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+class Typed(TypedDict):
+    """An answer as a dictionary."""
+
+    advice: str
+
+
+@dataclass
+class Data:
+    """An answer as a data class."""
+
+    advice: str
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "text"),
+    [
+        (str, "Take it.", "Take it."),
+        (int, "42", "42"),
+        (bool, "true", "true"),
+        (list[str], '["a", "b"]', "a\n\nb"),
+        (list[float], "[1, 2.5]", "1.0\n\n2.5"),
+        (dict[str, int], '{"a": 1}', "1"),
+        (Literal["red", "white"], "red", "red"),
+        (Literal["red", "white"], '"red"', "red"),
+        (Colour, '"white"', "white"),
+        (Advice, '{"advice": "Take it."}', "Take it."),
+        (Advice | None, '{"advice": "Take it."}', "Take it."),
+        (Typed, '{"advice": "Take it."}', "Take it."),
+        (Data, '{"advice": "Take it."}', "Take it."),
+        (Score, '{"score": "5"}', "5"),
+        (Strict, '{"day": "2024-01-02", "colours": ["red"]}', "2024-01-02\n\nred"),
+        (Shelf, '{"label": "a", "shelves": [{"label": "b"}]}', "a\n\nb"),
+        (Cat | Dog, '{"kind": "dog", "says": "woof"}', "dog\n\nwoof"),
+        (TypeAdapter(list[Advice]), '[{"advice": "Take it."}]', "Take it."),
+    ],
+)
+def test_any_type_can_be_asked_for(kind: Any, raw: str, text: str) -> None:
+    result = parse_final_response(raw, OutputContract(kind), Evidence())
+    assert (result.text, result.error) == (text, None)
+
+
+def test_an_answer_without_a_word_is_none() -> None:
+    result = parse_final_response('{"advice": " "}', OutputContract(Advice), Evidence())
+    assert (result.error_type, result.error) == ("semantic", "the answer has no text")
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        (Advice, "json_schema"),
+        (Shelf, "json_schema"),
+        (Strict, "json_schema"),
+        (Data, "json_schema"),
+        (dict[str, int], "json_object"),
+        (Cat | Dog, "json_object"),
+        (TypeAdapter(Pet), "json_object"),
+        (int, None),
+        (Advice | None, None),
+        (list[Advice], None),
+        (Colour, None),
+    ],
+)
+def test_a_format_is_asked_for_as_strictly_as_it_can_be(kind: Any, mode: str | None) -> None:
+    requested = OutputContract(kind).requested
+    asked = response_format(requested, "json_schema")["response_format"] if requested else {}
+    assert asked.get("type") == mode
+    if mode == "json_schema":
+        assert list(schema_errors(asked["json_schema"]["schema"], ())) == []
+
+
+def test_the_name_of_a_format_is_one_that_servers_accept() -> None:
+    class Box(BaseModel):
+        v: int
+
+    Box.__name__ = "Box[int] of Ünicode"
+    assert OutputContract(Box).output.name == "Box_int__of__nicode"
+    assert OutputContract(TypeAdapter(Cat | Dog)).output.name == "answer"
+
+
+def test_choices_of_a_text_are_named_in_the_prompt_and_plain_text_needs_no_schema() -> None:
+    assert '"red"' in system_prompt("Choose.", OutputContract(Colour))
+    assert system_prompt("Talk.", OutputContract(str)) == "Talk."

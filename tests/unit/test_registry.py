@@ -1,0 +1,128 @@
+"""Tools as other people write them, and what their misuse says."""
+
+import asyncio
+import functools
+from typing import Any
+
+import pytest
+
+from agent.errors import ToolError
+from agent.messages import ToolCall
+from agent.tools.registry import Toolbox, tool
+
+
+async def look(city: str = "Rome", copy: int = 1) -> str:
+    """Look."""
+    return f"{city} {copy}"
+
+
+def at_once(city: str) -> str:
+    """Look."""
+    return city
+
+
+async def untyped(city) -> str:  # type: ignore[no-untyped-def]
+    """Look."""
+    return str(city)
+
+
+async def many(*cities: str) -> str:
+    """Look."""
+    return str(cities)
+
+
+async def hidden(_city: str) -> str:
+    """Look."""
+    return _city
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (at_once, "tool at_once must be an async function with a docstring"),
+        ("look", "tool 'look' must be an async function with a docstring"),
+        (functools.partial(look, "Rome"), "must be an async function with a docstring"),
+        (untyped, "tool untyped: annotate the parameter city"),
+        (many, r"tool many: \*cities: str cannot be given by name"),
+        (hidden, "tool hidden: _city: str cannot be given by name"),
+    ],
+)
+def test_what_is_no_tool_is_named(function: Any, problem: str) -> None:
+    with pytest.raises(TypeError, match=problem):
+        tool(function)
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two tools have one name: look, look"):
+        Toolbox([look, look])
+
+
+async def called(function: Any, arguments: str = "{}") -> tuple[str, str | None]:
+    result = await Toolbox([function]).call(
+        ToolCall("1", function.__name__, arguments), seconds=1, max_chars=100
+    )
+    return result.text, result.error_type
+
+
+async def test_a_parameter_may_be_called_like_a_method_of_a_model() -> None:
+    assert await called(look, '{"copy": 2}') == ("Rome 2", None)
+    assert await called(look, "null") == ("Rome 1", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ('{"copy": NaN}', "the arguments are not valid JSON (a number JSON has not"),
+        ('{"copy": ' + "[" * 5000 + "}", "the arguments are not valid JSON ("),
+        ("[]", "the arguments must be a JSON object"),
+    ],
+)
+async def test_odd_arguments_are_told(arguments: str, problem: str) -> None:
+    text, kind = await called(look, arguments)
+    assert text.startswith(f"Error: {problem}")
+    assert kind == "invalid_arguments"
+
+
+def returning(value: object) -> Any:
+    async def give() -> object:
+        """Give."""
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    return give
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "kind"),
+    [
+        (object(), "Error: give failed (PydanticSerializationError)", "PydanticSerializationError"),
+        (b"\xff", "Error: give failed (", "UnicodeDecodeError"),
+        ("a\ud800", "a?", None),
+        ({"a": "\ud800"}, '{"a": "?"}', None),
+        (asyncio.CancelledError(), "Error: give failed (CancelledError)", "CancelledError"),
+        (TimeoutError("secret"), "Error: give failed (TimeoutError)", "TimeoutError"),
+        (ToolError("no " * 9000), "Error: no no no", "tool_error"),
+        (ToolError("\ud800"), "Error: ?", "tool_error"),
+    ],
+)
+async def test_whatever_a_tool_does_is_a_message(
+    value: object, text: str, kind: str | None
+) -> None:
+    said, error = await called(returning(value))
+    assert said.startswith(text)
+    assert len(said) < 200
+    assert "secret" not in said
+    assert error == kind
+
+
+async def test_a_call_that_is_cancelled_is_no_failure_of_the_tool() -> None:
+    async def wait() -> None:
+        """Wait."""
+        await asyncio.sleep(9)
+
+    task = asyncio.create_task(called(wait))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

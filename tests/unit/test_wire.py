@@ -1,0 +1,73 @@
+"""What servers answer, and what is made of it."""
+
+from typing import Any
+
+import pytest
+
+from agent.messages import Usage
+from agent.refusals import error_text, retry_after
+from agent.wire import Dialect, read_response
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        (None, Usage()),
+        ("many", Usage()),
+        ({"prompt_tokens": 9.0, "completion_tokens": None}, Usage(9)),
+        ({"prompt_tokens": float("inf"), "completion_tokens": -3}, Usage()),
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}, Usage(9, 0, 4)),
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 99}}, Usage(9, 0, 9)),
+        ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 5}, Usage(9, 0, 5)),
+    ],
+)
+def test_tokens_are_counted_as_the_server_gives_them(usage: Any, counted: Usage) -> None:
+    assert read_response({"usage": usage}, "m").usage == counted
+
+
+@pytest.mark.parametrize(
+    ("complaint", "learned"),
+    [
+        ("Unknown parameter: max_completion_tokens", Dialect("json_schema", "max_tokens")),
+        ("'max_completion_tokens' is too large", None),
+        ("maximum context length is 4096, 'max_completion_tokens'", None),
+        ("temperature must be 1", Dialect("json_schema", temperature=False)),
+        ("response_format with tools", Dialect("json_schema", format_beside_tools=False)),
+        ("no json_schema here", Dialect("json_object")),
+        ("messages must alternate", None),
+    ],
+)
+def test_a_dialect_is_learned_from_complaints(complaint: str, learned: Dialect | None) -> None:
+    assert Dialect("json_schema").without(complaint) == learned
+
+
+def test_what_was_learned_is_not_learned_again() -> None:
+    plainest = Dialect("prompt", "max_tokens", format_beside_tools=False, temperature=False)
+    complaint = "max_completion_tokens max_tokens temperature response_format tool"
+    assert plainest.without(complaint) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        (None, None),
+        ({}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after": "-5"}, 0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+    ],
+)
+def test_how_long_to_wait(headers: dict[str, str] | None, seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_a_refusal_in_any_shape_is_read_without_what_was_sent() -> None:
+    detail = {"loc": ["body"], "msg": "wrong", "input": {"messages": "secret"}}
+    for body in ({"detail": [detail]}, [{"error": {"message": detail}}], {"error": detail}):
+        assert "wrong" in error_text(body)
+        assert "secret" not in error_text(body)
+    assert error_text("<html>\n  no\n</html>") == "<html> no </html>"
+    assert error_text(None) == ""
