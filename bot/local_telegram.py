@@ -97,7 +97,7 @@ class LocalTelegram(BaseRequest):
         The key or the number of a button under the last answer presses it; after a message that
         asks for a reply, the line is the reply.
         """
-        person = {"id": self.chat_id, "is_bot": False, "first_name": "You"}
+        person = {"id": self.chat_id, "is_bot": False, "first_name": ""}
         asked, self._asked = self._asked, None
         choice = None if asked else self._choices.get(line.strip())
         self._choices.clear()
@@ -121,7 +121,7 @@ class LocalTelegram(BaseRequest):
         return Update.de_json(update, bot)
 
     def _message(self, message_id: int, text: str) -> JsonObject:
-        chat = {"id": self.chat_id, "type": "private", "first_name": "You"}
+        chat = {"id": self.chat_id, "type": "private"}
         return {"message_id": message_id, "date": int(time.time()), "chat": chat, "text": text}
 
     def _send_message(self, params: JsonObject) -> JsonObject:
