@@ -63,8 +63,8 @@ BUILT_IN: Final[Mapping[str, Prompt]] = {
         _built_in("sommelier", 3, SYSTEM_PROMPT),
         _built_in("documents-answer", 1, DOCUMENTS_ANSWER),
         _built_in("documents-quotes", 1, DOCUMENTS_QUOTES),
-        _built_in("place-queries", 1, PLACE_QUERIES),
-        _built_in("refinement", 1, REFINEMENT),
+        _built_in("place-queries", 2, PLACE_QUERIES),
+        _built_in("refinement", 2, REFINEMENT),
     )
 }
 """By name. Whoever changes a text counts its version up."""

@@ -6,8 +6,7 @@ was asked is never logged.
 
 import hmac
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Final, TypeVar
@@ -17,12 +16,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from agent.budget import Ledger
-from agent.outcome import guard_input, record_ledger, record_outcome, score_turn
-from agent.research.answer import Answer
 from agent.research.desk import ResearchDesk
 from agent.research.quotes import Quotes
-from agent.tracing import Span, Tracer
+from agent.tracing import Tracer
+from agent.turn_records import TurnRecord
 from bot.api_models import (
     AskRequest,
     AskResponse,
@@ -35,27 +32,35 @@ from bot.api_models import (
     RewriteResponse,
 )
 from bot.api_schema import openapi_document
+from bot.api_turns import ApiTurns
+from bot.budgets import Budgets
 from bot.http_body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
+from bot.replies import unrecorded
 
 Asked = TypeVar("Asked", bound=BaseModel)
 
 log = logging.getLogger(__name__)
 
-SESSION: Final = "api"
 SHOWN_PROBLEMS: Final = 10
 LONGEST_FIELD: Final = 100
 UNAVAILABLE: Final = "the question could not be worked on, ask again later"
+LINE_ENDS: Final = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 STREAM_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """What is served below /api; `user` stands for the holder of `token` in traces."""
+    """What is served below /api; `user` stands for the holder of `token` in traces.
+
+    Of `budgets` that of everyone holds; `record` keeps what a call took.
+    """
 
     desk: ResearchDesk
     tracer: Tracer
     token: SecretStr
     user: str
+    budgets: Budgets | None = None
+    record: Callable[[TurnRecord], Awaitable[None]] = unrecorded
     max_body_bytes: int = MAX_BODY_BYTES
     body_seconds: float = BODY_SECONDS
 
@@ -70,46 +75,46 @@ class Api:
 
     async def rewrite(self, asked: RewriteRequest) -> Response:
         """The question in words for the search."""
-        with self._turn(asked.question) as (ledger, span):
-            refinement = await self.desk.refine(asked.question, ledger=ledger, span=span)
-            span.update(output=refinement.refined)
-            record_outcome(span, "answered", retries=0)
-            score_turn(span, "answered", retries=0)
-        return _json(RewriteResponse.of(refinement))
+        async with self._turns.open(asked.question) as turn:
+            refinement = await turn.desk.refine(asked.question, ledger=turn.ledger, span=turn.span)
+            turn.span.update(output=refinement.refined)
+            turn.end("answered")
+            return _json(RewriteResponse.of(turn.told_of(refinement)))
 
     async def ask(self, asked: AskRequest) -> Response:
         """An answer with its citations."""
-        with self._turn(asked.question) as (ledger, span):
-            answer = await self.desk.ask(
-                asked.question, refine=asked.refine_prompt, ledger=ledger, span=span
+        async with self._turns.open(asked.question) as turn:
+            answer = await turn.desk.ask(
+                asked.question, refine=asked.refine_prompt, ledger=turn.ledger, span=turn.span
             )
-            span.update(output=answer.text)
-            _score(span, answer)
-        return _json(AskResponse.of(answer))
+            turn.end(answer.outcome, answer.retry_count, answer.error_types)
+            answer = turn.told(answer)
+            turn.span.update(output=answer.text)
+            return _json(AskResponse.of(answer))
 
     async def query(self, asked: QueryRequest) -> Response:
         """Passages as server-sent events; they begin when all are checked."""
         started = monotonic()
-        with self._turn(asked.query) as (ledger, span):
-            found = await self.desk.quotes(asked.query, ledger=ledger, span=span)
-            span.update(output=[quote.content for quote in found.quotes] or found.summary)
-            _score(span, found)
+        async with self._turns.open(asked.query) as turn:
+            found = await turn.desk.quotes(asked.query, ledger=turn.ledger, span=turn.span)
+            turn.end(found.outcome, found.retry_count, found.error_types)
+            found = turn.told(found)
+            turn.span.update(output=[quote.content for quote in found.quotes] or found.summary)
         return StreamingResponse(
             events(found, monotonic() - started),
             media_type="text/event-stream",
             headers=STREAM_HEADERS,
         )
 
-    @contextmanager
-    def _turn(self, question: str) -> Iterator[tuple[Ledger, Span]]:
-        """A turn on the trace, and what it uses; recorded also when it fails."""
-        ledger = self.desk.new_ledger()
-        with self.tracer.turn(input=question, session=SESSION, user=self.user) as span:
-            guard_input(question, span)
-            try:
-                yield ledger, span
-            finally:
-                record_ledger(span, ledger)
+    @property
+    def _turns(self) -> ApiTurns:
+        return ApiTurns(
+            desk=self.desk,
+            tracer=self.tracer,
+            user=self.user,
+            budgets=self.budgets,
+            record=self.record,
+        )
 
     def _route(
         self, path: str, model: type[Asked], answer: Callable[[Asked], Awaitable[Response]]
@@ -158,14 +163,13 @@ async def events(found: Quotes, seconds: float) -> AsyncIterator[str]:
     yield event("done", DoneEvent.of(found, seconds))
 
 
-def _score(span: Span, found: Answer | Quotes) -> None:
-    errors = found.error_types
-    score_turn(span, found.outcome, retries=found.retry_count, error_types=errors)
-
-
 def event(name: str, data: BaseModel) -> str:
-    """One server-sent event."""
-    return f"event: {name}\ndata: {data.model_dump_json(by_alias=True)}\n\n"
+    """One server-sent event.
+
+    Its data is one line for readers too who take more than a line feed for the end of a line.
+    """
+    line = data.model_dump_json(by_alias=True).translate(LINE_ENDS)
+    return f"event: {name}\ndata: {line}\n\n"
 
 
 def problem(error: ValidationError) -> Problem:

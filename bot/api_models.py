@@ -10,6 +10,7 @@ from agent.guard import clean
 from agent.outcome import Outcome
 from agent.research.answer import Answer, Citation
 from agent.research.places import FoundPlace, Places, SearchLink
+from agent.research.queries import visible
 from agent.research.quotes import Quote, Quotes
 from agent.research.refine import FallbackReason, Refinement
 from bot.research_text import LONGEST_QUESTION
@@ -18,7 +19,7 @@ from bot.research_text import LONGEST_QUESTION
 def _with_words(text: str) -> str:
     """The text without invisible characters; refused if nothing is left."""
     cleaned = clean(text)
-    if not cleaned:
+    if not visible(cleaned):
         raise PydanticCustomError("blank", "must hold some words")
     return cleaned
 

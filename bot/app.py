@@ -17,9 +17,12 @@ from agent.langfuse.links import TraceLinks
 from agent.research.desk import ResearchDesk
 from agent.sommelier import Sommelier
 from agent.tracing import Tracer, keyed_hash
+from agent.tracing.complaints import Complain, Complaints
+from agent.turn_records import TurnRecord
 from bot import local_telegram, telegram_wiring, wiring
 from bot.alone import only_one
 from bot.api import Api
+from bot.budgets import Budgets
 from bot.delivery import Sender
 from bot.door import Door
 from bot.feedback_delivery import FeedbackDelivery
@@ -29,7 +32,7 @@ from bot.library import Library, open_library
 from bot.memory import Memory, forget, forgetting
 from bot.metrics import Metrics
 from bot.polling import AcceptQueue, stop_on_signals
-from bot.replies import Replies
+from bot.replies import Replies, unrecorded
 from bot.service import open_service
 from bot.stopping import bounded
 from bot.telegram_bot import AnyApplication, TelegramBot
@@ -54,6 +57,7 @@ class App:
     metrics: Metrics
     inbox: AcceptQueue
     extras: Extras
+    complain: Complain
 
     @property
     def messages(self) -> SqlMessageRepository:
@@ -73,9 +77,10 @@ async def open_app(
     """
     token = local_telegram.TOKEN if telegram else telegram_wiring.bot_token(settings)
     async with AsyncExitStack() as stack:
-        library = await stack.enter_async_context(open_library(settings))
+        complain = Complaints()
+        library = await stack.enter_async_context(open_library(settings, complain))
         desk, memory = library.desk, Memory.of(library.sessions)
-        tracer = telegram_wiring.tracer(settings, memory.traces.save)
+        tracer = telegram_wiring.tracer(settings, memory.traces.save, complain)
         metrics = Metrics(lambda: tracer.dropped_spans)
         stack.push_async_callback(bounded, "tracing", tracer.close)
         inbox = AcceptQueue()
@@ -106,8 +111,9 @@ async def open_app(
             admin_ids=admins,
             links=await stack.enter_async_context(open_links(settings)),
             allow_list=settings.access == "allow_list",
+            hide=wiring.kept(settings),
         )
-        yield App(application, bot, memory, metrics, inbox, extras)
+        yield App(application, bot, memory, metrics, inbox, extras, complain)
 
 
 def sommelier(settings: Settings, library: Library) -> Sommelier:
@@ -139,7 +145,7 @@ async def open_links(settings: Settings) -> AsyncIterator[TraceLinks | None]:
 
 @asynccontextmanager
 async def open_delivery(
-    settings: Settings, memory: Memory
+    settings: Settings, memory: Memory, complain: Complain
 ) -> AsyncIterator[FeedbackDelivery | None]:
     """What brings people's verdicts to Langfuse; None without it."""
     client = telegram_wiring.feedback_client(settings)
@@ -147,7 +153,7 @@ async def open_delivery(
         yield None
         return
     try:
-        yield FeedbackDelivery(memory.feedback, client.deliver)
+        yield FeedbackDelivery(memory.feedback, client.deliver, complain=complain)
     finally:
         await bounded("feedback", client.close)
 
@@ -175,7 +181,7 @@ async def open_chat(
     """The conversation in this process alone: nothing is queued, a turn is over when it returns."""
     async with (
         open_app(settings, telegram) as app,
-        open_delivery(settings, app.memory) as delivery,
+        open_delivery(settings, app.memory, app.complain) as delivery,
     ):
         await forget(telegram_wiring.retention(settings, app.memory))
         app.bot.register(app.application, further_handlers(app.bot, app.extras))
@@ -203,18 +209,20 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(open_app(settings))
         stack.enter_context(only_one(url))
-        memory, tracer = app.memory, app.bot.replies.tracer
-        delivery = await stack.enter_async_context(open_delivery(settings, memory))
+        memory, replies, tracer = app.memory, app.bot.replies, app.bot.replies.tracer
+        delivery = await stack.enter_async_context(open_delivery(settings, memory, app.complain))
         tasks = [forgetting(telegram_wiring.retention(settings, memory))]
         service = await stack.enter_async_context(
             open_service(
                 application=app.application,
-                give_up=app.bot.replies.give_up,
+                give_up=replies.give_up,
                 updates=memory.updates,
                 metrics=app.metrics,
                 settings=telegram_wiring.service_settings(settings),
                 durable=telegram_wiring.durable(settings),
-                routes=api_routes(settings, app.extras.desk, tracer),
+                routes=api_routes(
+                    settings, app.extras.desk, tracer, replies.budgets, replies.record
+                ),
                 tasks=[*tasks, delivery.run] if delivery else tasks,
             )
         )
@@ -237,13 +245,20 @@ def durable_bot(app: App, journal: Journal) -> TelegramBot:
     return replace(app.bot, replies=replies, turn_of=turn_of, door=door)
 
 
-def api_routes(settings: Settings, desk: ResearchDesk, tracer: Tracer) -> list[Route]:
-    """The HTTP API; nothing without a token."""
+def api_routes(
+    settings: Settings,
+    desk: ResearchDesk,
+    tracer: Tracer,
+    budgets: Budgets | None = None,
+    record: Callable[[TurnRecord], Awaitable[None]] = unrecorded,
+) -> list[Route]:
+    """The HTTP API; nothing without a token. What a call took is kept by `record`."""
     token = settings.api_token
     if token is None:
         return []
     user = keyed_hash("api", token.get_secret_value(), settings.trace_user_key)
-    return Api(desk=desk, tracer=tracer, token=token, user=user).routes()
+    api = Api(desk=desk, tracer=tracer, token=token, user=user, budgets=budgets, record=record)
+    return api.routes()
 
 
 def _turn_of(

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from agent.budget import Allowance, Ledger
 from agent.fallback import REPLAYED
-from agent.outcome import BUDGET, record_outcome, score_turn
+from agent.outcome import BUDGET, Outcome, record_outcome, score_turn
 from agent.research.desk import ResearchDesk
 from agent.research.passages import NO_MODEL
 from agent.sommelier import Reply
@@ -33,12 +33,12 @@ def within(desk: ResearchDesk, allowance: Allowance) -> ResearchDesk:
     return replace(desk, models=models, limits=allowance.narrowed(desk.limits))
 
 
-def is_over_budget(allowance: Allowance, spent: Spent, shown: Shown) -> bool:
+def is_over_budget(allowance: Allowance, spent: Spent, outcome: Outcome) -> bool:
     """Whether the day's budget is why no model answered."""
-    if shown.outcome not in {"answered", "fallback"}:
+    if outcome not in {"answered", "fallback"}:
         return False
     ended = bool(allowance.after(spent).used_up)
-    return bool(allowance.used_up) or (ended and shown.outcome == "fallback")
+    return bool(allowance.used_up) or (ended and outcome == "fallback")
 
 
 async def counted(look_up: Awaitable[T | Apology], ledger: Ledger) -> tuple[T | Apology, Spent]:

@@ -4,6 +4,7 @@ Only the provider is asked. The pages it names are never fetched.
 """
 
 import html
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,11 +14,16 @@ from pydantic import SecretStr
 
 from agent.errors import ToolError
 from agent.ports import PlaceHit
+from agent.research.queries import visible
 
 SECONDS: Final = 8.0
 MAX_BYTES: Final = 2_000_000
+LONGEST_URL: Final = 2000
+LONGEST_TITLE: Final = 200
+LONGEST_SNIPPET: Final = 1000
 BRAVE_URL: Final = "https://api.search.brave.com"
 TAG: Final = re.compile(r"<[^<>]*>")
+WEB: Final = re.compile(r"https?://\S+", re.IGNORECASE)
 
 
 class SearxngSearch:
@@ -73,17 +79,23 @@ async def _get(
         raise ToolError(f"{name} could not be reached ({type(error).__name__})") from None
     if response.status_code != 200:
         raise ToolError(f"{name} answered {response.status_code}: {advice(response.status_code)}")
-    try:
-        data = response.json() if len(response.content) <= MAX_BYTES else None
-    except ValueError:
-        data = None
+    data = _json(response.content)
     if not isinstance(data, Mapping):
         raise ToolError(f"{name} answered with something that is not its JSON; check its address")
     return data
 
 
+def _json(body: bytes) -> object:
+    try:
+        return json.loads(body) if len(body) <= MAX_BYTES else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def advice(status: int) -> str:
     """What an operator does about a provider that answers with `status`."""
+    if 300 <= status < 400:
+        return "check its address: it sends on to another"
     return {
         401: "check its key",
         403: "check its key, or allow the json format in the settings of SearXNG",
@@ -101,12 +113,24 @@ def _hits(results: object, snippet: str, limit: int) -> list[PlaceHit]:
 
 
 def _hit(result: Mapping[str, Any], snippet: str) -> PlaceHit:
-    url = result.get("url")
-    title, text = _plain(result.get("title")), _plain(result.get(snippet))
-    return PlaceHit(title, url.strip() if isinstance(url, str) else "", text)
+    return PlaceHit(
+        _plain(result.get("title"), LONGEST_TITLE),
+        _address(result.get("url")),
+        _plain(result.get(snippet), LONGEST_SNIPPET),
+    )
 
 
-def _plain(value: object) -> str:
-    """Text without markup: providers highlight the words that were searched for."""
-    text = TAG.sub("", value) if isinstance(value, str) else ""
-    return " ".join(html.unescape(text).split())
+def _address(value: object) -> str:
+    """The address of a web page as it is; nothing if it is none, or too long to be tapped."""
+    url = value.strip() if isinstance(value, str) else ""
+    return url if len(url) <= LONGEST_URL and url.isprintable() and WEB.fullmatch(url) else ""
+
+
+def _plain(value: object, longest: int) -> str:
+    """Text without markup, for providers highlight what was searched for, and of bounded length.
+
+    Nor does it hold what cannot be seen: a title could make the address beside it read backwards.
+    """
+    text = html.unescape(TAG.sub("", value)) if isinstance(value, str) else ""
+    shown = visible(text)
+    return shown if len(shown) <= longest else f"{shown[: longest - 1].rstrip()}…"

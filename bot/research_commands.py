@@ -102,7 +102,7 @@ class ResearchCommands:
         category, place = text.read_find(text.behind_command(said))
         if category is None:
             await self.replies.say(update, texts.FIND_USAGE)
-        elif not place:
+        elif not any(map(str.isalnum, place)):
             where = texts.FIND_WHERE.format(what=text.label(category).lower())
             await self.replies.say(update, where)
             await self.replies.remember(update, said, Reply(where, (), "answered"))
@@ -227,7 +227,7 @@ class ResearchCommands:
             if ledger.spent != spent:
                 record_spent(span, spent)
             shown = apologised(found) if isinstance(found, Apology) else show(found)
-            over = bool(self.desk.models) and is_over_budget(allowance, spent, shown)
+            over = bool(self.desk.models) and is_over_budget(allowance, spent, shown.outcome)
             if over:
                 shown = unexcused(shown)
             answered = reply_of(shown, spent, over_budget=over)

@@ -4,11 +4,11 @@ Titles, passages, snippets and queries come from documents, models and the web: 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-from agent.grounding import fold
 from agent.history import truncate_at_boundary
 from agent.research.answer import Answer, Citation
 from agent.research.categories import CATEGORIES, category_named
@@ -23,8 +23,9 @@ FLAG: Final = re.compile(r"(?:^|\s)(?:--|[—–])refine(?=\s|$)", re.IGNORECASE
 """`--refine`; telephones make a dash of two hyphens."""
 
 COMMAND: Final = re.compile(r"\s*/\S+\s*")
-BEFORE_PLACE: Final = re.compile(r"(?:(?:in|near|around|at|à|en|bei|um|cerca de|a)\s+)?", re.I)
-SINGULAR: Final = re.compile(r"(?:ies|s)$")
+BEFORE_PLACE: Final = re.compile(r"(?:(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+)?")
+LONGEST_NAME: Final = 6
+"""Words in the longest name of a category."""
 
 
 def behind_command(text: str) -> str:
@@ -41,37 +42,15 @@ def read_question(words: str) -> tuple[str, bool]:
 def read_find(words: str) -> tuple[str | None, str]:
     """The category and the place of /find: "WINE_BAR Lyon", "wine bars in Lyon".
 
-    A category is named by its key, its label or one of its phrases; None if it is by none.
+    The category is None if there is none of that name.
     """
     parts = words.replace(",", " , ").split()
     for count in range(min(len(parts), LONGEST_NAME), 0, -1):
-        if category := _category(" ".join(parts[:count])):
+        with suppress(ValueError):
+            category = category_named(" ".join(parts[:count]))
             place = " ".join(parts[count:]).replace(" ,", ",").strip(" ,")
             return category, BEFORE_PLACE.sub("", place, count=1)
     return None, words.strip()
-
-
-def _category(name: str) -> str | None:
-    known = NAMES.get(_singular(name))
-    if known is not None:
-        return known
-    try:
-        return category_named(name)
-    except ValueError:
-        return None
-
-
-def _singular(name: str) -> str:
-    plain = fold(name).strip()
-    return SINGULAR.sub(lambda ending: "y" if ending[0] == "ies" else "", plain)
-
-
-NAMES: Final[Mapping[str, str]] = {
-    _singular(name): key
-    for key, category in CATEGORIES.items()
-    for name in (*category.phrases, category.label)
-}
-LONGEST_NAME: Final = max(len(name.split()) for name in NAMES)
 
 
 def coordinates(latitude: float, longitude: float) -> str:

@@ -1,17 +1,20 @@
 """What can be looked for nearby. A new category is one new entry."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Final
+
+from agent.research.distinct import same_word, words
 
 
 @dataclass(frozen=True, slots=True)
 class Category:
     """A kind of place: what people call it, the hint for the model, and ten phrases of its own.
 
-    The phrases, each followed by the place, are the queries of a house without a model.
+    The phrases, each followed by the place, are the queries of a house without a model. Behind the
+    colon of the hint stand words that mean this kind of place, with commas between them.
     """
 
     label: str
@@ -128,13 +131,26 @@ CATEGORIES: Final[Mapping[str, Category]] = MappingProxyType(
 
 
 def category_named(name: str) -> str:
-    """The key of a category as a person may write it: "wine bars", "Wine-Bar", "WINE_BAR".
+    """The key of a category as a person may write it: "wine bars", "WINE_BAR", "Weinbar".
+
+    Known are its key, its label, its phrases and the words of its hint; where two categories have
+    the same, the first is meant.
 
     Raises:
         ValueError: there is none; the message lists what there is.
     """
-    key = re.sub(r"[\W_]+", "_", name.strip().upper()).strip("_")
-    for candidate in (key, key.removesuffix("S"), re.sub(r"IES$", "Y", key)):
-        if candidate in CATEGORIES:
-            return candidate
+    said = words(name)
+    for key, category in CATEGORIES.items():
+        if any(_same(said, known) for known in (words(key), *_names(category))):
+            return key
     raise ValueError(f"there is no category {name.strip()[:40]!r}; use {', '.join(CATEGORIES)}")
+
+
+@cache
+def _names(category: Category) -> tuple[list[str], ...]:
+    hinted = category.hint.rpartition(":")[2].split(",")
+    return tuple(map(words, (category.label, *category.phrases, *hinted)))
+
+
+def _same(said: Sequence[str], known: Sequence[str]) -> bool:
+    return len(said) == len(known) and all(map(same_word, said, known))

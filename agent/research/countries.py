@@ -4,10 +4,7 @@ A search that names one of these and no town is a search of the whole country. A
 missing here only makes the check of ten queries milder.
 """
 
-from functools import cache
 from typing import Final
-
-from agent.grounding import fold
 
 _COUNTRIES: Final = """
 Albania Algeria Andorra Angola Argentina Armenia Australia Austria Azerbaijan Bahrain Bangladesh
@@ -62,8 +59,8 @@ Tasmania
 """
 
 
-@cache
-def country_names() -> frozenset[tuple[str, ...]]:
-    """The names, each as its folded words."""
-    names = [*_COUNTRIES.split(), *_STATES.split(), *_SEVERAL_WORDS.replace("\n", " ").split(";")]
-    return frozenset(tuple(fold(name).replace("-", " ").split()) for name in names)
+COUNTRY_NAMES: Final = (
+    *_COUNTRIES.split(),
+    *_STATES.split(),
+    *(" ".join(name.split()) for name in _SEVERAL_WORDS.split(";")),
+)

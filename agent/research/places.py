@@ -4,11 +4,12 @@ URLs are shown, never fetched. Without a search provider the queries are links t
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import quote_plus, urlsplit
+from urllib.parse import parse_qsl, quote_plus, urlsplit
 
 from agent.budget import Ledger, Limits
 from agent.errors import ToolError
@@ -19,11 +20,18 @@ from agent.prompts import REPOSITORY, Prompts
 from agent.research.queries import Queries, generate_queries
 from agent.tracing import NO_SPAN, Span
 
+log = logging.getLogger(__name__)
+
 SEARCH_LINK: Final = "https://duckduckgo.com/?q={query}"
 HITS_PER_QUERY: Final = 10
 MAX_RESULTS: Final = 20
 SEARCHES_AT_ONCE: Final = 3
+SEARCH_SECONDS: Final = 15.0
+"""How long all searches together may take."""
 RANK_CONSTANT: Final = 60
+SAME_SITE: Final = re.compile(r"^(?:(?:www\d?|m|mobile|amp)\.)+(?=[^.]+\.)")
+"""What stands before a domain without making it another."""
+TRACKING: Final = re.compile(r"utm_.*|.*clid|srsltid|ref|source", re.IGNORECASE)
 
 NO_PROVIDER: Final = "No place search is configured here: tap a query to search the web yourself."
 SEARCH_FAILED: Final = "The place search gave no answer: tap a query to search the web yourself."
@@ -66,6 +74,7 @@ async def find_places(
     models: Sequence[LLM] = (),
     search: PlaceSearch | None = None,
     search_link: str = SEARCH_LINK,
+    search_seconds: float = SEARCH_SECONDS,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     ledger: Ledger | None = None,
     span: Span = NO_SPAN,
@@ -74,7 +83,8 @@ async def find_places(
     """Places of a category in `place`: the results of ten queries merged, at most 20, best first.
 
     `search_link` is a URL with `{query}` in it. The links are always there; the results are empty
-    without a provider, or when it fails. Raises what `generate_queries` raises.
+    without a provider, or when it fails; what took longer than `search_seconds` has failed. Raises
+    what `generate_queries` raises.
     """
     queries = await generate_queries(
         category, place, models=models, limits=limits, ledger=ledger, span=span, prompts=prompts
@@ -86,34 +96,45 @@ async def find_places(
     if search is None:
         return Places(queries, (), links, NO_PROVIDER)
     with span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
-        hits = await _search_all(search, queries.queries)
-        failed = sum(each is None for each in hits)
+        answers = await _search_all(search, queries.queries, search_seconds)
+        errors = [each for each in answers if isinstance(each, ToolError)]
         found = merged(
-            (query, each) for query, each in zip(queries.queries, hits, strict=True) if each
+            (query, each)
+            for query, each in zip(queries.queries, answers, strict=True)
+            if not isinstance(each, ToolError)
         )
-        retriever.update(
-            output=[result.url for result in found],
-            metadata={"found": len(found), "failed": failed},
-            level="WARNING" if failed else None,
-        )
-    note = "" if found else SEARCH_FAILED if failed == len(hits) else NOTHING_FOUND
-    return Places(queries, found, links, note, failed)
+        _record(retriever, found, errors)
+    note = "" if found else SEARCH_FAILED if len(errors) == len(answers) else NOTHING_FOUND
+    return Places(queries, found, links, note, len(errors))
 
 
 async def _search_all(
-    search: PlaceSearch, queries: Sequence[str]
-) -> list[Sequence[PlaceHit] | None]:
-    """The hits of each query, None where the provider failed; a few at a time."""
+    search: PlaceSearch, queries: Sequence[str], seconds: float
+) -> list[Sequence[PlaceHit] | ToolError]:
+    """The hits of each query, or why there are none; a few at a time."""
     free = asyncio.Semaphore(SEARCHES_AT_ONCE)
+    deadline = asyncio.get_running_loop().time() + seconds
 
-    async def one(query: str) -> Sequence[PlaceHit] | None:
-        async with free:
-            try:
+    async def one(query: str) -> Sequence[PlaceHit] | ToolError:
+        try:
+            async with asyncio.timeout_at(deadline), free:
                 return await search.search(query, HITS_PER_QUERY)
-            except ToolError:
-                return None
+        except ToolError as error:
+            return error
+        except TimeoutError:
+            return ToolError(f"the place search took longer than {seconds:g} s")
 
     return await asyncio.gather(*map(one, queries))
+
+
+def _record(span: Span, found: Sequence["FoundPlace"], errors: Sequence[ToolError]) -> None:
+    span.update(
+        output=[result.url for result in found],
+        metadata={"found": len(found), "failed": len(errors)},
+    )
+    if errors:
+        log.warning("%d searches for places failed, the first: %s", len(errors), errors[0])
+        span.update(metadata={"error": str(errors[0])}, level="WARNING")
 
 
 @dataclass(slots=True)
@@ -126,34 +147,46 @@ class _Merged:
 
 
 def merged(found: Iterable[tuple[str, Sequence[PlaceHit]]]) -> tuple[FoundPlace, ...]:
-    """Hits of several queries as places: each domain and name once, best first.
+    """Hits of several queries as places: each domain and name, and each address, once, best first.
 
     What many queries rank high comes first (reciprocal ranks are summed).
     """
-    places: dict[tuple[str, str], _Merged] = {}
+    places: list[_Merged] = []
+    known: dict[tuple[str, ...], _Merged] = {}
     for query, hits in found:
         for rank, hit in enumerate(hits, start=1):
-            key = identity(hit)
-            if key is None:
+            keys = identities(hit)
+            if not keys:
                 continue
-            place = places.setdefault(key, _Merged(hit))
+            place = next((known[key] for key in keys if key in known), None)
+            if place is None:
+                place = _Merged(hit)
+                places.append(place)
+            known |= {key: known.get(key, place) for key in keys}
             if query not in place.queries:
                 place.queries[query] = None
                 place.score += 1 / (RANK_CONSTANT + rank)
-    ranked = sorted(places.values(), key=lambda place: -place.score)[:MAX_RESULTS]
+    ranked = sorted(places, key=lambda place: -place.score)[:MAX_RESULTS]
     return tuple(
         FoundPlace(each.hit.title, each.hit.url, each.hit.snippet, tuple(each.queries))
         for each in ranked
     )
 
 
-def identity(hit: PlaceHit) -> tuple[str, str] | None:
-    """The domain and folded name a place is known by; None for what is no web page."""
+def identities(hit: PlaceHit) -> tuple[tuple[str, ...], ...]:
+    """What a place is known by: its domain and folded name, or its address; no web page has none.
+
+    Neither the address's `www.` or `m.` counts, nor what only says where a visitor comes from.
+    """
     try:
         parts = urlsplit(hit.url)
-        domain = (parts.hostname or "").removeprefix("www.")
+        host = (parts.hostname or "").rstrip(".")
+        domain = SAME_SITE.sub("", host.encode("idna").decode())
     except ValueError:
-        return None
+        return ()
     if parts.scheme not in {"http", "https"} or not domain:
-        return None
-    return domain, " ".join(re.findall(r"\w+", fold(hit.title)))
+        return ()
+    name = " ".join(re.findall(r"\w+", fold(hit.title)))
+    asked = [pair for pair in parse_qsl(parts.query) if not TRACKING.fullmatch(pair[0])]
+    address = (domain, parts.path.rstrip("/"), *("=".join(pair) for pair in sorted(asked)))
+    return (domain, name), ("address", *address)

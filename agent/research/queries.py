@@ -28,6 +28,8 @@ QUERY_COUNT: Final = 10
 REPAIRS: Final = 1
 LONGEST_QUERY: Final = 160
 LONGEST_PLACE: Final = 120
+JOINERS: Final = "\u200c\u200d"
+"""Invisible, and needed to write Persian and the languages of India."""
 
 
 class QueryGenerationFailed(AgentError):
@@ -41,11 +43,12 @@ class SearchQueries(RootModel[list[str]]):
 
     @model_validator(mode="before")
     @classmethod
-    def _list_within_an_object(cls, value: object) -> object:
-        """The list of an object that holds nothing else, as `json_object` servers may give."""
+    def _plain_list(cls, value: object) -> object:
+        """The list, also of an object that holds nothing else; its items without any marking."""
         if isinstance(value, dict) and len(value) == 1:
-            (only,) = value.values()
-            return only
+            (value,) = value.values()
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return unmarked(value)
         return value
 
 
@@ -72,7 +75,17 @@ CORRECTION: Final = (
     "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
 )
 
-LIST_MARK: Final = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):])\s*")
+BULLET: Final = re.compile(r"[-+*–—]\s+|[‣·•●◦▪]\s*")
+NUMBER: Final = re.compile(
+    r"(?:query\s*|q)?"
+    r"(?:\d{1,2}[.):\]、．](?!\d)|\d{1,2}\s+[-–—:](?=\s)|[#(\[]\d{1,2}[)\]]?[.:]?(?=\s))\s*",
+    re.IGNORECASE,
+)
+"""What stands before an item of a list."""
+EMPHASIS: Final = re.compile(r"(\*\*|__|`)(.*?)\1")
+COMMENTARY: Final = re.compile(r"```|#{1,6}\s|.*[:!]$")
+"""A line that is no item: a fence, a heading, "Here they are:", "Enjoy!"."""
+NO_QUERY: Final = re.compile(r"://|[{}<>|]")
 QUOTES: Final = "\"'`“”„«»"
 
 
@@ -117,7 +130,7 @@ async def generate_queries(
 
 def _queries(name: str, place: str, response: AgenticResponse[SearchQueries]) -> Queries:
     if response.answer is not None and response.outcome == "answered":
-        return Queries(name, place, tuple(tidy(query) for query in response.answer.root))
+        return Queries(name, place, tuple(response.answer.root))
     if response.outcome in {"model_error", "deadline"}:
         return queries_by_rules(name, place)
     raise QueryGenerationFailed(
@@ -127,15 +140,26 @@ def _queries(name: str, place: str, response: AgenticResponse[SearchQueries]) ->
 
 
 def place_named(place: str) -> str:
-    """A place on one line, at most 120 characters.
+    """A place on one line, without characters that cannot be seen.
 
     Raises:
-        ValueError: it is blank.
+        ValueError: nothing is left that could be a name, or more than 120 characters.
     """
-    named = " ".join(place.split())[:LONGEST_PLACE].strip()
-    if not named:
+    named = visible(place)
+    if not any(map(str.isalnum, named)):
         raise ValueError("the place is empty; name a town, a district or a region")
+    if len(named) > LONGEST_PLACE:
+        raise ValueError(
+            f"the place has more than {LONGEST_PLACE} characters; name a town, a district or a "
+            "region"
+        )
     return named
+
+
+def visible(text: str) -> str:
+    """A text on one line, without control characters and those that turn its direction."""
+    kept = (each for each in text if each.isprintable() or each.isspace() or each in JOINERS)
+    return " ".join("".join(kept).split())
 
 
 def queries_by_rules(name: str, place: str) -> Queries:
@@ -165,9 +189,9 @@ def queries_contract(place: str) -> OutputContract[SearchQueries]:
 def invalid(queries: Sequence[str], place: str) -> str | None:
     """What is wrong with ten queries, None if nothing is."""
     for position, query in enumerate(queries):
-        if not tidy(query):
+        if not any(map(str.isalnum, query)):
             return f"query {position + 1} is empty"
-        if len(tidy(query)) > LONGEST_QUERY or "://" in query:
+        if len(query) > LONGEST_QUERY or NO_QUERY.search(query):
             return f"query {position + 1} is no search query: {fence(query)}"
     strangers = [
         f"query {position + 1}: {fence(query, 60)}"
@@ -186,9 +210,20 @@ def invalid(queries: Sequence[str], place: str) -> str | None:
     return None
 
 
+def unmarked(items: Sequence[str]) -> list[str]:
+    """The items of a list, each tidy; numbers before them are no part of them if all have one.
+
+    One that stands alone may be: "7. kerület" is a district.
+    """
+    tidied = [tidy(item) for item in items]
+    if all(map(NUMBER.match, tidied)):
+        return [tidy(NUMBER.sub("", item, count=1)) for item in tidied]
+    return tidied
+
+
 def tidy(query: str) -> str:
-    """A query on one line, without the quotation marks around it."""
-    line = " ".join(query.split())
+    """A query on one line, without the quotation marks around it and without Markdown."""
+    line = EMPHASIS.sub(r"\2", visible(query))
     if len(line) > 1 and line[0] in QUOTES and line[-1] in QUOTES:
         line = line[1:-1].strip()
     return line
@@ -199,12 +234,12 @@ def queries_of_lines(text: str) -> list[str] | None:
 
     When some lines are marked as items, only those count: the others are commentary.
     """
-    lines = [line.strip() for line in text.splitlines() if not line.strip().startswith("```")]
-    marked = [line for line in lines if LIST_MARK.match(line)]
-    items = [_item(line) for line in marked or lines if not line.endswith(":")]
-    queries = [item for item in items if any(character.isalnum() for character in item)]
+    lines = [EMPHASIS.sub(r"\2", line.strip()) for line in text.splitlines()]
+    marked = [(mark, line) for line in lines if (mark := BULLET.match(line) or NUMBER.match(line))]
+    if marked:
+        items = [line[mark.end() :] for mark, line in marked]
+    else:
+        items = [line for line in lines if not COMMENTARY.match(line)]
+    queries = [tidy(item.strip("[] ").rstrip(",").strip()) for item in items]
+    queries = [query for query in queries if any(map(str.isalnum, query))]
     return queries if len(queries) > 1 else None
-
-
-def _item(line: str) -> str:
-    return tidy(LIST_MARK.sub("", line).strip("[] ").rstrip(",").strip())

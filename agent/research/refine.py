@@ -13,12 +13,13 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.budget import Ledger, Limits
-from agent.contract import Evidence, OutputContract
+from agent.contract import Evidence, OutputContract, string_leaves
 from agent.grounding import ungrounded_text
 from agent.guard import security_flags
 from agent.loop import AgenticResponse, generate_agentic_response, schema_text
 from agent.messages import LLM
 from agent.prompts import REPOSITORY, Prompts
+from agent.research.distinct import words
 from agent.research.passages import as_data
 from agent.tracing import NO_SPAN, Span
 
@@ -27,9 +28,10 @@ log = logging.getLogger(__name__)
 TEMPERATURE: Final = 0.1
 SECONDS: Final = 30.0
 LONGEST_QUERY: Final = 300
+COPIED_WORDS: Final = 6
 
 FallbackReason = Literal[
-    "disabled", "no_model", "timeout", "model_error", "empty", "invalid", "refused"
+    "disabled", "no_model", "budget", "timeout", "model_error", "empty", "invalid", "refused"
 ]
 
 Listed = Annotated[list[str], Field(max_length=12)]
@@ -137,28 +139,47 @@ async def refine_question(
 
 
 def _says_more_than_it_asks(refined: RefinedQuestion, evidence: Evidence) -> str | None:
-    """A rewritten question that names what the question did not name has answered it."""
+    """A rewritten question that names what the question did not name has answered it.
+
+    One that gives orders, or repeats those it was written under, has obeyed the question.
+    """
     for text in (refined.refined_query, *refined.variants):
-        if problem := ungrounded_text(text, evidence):
-            return problem
         if "\n" in text.strip() or "://" in text:
             return "a query is one line without links"
+        if security_flags(text):
+            return "a query gives no orders"
+    for text in string_leaves(refined.model_dump(exclude={"security_flags"})):
+        if problem := ungrounded_text(text, evidence):
+            return problem
+        if _copied(text):
+            return "the instructions are repeated"
     return None
 
 
-def _no_query(refined: RefinedQuestion) -> str | None:
+def _copied(text: str) -> bool:
+    """Whether a text holds more words of the instructions in a row than chance would have it."""
+    said = words(text)
+    runs = (said[at : at + COPIED_WORDS] for at in range(len(said) - COPIED_WORDS + 1))
+    return any(f" {' '.join(run)} " in INSTRUCTIONS for run in runs)
+
+
+INSTRUCTIONS: Final = f" {' '.join(words(REPOSITORY.get('refinement').text))} "
+
+
+def _too_short_or_long(refined: RefinedQuestion) -> str | None:
     """Lengths are checked here: strict schemas do not know them."""
     for text in (refined.refined_query, *refined.variants):
-        if not text.strip():
+        if not any(map(str.isalnum, text)):
             return "refined_query or a variant is blank"
+    for text in string_leaves(refined.model_dump()):
         if len(text) > LONGEST_QUERY:
-            return f"a query has more than {LONGEST_QUERY} characters"
+            return f"a text has more than {LONGEST_QUERY} characters"
     return None
 
 
 CONTRACT: Final = OutputContract(
     RefinedQuestion,
-    semantic=_no_query,
+    semantic=_too_short_or_long,
     grounding=_says_more_than_it_asks,
     temperature=TEMPERATURE,
 )

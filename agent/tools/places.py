@@ -23,7 +23,9 @@ FIND: Final = (
     "it returns, with its link. It knows no opening hours and no ratings: neither do you."
 )
 SHOWN_RESULTS: Final = 8
-TOOL_LIMITS: Final = Limits(seconds=12)
+TOOL_LIMITS: Final = Limits(seconds=9)
+SEARCH_SECONDS: Final = 5.0
+"""With the time for the queries this stays below that of a tool, or nothing would be shown."""
 
 
 class FindPlaces(BaseModel):
@@ -55,6 +57,7 @@ def find_places_tool(
                 models=models,
                 search=search,
                 search_link=search_link,
+                search_seconds=SEARCH_SECONDS,
                 limits=limits,
                 ledger=current_ledger.get(),
                 span=current_span.get(),

@@ -3,7 +3,8 @@
 # ruff: noqa: PLC0415
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,16 +38,17 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Answer a question from the documents, each statement with its source."""
-    settings = open_settings("WARNING")
-    from agent.guard import clean
-    from bot.api_models import AskResponse
-    from bot.library import open_library
+    with _failures(as_json):
+        asked = _question(question)
+        settings = open_settings("WARNING")
+        from bot.api_models import AskResponse
+        from bot.library import open_library
 
-    async def answer() -> "Answer":
-        async with open_library(settings) as library:
-            return await library.desk.ask(clean(question), refine=refine or None)
+        async def answer() -> "Answer":
+            async with open_library(settings) as library:
+                return await library.desk.ask(asked, refine=refine or None)
 
-    answered = asyncio.run(answer())
+        answered = asyncio.run(answer())
     if as_json:
         _print_json(AskResponse.of(answered))
         return
@@ -62,16 +64,17 @@ def quotes(
     as_json: AsJson = False,
 ) -> None:
     """Show passages of the documents word for word, with their sources."""
-    settings = open_settings("WARNING")
-    from agent.guard import clean
-    from bot.api_models import QuotesDocument
-    from bot.library import open_library
+    with _failures(as_json):
+        asked = _question(query)
+        settings = open_settings("WARNING")
+        from bot.api_models import QuotesDocument
+        from bot.library import open_library
 
-    async def look_up() -> "Quotes":
-        async with open_library(settings) as library:
-            return await library.desk.quotes(clean(query))
+        async def look_up() -> "Quotes":
+            async with open_library(settings) as library:
+                return await library.desk.quotes(asked)
 
-    found = asyncio.run(look_up())
+        found = asyncio.run(look_up())
     if as_json:
         _print_json(QuotesDocument.of(found))
     else:
@@ -88,31 +91,72 @@ def find(
     ] = None,
 ) -> None:
     """Find places for people who love wine: shops, bars, wineries …"""
-    settings = open_settings("WARNING")
+    with _failures(as_json):
+        found = asyncio.run(_find(category, place))
+        if save is not None:
+            _save(save, found.queries.as_text)
+    if as_json:
+        from bot.api_models import PlacesDocument
+
+        _print_json(PlacesDocument.of(found))
+    else:
+        _print(_place_lines(found))
+
+
+async def _find(category: str, place: str) -> "Places":
     from agent.research.categories import category_named
     from agent.research.queries import QueryGenerationFailed, place_named
-    from bot.api_models import PlacesDocument
     from bot.library import open_library
 
     try:
         name, where = category_named(category), place_named(place)
     except ValueError as error:
-        fail(str(error), 2)
-
-    async def look_up() -> "Places":
-        async with open_library(settings) as library:
+        raise _Failed(str(error), 2) from None
+    async with open_library(open_settings("WARNING")) as library:
+        try:
             return await library.desk.find(name, where)
+        except QueryGenerationFailed as error:
+            raise _Failed(str(error)) from None
 
+
+def _question(text: str) -> str:
+    """A question without invisible characters.
+
+    Raises:
+        _Failed: it has no words, or too many.
+    """
+    from agent.guard import clean
+    from bot.research_text import LONGEST_QUESTION
+
+    question = clean(text)
+    if not any(map(str.isalnum, question)):
+        raise _Failed("the question has no words in it", 2)
+    if len(text) > LONGEST_QUESTION:
+        raise _Failed(f"the question has more than {LONGEST_QUESTION} characters", 2)
+    return question
+
+
+class _Failed(Exception):
+    """The command ends with a sentence and an exit status."""
+
+    def __init__(self, reason: str, status: int = 1) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@contextmanager
+def _failures(as_json: bool) -> Iterator[None]:
+    """A failure is one line on standard error; with --json it is an `error` in JSON too."""
     try:
-        found = asyncio.run(look_up())
-    except QueryGenerationFailed as error:
-        fail(str(error), 1)
-    if save is not None:
-        _save(save, found.queries.as_text)
-    if as_json:
-        _print_json(PlacesDocument.of(found))
-    else:
-        _print(_place_lines(found))
+        yield
+    except Exception as error:
+        if as_json:
+            from bot.api_models import Problem
+
+            _print_json(Problem(error=str(error) or type(error).__name__))
+        if isinstance(error, _Failed):
+            fail(str(error), error.status)
+        raise
 
 
 def _answer_lines(answer: "Answer") -> Iterable[str]:
@@ -168,5 +212,5 @@ def _save(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        fail(f"{file} cannot be written: {error.strerror or error}", 1)
+        raise _Failed(f"{file} cannot be written: {error.strerror or error}") from None
     typer.echo(f"Saved the queries to {file}.", err=True)

@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,31 @@ def test_find_says_in_one_line_what_it_cannot_do(
     assert [done.stderr.count("\n") for done in (unknown, failed)] == [1, 1]
 
 
+def test_a_failure_is_json_too_where_json_is_wanted(
+    home: dict[str, str], tmp_path: Path, model_server: ModelServer
+) -> None:
+    model_server.script(answer("No."), answer("No."))
+    down = {"DATABASE_URL": "postgresql+psycopg://u:secret@127.0.0.1:1/x"}
+    asked: list[tuple[Sequence[str], dict[str, str], int, str]] = [
+        (("ask", " "), {}, 2, "the question has no words in it"),
+        (("ask", "x" * 1001), {}, 2, "the question has more than 1000 characters"),
+        (("ask", QUESTION), down, 1, "The database x on 127.0.0.1:1 cannot be reached"),
+        (("quotes", "?"), {}, 2, "the question has no words in it"),
+        (("quotes", "lees"), {"LOG_LEVEL": "LOUD"}, 2, "LOG_LEVEL: Input should be"),
+        (("find", "pub", "Lyon"), {}, 2, "there is no category 'pub'"),
+        (("find", "WINERY", "x" * 121), {}, 2, "the place has more than 120 characters"),
+        (("find", "WINERY", "Lyon", "--save", str(tmp_path)), {}, 1, f"{tmp_path} cannot be"),
+        (("find", "WINERY", "Lyon"), model_at(model_server), 1, "no 10 distinct search queries"),
+    ]
+    for arguments, settings, status, said in asked:
+        done = sommelier(*arguments, "--json", environment=home, **settings)
+        assert done.returncode == status
+        assert json.loads(done.stdout)["error"].startswith(said)
+        assert done.stderr.startswith(f"sommelier: {said}")
+        assert done.stderr.count("\n") == 1
+        assert "secret" not in done.stdout + done.stderr
+
+
 def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     notes = Path(home["HOME"]) / "notes"
     notes.mkdir()
@@ -140,6 +166,8 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     again = sommelier("documents", "add", "notes/broken.pdf", environment=home)
     listed = sommelier("documents", "list", environment=home)
     found = sommelier("documents", "search", "zebulon", environment=home)
+    as_json = sommelier("documents", "search", "zebulon", "--json", environment=home)
+    one = sommelier("documents", "search", "oak", "--limit", "1", "--json", environment=home)
     removed = sommelier("documents", "remove", "notes", environment=home)
     assert (added.returncode, added.stdout) == (0, "1 added, 0 updated, 0 unchanged.\n")
     assert added.stderr == "Not added: notes/broken.pdf is not a PDF file\n"
@@ -149,6 +177,10 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     assert sum(row.startswith("starter/") for row in rows) == len(rows) - 2 >= 25
     assert found.stdout.startswith("The Zebulon grape · Section 1 of 1 (notes/zebulon.md)\n")
     assert "Zebulon ripens late." in found.stdout
+    (passage,) = json.loads(as_json.stdout)
+    assert (passage["path"], passage["location"]) == ("notes/zebulon.md", "Section 1 of 1")
+    assert passage["text"] == "Zebulon ripens late."
+    assert len(json.loads(one.stdout)) == 1
     assert removed.stdout == f"1 removed, {len(rows) - 2} left.\n"
 
 

@@ -6,6 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,15 +17,22 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from starlette.routing import Route
 
+from agent.budget import DailyBudget
 from agent.langfuse.sink import langfuse_sink
 from agent.ports import Backlog, Chunk
 from agent.research.desk import ResearchDesk
 from agent.tracing import NO_TRACE, Recorder, Tracer, keyed_hash
+from agent.turn_records import DayStats, Spending, TurnRecord
 from bot.api import Api
 from bot.app import api_routes
+from bot.budgets import Budgets
 from bot.http import http_app, listen, serve_http
 from bot.metrics import Metrics
 from config import Settings
+from db.engine import session_factory
+from db.repositories.people import SqlPeopleRepository
+from db.repositories.turns import SqlTurnRepository
+from tests.databases import migrated_sqlite
 from tests.doubles.model_server import ModelServer, answer, answer_json, error
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import LoopbackServer
@@ -207,6 +216,17 @@ async def test_passages_come_as_events_and_then_what_they_come_to(
     assert done == {"resultCount": 1, "summary": "One definition."}
 
 
+async def test_an_event_is_one_line_whatever_a_reader_takes_for_the_end_of_one() -> None:
+    text = "Lees of one\nof two\r\nof three\u2028of four\u2029of five\x85of six"
+    odd = replace(SUR_LIE, text=text, title="Sur\u2028lie")
+    async with serving(api(desk(documents=FakeLibrary((odd,)))).routes()) as it:
+        streamed = await it.post("/api/research/query", json={"query": "lees"})
+    lines = streamed.text.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["event", "data", "", "event", "data", ""]
+    (_, result), _ = events(streamed.text)
+    assert (result["content"], result["sourceTitle"]) == (text, "Sur\u2028lie")
+
+
 async def test_without_a_model_the_best_passages_are_given_and_it_is_said() -> None:
     async with serving(api(desk()).routes()) as it:
         streamed = await it.post("/api/research/query", json={"query": "lees"})
@@ -288,6 +308,7 @@ def test_nobody_without_the_token_is_answered(
         (b'{"question": null}', "question", "Input should be a valid string"),
         (b'{"question": ""}', "question", "String should have at least 1 character"),
         (b'{"question": " \\u0000 "}', "question", "must hold some words"),
+        (b'{"question": "\\u202e\\u200b"}', "question", "must hold some words"),
         (
             json.dumps({"question": "x" * 1001}).encode(),
             "question",
@@ -429,6 +450,104 @@ async def test_a_call_is_a_turn_in_the_trace(
     assert {span.session for span in otlp_receiver.spans} == {"api"}
     assert {span.user for span in otlp_receiver.spans} == {keyed_hash("api", TOKEN, "key")}
     assert TOKEN not in repr(otlp_receiver.spans)
+
+
+class TestBudget:
+    """What everyone may use in a day holds over HTTP too."""
+
+    @pytest.fixture
+    async def turns(self, tmp_path: Path) -> AsyncIterator[SqlTurnRepository]:
+        engine = await migrated_sqlite(tmp_path / "test.sqlite3")
+        yield SqlTurnRepository(session_factory(engine))
+        await engine.dispose()
+
+    @asynccontextmanager
+    async def _open(
+        self, server: ModelServer, turns: SqlTurnRepository, **limits: Any
+    ) -> AsyncIterator[httpx.AsyncClient]:
+        people = SqlPeopleRepository(turns._sessions)
+        budgets = Budgets(turns=turns, people=people, **limits)
+        async with open_model(server) as model:
+            served = api(desk(models=[model]), budgets=budgets, record=turns.record)
+            async with serving(served.routes()) as it:
+                yield it
+
+    async def _today(self, turns: SqlTurnRepository) -> DayStats:
+        return (await turns.stats(datetime.now(UTC))).today
+
+    async def test_when_it_is_used_up_no_model_is_asked_and_that_is_said(
+        self, model_server: ModelServer, turns: SqlTurnRepository
+    ) -> None:
+        model_server.script(answer("On its lees [methods/sur-lie.md].", usage=(900, 100)))
+        async with self._open(model_server, turns, everyone=DailyBudget(requests=1)) as it:
+            first = (await it.post("/api/rag/ask", json={"question": QUESTION})).json()
+            body = {"question": QUESTION, "refine_prompt": True}
+            second = (await it.post("/api/rag/ask", json=body)).json()
+            rewritten = (await it.post("/api/rag/rewrite", json={"question": QUESTION})).json()
+            *results, (_, done) = events(
+                (await it.post("/api/research/query", json={"query": "lees"})).text
+            )
+        assert (first["outcome"], second["outcome"]) == ("answered", "fallback")
+        assert second["answer"].startswith("_(Today's budget for everyone is used up. It resets in")
+        assert "No language model" not in second["answer"] + second["footnoted"] + done["summary"]
+        assert (second["by_model"], len(second["citations"])) == (False, 2)
+        assert second["fallback_reason"] == rewritten["fallback_reason"] == "budget"
+        assert len(results) == done["resultCount"] == 2
+        assert done["summary"].startswith("Today's budget for everyone is used up.")
+        assert len(model_server.requests) == 1
+        today = await self._today(turns)
+        assert (today.turns, today.people, today.tokens) == (4, 0, 1000)
+        assert today.outcomes == {"answered": 1, "fallback": 3}
+
+    async def test_what_ends_within_a_call_is_said_too(
+        self, model_server: ModelServer, turns: SqlTurnRepository
+    ) -> None:
+        model_server.script(answer("Lees, and no source."))
+        async with self._open(model_server, turns, everyone=DailyBudget(requests=1)) as it:
+            said = (await it.post("/api/rag/ask", json={"question": QUESTION})).json()
+        assert said["outcome"] == "fallback"
+        assert said["answer"].startswith("_(Today's budget for everyone is used up.")
+        assert len(model_server.requests) == 1
+
+    async def test_a_persons_budget_does_not_hold_for_who_has_the_token(
+        self, model_server: ModelServer, turns: SqlTurnRepository
+    ) -> None:
+        model_server.default = answer("On its lees [methods/sur-lie.md].")
+        async with self._open(model_server, turns, person=DailyBudget(requests=1)) as it:
+            for _ in range(2):
+                said = await it.post("/api/rag/ask", json={"question": QUESTION})
+                assert said.json()["outcome"] == "answered"
+
+    async def test_what_failed_counts_too(
+        self, model_server: ModelServer, turns: SqlTurnRepository
+    ) -> None:
+        model_server.script(answer_json(REFINED, finish_reason="stop"))
+        async with open_model(model_server) as model:
+            broken = desk(documents=BrokenLibrary(), models=[model])
+            async with serving(api(broken, record=turns.record).routes()) as it:
+                body = {"question": QUESTION, "refine_prompt": True}
+                assert (await it.post("/api/rag/ask", json=body)).status_code == 503
+        today = await self._today(turns)
+        assert today.outcomes == {"failed": 1}
+        assert today.tokens > 0
+
+    async def test_without_a_database_to_count_in_it_still_answers(
+        self, model_server: ModelServer, turns: SqlTurnRepository, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Gone(SqlTurnRepository):
+            async def begin(self, *_: Any, **__: Any) -> Spending:
+                raise DatabaseGone(QUESTION)
+
+            async def record(self, turn: TurnRecord) -> None:
+                raise DatabaseGone(QUESTION)
+
+        model_server.script(answer_json(REFINED))
+        gone = Gone(turns._sessions)
+        async with self._open(model_server, gone, everyone=DailyBudget(requests=1)) as it:
+            rewritten = (await it.post("/api/rag/rewrite", json={"question": QUESTION})).json()
+        assert rewritten["used"]
+        assert "What was used today could not be read: DatabaseGone" in caplog.text
+        assert QUESTION not in caplog.text
 
 
 def test_there_is_no_api_without_a_token() -> None:

@@ -1,5 +1,6 @@
 """Ten queries (rules of the research on query generation), and the places they find."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -85,8 +86,10 @@ class TestContract:
             answer_json({"queries": TEN}),
             answer("\n".join(f"{number}. {query}" for number, query in enumerate(TEN, 1))),
             answer("\n".join(f'- "{query}"' for query in TEN)),
+            answer("\n".join(f"**Query {number}:** {query}" for number, query in enumerate(TEN))),
+            answer_json([f"{number}. {query}" for number, query in enumerate(TEN, 1)]),
         ],
-        ids=["fence", "commentary", "within an object", "numbered lines", "bullets"],
+        ids=["fence", "commentary", "object", "numbered lines", "bullets", "bold", "numbered JSON"],
     )
     async def test_the_safety_net(self, model_server: ModelServer, step: Step) -> None:
         assert (await generate(model_server, step)).queries == tuple(TEN)
@@ -108,6 +111,18 @@ INVALID: dict[str, tuple[Step, str]] = {
         "these do not name Bilbao, or name its country only",
     ),
     "a link": (answer_json([*NINE, "https://bilbao.example"]), "query 10 is no search query"),
+    "the same with numbers": (
+        answer_json([f"{number}. wine bar Bilbao" for number in range(1, 11)]),
+        "45 pairs of queries are duplicates",
+    ),
+    "a German plural": (
+        answer_json([*NINE[:8], "Weinhandlung Bilbao", "Weinhandlungen Bilbao"]),
+        "Weinhandlung Bilbao = Weinhandlungen Bilbao",
+    ),
+    "lines of JSON": (
+        answer("\n".join(json.dumps({"query": query}) for query in TEN)),
+        "query 1 is no search query",
+    ),
     "prose": (answer("I'd love to help with that."), "holds no JSON"),
     "nine lines": (answer("\n".join(NINE)), "at least 10 items"),
 }
@@ -235,6 +250,37 @@ class TestPlaces:
         found = await places(FakeSearch({"bodega": []} | {"wine bar Bilbao": [ARDO]}))
         assert (len(found.results), found.failed_searches, found.note) == (1, 9, "")
 
+    async def test_one_place_however_its_address_is_written(self) -> None:
+        hits = [
+            PlaceHit("Bücher Bar", "https://www.bücher.example/visit/?utm_source=a&gclid=b"),
+            PlaceHit("Another name", "http://m.xn--bcher-kva.example/visit#menu"),
+            PlaceHit("bucher bar", "https://bücher.example./contact"),
+            PlaceHit("Another name", "https://bücher.example/visit?branch=2"),
+            PlaceHit("Broken", "https://[::1"),
+            PlaceHit("A label too long", f"https://{'a' * 70}.example"),
+        ]
+        found = await places(FakeSearch({}, otherwise=hits))
+        assert [(each.title, each.url) for each in found.results] == [(hits[0].title, hits[0].url)]
+
+    async def test_why_searches_failed_is_for_the_admin(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        root = root_span()
+        await places(FakeSearch({"wine bar Bilbao": [ARDO]}), span=root)
+        (span,) = root.children
+        assert (span.metadata["error"], span.metadata["failed"]) == ("the provider is down", 9)
+        assert "9 searches for places failed, the first: the provider is down" in caplog.text
+
+    async def test_a_provider_that_hangs_does_not_hold_up_the_links(self) -> None:
+        class Hangs(FakeSearch):
+            async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+                if query not in self.hits:
+                    await asyncio.sleep(60)
+                return await super().search(query, limit)
+
+        found = await places(Hangs({"wine bar Bilbao": [ARDO]}), search_seconds=0.05)
+        assert (len(found.results), found.failed_searches, len(found.links)) == (1, 9, 10)
+
     async def test_nothing_found(self) -> None:
         assert (await places(FakeSearch({}, otherwise=[]))).note == NOTHING_FOUND
 
@@ -246,6 +292,16 @@ class TestPlaces:
         assert root.names == ["llm.answer", "llm.answer", "retrieve.places"]
         assert root.metadata["retry_count"] == 1
         assert root.children[-1].output == [ARDO.url]
+
+
+NO_PAGES = (
+    "javascript:alert(1)",
+    "ftp://files.example/",
+    "data:text/html,x",
+    "https://evil.example\u202egnp.exe/",
+    "https://two.example/a\nb",
+    f"https://endless.example/{'p' * 5000}",
+)
 
 
 class SearchServer(LoopbackServer):
@@ -305,9 +361,30 @@ class TestProviders:
         assert request.headers["x-subscription-token"] == "key-1"
         assert request.query_params["count"] == "1"
 
+    async def test_only_what_can_be_shown_is_taken_over(self, search_server: SearchServer) -> None:
+        results: list[Any] = [
+            *({"title": "Trap", "url": url} for url in NO_PAGES),
+            {"title": "no address", "url": None},
+            {"url": "https://no-title.example"},
+            "no result",
+            None,
+            {"title": "half \ud83d", "url": "https://half.example", "content": "\ud800"},
+            {"title": "Nice \u202e moc.doog\nbar", "url": "https://turned.example"},
+            {"title": "L" * 5000, "url": "https://long.example", "content": "C" * 5000},
+        ]
+        body = json.dumps({"results": results, "answers": ["42"], "infoboxes": [{"urls": []}]})
+        search_server.reply = Response(body, media_type="application/json")
+        async with httpx.AsyncClient() as http:
+            half, turned, long = await SearxngSearch(search_server.base_url, http).search("wine", 3)
+        assert half == PlaceHit("half", "https://half.example")
+        assert turned.title == "Nice moc.doog bar"
+        assert (len(long.title), len(long.snippet)) == (200, 1000)
+
     @pytest.mark.parametrize(
         ("reply", "problem"),
         [
+            (Response(status_code=302), "answered 302: check its address"),
+            (Response("[" * 100_000, media_type="application/json"), "not its JSON"),
             (Response(status_code=429), "answered 429: its limit"),
             (Response(status_code=403), "answered 403: check its key, or allow the json format"),
             (Response("<html>", media_type="text/html"), "not its JSON"),
