@@ -15,6 +15,7 @@ from agent.langfuse.prompts import LangfusePrompts
 from agent.llm import LLMService
 from agent.prompts import Prompts
 from agent.research.desk import ResearchDesk
+from agent.tracing.complaints import Complain
 from bot import wiring
 from bot.stopping import bounded
 from config import Settings
@@ -83,8 +84,12 @@ async def _load_starter_documents(documents: SqlDocumentStore) -> None:
 
 
 @asynccontextmanager
-async def open_library(settings: Settings) -> AsyncIterator[Library]:
+async def open_library(
+    settings: Settings, complain: Complain | None = None
+) -> AsyncIterator[Library]:
     """Documents, models and place search, tied together at the desk.
+
+    `complain` says what is out of order with Langfuse.
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
@@ -97,7 +102,7 @@ async def open_library(settings: Settings) -> AsyncIterator[Library]:
             stack.push_async_callback(bounded, "the model", model.close)
         http = httpx.AsyncClient()
         stack.push_async_callback(bounded, "the place search", http.aclose)
-        prompts = await stack.enter_async_context(open_prompts(settings))
+        prompts = await stack.enter_async_context(open_prompts(settings, complain))
         desk = ResearchDesk(
             documents=documents,
             models=models,
@@ -111,9 +116,11 @@ async def open_library(settings: Settings) -> AsyncIterator[Library]:
 
 
 @asynccontextmanager
-async def open_prompts(settings: Settings) -> AsyncIterator[Prompts]:
+async def open_prompts(
+    settings: Settings, complain: Complain | None = None
+) -> AsyncIterator[Prompts]:
     """The prompts in use, kept up to date in the background."""
-    prompts = wiring.prompts(settings)
+    prompts = wiring.prompts(settings, complain)
     if not isinstance(prompts, LangfusePrompts):
         yield prompts
         return

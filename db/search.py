@@ -10,7 +10,7 @@ The order, best first:
    producers whatever is asked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
+    not_,
     or_,
     select,
     table,
@@ -37,7 +38,7 @@ from agent.money import in_euros
 from agent.wine import WineQuery, WineSearchResult
 from db.models import FULL_TEXT, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
 from db.rows import load_wines
-from db.search_text import country_key, grape_key, region_phrases, terms
+from db.search_text import country_key, grape_key, grape_phrases, region_phrases, terms
 
 Filters = Mapping[str, ColumnElement[bool]]
 AnySelect = Select[*tuple[Any, ...]]
@@ -60,7 +61,12 @@ async def search(session: AsyncSession, query: WineQuery) -> WineSearchResult:
 
 def hard_filters(query: WineQuery) -> Filters:
     """One condition for every filter that is set, under the name that `relax` uses for it."""
-    return {**_attribute_filters(query), **_related_filters(query), **_range_filters(query)}
+    return {
+        **_attribute_filters(query),
+        **_related_filters(query),
+        **_excluding_filters(query),
+        **_range_filters(query),
+    }
 
 
 def matching_text(text: str, dialect: str) -> Subquery | None:
@@ -176,20 +182,51 @@ def _related_filters(query: WineQuery) -> Filters:
         suited = select(WineFoodRow.wine_id).where(WineFoodRow.food.in_(query.foods))
         filters["foods"] = WineRow.id.in_(suited)
     if query.grapes:
-        keys = tuple(map(grape_key, query.grapes))
-        made = select(WineGrapeRow.wine_id).where(WineGrapeRow.grape_key.in_(keys))
-        filters["grapes"] = WineRow.id.in_(made)
+        filters["grapes"] = WineRow.id.in_(_made_of(query.grapes))
     if query.regions:
-        phrases = (phrase for name in query.regions for phrase in region_phrases(name))
-        filters["regions"] = or_(
-            false(), *(WineRow.places.contains(f" {phrase} ") for phrase in phrases)
-        )
+        filters["regions"] = _lies_in(query.regions)
+    return filters
+
+
+def _excluding_filters(query: WineQuery) -> Filters:
+    """What a wine must not be. Only what is known of it counts: an unknown colour is no red."""
+    filters: dict[str, ColumnElement[bool]] = {}
     if query.without_allergens:
         contain = select(WineAllergenRow.wine_id).where(
             WineAllergenRow.allergen.in_(query.without_allergens)
         )
         filters["without_allergens"] = WineRow.id.not_in(contain)
+    if styles := query.without_styles:
+        colour = func.coalesce(WineRow.colour, "")
+        filters["without_styles"] = and_(WineRow.style.not_in(styles), colour.not_in(styles))
+    if grapes := query.without_grapes:
+        filters["without_grapes"] = not_(or_(WineRow.id.in_(_made_of(grapes)), _hints_at(grapes)))
+    for name in ("without_countries", "without_regions"):
+        if origins := getattr(query, name):
+            filters[name] = not_(or_(_from_country(origins), _lies_in(origins)))
     return filters
+
+
+def _from_country(names: Sequence[str]) -> ColumnElement[bool]:
+    return WineRow.country_key.in_(tuple(map(country_key, names)))
+
+
+def _lies_in(regions: Sequence[str]) -> ColumnElement[bool]:
+    phrases = (phrase for name in regions for phrase in region_phrases(name))
+    return or_(false(), *(WineRow.places.contains(f" {phrase} ") for phrase in phrases))
+
+
+def _made_of(grapes: Sequence[str]) -> AnySelect:
+    keys = tuple(map(grape_key, grapes))
+    return select(WineGrapeRow.wine_id).where(WineGrapeRow.grape_key.in_(keys))
+
+
+def _hints_at(grapes: Sequence[str]) -> ColumnElement[bool]:
+    """Whether a wine of unknown grapes is said to be of one of these: "Riesling Réserve"."""
+    text = literal(" ").concat(WineRow.search_text).concat(" ")
+    phrases = (phrase for name in grapes for phrase in grape_phrases(name))
+    named = or_(false(), *(text.contains(f" {phrase} ") for phrase in phrases))
+    return and_(named, WineRow.id.not_in(select(WineGrapeRow.wine_id)))
 
 
 def _range_filters(query: WineQuery) -> Filters:

@@ -58,12 +58,16 @@ async def answered(
 
 
 async def after_results(
-    *said: str, wines: list[dict[str, Any]], found: int | None = None
+    *said: str,
+    wines: list[dict[str, Any]],
+    found: int | None = None,
+    relax: dict[str, int] | None = None,
 ) -> LLMResponse:
     """What the house does once the tool has returned these wines."""
     messages = conversation(*said)
     asked = await ask(messages)
-    content = json.dumps({"found": len(wines) if found is None else found, "wines": wines})
+    total = len(wines) if found is None else found
+    content = json.dumps({"found": total, "wines": wines, "relax": relax or {}})
     return await ask([*messages, *exchange(asked, content)])
 
 

@@ -18,7 +18,8 @@ from agent.messages import LLM
 from agent.outcome import Outcome, error_types
 from agent.ports import Chunk, DocumentStore
 from agent.prompts import REPOSITORY, Prompts
-from agent.research.citations import admits_not_enough, citations, kept, uncited
+from agent.research.admission import admits_not_enough
+from agent.research.citations import PATH, citations, kept, uncited
 from agent.research.misquotes import misquoted
 from agent.research.passages import (
     DEFAULT_CHUNKS,
@@ -53,6 +54,9 @@ CORRECTION: Final = (
     "source in [brackets] after every statement."
 )
 FENCED: Final = re.compile(r"\A```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
+CITING_LINK: Final = re.compile(
+    r"\[(?P<label>[^\[\]\n]+)\]\((?P<target>[^()\n]+)\)|【(?P<wide>[^【】\n]+)】"
+)
 SHOWN_PATHS: Final = 8
 
 
@@ -148,7 +152,7 @@ async def answer_question(
 
 def excerpts(chunks: Sequence[Chunk]) -> str:
     """Chunks as the model reads them: `[path]: text`."""
-    return "\n\n".join(f"[{chunk.path}]: {as_data(chunk.text)}" for chunk in chunks)
+    return "\n\n".join(f"[{as_data(chunk.path)}]: {as_data(chunk.text)}" for chunk in chunks)
 
 
 def cited_answer(chunks: Sequence[Chunk]) -> OutputContract[str]:
@@ -173,15 +177,26 @@ def cited_answer(chunks: Sequence[Chunk]) -> OutputContract[str]:
         grounding=broken,
         render=lambda text, _: text.strip(),
         salvage=salvage,
-        read_text=without_fence,
+        read_text=plain_brackets,
         correction=CORRECTION,
     )
 
 
-def without_fence(text: str) -> str:
-    """A text without the Markdown fence around all of it."""
+def plain_brackets(text: str) -> str:
+    """A text without the fence around all of it, its citations in plain brackets.
+
+    Some models make links of them, `[Sur lie](sur-lie.md)`, or write wide brackets.
+    """
     fenced = FENCED.match(text)
-    return fenced[1] if fenced else text
+    return CITING_LINK.sub(_as_citation, fenced[1] if fenced else text)
+
+
+def _as_citation(found: re.Match[str]) -> str:
+    label, path = found["label"] or "", found["target"] or found["wide"]
+    if not PATH.fullmatch(path) or "://" in path:
+        return found[0]
+    said = "" if label in {"", path} else f"{label} "
+    return f"{said}[{path}]"
 
 
 def uncited_statement(text: str) -> str | None:

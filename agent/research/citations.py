@@ -1,9 +1,9 @@
 """Citations in an answer: what counts as one, which statements have one, what may be kept.
 
 A statement is covered by a citation in its own sentence, or by one that comes later in the same
-paragraph or list item, so that one citation can close a paragraph. Headings, questions, phrases
-that only lead in (they end in a colon) and the admission that the excerpts do not suffice state
-nothing that could be cited.
+paragraph or list item, so that one citation can close a paragraph, from a line of its own too.
+Headings, questions, phrases that only lead in (they end in a colon) and the admission that the
+excerpts do not suffice state nothing that could be cited.
 """
 
 import re
@@ -16,6 +16,7 @@ from agent.contract import Evidence
 from agent.feedback import fence
 from agent.history import sentences
 from agent.ports import Chunk
+from agent.research.admission import admits_not_enough, is_reason
 
 INSIDE: Final = r"[^\[\]\n]+"
 BRACKETS: Final = re.compile(rf"\[({INSIDE})\]")
@@ -23,10 +24,7 @@ LEADING: Final = re.compile(r"(?:\s*\[[^\[\]\n]+\][.,;]?)+(?=\s*(?:$|[^\W\d_a-z]
 ENDS: Final = re.compile(r"[.!?…。！？][\"'»”’)*_]*$")
 MARKER: Final = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+|\s*>\s?")
 HEADING: Final = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\s*")
-NOT_ENOUGH: Final = re.compile(r"\b(?:don['’]t|do not) have enough information\b", re.IGNORECASE)
-OPENS_NOT_ENOUGH: Final = re.compile(
-    r"[\W_]*i (?:don['’]t|do not) have enough information\b", re.IGNORECASE
-)
+SOURCE_LINE: Final = re.compile(r"\W*(?:\w+\s?:)?\W*")
 PATH: Final = re.compile(r"\S*(?:/\S+|\S\.(?:md|markdown|txt|html?|pdf))", re.IGNORECASE)
 STUCK: Final = re.compile(r"([.!?…。！？])\[")
 
@@ -76,15 +74,17 @@ def _brackets(paths: Collection[str]) -> re.Pattern[str]:
 
 
 def _cited(match: re.Match[str], paths: Collection[str]) -> Cited:
-    named = [_bare(match[1])]
+    named = [_named(match[1], paths)]
     if named[0] not in paths:
-        named = [_bare(part) for part in re.split(r"[,;]", match[1]) if part.strip()]
+        named = [_named(part, paths) for part in re.split(r"[,;]", match[1]) if part.strip()]
     known = tuple(path for path in named if path in paths)
     return Cited(*match.span(), known, tuple(path for path in named if path not in paths))
 
 
-def _bare(path: str) -> str:
-    return path.strip(" \t`'\"*_")
+def _named(path: str, paths: Collection[str]) -> str:
+    """A path as it is, or without the marks that a model put around it."""
+    said = path.strip()
+    return said if said in paths else said.strip(" \t`'\"*_")
 
 
 def unretrieved_path(text: str, evidence: Evidence) -> str | None:
@@ -98,11 +98,6 @@ def unretrieved_path(text: str, evidence: Evidence) -> str | None:
             if PATH.fullmatch(name):
                 return f"the text cites [{fence(name)}], which no tool returned; leave it out"
     return None
-
-
-def admits_not_enough(text: str) -> bool:
-    """Whether an answer opens with "I don't have enough information"."""
-    return OPENS_NOT_ENOUGH.match(text) is not None
 
 
 def blocks(text: str) -> list[Block]:
@@ -149,8 +144,9 @@ def _with_citations_after(text: str) -> Iterator[str]:
 def uncited(text: str) -> list[str]:
     """The statements of an answer that no citation covers, in order."""
     found: list[str] = []
-    for block in _exempted(blocks(text)):
-        found += reversed([sentence for sentence, covered in _coverage(block) if not covered])
+    for block, closed in _closed(_exempted(blocks(text))):
+        missing = [sentence for sentence, covered in _coverage(block, closed) if not covered]
+        found += reversed(missing)
     return found
 
 
@@ -159,12 +155,12 @@ def kept(text: str, accept: Callable[[str], bool]) -> str:
     left = [
         replace(block, sentences=tuple(filter(accept, block.sentences))) for block in blocks(text)
     ]
-    covered = [_covered_part(block) for block in left]
+    covered = [_covered_part(block, closed) for block, closed in _closed(left)]
     return "".join(block.gap + block.text for block in without_idle(covered)).strip()
 
 
-def _covered_part(block: Block) -> Block:
-    keeping = [sentence for sentence, covered in _coverage(block) if covered]
+def _covered_part(block: Block, closed: bool) -> Block:
+    keeping = [sentence for sentence, covered in _coverage(block, closed) if covered]
     return replace(block, sentences=tuple(reversed(keeping)))
 
 
@@ -177,9 +173,19 @@ def without_idle(found: Sequence[Block]) -> Iterator[Block]:
             yield block
 
 
-def _coverage(block: Block) -> Iterator[tuple[str, bool]]:
+def _closed(found: Sequence[Block]) -> Iterator[tuple[Block, bool]]:
+    """Each block, and whether nothing but its citations stands in the one behind it."""
+    for block, following in zip_longest(found, found[1:]):
+        yield block, following is not None and _only_cites(following.text)
+
+
+def _only_cites(text: str) -> bool:
+    return has_citation(text) and SOURCE_LINE.fullmatch(BRACKETS.sub("", text)) is not None
+
+
+def _coverage(block: Block, closed: bool) -> Iterator[tuple[str, bool]]:
     """Each sentence, last first, and whether it has a citation, or needs none."""
-    covered = block.heading
+    covered = block.heading or closed
     for sentence in reversed(block.sentences):
         covered = covered or has_citation(sentence)
         yield sentence, covered or not _states(sentence)
@@ -195,12 +201,14 @@ def _states(sentence: str) -> bool:
     return (
         any(character.isalpha() for character in said)
         and not said.endswith((":", "?", "？", "："))
-        and not NOT_ENOUGH.search(said)
+        and not admits_not_enough(said)
     )
 
 
 def _exempted(found: Sequence[Block]) -> list[Block]:
     """Without the opening admission and the one sentence that may give its reason."""
-    if found and admits_not_enough(found[0].text):
-        return [replace(found[0], sentences=found[0].sentences[2:]), *found[1:]]
-    return list(found)
+    if not (found and admits_not_enough(found[0].text)):
+        return list(found)
+    behind = found[0].sentences[1:]
+    left = behind[1:] if behind and is_reason(behind[0]) else behind
+    return [replace(found[0], sentences=left), *found[1:]]

@@ -8,7 +8,8 @@ person's query; what is measured is its raw response. Definitions of the metrics
     verbatim       share of snippets that stand in a retrieved chunk, averaged over the questions
                    that have an answer; 0 for one that brought no snippet
     attribution    share of snippets that name, exactly, the source they stand in; averaged alike
-    negative       share of the questions without an answer that got noResults and no snippet
+    negative       share of the questions without an answer that got noResults and no snippet, or
+                   for which nothing was retrieved, so that nobody was asked
     latency        seconds of a request, median and 95th percentile (nearest rank)
 """
 
@@ -18,7 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.budget import Ledger, Limits
+from agent.budget import PRICES, Ledger, Limits, Price
 from agent.evals.traces import USER, Kept, give_scores, session
 from agent.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema
 from agent.ports import DocumentStore
@@ -76,6 +77,11 @@ class Run:
         }
 
     @property
+    def snippets_per_query(self) -> float:
+        """Averaged over the responses that had the shape of an answer."""
+        return mean([score.snippets for score in self.scores if score.compliant])
+
+    @property
     def cost_per_query(self) -> float:
         """US dollars, averaged over the requests made."""
         return mean([score.cost_usd for score in self.scores if score.asked])
@@ -126,6 +132,7 @@ async def evaluate_quotes(
     progress: Progress | None = None,
     run: str = "",
     record: Record | None = None,
+    prices: Mapping[str, Price] = PRICES,
 ) -> list[Run]:
     """Ask every model (a label for each, its response mode, say) every question, one by one.
 
@@ -142,7 +149,14 @@ async def evaluate_quotes(
                 span.update(metadata={"question": question.id, "variant": label})
                 scores.append(
                     await _ask(
-                        question, llm, documents, limit, limits=limits, clock=clock, span=span
+                        question,
+                        llm,
+                        documents,
+                        limit,
+                        limits=limits,
+                        clock=clock,
+                        span=span,
+                        prices=prices,
                     )
                 )
             give_scores(kept.traces[-1], scores[-1].shares)
@@ -175,6 +189,7 @@ async def _ask(
     limits: Limits,
     clock: Callable[[], float],
     span: Span,
+    prices: Mapping[str, Price],
 ) -> Score:
     recorder = _Recorder(llm, clock)
     found = await find_quotes(
@@ -186,5 +201,5 @@ async def _ask(
         ledger=Ledger(),
         span=span,
     )
-    score = scored(question, recorder.response, found.chunks)
+    score = scored(question, recorder.response, found.chunks, prices)
     return replace(score, asked=recorder.asked, seconds=recorder.seconds)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from agent.research.evaluation import Run, Score, mean
 
 DAYS: Final = 30
+UNPRICED: Final = "$0 is what a model costs that is free, or whose price is not in `LLM_PRICES`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ def _run_json(run: Run) -> dict[str, Any]:
         "passed": len(METRICS) - len(failed),
         "failed": failed,
         "tokens": _tokens(run),
+        "snippets_per_query": run.snippets_per_query,
         "cost_per_query_usd": run.cost_per_query,
         "monthly_cost_usd": {
             f"{people} x {queries}": monthly_cost(run, people, queries)
@@ -97,6 +99,7 @@ def as_markdown(runs: Sequence[Run]) -> str:
         _table(["Metric", "Threshold", *labels], _metric_rows(runs)),
         "## Cost",
         _table(["Model", "Prompt tokens", "Completion tokens", "Cost per query"], _costs(runs)),
+        *([UNPRICED] if any(run.cost_per_query == 0 for run in runs) else []),
         "## A month",
         _table(["Scenario", *labels], _projections(runs)),
         "## What went wrong",
@@ -117,6 +120,7 @@ def _metric_rows(runs: Sequence[Run]) -> Iterable[list[str]]:
         yield [metric.name, metric.threshold, *cells]
     kept = [mean([s.retrieved for s in run.scores if s.retrieved is not None]) for run in runs]
     yield ["Known sources retrieved", "", *(f"{share:.0%}" for share in kept)]
+    yield ["Snippets per query", "", *(f"{run.snippets_per_query:.1f}" for run in runs)]
     passed = [len(METRICS) - len(failed_metrics(run)) for run in runs]
     yield ["Passed", "", *(f"{count}/{len(METRICS)}" for count in passed)]
 

@@ -5,6 +5,7 @@ schema is kept loose (`json_object` by default) and every rule is checked here i
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -18,6 +19,9 @@ from agent.ports import Chunk
 from agent.research.passages import as_data
 
 MAX_SNIPPETS: Final = 8
+QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›"
+ALIKE: Final = (f"[{QUOTATION_MARKS}]", r"[-‐‑‒–—―−]", r"(?:…|\.\.\.)")
+SIGN: Final = re.compile(r"\.\.\.|.", re.DOTALL)
 DROPPED_SUMMARY: Final = "These passages stand word for word in their sources."
 
 
@@ -60,8 +64,8 @@ Extract verbatim passages from these chunks that answer the query above.
 def user_message(query: str, chunks: Sequence[Chunk]) -> str:
     """The query and its chunks, each below a header with title, id and section."""
     sources = "\n\n---\n\n".join(
-        f'[Source: "{chunk.title}" (id: {chunk.document_id}), Section: "{chunk.location}"]\n'
-        f"{as_data(chunk.text)}"
+        f'[Source: "{as_data(chunk.title)}" (id: {chunk.document_id}), '
+        f'Section: "{as_data(chunk.location)}"]\n{as_data(chunk.text)}'
         for chunk in chunks
     )
     return PROMPT.format(query=as_data(query), sources=sources)
@@ -105,7 +109,7 @@ def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
     """Why a snippet is no quote from these chunks; None if it is one."""
     if not snippet.content.strip():
         return "content is empty"
-    titles = {chunk.document_id: chunk.title for chunk in chunks}
+    titles = {chunk.document_id: as_data(chunk.title) for chunk in chunks}
     if snippet.source_id not in titles:
         return f"no source has the id {fence(snippet.source_id)}; ids: {', '.join(titles)}"
     if snippet.source_title != titles[snippet.source_id]:
@@ -138,15 +142,26 @@ def source_chunk(snippet: Snippet, chunks: Sequence[Chunk]) -> Chunk | None:
 
 
 def verbatim(content: str, text: str) -> str | None:
-    """The contiguous part of `text` that is `content` but for white space and case; None if none.
+    """The contiguous part of `text` that is `content`; None if there is none.
 
-    What is returned is the text's own wording, never the model's.
+    White space and case make no difference, nor do kinds of quotation marks, dashes and dots, which
+    models level as they copy; marks around all of it may be the model's. What is returned is the
+    text's own wording, to the letter.
     """
-    said = content.split()
-    if not said:
-        return None
-    found = re.search(r"\s+".join(map(re.escape, said)), text, re.IGNORECASE)
-    return found[0] if found else None
+    as_it_is = content.strip()
+    for said in (as_it_is, as_it_is.strip(QUOTATION_MARKS)):
+        words = unicodedata.normalize("NFC", said).split()
+        if not words:
+            return None
+        pattern = r"\s+".join("".join(map(_sign, SIGN.findall(word))) for word in words)
+        if found := re.search(pattern, text, re.IGNORECASE):
+            return found[0]
+    return None
+
+
+def _sign(said: str) -> str:
+    """A pattern for what a text may have where a model wrote this sign."""
+    return next((like for like in ALIKE if re.fullmatch(like, said)), re.escape(said))
 
 
 def valid_part(

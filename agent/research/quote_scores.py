@@ -2,14 +2,14 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from agent.budget import price_of
+from agent.budget import PRICES, Price, price_of
 from agent.messages import LLMResponse, Usage
 from agent.ports import Chunk
 from agent.research.quote_contract import (
@@ -75,17 +75,30 @@ class Score:
         return {name: share for name, share in found.items() if share is not None}
 
 
-def scored(question: Question, response: LLMResponse | None, chunks: Sequence[Chunk]) -> Score:
+def scored(
+    question: Question,
+    response: LLMResponse | None,
+    chunks: Sequence[Chunk],
+    prices: Mapping[str, Price] = PRICES,
+) -> Score:
     """A raw response held against what was retrieved."""
     score = replace(_worst(question), retrieved=_retrieved(question, chunks))
+    if not chunks:
+        return _nothing_to_ask(score)
     if response is None:
-        return replace(score, problem="no response" if chunks else "nothing was retrieved")
-    score = replace(
-        score, usage=response.usage, cost_usd=price_of(response.model).of(response.usage)
-    )
+        return replace(score, problem="no response")
+    cost = price_of(response.model, prices).of(response.usage)
+    score = replace(score, usage=response.usage, cost_usd=cost)
     answer, problem = _read(response.content)
     score = replace(score, parsed=problem != "no JSON", problem=problem)
     return score if answer is None else _judged(replace(score, compliant=True), answer, chunks)
+
+
+def _nothing_to_ask(score: Score) -> Score:
+    """Where nothing was retrieved nobody is asked, which is right where there is no answer."""
+    if score.question.kind == "negative":
+        return replace(score, negative=True)
+    return replace(score, problem="nothing was retrieved")
 
 
 def _worst(question: Question) -> Score:

@@ -3,7 +3,8 @@
 # ruff: noqa: PLC0415
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from db.repositories.documents import SqlDocumentStore, StoredDocument
 
 BYTES_PER_MB = 1_000_000
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 app = typer.Typer(help="Fill the library and search it.", no_args_is_help=True)
 
@@ -44,7 +47,7 @@ def add(
 
 
 @app.command("list")
-def list_documents() -> None:
+def list_documents(as_json: AsJson = False) -> None:
     """Show every document, by path."""
     settings = open_settings("WARNING")
 
@@ -55,6 +58,9 @@ def list_documents() -> None:
     from bot.tables import document_table
 
     stored = asyncio.run(read())
+    if as_json:
+        _print_json(map(_document_json, stored))
+        return
     show(document_table(stored))
     typer.echo(f"{len(stored)} documents.")
 
@@ -81,6 +87,8 @@ def remove(
 @app.command("search")
 def search(
     text: Annotated[str, typer.Argument(help="What the documents are to speak of.")],
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many passages at most.")] = 6,
+    as_json: AsJson = False,
 ) -> None:
     """Show the passages that fit best, without asking a model."""
     settings = open_settings("WARNING")
@@ -88,14 +96,42 @@ def search(
 
     async def look_up() -> "list[Chunk]":
         async with _open(settings) as documents:
-            return await documents.search([text])
+            return await documents.search([text], limit)
 
     found = asyncio.run(look_up())
+    if as_json:
+        _print_json(map(_chunk_json, found))
+        return
     for chunk in found:
         typer.echo(printable(f"{chunk.title} · {chunk.location} ({chunk.path})"))
         typer.echo(printable(f"{best_passage(chunk.text, text)}\n"))
     if not found:
         typer.echo("No document speaks of this.")
+
+
+def _document_json(document: "StoredDocument") -> dict[str, object]:
+    return {
+        "path": document.path,
+        "title": document.title,
+        "kind": document.kind,
+        "parts": document.parts,
+        "bytes": document.size,
+        "added_at": document.added_at.isoformat(),
+    }
+
+
+def _chunk_json(chunk: "Chunk") -> dict[str, object]:
+    return {
+        "path": chunk.path,
+        "title": chunk.title,
+        "location": chunk.location,
+        "text": chunk.text,
+        "score": chunk.score,
+    }
+
+
+def _print_json(found: Iterable[dict[str, object]]) -> None:
+    typer.echo(json.dumps(list(found), ensure_ascii=False, indent=2))
 
 
 @asynccontextmanager

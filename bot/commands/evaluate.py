@@ -109,6 +109,7 @@ async def _evaluate(settings: "Settings", models: dict[str, "LLMService"]) -> "l
                     ),
                     run=run,
                     record=record,
+                    prices=wiring.prices(settings),
                 )
     finally:
         for model in models.values():

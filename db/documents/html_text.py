@@ -10,13 +10,13 @@ from bs4.element import NavigableString, PreformattedString
 from db.documents.outline import Block, Outline, outline
 
 UNSEEN: Final = frozenset(
-    "script style template noscript svg iframe object canvas audio video title "
+    "script style template noscript svg iframe object canvas audio video title nav "
     "select textarea button".split()
 )
 BLOCKS: Final = frozenset(
     "[document] html body address article aside blockquote caption center dd details dialog div dl "
     "dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre "
-    "section summary table tbody tfoot thead tr ul".split()
+    "section summary table ul".split()
 )
 HEADING: Final = re.compile(r"h[1-6]")
 HIDING_STYLE: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0")
@@ -37,6 +37,8 @@ def plain_text(source: str) -> str:
 def _blocks(soup: BeautifulSoup) -> Iterator[Block]:
     """Paragraphs and headings in order; iterative, as HTML may be nested without end."""
     for tag in soup.find_all(_is_hidden):
+        tag.extract()
+    for tag in _around(soup):
         tag.extract()
     current: Tag | None = None
     texts: list[str] = []
@@ -62,7 +64,7 @@ def _starts_block(node: object) -> bool:
 
 
 def _separator(tag: Tag) -> list[str]:
-    return {"br": ["\n"], "td": [" | "], "th": [" | "]}.get(tag.name, [])
+    return {"br": ["\n"], "tr": ["\n"], "td": [" | "], "th": [" | "]}.get(tag.name, [])
 
 
 def _enclosing(node: NavigableString) -> Tag:
@@ -72,10 +74,21 @@ def _enclosing(node: NavigableString) -> Tag:
 def _block(tag: Tag | None, texts: list[str]) -> Block:
     text = "".join(texts)
     if tag is None or tag.name != "pre":
-        text = re.sub(r" *\n *", "\n", re.sub(r" {2,}", " ", text)).strip(" \n|")
+        text = re.sub(r"[ |]*\n[ |]*", "\n", re.sub(r" {2,}", " ", text)).strip(" \n|")
     if tag is not None and HEADING.fullmatch(tag.name):
         return Block(" ".join(text.split()), int(tag.name[1]))
     return Block(text)
+
+
+def _around(soup: BeautifulSoup) -> list[Tag]:
+    """The head and foot of a site, which stand on each of its pages around what one is about."""
+    if soup.find(["main", "article"]) is None:
+        return []
+    return [
+        tag
+        for tag in soup.find_all(["header", "footer"])
+        if tag.find_parent(["main", "article"]) is None and tag.find(["main", "article"]) is None
+    ]
 
 
 def _is_hidden(tag: Tag) -> bool:
@@ -84,5 +97,6 @@ def _is_hidden(tag: Tag) -> bool:
         tag.name in UNSEEN
         or tag.has_attr("hidden")
         or str(tag.get("aria-hidden", "")).lower() == "true"
+        or tag.get("role") == "navigation"
         or HIDING_STYLE.search(style) is not None
     )

@@ -2,13 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from db.documents.reading import (
     MAX_FILE_BYTES,
+    Content,
     Document,
     Problem,
     read_bytes,
@@ -22,6 +23,10 @@ Progress = Callable[[int, int, str], None]
 
 STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
 STARTER_NAME: Final = "starter"
+
+FILES_AT_ONCE: Final = 64
+BYTES_AT_ONCE: Final = 1_000_000
+"""What is stored in one go: others who write wait for so long."""
 
 
 @dataclass(slots=True)
@@ -54,17 +59,25 @@ async def add_documents(
     progress: Progress | None = None,
     max_bytes: int = MAX_FILE_BYTES,
     name: str | None = None,
+    *,
+    all_or_none: bool = False,
 ) -> AddReport:
     """Index files and folders; what cannot be read is reported and stops nothing.
 
     A file of a folder is known by the folder's name and its path below it, with `/` between; `name`
-    takes the place of the folder's own. A file that is named itself is known as it was given.
+    takes the place of the folder's own. A file that is named itself is known as it was given. Some
+    files are stored at a time, unless it is `all_or_none`.
     """
     report = AddReport()
     files = await asyncio.to_thread(lambda: list(_files(paths, name, report.problems)))
     hashes = await store.hashes()
+    read: list[Document] = []
     for done, found in enumerate(files, 1):
-        await _add(store, found, hashes, max_bytes, report)
+        known = hashes.get(found.path)
+        read += await asyncio.to_thread(_read, found, known, max_bytes, report)
+        if done == len(files) or (not all_or_none and _are_enough(read)):
+            await _save(store, read, report)
+            read = []
         if progress:
             progress(done, len(files), found.path)
     report.embedded = await store.embed_missing()
@@ -74,38 +87,40 @@ async def add_documents(
 async def load_starter_documents(
     store: SqlDocumentStore, folder: Path = STARTER
 ) -> AddReport | None:
-    """Index the starter documents where there are none yet; None if there are some."""
+    """Index the starter documents where there are none yet; None if there are some.
+
+    All at once: after a crash in between, some would pass for the choice of an admin.
+    """
     if await store.count() or not await asyncio.to_thread(folder.is_dir):
         return None
-    return await add_documents(store, [folder], name=STARTER_NAME)
+    return await add_documents(store, [folder], name=STARTER_NAME, all_or_none=True)
 
 
-async def _add(
-    store: SqlDocumentStore,
-    found: Found,
-    hashes: Mapping[str, str],
-    max_bytes: int,
-    report: AddReport,
-) -> None:
-    document = await asyncio.to_thread(_read, found, hashes.get(found.path), max_bytes)
-    if document is None:
-        report.unchanged.append(found.path)
-    elif isinstance(document, Problem):
-        report.problems.append(document)
-    else:
-        fate = await store.save(document)
-        fates = {"added": report.added, "updated": report.updated, "unchanged": report.unchanged}
-        fates[fate].append(found.path)
+async def _save(store: SqlDocumentStore, read: Sequence[Document], report: AddReport) -> None:
+    fates = {"added": report.added, "updated": report.updated, "unchanged": report.unchanged}
+    for document, fate in zip(read, await store.save(*read) if read else [], strict=True):
+        fates[fate].append(document.path)
         if document.note:
-            report.notes.append(Problem(found.path, document.note))
+            report.notes.append(Problem(document.path, document.note))
 
 
-def _read(found: Found, known_hash: str | None, max_bytes: int) -> Document | Problem | None:
-    """The document, or None if its content is the one that is known already."""
+def _are_enough(read: Sequence[Document]) -> bool:
+    return len(read) >= FILES_AT_ONCE or sum(document.size for document in read) >= BYTES_AT_ONCE
+
+
+def _read(
+    found: Found, known_hash: str | None, max_bytes: int, report: AddReport
+) -> list[Document]:
+    """The document, if it can be read and its content is not the one that is known already."""
     content = read_bytes(found.file, found.path, max_bytes)
-    if isinstance(content, Problem):
-        return content
-    return None if content.hash == known_hash else read_document(content, found.path)
+    if isinstance(content, Content) and content.hash == known_hash:
+        report.unchanged.append(found.path)
+        return []
+    document = content if isinstance(content, Problem) else read_document(content, found.path)
+    if isinstance(document, Problem):
+        report.problems.append(document)
+        return []
+    return [document]
 
 
 def _files(paths: Sequence[Path], name: str | None, problems: list[Problem]) -> Iterator[Found]:
@@ -120,14 +135,19 @@ def _files(paths: Sequence[Path], name: str | None, problems: list[Problem]) -> 
 
 
 def _as_given(path: Path) -> Found:
-    return Found(path, storable(path.as_posix()))
+    return Found(path, _known_as(path))
+
+
+def _known_as(path: Path) -> str:
+    """A path on one line: a citation has to stand on one."""
+    return " ".join(storable(path.as_posix()).splitlines())
 
 
 def _in_folder(folder: Path, name: str | None, problems: list[Problem]) -> Iterator[Found]:
     root = name or folder.resolve().name
 
     def known_as(path: Path) -> str:
-        return storable((Path(root) / path.relative_to(folder)).as_posix())
+        return _known_as(Path(root) / path.relative_to(folder))
 
     def unreadable(error: OSError) -> None:
         path = known_as(Path(error.filename))

@@ -6,6 +6,7 @@ Nothing that a file contains raises: what cannot be read comes back as a `Proble
 import codecs
 import hashlib
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from db.documents.outline import Block, Kind, Outline, Section, outline
 from db.search_text import storable
 
 MAX_FILE_BYTES: Final = 20_000_000
-INDEX_VERSION: Final = 1
+INDEX_VERSION: Final = 2
 """Part of every content hash: raise it when reading, chunking or terms change, and the next `add`
 indexes everything anew."""
 
@@ -29,8 +30,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     ".xhtml": "html",
     ".pdf": "pdf",
 }
+# The mark of UTF-32 begins like that of UTF-16, so it comes first.
 BYTE_ORDER_MARKS: Final = {
     codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
@@ -102,14 +106,19 @@ def read_document(content: Content, path: str) -> Document | Problem:
         # The parsers meet whatever people have on their disks, and one file must not stop the rest.
         return Problem(path, f"cannot be read as {kind}: {type(error).__name__}")
     sections = tuple(
-        Section(tuple(map(storable, section.headings)), storable(section.text))
+        Section(tuple(map(_readable, section.headings)), _readable(section.text))
         for section in found.sections
-        if storable(section.text).strip()
+        if _readable(section.text).strip()
     )
     if not sections:
         return Problem(path, f"holds no text{' (a scan?)' if kind == 'pdf' else ''}")
-    title = " ".join(storable(found.title).split()) or _name(path)
+    title = " ".join(_readable(found.title).split()) or _name(path)
     return Document(path, title, kind, content.hash, len(content.data), sections, note)
+
+
+def _readable(text: str) -> str:
+    """What a reader sees: accents with their letters, no hyphen that shows at a line's end only."""
+    return unicodedata.normalize("NFC", storable(text)).replace("\u00ad", "")
 
 
 class Unreadable(ValueError):
@@ -159,8 +168,16 @@ def decode(data: bytes) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         if encoding:
             raise Unreadable(f"is not {encoding.upper()} as it claims") from error
-        text, note = data.decode("latin-1"), "is not UTF-8 and was read as Latin-1"
+        text, note = _latin(data), "is not UTF-8 and was read as Latin-1"
     return text.replace("\r\n", "\n").replace("\r", "\n"), note
+
+
+def _latin(data: bytes) -> str:
+    """Latin-1 as it is mostly meant: with the quotation marks, dashes and € of Windows."""
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _name(path: str) -> str:

@@ -97,9 +97,20 @@ def _on_postgres(session: AsyncSession) -> bool:
 
 
 async def documents_of(session: AsyncSession, numbers: Sequence[int]) -> dict[int, str]:
-    """The document id of each of these chunks."""
-    wanted = select(ChunkRow.number, ChunkRow.document_id).where(ChunkRow.number.in_(numbers))
-    return dict((await session.execute(wanted)).all())
+    """The document id of each of these chunks, without those whose copy comes earlier.
+
+    The same file at two paths would take the place of another answer.
+    """
+    wanted = (
+        select(ChunkRow.number, DocumentRow.id, DocumentRow.content_hash, ChunkRow.position)
+        .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
+        .where(ChunkRow.number.in_(numbers))
+    )
+    found = {row.number: row for row in await session.execute(wanted)}
+    first: dict[tuple[str, int], int] = {}
+    for number in filter(found.__contains__, numbers):
+        first.setdefault((found[number].content_hash, found[number].position), number)
+    return {number: found[number].id for number in first.values()}
 
 
 async def load_chunks(session: AsyncSession, scored: Sequence[tuple[int, float]]) -> list[Chunk]:

@@ -1,11 +1,13 @@
 """The terms a text is indexed and found by, the same for both databases. Pure.
 
-Language-neutral where it can be: case and accents are folded in every script; scripts written
-without spaces, and Korean, are cut into pairs of characters; words in Latin letters are stemmed.
+Language-neutral where it can be: case and accents are folded in every script, and only the first
+letters of a word count, since most languages bend words at their end. Words in Latin letters are
+stemmed first. Scripts written without spaces, and Korean, are cut into overlapping pairs or threes.
 """
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -13,16 +15,24 @@ from db.documents.stemming import MAX_LENGTH, stem
 from db.search_text import fold
 
 MAX_QUERY_TERMS: Final = 64
+LATIN_LETTERS: Final = 7
+"""How much of a stem counts: "recommend", "recommandation" and "recomendación" differ later."""
+OTHER_LETTERS: Final = 5
+"""How much of an unstemmed word of another alphabet counts."""
 
 # Letters and digits of every script, with the marks that are part of a word in theirs.
 _WORD: Final = re.compile(
     r"(?:[^\W_]|[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     r"\u0900-\u0963\u0966-\u0dff\u0e00-\u109f\u1780-\u17dd\u3099\u309a])+"
 )
+# Thai, Lao, Burmese and Khmer are spelt: a pair of their letters says less than one of syllables.
 _UNSPACED: Final = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    r"\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+    r"(?P<letters>[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+)"
+    r"|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    r"\U00020000-\U0003ffff]+"
 )
+_INVISIBLE: Final = str.maketrans("", "", "\u00ad\u200d\u2060\ufeff")
+_ARABIC_ARTICLE: Final = re.compile(r"^[\u0648\u0641\u0628\u0643\u0644]?\u0627\u0644(?=\w{3})")
 
 STOP_WORDS: Final = frozenset(
     """
@@ -43,7 +53,12 @@ def terms(text: str) -> list[str]:
     A term holds letters, digits and marks only, at most 64 of them, so that none can break the
     syntax of a query or outgrow an index.
     """
-    return [term for word in _WORD.findall(text) for term in _word_terms(word)]
+    return [term for word in _words(text) for term in _word_terms(word)]
+
+
+def index_terms(text: str) -> list[str]:
+    """The terms of `text`, and each character of a syllabic script, which may be a word alone."""
+    return [term for word in _words(text) for term in (*_word_terms(word), *_characters(word))]
 
 
 def query_terms(text: str) -> tuple[str, ...]:
@@ -51,12 +66,22 @@ def query_terms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(terms(text)))[:MAX_QUERY_TERMS]
 
 
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.translate(_INVISIBLE))
+
+
 @lru_cache(maxsize=65_536)
 def _word_terms(word: str) -> tuple[str, ...]:
     folded = fold(word)
     if folded.isascii() and folded:
-        return tuple(stem(part[:MAX_LENGTH]) for part in folded.split() if part not in STOP_WORDS)
-    return tuple(_pairs(_without_accents(word)))
+        parts = (part[:MAX_LENGTH] for part in folded.split() if part not in STOP_WORDS)
+        return tuple(_first(stem(part), LATIN_LETTERS) for part in parts)
+    return tuple(term for term in _cut(_without_accents(word)) if _WORD.fullmatch(term))
+
+
+def _first(word: str, letters: int) -> str:
+    """The start of a word; a number, and a name with one in it, is kept whole."""
+    return word[:letters] if word.isalpha() else word
 
 
 def _without_accents(word: str) -> str:
@@ -70,11 +95,26 @@ def _is_accent(combining_class: int) -> bool:
     return 10 <= combining_class <= 35 or 200 <= combining_class <= 240
 
 
-def _pairs(word: str) -> list[str]:
-    found: list[str] = []
+def _cut(word: str) -> Iterator[str]:
+    """The start of what has spaces around it, and the overlapping parts of what has none."""
     end = 0
     for run in _UNSPACED.finditer(word):
-        found += [word[end : run.start()][:MAX_LENGTH]]
-        text, end = run[0], run.end()
-        found += [text[at : at + 2] for at in range(max(len(text) - 1, 1))]
-    return [term for term in [*found, word[end:][:MAX_LENGTH]] if _WORD.fullmatch(term)]
+        yield _start(word[end : run.start()])
+        size, end = 3 if run["letters"] else 2, run.end()
+        for at in range(max(len(run[0]) - size + 1, 1)):
+            yield run[0][at : at + size]
+    yield _start(word[end:])
+
+
+def _start(word: str) -> str:
+    """What counts of a word of an alphabet: without the Arabic article, its first letters."""
+    bare = _ARABIC_ARTICLE.sub("", word)
+    return bare[: MAX_LENGTH if any(map(str.isdigit, bare)) else OTHER_LETTERS]
+
+
+def _characters(word: str) -> Iterator[str]:
+    if word.isascii():
+        return
+    for run in _UNSPACED.finditer(_without_accents(word)):
+        if len(run[0]) > 1 and not run["letters"]:
+            yield from run[0]

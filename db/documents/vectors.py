@@ -109,13 +109,18 @@ async def _shortlist(
     return [number for _, number in found]
 
 
-async def without_vectors(session: AsyncSession, model: str, limit: int) -> list[tuple[int, str]]:
-    """Numbers of chunks that `model` has not seen, with the text it is to see: at most `limit`."""
+async def without_vectors(
+    session: AsyncSession, model: str, limit: int, after: int = 0
+) -> list[tuple[int, str]]:
+    """Numbers of chunks that `model` has not seen, with the text it is to see: at most `limit`.
+
+    In order, from the first number above `after`.
+    """
     seen = exists().where(ChunkVectorRow.chunk == ChunkRow.number, ChunkVectorRow.model == model)
     wanted = (
         select(ChunkRow, DocumentRow.title)
         .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
-        .where(~seen)
+        .where(~seen, ChunkRow.number > after)
         .order_by(ChunkRow.number)
         .limit(limit)
     )

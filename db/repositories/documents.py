@@ -2,12 +2,12 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from sqlalchemy import delete, exists, func, insert, or_, select, text
+from sqlalchemy import delete, func, insert, or_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.ports import Chunk, Embedder
@@ -16,7 +16,7 @@ from db.documents.chunking import Piece, chunk
 from db.documents.fusion import fuse, spread
 from db.documents.reading import Document
 from db.documents.retrieval import documents_of, load_chunks, matching
-from db.documents.terms import terms
+from db.documents.terms import index_terms
 from db.documents.vectors import nearest, save_vectors, without_vectors
 from db.engine import Sessions
 from db.models import ChunkRow, DocumentRow
@@ -24,12 +24,15 @@ from db.repositories.messages import utc_now
 from db.search_text import storable
 
 Fate = Literal["added", "updated", "unchanged"]
+Row = dict[str, object]
 
 CANDIDATES: Final = 50
 """Chunks that each ranking offers at least; more when more are asked for."""
 SEARCH_SECONDS: Final = 5.0
 INDEX_SECONDS: Final = 60.0
 """How long the embedding source may take for a question, and for a batch of chunks."""
+MOST_REFUSED: Final = 3
+"""Chunks that the embedding source may refuse one after another before it counts as down."""
 LOCK: Final = 7_303_015
 """Any number that nothing else locks on this database."""
 
@@ -126,31 +129,29 @@ class SqlDocumentStore:
             )
             return len(gone.all())
 
-    async def save(self, document: Document) -> Fate:
-        """Store a document and its chunks in place of an older version. Commits."""
-        row = _to_row(document, self._now())
-        pieces = chunk(document.sections)
-        chunks = [
-            _to_chunk_row(row.id, document.title, position, piece)
-            for position, piece in enumerate(pieces, 1)
-        ]
-        row.parts = len(chunks)
-        row.length = sum(_length(values) for values in chunks)
-        same_document = DocumentRow.id == row.id
+    async def save(self, *documents: Document) -> list[Fate]:
+        """Store documents and their chunks in place of older versions: all of them, or none.
+
+        What became of each, in order. No path may be there twice. Commits.
+        """
+        rows = [_to_row(document, self._now()) for document in documents]
+        chunks = [_to_chunk_rows(document) for document in documents]
+        for row, values in zip(rows, chunks, strict=True):
+            row["parts"], row["length"] = len(values), sum(map(_length, values))
         async with self._sessions.begin() as session:
             await _take_turns(session)
-            # A write comes first: in SQLite it is what takes the lock before anything is read.
-            outdated = same_document & (DocumentRow.content_hash != row.content_hash)
-            gone = await session.scalars(
-                delete(DocumentRow).where(outdated).returning(DocumentRow.id)
-            )
-            updated = bool(gone.all())
-            if await session.scalar(select(exists().where(same_document))):
-                return "unchanged"
-            session.add(row)
-            await session.flush()
-            await session.execute(insert(ChunkRow), chunks)
-        return "updated" if updated else "added"
+            updated, known = await _forget_older(session, rows)
+            new = [row for row in rows if row["id"] not in known]
+            if new:
+                await session.execute(insert(DocumentRow), new)
+                added = [
+                    value
+                    for values in chunks
+                    for value in values
+                    if value["document_id"] not in known
+                ]
+                await session.execute(insert(ChunkRow), added)
+        return [_fate(str(row["id"]), updated, known) for row in rows]
 
     async def embed_missing(self, progress: Callable[[int], None] | None = None) -> int:
         """Give a vector to every chunk that has none of this model; how many now have one.
@@ -158,21 +159,37 @@ class SqlDocumentStore:
         `progress` is called with the number done so far. Without an embedding source nothing is
         done; when it fails, what is missing waits for the next call.
         """
-        done = 0
+        done = last = 0
         while self._embedder is not None:
             async with self._sessions() as session:
-                missing = await without_vectors(session, self._model, embedding.BATCH)
-            vectors = await self._vectors_of([text for _, text in missing], INDEX_SECONDS)
-            if not vectors:
+                missing = await without_vectors(session, self._model, embedding.BATCH, after=last)
+            found = await self._embedded(missing)
+            if not found:
                 break
-            numbers = [number for number, _ in missing]
             async with self._sessions.begin() as session:
-                pairs = list(zip(numbers, vectors, strict=True))
-                await save_vectors(session, self._model, pairs)
-            done += len(vectors)
+                await save_vectors(session, self._model, found)
+            done, last = done + len(found), missing[-1][0]
             if progress:
                 progress(done)
         return done
+
+    async def _embedded(
+        self, missing: Sequence[tuple[int, str]]
+    ) -> list[tuple[int, Sequence[float]]]:
+        """Chunks with their vectors, but those that the source refuses by themselves.
+
+        One that is too long for it must not keep all others from theirs.
+        """
+        vectors = await self._vectors_of([text for _, text in missing], INDEX_SECONDS)
+        if vectors or not missing:
+            return list(zip((number for number, _ in missing), vectors, strict=True))
+        found: list[tuple[int, Sequence[float]]] = []
+        for refused, (number, said) in enumerate(missing):
+            if refused == MOST_REFUSED and not found:
+                return []
+            one = await self._vectors_of([said], SEARCH_SECONDS)
+            found += [(number, vector) for vector in one]
+        return found
 
     @property
     def _model(self) -> str:
@@ -204,30 +221,59 @@ async def _take_turns(session: AsyncSession) -> None:
         await session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK})
 
 
-def _to_row(document: Document, now: datetime) -> DocumentRow:
-    return DocumentRow(
-        id=document_id(document.path),
-        path=document.path,
-        title=document.title,
-        kind=document.kind,
-        content_hash=document.hash,
-        size=document.size,
-        added_at=now,
+async def _forget_older(session: AsyncSession, rows: Sequence[Row]) -> tuple[set[str], set[str]]:
+    """Delete older versions; the ids of these, and of documents that are there as they are."""
+    ids = [row["id"] for row in rows]
+    versions = [(row["id"], row["content_hash"]) for row in rows]
+    outdated = tuple_(DocumentRow.id, DocumentRow.content_hash).not_in(versions)
+    # A write comes first: in SQLite it is what takes the lock before anything is read.
+    gone = await session.scalars(
+        delete(DocumentRow).where(DocumentRow.id.in_(ids), outdated).returning(DocumentRow.id)
+    )
+    updated = set(gone.all())
+    return updated, set(
+        await session.scalars(select(DocumentRow.id).where(DocumentRow.id.in_(ids)))
     )
 
 
-def _to_chunk_row(owner: str, title: str, position: int, piece: Piece) -> dict[str, object]:
+def _fate(document: str, updated: Collection[str], known: Collection[str]) -> Fate:
+    if document in known:
+        return "unchanged"
+    return "updated" if document in updated else "added"
+
+
+def _to_row(document: Document, now: datetime) -> Row:
+    return {
+        "id": document_id(document.path),
+        "path": document.path,
+        "title": document.title,
+        "kind": document.kind,
+        "content_hash": document.hash,
+        "size": document.size,
+        "added_at": now,
+    }
+
+
+def _to_chunk_rows(document: Document) -> list[Row]:
+    owner, pieces = document_id(document.path), chunk(document.sections)
+    return [
+        _to_chunk_row(owner, document.title, position, piece)
+        for position, piece in enumerate(pieces, 1)
+    ]
+
+
+def _to_chunk_row(owner: str, title: str, position: int, piece: Piece) -> Row:
     return {
         "document_id": owner,
         "position": position,
         "headings": list(piece.headings),
         "text": piece.text,
-        "heading_terms": " ".join(terms(" ".join([title, *piece.headings]))),
-        "text_terms": " ".join(terms(piece.text)),
+        "heading_terms": " ".join(index_terms(" ".join([title, *piece.headings]))),
+        "text_terms": " ".join(index_terms(piece.text)),
     }
 
 
-def _length(chunk_row: dict[str, object]) -> int:
+def _length(chunk_row: Row) -> int:
     return len(f"{chunk_row['heading_terms']} {chunk_row['text_terms']}".split())
 
 

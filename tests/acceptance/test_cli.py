@@ -216,6 +216,7 @@ def test_doctor_with_everything_configured(
     assert "this is @sommelier_test_bot" in done.stdout
     assert "vectors-small, vectors of 2 numbers" in done.stdout
     assert "the search answers, 1 results for a first query" in done.stdout
+    assert "set TRACE_USER_KEY to a long random text" in done.stdout
 
 
 def test_doctor_says_what_is_wrong_and_never_a_secret(

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from agent.budget import Price
+from agent.messages import LLMResponse, Usage
 from agent.ports import Chunk, DocumentStore
 from agent.research.evaluation import (
     MODES,
@@ -17,9 +19,11 @@ from agent.research.evaluation import (
     evaluate_quotes,
     ground_truth,
     percentile,
+    scored,
 )
 from agent.research.evaluation_report import (
     METRICS,
+    UNPRICED,
     as_json,
     as_markdown,
     failed_metrics,
@@ -223,6 +227,25 @@ async def test_tokens_and_costs(model_server: ModelServer) -> None:
     report = as_markdown([result])
     assert "| B (gpt-4o) | 3,020 | 307 | $0.0106 |" in report
     assert "| 100 people × 20 queries a day | $637.20 |" in report
+    assert UNPRICED not in report
+
+
+def test_prices_of_the_settings_count() -> None:
+    question = ground_truth()[0]
+    response = LLMResponse(content="{}", model="house-7b-2026", usage=Usage(3000, 300))
+    prices = {"house-7b": Price(prompt=1, cached=1, completion=2)}
+    assert scored(question, response, [SUR_LIE], prices).cost_usd == pytest.approx(0.0036)
+    unpriced = scored(question, response, [SUR_LIE])
+    assert unpriced.cost_usd == 0
+    assert UNPRICED in as_markdown([Run("B", "house-7b-2026", (unpriced,))])
+
+
+def test_where_nothing_is_retrieved_nobody_is_asked_and_no_results_is_right() -> None:
+    known, negative = ground_truth()[0], ground_truth()[-1]
+    assert scored(negative, None, []).negative is True
+    assert scored(negative, None, [SUR_LIE]).negative is False
+    missed = scored(known, None, [])
+    assert (missed.verbatim, missed.problem) == (0, "nothing was retrieved")
 
 
 async def test_the_report_names_what_failed_where(model_server: ModelServer) -> None:
@@ -230,6 +253,7 @@ async def test_the_report_names_what_failed_where(model_server: ModelServer) -> 
     report = as_markdown([result])
     assert "| JSON parse | 100% | 100% |" in report
     assert "| Schema compliance | > 95% | **92% ✗** |" in report
+    assert "| Snippets per query |  | 1.5 |" in report
     assert "| Passed |  | 5/7 |" in report
     assert "- B, keyword-1: schema: noResults" in report
     data = json.loads(json.dumps(as_json([result])))

@@ -13,6 +13,7 @@ from pypdf import PdfWriter
 from agent.ports import DocumentStore
 from db.documents.indexing import AddReport, add_documents, load_starter_documents
 from db.documents.outline import Section
+from db.documents.pdf_text import unbroken
 from db.documents.reading import Content, Document, Problem, read_bytes, read_document
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore, StoredDocument
@@ -110,9 +111,21 @@ class TestReading:
             Section(("Temperature",), "Reds cool, whites cold."),
             Section(
                 ("Temperature", "How"),
-                "An hour\n\nin ice\nor water\n\nWine | C\n\nPort | 16\n\na\n  b\n\ntail",
+                "An hour\n\nin ice\nor water\n\nWine | C\nPort | 16\n\na\n  b\n\ntail",
             ),
         )
+
+    def test_html_is_read_without_what_stands_on_every_page_of_a_site(self) -> None:
+        found = document(
+            "site.html",
+            b"""<title>Lees</title><header>Our shop</header><nav><a>Home</a></nav>
+            <div role="navigation">Menu</div><main><article><header><h1>Lees</h1></header>
+            <p>They settle.</p><footer>By a monk</footer></article></main><footer>Cookies</footer>
+            """,
+        )
+        assert found.text == "They settle.\n\nBy a monk"
+        alone = document("alone.html", b"<header>Lees</header>They settle.<footer>So</footer>")
+        assert alone.text == "Lees\n\nThey settle.\n\nSo"
 
     def test_html_says_itself_how_it_is_encoded(self) -> None:
         page = '<meta charset="iso-8859-2"><h1>Egri bikavér</h1><p>Az erős őszi bor.</p>'
@@ -131,13 +144,22 @@ class TestReading:
             Section(("Page 3",), "Drink it soon."),
         )
 
+    def test_pdf_words_are_whole(self) -> None:
+        split = "It is com-\nmon in Saint-\nEmilion, \ufb01ne and 7-\n8 \N{EM DASH}\nold."
+        whole = "It is common in Saint-Emilion, fine and 7-\n8 \N{EM DASH}\nold."
+        assert unbroken(split) == whole
+
+    def test_a_hyphen_that_nobody_sees_is_left_out(self) -> None:
+        found = document("a.md", "# Lu\u00adber\u00adon\n\nA val\u00adle\u0301e.".encode())
+        assert (found.title, found.text) == ("Luberon", "A vallée.")
+
     @pytest.mark.parametrize(
         ("name", "title"), [("sur_lie-aging.txt", "Sur lie aging"), ("café.text", "Café")]
     )
     def test_a_file_that_gives_no_title_is_called_by_its_name(self, name: str, title: str) -> None:
         assert document(name, b"On the lees.").title == title
 
-    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
     def test_unicode_is_read_with_and_without_a_byte_order_mark(self, encoding: str) -> None:
         found = document("a.md", "# Rosé\r\n\r\nPâle.\r\n".encode(encoding))
         assert (found.title, found.text, found.note) == ("Rosé", "Pâle.", "")
@@ -145,6 +167,8 @@ class TestReading:
     def test_other_text_is_read_as_latin_1_with_a_note(self) -> None:
         found = document("a.txt", "Château".encode("latin-1"))
         assert (found.text, found.note) == ("Château", "is not UTF-8 and was read as Latin-1")
+        assert document("b.txt", b"\x93Cru\x94 \x96 5 \x80").text == "“Cru” – 5 €"
+        assert document("c.txt", b"\x81 \xe9").text == "\x81 é"
 
     @pytest.mark.parametrize(
         ("name", "data", "reason"),
@@ -301,10 +325,29 @@ class TestStore:
         assert await load_starter_documents(store, folder) is None
         assert await store.count() == 2
 
+    async def test_starter_documents_are_there_all_or_none(
+        self, store: SqlDocumentStore, tmp_path: Path
+    ) -> None:
+        for number in range(150):
+            (tmp_path / f"{number}.md").write_text(f"# Wine {number}\n\nIt is good.")
+        loading = asyncio.create_task(load_starter_documents(store, tmp_path))
+        seen = {0}
+        while not loading.done():
+            seen.add(await store.count())
+        assert seen | {await store.count()} == {0, 150}
+
     async def test_without_starter_documents_nothing_happens(
         self, store: SqlDocumentStore, tmp_path: Path
     ) -> None:
         assert await load_starter_documents(store, tmp_path / "absent") is None
+
+    async def test_a_name_of_two_lines_is_known_on_one(
+        self, store: SqlDocumentStore, tmp_path: Path
+    ) -> None:
+        write("new\nline.md", "Lees.")
+        report = await add_documents(store, [Path("new\nline.md"), tmp_path], name="all")
+        assert report.added == ["new line.md", "all/new line.md"]
+        assert await store.remove("new line.md") == 1
 
     async def test_text_that_no_database_holds_is_indexed_without_it(
         self, store: SqlDocumentStore

@@ -1,5 +1,7 @@
 """Cited answers (rules of the research on prompts for retrieval): real client, scripted server."""
 
+import pytest
+
 from agent.budget import Ledger, Limits
 from agent.research.answer import CORRECTION, NOT_ENOUGH, Answer, answer_question
 from agent.research.passages import MODEL_FAILED, NO_MODEL
@@ -114,6 +116,29 @@ class TestAnswers:
         assert (found.text, found.outcome) == (f"{NOT_ENOUGH}.", "answered")
         assert (found.enough_information, found.citations) == (False, ())
         assert len(model_server.requests) == 1
+
+    @pytest.mark.parametrize(
+        ("said", "text"),
+        [
+            ("Dead yeast [methods/sur-lie.md](methods/sur-lie.md).", "Dead yeast [P]."),
+            ("Dead yeast, see [Sur lie](methods/sur-lie.md).", "Dead yeast, see Sur lie [P]."),
+            ("Dead yeast【methods/sur-lie.md】.", "Dead yeast[P]."),
+            ("【Lees】 Dead yeast [methods/sur-lie.md].", "【Lees】 Dead yeast [P]."),
+        ],
+    )
+    async def test_a_citation_made_a_link_or_put_into_wide_brackets_is_one(
+        self, model_server: ModelServer, said: str, text: str
+    ) -> None:
+        found = await ask(model_server, answer(said))
+        assert found.text == text.replace("[P]", "[methods/sur-lie.md]")
+        assert len(model_server.requests) == 1
+
+    async def test_a_link_to_a_document_that_was_not_retrieved_is_fed_back(
+        self, model_server: ModelServer
+    ) -> None:
+        found = await ask(model_server, answer("Dead yeast [Sur lie](made/up.md)."), answer(GOOD))
+        assert found.text == GOOD
+        assert "[made/up.md] is not one of the excerpts" in feedback_of(model_server)
 
     async def test_a_fence_around_the_answer_is_taken_off(self, model_server: ModelServer) -> None:
         assert (await ask(model_server, answer(f"```markdown\n{GOOD}\n```"))).text == GOOD

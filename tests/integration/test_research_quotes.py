@@ -159,6 +159,23 @@ class TestQuotes:
         )
         assert (found.summary, found.no_results, found.outcome) == ("On lees.", False, "answered")
 
+    @pytest.mark.parametrize(
+        ("said", "stands"),
+        [
+            ("The 'fine' lees - so", "The “fine” lees – so"),
+            ("the winegrower's lees\u2026 yes", "the winegrower’s lees... yes"),
+            ('"Lees rest."', "Lees rest."),
+            ("“Lees” rest.", "“Lees” rest."),
+            ("cafe\u0301\u00a0au lait", "café au\nlait"),
+        ],
+    )
+    def test_signs_that_models_level_make_no_difference(self, said: str, stands: str) -> None:
+        assert verbatim(said, f"Before. {stands} After.") == stands
+
+    @pytest.mark.parametrize("said", ["", " ", '"', "“”", "Lees, rest.", "Lees rest!", "Leesrest."])
+    def test_any_other_sign_does(self, said: str) -> None:
+        assert verbatim(said, "Lees rest.") is None
+
     async def test_the_location_is_that_of_the_chunk_it_stands_in(
         self, model_server: ModelServer
     ) -> None:

@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -76,7 +77,7 @@ class WordEmbedder:
 async def filled(sessions: Sessions, embedder: WordEmbedder | None = None) -> SqlDocumentStore:
     store = SqlDocumentStore(sessions, embedder)
     for one in CORPUS:
-        assert await store.save(one) == "added"
+        assert await store.save(one) == ["added"]
     return store
 
 
@@ -144,11 +145,20 @@ class TestFullText:
         await store.save(document("gravel.md", *["Gravel keeps warm."] * 10))
         assert [chunk.position for chunk in await store.search(["gravel"])] == [1, 2, 3, 4, 5, 6]
 
+    async def test_a_copy_of_a_document_is_not_found_twice(self, sessions: Sessions) -> None:
+        store = await filled(sessions)
+        one = document("b.md", "Gravel keeps warm.", title="Soil")
+        await store.save(one, replace(one, path="a.md"))
+        await store.save(document("c.md", "Gravel is stone, and stones keep no water."))
+        assert [chunk.path for chunk in await store.search(["gravel"])] == ["b.md", "c.md"]
+        await store.remove("b.md")
+        assert [chunk.path for chunk in await store.search(["gravel"])] == ["a.md", "c.md"]
+
     async def test_a_saved_or_removed_version_is_gone_from_the_index(
         self, sessions: Sessions
     ) -> None:
         store = await filled(sessions)
-        assert await store.save(document("tannin.md", "Polyphenols.")) == "updated"
+        assert await store.save(document("tannin.md", "Polyphenols.")) == ["updated"]
         assert [chunk.text for chunk in await store.search(["skins polyphenols"])] == [
             "Polyphenols."
         ]
@@ -308,6 +318,19 @@ class TestVectors:
         ]
         embedder.broken = None
         assert len(await store.search(["sediment"])) == 6
+
+    async def test_a_chunk_that_the_source_refuses_keeps_no_other_from_its_vector(
+        self, sessions: Sessions
+    ) -> None:
+        class Choosy(WordEmbedder):
+            async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+                if any("Muscadet" in text for text in texts):
+                    raise ValueError("too long")
+                return await super().embed(texts)
+
+        store = await filled(sessions, Choosy())
+        assert await store.embed_missing() == 8
+        assert await store.embed_missing() == 0
 
     @pytest.mark.parametrize(
         "vector", [[], [0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0], ["a", 1.0], None, 7]

@@ -117,7 +117,8 @@ class World:
             await self.turns.run(update_id)
 
     async def run_again(self, update_id: int) -> None:
-        """The same turn after the process was killed in it."""
+        """The same turn after the process was killed in it, and is there again after a while."""
+        self.clock.pass_(10_000)
         self.queue.start_again()
         await self.turns.run(update_id)
 

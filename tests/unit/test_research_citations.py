@@ -3,8 +3,8 @@
 import pytest
 
 from agent.contract import Evidence
+from agent.research.admission import admits_not_enough
 from agent.research.citations import (
-    admits_not_enough,
     blocks,
     citations,
     kept,
@@ -26,6 +26,10 @@ COVERED = {
     "below a bold heading": "**Lees**\nThey are yeast [a.md].",
     "a question back": "Lees are yeast [a.md]. Would you like to know more?",
     "an abbreviation is no end": "Lees, e.g. Dead yeast approx. 2 % vol. of it, settle [a.md].",
+    "on a line of its own": "Lees are yeast.\n\n[a.md]\n\nThey settle.\nSource: [a.md], [b.md]",
+    "as the last paragraph": "Lees are yeast.\n\n**Sources:** [a.md], [b.md]",
+    "not enough in another language": "Leider habe ich dazu nicht genügend Informationen.",
+    "not enough, and why, in another": "Ich habe nicht genug Informationen. Kein Auszug nennt sie.",
     "not enough information": "I don't have enough information.",
     "not enough, and why": "I don't have enough information. The excerpts speak of Rioja only.",
     "not enough on a part": "Lees are yeast [a.md].\n\nI do not have enough information on prices.",
@@ -45,6 +49,18 @@ UNCITED = {
     "one paragraph of two": ("Lees are yeast [a.md].\n\nThey settle.", ["They settle."]),
     "one list item": ("- gross lees\n- fine lees [a.md]", ["gross lees"]),
     "sentence before a colon": ("Lees are yeast. Two kinds:\n- fine [a.md]", ["Lees are yeast."]),
+    "a list of sources behind all": (
+        "Lees are yeast.\n\nThey settle.\n\nSources: [a.md]",
+        ["Lees are yeast."],
+    ),
+    "said on the way": (
+        "Lees glow, but I don't have enough information on why.",
+        ["Lees glow, but I don't have enough information on why."],
+    ),
+    "no reason at all": (
+        "I don't have enough information on Chinon. It must be aged for three years.",
+        ["It must be aged for three years."],
+    ),
     "more than a reason": (
         "I don't have enough information. Sorry. Lees are dead yeast.",
         ["Lees are dead yeast."],
@@ -59,16 +75,21 @@ def test_a_statement_without_a_citation_is_found(text: str, missing: list[str]) 
 
 
 def test_brackets_are_read_as_paths() -> None:
-    paths = ["a.md", "folder/b c.md", "odd[1].md"]
-    text = "One [a.md]. Two [`a.md`, folder/b c.md]. Three [odd[1].md]. Four [x.md; a.md]. [...]"
+    paths = ["a.md", "folder/b c.md", "odd[1].md", "_index.md", 'say "hi".md']
+    text = (
+        "One [a.md]. Two [`a.md`, folder/b c.md]. Three [odd[1].md]. Four [x.md; a.md]. [...] "
+        'Five [_index.md, **a.md**]. Six [say "hi".md].'
+    )
     found = citations(text, paths)
     assert [cited.paths for cited in found] == [
         ("a.md",),
         ("a.md", "folder/b c.md"),
         ("odd[1].md",),
         ("a.md",),
+        ("_index.md", "a.md"),
+        ('say "hi".md',),
     ]
-    assert [cited.unknown for cited in found] == [(), (), (), ("x.md",)]
+    assert [cited.unknown for cited in found] == [(), (), (), ("x.md",), (), ()]
 
 
 def test_an_answer_taken_apart_and_put_together_is_the_same() -> None:
@@ -92,6 +113,18 @@ def test_what_is_kept_has_citations_only_that_are_accepted() -> None:
         ("I don't have enough information", True),
         ("I don’t have enough information about that.", True),
         ("**I do not have enough information.**", True),
+        ("I'm sorry, but I don't have enough information.", True),
+        ("Based on the provided excerpts, I don't have enough information to answer.", True),
+        ("Unfortunately, the excerpts do not contain enough information on this.", True),
+        ("There is not enough information in the sources.", True),
+        ("Es liegen leider nicht genügend Informationen vor.", True),
+        ("Je n’ai pas assez d’informations pour répondre.", True),
+        ("Lo siento, pero no tengo suficiente información.", True),
+        ("Purtroppo non ho informazioni sufficienti.", True),
+        ("Helaas heb ik onvoldoende informatie.", True),
+        ("Não tenho informações suficientes.", True),
+        ("Lees are yeast, but I don't have enough information on prices.", False),
+        ("Everyone has enough information.", False),
         ("Lees are yeast. I don't have enough information on prices.", False),
     ],
 )
