@@ -24,12 +24,6 @@ async def diagnose(settings: Settings) -> list[doctor.Finding]:
 def checks(settings: Settings) -> Mapping[str, doctor.Check | str]:
     """What is checked, in the order in which it is shown."""
     token, telegram = wiring.plain(settings.telegram_bot_token), settings.telegram_base_url
-    keys = (settings.langfuse_public_key, settings.langfuse_secret_key)
-    langfuse = partial(
-        doctor.check_langfuse,
-        wiring.root(settings.langfuse_base_url),
-        *(wiring.plain(key) or "" for key in keys),
-    )
     places = partial(_check_places, settings)
     return {
         "database": partial(_check_database, settings),
@@ -46,8 +40,18 @@ def checks(settings: Settings) -> Mapping[str, doctor.Check | str]:
             if token
             else doctor.NO_TOKEN
         ),
-        "Langfuse": langfuse if settings.has_langfuse else doctor.NO_LANGFUSE,
+        "Langfuse": partial(_check_langfuse, settings)
+        if settings.has_langfuse
+        else doctor.NO_LANGFUSE,
     }
+
+
+async def _check_langfuse(settings: Settings) -> str:
+    keys = (settings.langfuse_public_key, settings.langfuse_secret_key)
+    base_url = wiring.root(settings.langfuse_base_url)
+    said = await doctor.check_langfuse(base_url, *(wiring.plain(key) or "" for key in keys))
+    own_key = "trace_user_key" in settings.model_fields_set
+    return said if own_key else f"{said}; {doctor.GUESSABLE_KEY}"
 
 
 async def _check_model(settings: Settings) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -14,11 +14,12 @@ from telegram.error import TelegramError
 from telegram.ext import CallbackQueryHandler, MessageHandler, filters
 
 from agent.ports import FeedbackRepository, TurnRepository
+from agent.tracing.masking import mask
 from agent.turn_records import Feedback, TurnRecord
 from bot import feedback_shown as shown
 from bot.buttons import acknowledge, show_rows, shown_rows
 from bot.feedback_shown import Press
-from bot.incoming import destination, message_of, people_of
+from bot.incoming import destination, message_of, names_of, people_of
 from bot.replies import Replies, patiently
 from bot.telegram_bot import AnyHandler, Context, TelegramBot
 from bot.turns import persistently
@@ -48,13 +49,15 @@ class FeedbackButtons:
     """The presses on `feedback_shown.rating`, and replies to the message that asks for more.
 
     A reply that is none for us goes where `bot` would have it go. `changed` is called when there is
-    something new to deliver.
+    something new to deliver. `hide` makes of what somebody wrote, and the names of who is there,
+    what may be kept of it: later nobody knows the names any more.
     """
 
     bot: TelegramBot
     feedback: FeedbackRepository
     turns: TurnRepository
     changed: Callable[[], None] = lambda: None
+    hide: Callable[[str, Collection[str]], str] = mask
 
     @property
     def replies(self) -> Replies:
@@ -95,7 +98,9 @@ class FeedbackButtons:
         turn = await journal.step("feedback.about", partial(patiently, about))
         if turn is not None and turn.user_id != user_id:
             await (self.bot.edited if update.edited_message else self.bot.text)(update, context)
-        elif turn is not None and await self._noted(turn.turn_id, message.text or ""):
+        elif turn is not None and await self._noted(
+            turn.turn_id, self.hide(message.text or "", names_of(update))
+        ):
             await self.replies.say(update, shown.THANKS)
         else:
             await self.replies.say(update, shown.CLOSED)

@@ -6,14 +6,14 @@ side is there again. Two replicas may deliver the same: scores have fixed ids.
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from agent.ports import FeedbackRepository
-from agent.tracing.outbox import SILENCE_SECONDS, NotNow, Pause
+from agent.tracing.complaints import Complain, Complaints
+from agent.tracing.outbox import NotNow, Pause
 from agent.turn_records import Feedback
 from bot.stopping import unless
 
@@ -29,14 +29,15 @@ PAUSE: Final = Pause(between=5.0, first=2.0, longest=60.0)
 class FeedbackDelivery:
     """Delivers what is thought of answers, one at a time; `wake` says that there is something new.
 
-    `pause` is the time between two looks at what other replicas left, and after failures.
+    `pause` is the time between two looks at what other replicas left, and after failures;
+    `complain` says what goes wrong.
     """
 
     feedback: FeedbackRepository
     deliver: Deliver
     pause: Pause = PAUSE
+    complain: Complain = field(default_factory=Complaints)
     _new: asyncio.Event = field(default_factory=asyncio.Event)
-    _silent_until: float = 0.0
 
     def wake(self) -> None:
         """Look for something new at once."""
@@ -53,9 +54,9 @@ class FeedbackDelivery:
                 for each in undelivered:
                     await self._deliver(each)
         except NotNow as error:
-            self._complain(f"was not delivered ({error}), it is tried again later")
+            self._say(f"was not delivered ({error}), it is tried again later")
         except Exception as error:
-            self._complain(f"could not be read ({type(error).__name__}), it is tried again later")
+            self._say(f"could not be read ({type(error).__name__}), it is tried again later")
         else:
             return True
         return False
@@ -95,10 +96,7 @@ class FeedbackDelivery:
         except NotNow:
             raise
         except Exception as error:
-            self._complain(f"was refused ({type(error).__name__}: {error}), dropped")
+            self._say(f"was refused ({type(error).__name__}: {error}), dropped")
 
-    def _complain(self, what: str) -> None:
-        now = time.monotonic()
-        if now >= self._silent_until:
-            self._silent_until = now + SILENCE_SECONDS
-            log.warning("What people think of answers %s", what)
+    def _say(self, what: str) -> None:
+        self.complain(log, f"What people think of answers {what}")

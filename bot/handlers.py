@@ -1,9 +1,10 @@
 """Every handler beside the conversation itself, in the order in which they are asked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from agent.research.desk import ResearchDesk
+from agent.tracing.masking import mask
 from bot.admin import AdminCommands, Links
 from bot.broadcast import BroadcastCommand
 from bot.feedback import FeedbackButtons
@@ -16,7 +17,8 @@ from bot.telegram_bot import AnyHandler, TelegramBot
 class Extras:
     """What the further handlers need: who is an admin, where traces are, what is looked up in.
 
-    `judged` is called when somebody said what they think of an answer.
+    `judged` is called when somebody said what they think of an answer, `hide` makes of their words
+    what may be kept.
     """
 
     memory: Memory
@@ -25,6 +27,7 @@ class Extras:
     links: Links | None = None
     allow_list: bool = False
     judged: Callable[[], None] = lambda: None
+    hide: Callable[[str, Collection[str]], str] = mask
 
 
 def further_handlers(bot: TelegramBot, extras: Extras) -> list[AnyHandler]:
@@ -45,7 +48,7 @@ def further_handlers(bot: TelegramBot, extras: Extras) -> list[AnyHandler]:
         admin_ids=extras.admin_ids,
         only_allowed=extras.allow_list,
     )
-    feedback = FeedbackButtons(bot, memory.feedback, memory.turns, extras.judged)
+    feedback = FeedbackButtons(bot, memory.feedback, memory.turns, extras.judged, extras.hide)
     return [
         *admin.handlers(),
         *broadcast.handlers(),

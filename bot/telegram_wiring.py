@@ -14,6 +14,7 @@ from agent.budget import DailyBudget
 from agent.langfuse.feedback import LangfuseFeedback
 from agent.langfuse.links import TraceLinks
 from agent.tracing import NO_TRACE, Recorder, Tracer
+from agent.tracing.complaints import Complain
 from agent.tracing.masking import Masking
 from bot import doctor
 from bot.budgets import Budgets
@@ -22,7 +23,7 @@ from bot.memory import Forget, Memory
 from bot.pace import Limit, Pace
 from bot.service import ServiceSettings
 from bot.trace_store import Save, store_sink
-from bot.wiring import plain, prepare, root
+from bot.wiring import plain, prepare, product_version, root
 from config import Settings, SettingsError
 
 BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
@@ -78,7 +79,9 @@ def durable(settings: Settings) -> DurableSettings:
     )
 
 
-def tracer(settings: Settings, save: Save | None = None) -> Tracer:
+def tracer(
+    settings: Settings, save: Save | None = None, complain: Complain | None = None
+) -> Tracer:
     """Where turns are traced: in Langfuse with its keys, else by `save` in the database."""
     public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
     if public is None or secret is None:
@@ -91,6 +94,8 @@ def tracer(settings: Settings, save: Save | None = None) -> Tracer:
         root(settings.langfuse_base_url),
         environment=settings.langfuse_tracing_environment,
         release=settings.langfuse_release,
+        version=product_version(),
+        complain=complain,
         prepare=prepare(settings),
     )
     return Recorder(sink)
@@ -107,6 +112,7 @@ def feedback_client(settings: Settings) -> LangfuseFeedback | None:
         public,
         secret,
         root(settings.langfuse_base_url),
+        environment=settings.langfuse_tracing_environment,
         hide=(lambda text: "") if content == "none" else masking.text,
     )
 

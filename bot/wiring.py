@@ -1,7 +1,8 @@
 """What is made of the settings for whoever thinks: models, limits, sources. All unconnected."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 
 import httpx
 from platformdirs import user_cache_path
@@ -20,7 +21,8 @@ from agent.tools.documents import ask_documents_tool, quote_documents_tool, sear
 from agent.tools.places import find_places_tool
 from agent.tools.registry import Tool
 from agent.tracing import TraceRecord
-from agent.tracing.masking import Masking, prepared
+from agent.tracing.complaints import Complain
+from agent.tracing.masking import Masking, mask, prepared
 from agent.wire import ResponseMode
 from bot.place_search import BraveSearch, SearxngSearch
 from config import Settings, SettingsError
@@ -34,6 +36,14 @@ def root(url: HttpUrl) -> str:
 def plain(value: SecretStr | None) -> str | None:
     """What a secret hides, None if there is none."""
     return value.get_secret_value() if value else None
+
+
+def product_version() -> str | None:
+    """This product's version, by which traces are told apart; None if it is not installed."""
+    try:
+        return version("sommelier")
+    except PackageNotFoundError:
+        return None
 
 
 def models(settings: Settings) -> list[LLMService]:
@@ -112,7 +122,7 @@ def prices(settings: Settings) -> Mapping[str, Price]:
         raise SettingsError(f"LLM_PRICES: {error}") from None
 
 
-def prompts(settings: Settings) -> Prompts | LangfusePrompts:
+def prompts(settings: Settings, complain: Complain | None = None) -> Prompts | LangfusePrompts:
     """The prompts in use: with Langfuse's keys those managed there, once they are fetched."""
     public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
     if public is None or secret is None:
@@ -123,6 +133,7 @@ def prompts(settings: Settings) -> Prompts | LangfusePrompts:
         root(settings.langfuse_base_url),
         label=settings.langfuse_prompt_label,
         every_seconds=settings.langfuse_prompt_seconds,
+        complain=complain,
     )
 
 
@@ -144,6 +155,11 @@ def limits(settings: Settings) -> Limits:
 def prepare(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:
     """What may be shown of a trace."""
     return partial(prepared, content=settings.trace_content, secrets=settings.secrets)
+
+
+def kept(settings: Settings) -> Callable[[str, Collection[str]], str]:
+    """What is kept of a comment on an answer: without personal data, unless traces may hold it."""
+    return (lambda text, names: text) if settings.trace_content == "full" else mask
 
 
 def hide(settings: Settings) -> Callable[[object], object]:

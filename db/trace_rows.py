@@ -117,6 +117,7 @@ def _sum(costs: Iterable[float | None]) -> float:
 
 
 def _error_types(said: Mapping[str, Any]) -> list[str]:
-    """What went wrong in the turn; the exception that ended it, if nothing else did."""
+    """What went wrong in the turn and its delivery; the exception that ended it, if nothing did."""
     names = str(said.get("error_types") or said.get("error_type") or "").split(",")
+    names.append(str(said.get("send_error") or ""))
     return [storable(name.strip()) for name in names if name.strip()]

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 from agent.messages import Usage
-from agent.tracing import Level, PromptRef, ScoreType, SpanKind
+from agent.tracing import Known, Level, PromptRef, ScoreType, SpanKind
 from agent.wine import Food, Style, Wine, WineQuery, WineSearchResult
 
 CHINON = Wine(
@@ -90,6 +90,7 @@ class SpanRecord:
     metadata: dict[str, Any] = field(default_factory=dict)
     level: Level | None = None
     model: str | None = None
+    model_parameters: Mapping[str, Any] | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
     children: list["SpanRecord"] = field(default_factory=list)
@@ -124,26 +125,11 @@ class SpanRecord:
         finally:
             self.closed = True
 
-    def update(
-        self,
-        *,
-        name: str | None = None,
-        output: object = None,
-        metadata: Mapping[str, Any] | None = None,
-        level: Level | None = None,
-        model: str | None = None,
-        usage: Usage | None = None,
-        cost_usd: float | None = None,
-        prompt: PromptRef | None = None,
-    ) -> None:
-        self.prompt = prompt or self.prompt
-        self.name = name or self.name
-        self.output = output if output is not None else self.output
-        self.metadata |= metadata or {}
-        self.level = level or self.level
-        self.model = model or self.model
-        self.usage = usage or self.usage
-        self.cost_usd = cost_usd if cost_usd is not None else self.cost_usd
+    def update(self, **known: Unpack[Known]) -> None:
+        self.metadata |= known.pop("metadata", None) or {}
+        for name, value in known.items():
+            if value is not None:
+                setattr(self, name, value)
 
     def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
         self.scores[name] = value

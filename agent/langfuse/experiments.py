@@ -16,7 +16,7 @@ import httpx
 from agent.errors import AgentError
 from agent.feedback import fence
 from agent.langfuse.sink import TRACES
-from agent.langfuse.spans import Origin, encoded
+from agent.langfuse.spans import Origin, encoded, headers
 from agent.tracing.records import ScoreRecord, TraceRecord, score_id
 
 if TYPE_CHECKING:
@@ -198,12 +198,8 @@ class Experiments:
             await self._asked(self._post(encoded(traces, origin)))
 
     async def _post(self, body: bytes) -> None:
-        headers = {
-            "Content-Type": "application/x-protobuf",
-            "x-langfuse-public-key": self._linked.public_key,
-            "x-langfuse-ingestion-version": "4",
-        }
-        response = await self._http.post(f"{self.base_url}{TRACES}", content=body, headers=headers)
+        known = {"Content-Type": "application/x-protobuf", **headers(self._linked.public_key)}
+        response = await self._http.post(f"{self.base_url}{TRACES}", content=body, headers=known)
         response.raise_for_status()
 
     async def _asked(self, request: Awaitable[T]) -> T:

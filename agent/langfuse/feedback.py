@@ -6,7 +6,7 @@ from typing import Final
 
 import httpx
 
-from agent.langfuse.sink import AGAIN, REQUEST_SECONDS, SCORES
+from agent.langfuse.sink import AGAIN, REQUEST_SECONDS, SCORES, advice, media_type
 from agent.langfuse.spans import text
 from agent.tracing.masking import mask
 from agent.tracing.outbox import NotNow, Refused
@@ -28,7 +28,10 @@ METHOD_UNKNOWN: Final = frozenset({405, 501})
 
 
 class LangfuseFeedback:
-    """Delivers verdicts. `hide` makes of what a person wrote what may be shown of it."""
+    """Delivers verdicts, into `environment` like the traces they are about.
+
+    `hide` makes of what a person wrote what may be shown of it.
+    """
 
     def __init__(
         self,
@@ -36,8 +39,10 @@ class LangfuseFeedback:
         secret_key: str,
         base_url: str,
         *,
+        environment: str | None = None,
         hide: Callable[[str], str] = mask,
     ) -> None:
+        self._environment = environment
         self._hide = hide
         self._http = httpx.AsyncClient(
             base_url=base_url.rstrip("/"),
@@ -55,7 +60,7 @@ class LangfuseFeedback:
         """
         if feedback.trace_id is None:
             return
-        scores = scores_of(feedback, self._hide)
+        scores = scores_of(feedback, self._hide, self._environment)
         if scores:
             await self._request("POST", SCORES, json=scores)
         # What was never changed has no score that would have to go.
@@ -84,6 +89,8 @@ class LangfuseFeedback:
         except httpx.HTTPError as error:
             raise NotNow(type(error).__name__) from None
         status = response.status_code
+        if media_type(response) == "text/html" and status < 300:
+            raise NotNow(f"a web page{advice(300)}")
         if status < 300 or status in expected:
             return status
         if status >= 500 or status in AGAIN | KEYS_REFUSED:
@@ -91,27 +98,38 @@ class LangfuseFeedback:
         raise Refused(f"status {status}")
 
 
-def scores_of(feedback: Feedback, hide: Callable[[str], str]) -> list[dict[str, object]]:
+def scores_of(
+    feedback: Feedback, hide: Callable[[str], str], environment: str | None = None
+) -> list[dict[str, object]]:
     """The scores that a verdict is, as the API takes them; none if it was taken back."""
     if feedback.verdict is None:
         return []
     liked = feedback.verdict == "liked"
     label = LABELS[feedback.reason] if feedback.reason else ""
     comment = ": ".join(filter(None, [label, hide(feedback.comment)]))
-    verdict = _score(feedback, VERDICT, "BOOLEAN", 1 if liked else 0)
-    scores = [verdict | ({"comment": text(comment)} if comment else {})]
+    about = {
+        "traceId": feedback.trace_id or "",
+        "observationId": feedback.root_id,
+        "environment": environment,
+        # Langfuse replaces a score only if it has the same id and the same timestamp.
+        "timestamp": feedback.answered_at.isoformat() if feedback.answered_at else None,
+    }
+    scores = [_score(VERDICT, "BOOLEAN", 1 if liked else 0, about, comment)]
     if feedback.reason and not liked:
-        scores.append(_score(feedback, REASON, "CATEGORICAL", feedback.reason))
+        scores.append(_score(REASON, "CATEGORICAL", feedback.reason, about))
     return scores
 
 
-def _score(feedback: Feedback, name: str, kind: str, value: int | str) -> dict[str, object]:
-    trace_id = feedback.trace_id or ""
-    score: dict[str, object] = {
-        "id": score_id(trace_id, name),
-        "traceId": trace_id,
+def _score(
+    name: str, kind: str, value: int | str, about: Mapping[str, str | None], comment: str = ""
+) -> dict[str, object]:
+    """A score of the trace that `about` names, as the API takes it."""
+    named = {
+        "id": score_id(about["traceId"] or "", name),
         "name": name,
         "value": value,
         "dataType": kind,
+        "comment": text(comment) or None,
+        **about,
     }
-    return score | ({"observationId": feedback.root_id} if feedback.root_id else {})
+    return {key: each for key, each in named.items() if each is not None}

@@ -67,4 +67,4 @@ async def _calmly(ask: Callable[[], Awaitable[None]]) -> None:
     try:
         await ask()
     except Exception as error:
-        log.info("Langfuse did not say which project this is: %s", type(error).__name__)
+        log.debug("Langfuse did not say which project this is: %s", type(error).__name__)

@@ -63,10 +63,27 @@ class PromptApi:
         Raises:
             PromptsUnavailable: Langfuse gave no answer, or another one.
         """
+        return self._found(name, label=label)
+
+    def version(self, name: str, number: int) -> StoredPrompt | None:
+        """The version of a prompt with this number, None if there is none.
+
+        Raises:
+            PromptsUnavailable: Langfuse gave no answer, or another one.
+        """
+        return self._found(name, version=number)
+
+    def _found(
+        self, name: str, *, version: int | None = None, label: str | None = None
+    ) -> StoredPrompt | None:
         from langfuse.api import NotFoundError  # noqa: PLC0415
 
         try:
-            found = _asked(lambda: self._api.prompts.get(name, label=label, request_options=ONCE))
+            found = _asked(
+                lambda: self._api.prompts.get(
+                    name, version=version, label=label, request_options=ONCE
+                )
+            )
         except PromptsUnavailable as error:
             if isinstance(error.__cause__, NotFoundError):
                 return None

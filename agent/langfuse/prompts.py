@@ -3,8 +3,6 @@
 import asyncio
 import logging
 import threading
-import time
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from typing import Final
@@ -12,6 +10,7 @@ from typing import Final
 from agent.feedback import fence
 from agent.langfuse.prompt_api import PromptApi, PromptsUnavailable, StoredPrompt
 from agent.prompts import BUILT_IN, Prompt, refusal
+from agent.tracing.complaints import Complain, Complaints
 from agent.tracing.records import PromptRef
 
 log = logging.getLogger(__name__)
@@ -21,7 +20,6 @@ EVERY_SECONDS: Final = 60.0
 REQUEST_SECONDS: Final = 1.5
 START_SECONDS: Final = 2.0
 CLOSE_SECONDS: Final = 0.9
-COMPLAINT_SECONDS: Final = 60.0
 
 
 class LangfusePrompts:
@@ -40,15 +38,14 @@ class LangfusePrompts:
         label: str = DEFAULT_LABEL,
         every_seconds: float = EVERY_SECONDS,
         request_seconds: float = REQUEST_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
+        complain: Complain | None = None,
     ) -> None:
         self._open = partial(
             PromptApi, public_key, secret_key, base_url, timeout_seconds=request_seconds
         )
         self._label = label
         self._every_seconds = every_seconds
-        self._clock = clock
-        self._complained_at: float | None = None
+        self._complain = complain or Complaints()
         self._current = dict(BUILT_IN)
         self._refused: dict[str, StoredPrompt] = {}
         self._fetched = threading.Event()
@@ -87,9 +84,9 @@ class LangfusePrompts:
         try:
             self._take(name, api.current(name, self._label))
         except PromptsUnavailable as error:
-            self._complain(str(error))
+            self._say(str(error))
         except Exception as error:  # a thread that ended would keep the prompts as they are forever
-            self._complain(type(error).__name__)
+            self._say(type(error).__name__)
 
     def _take(self, name: str, stored: StoredPrompt | None) -> None:
         if stored is not None and (reason := refusal(name, stored.text)):
@@ -116,11 +113,8 @@ class LangfusePrompts:
             described(self._current[name].ref),
         )
 
-    def _complain(self, reason: str) -> None:
-        now = self._clock()
-        if self._complained_at is None or now - self._complained_at >= COMPLAINT_SECONDS:
-            self._complained_at = now
-            log.warning("prompts cannot be fetched, the last good ones stay: %s", reason)
+    def _say(self, reason: str) -> None:
+        self._complain(log, f"prompts cannot be fetched, the last good ones stay: {reason}")
 
 
 def described(ref: PromptRef) -> str:

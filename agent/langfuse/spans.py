@@ -7,6 +7,8 @@ give a span its ids and times afterwards, and costs many times as much.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from typing import Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -20,29 +22,67 @@ from agent.tracing.records import SpanRecord, TraceRecord
 LONGEST_ATTRIBUTE: Final = 100_000  # characters
 LONGEST_ID: Final = 200  # characters; Langfuse drops longer ones
 OBSERVATION: Final = "langfuse.observation."
+REASONS: Final = ("error_types", "error_type", "send_error", "error")
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who sends: the project's public key, and what tells deployments and releases apart."""
+    """Who sends: the project's public key, and what tells deployments and versions apart.
+
+    Without a release of its own a deployment has this product's version.
+    """
 
     public_key: str
     environment: str | None = None
     release: str | None = None
+    version: str | None = None
 
     @property
     def attributes(self) -> dict[str, str]:
         """As they stand on every span."""
-        named = {"langfuse.environment": self.environment, "langfuse.release": self.release}
-        return {name: value for name, value in named.items() if value}
+        return _given(
+            {
+                "langfuse.environment": self.environment,
+                "langfuse.release": self.release or self.version,
+                "langfuse.version": self.version,
+            }
+        )
+
+    @property
+    def resource(self) -> dict[str, str]:
+        """As they stand once in a request."""
+        service = {"service.name": "sommelier", "service.version": self.version}
+        return _given(service) | {"telemetry.sdk.language": "python"}
+
+
+@cache
+def dialect() -> str:
+    """The version of Langfuse's client whose attributes these are.
+
+    By it a server knows that metadata is JSON, strings included: without it `yes` is stored as
+    `"yes"`, and no filter finds it.
+    """
+    return version("langfuse")
+
+
+def headers(public_key: str) -> dict[str, str]:
+    """What a request with spans says of itself, beside its keys."""
+    return {
+        "x-langfuse-public-key": public_key,
+        "x-langfuse-ingestion-version": "4",
+        "x-langfuse-sdk-name": "python",
+        "x-langfuse-sdk-version": dialect(),
+    }
 
 
 def encoded(traces: Sequence[TraceRecord], origin: Origin) -> bytes:
     """The body of one request."""
     spans = [_span(span, trace, origin) for trace in traces for span in trace.spans]
     key = {"public_key": origin.public_key}
-    scope = InstrumentationScope(name="langfuse-sdk", attributes=_attributes(key))
-    resource = Resource(attributes=_attributes({"service.name": "sommelier"}))
+    scope = InstrumentationScope(
+        name="langfuse-sdk", version=dialect(), attributes=_attributes(key)
+    )
+    resource = Resource(attributes=_attributes(origin.resource))
     scoped = ScopeSpans(scope=scope, spans=spans)
     batch = ResourceSpans(resource=resource, scope_spans=[scoped])
     body: bytes = ExportTraceServiceRequest(resource_spans=[batch]).SerializeToString()
@@ -89,6 +129,8 @@ def _known(span: SpanRecord) -> Iterator[tuple[str, str | bool]]:
         yield "langfuse.internal.is_app_root", True
     if span.parent_id is None or span.level != "DEFAULT":
         yield f"{OBSERVATION}level", span.level
+    if failure := _failure(span):
+        yield f"{OBSERVATION}status_message", failure
     if span.input is not None:
         yield f"{OBSERVATION}input", _value(span.input)
     if span.output is not None:
@@ -100,9 +142,19 @@ def _known(span: SpanRecord) -> Iterator[tuple[str, str | bool]]:
         yield from _of_generation(span)
 
 
+def _failure(span: SpanRecord) -> str:
+    """What the list shows beside a level: kinds of errors by name, never what an error says."""
+    if span.level == "DEFAULT":
+        return ""
+    said = map(span.metadata.get, REASONS)
+    return next((str(each) for each in said if each), "")
+
+
 def _of_generation(span: SpanRecord) -> Iterator[tuple[str, str]]:
     if span.model is not None:
         yield f"{OBSERVATION}model.name", span.model
+    if span.model_parameters:
+        yield f"{OBSERVATION}model.parameters", _json(span.model_parameters)
     if span.usage is not None:
         yield f"{OBSERVATION}usage_details", json.dumps(usage_buckets(span.usage))
     if span.cost_usd is not None:
@@ -126,6 +178,10 @@ def _any(value: str | bool) -> AnyValue:
     if isinstance(value, bool):
         return AnyValue(bool_value=value)
     return AnyValue(string_value=text(value[:LONGEST_ATTRIBUTE]))
+
+
+def _given(named: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in named.items() if value}
 
 
 def _value(value: object) -> str:

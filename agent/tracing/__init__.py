@@ -7,6 +7,7 @@ with all names, is in `docs/tracing.md`.
 
 from agent.tracing.recorder import Recorder, TraceSink
 from agent.tracing.records import (
+    Known,
     Level,
     PromptRef,
     ScoreRecord,
@@ -30,6 +31,7 @@ from agent.tracing.spans import (
 __all__ = [
     "NO_SPAN",
     "NO_TRACE",
+    "Known",
     "Level",
     "NoSpan",
     "NoTracer",

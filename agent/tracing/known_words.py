@@ -21,6 +21,13 @@ _LETTER: Final = f"[^\\W_{_UNSPACED}]"
 _FIRST: Final = rf"(?:(?<!{_LETTER})|(?<=\\[nrt]))"  # JSON that was cut off is a text with escapes
 _LAST: Final = f"(?!{_LETTER})"
 _UNSPACED_LETTER: Final = re.compile(f"[{_UNSPACED}]")
+_OF_THE_TRADE: Final = frozenset(
+    "rose red white port sherry brandy margaux chablis merlot porto sauvignon basil olive ginger "
+    "rosemary sage saffron pepper cherry clementine blanc blanche rosa rosso bianca bianco blanca "
+    "blanco rioja grape vine wine may june august".split()
+)
+"""Names of people that are words of every other trace: such a name counts as it is spelled."""
+
 _WORD: Final = re.compile("[^\\W_](?:[\\w\u0300-\u036f'’-]*[\\w\u0300-\u036f])?")
 _SPELLED_OUT: Final = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe"}
@@ -81,7 +88,8 @@ def _as_a_word(name: str) -> re.Pattern[str]:
 def _spellings(names: Collection[str]) -> tuple[set[str], set[str]]:
     """How the names may be written: in any case, and those that count only as they are.
 
-    Parts of a name of several words count as they are, from 3 letters on.
+    Parts of a name of several words count as they are, from 3 letters on, and so does a name that
+    is a word of the trade: a guest called Rose does not hide every rosé.
     """
     loose: set[str] = set()
     exact: set[str] = set()
@@ -91,7 +99,8 @@ def _spellings(names: Collection[str]) -> tuple[set[str], set[str]]:
             continue
         whole = name[name.index(words[0]) : name.rindex(words[-1]) + len(words[-1])]
         short = len(whole) < 3 and not _UNSPACED_LETTER.search(whole)
-        (exact if short else loose).update(_written(whole))
+        common = whole[0].isupper() and whole.lower() in _OF_THE_TRADE
+        (exact if short or common else loose).update({whole} if common else _written(whole))
         if len(words) > 1:
             exact.update(
                 each

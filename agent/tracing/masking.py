@@ -13,8 +13,9 @@ from functools import lru_cache
 from operator import is_
 from typing import Final, Literal
 
+from agent.tracing.credentials import is_secret, without_credentials
 from agent.tracing.known_words import Change, names_hidden, secrets_hidden
-from agent.tracing.masks import is_secret, without_credentials, without_personal_data
+from agent.tracing.masks import without_personal_data
 from agent.tracing.records import SpanRecord, TraceRecord
 
 Content = Literal["full", "masked", "none"]
@@ -26,6 +27,12 @@ LONG: Final = range(1000, 50_000)  # and texts of this length, prompts among the
 PASSES: Final = 4  # where a mask ends what stood around it, more may come to light
 SHORTEST_CARD: Final = 10**12
 LONGEST_CARD: Final = 10**19
+_TO_PLAIN: Final = {
+    **dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff")),
+    **{wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)},
+    **dict.fromkeys([*range(0x2000, 0x200B), 0x205F, 0x3000], " "),
+}
+_DISGUISED: Final = re.compile("[\u00ad\u2000-\u200d\u205f\u2060\u3000\ufeff\uff01-\uff5e]")
 _HIDING_ESCAPE: Final = re.compile(r"\\[^nrt]")  # the patterns know an escaped line's end
 
 
@@ -131,22 +138,32 @@ class Masking:
         return value if masked == digits else masked
 
     def _masked(self, text: str, depth: int) -> str:
-        masked = self._names(self._forms(text))
+        masked = self._hidden(text)
         if masked == text and not ("\\" in text and _HIDING_ESCAPE.search(text)):
             return text
         if depth <= DEEPEST and (data := _json(text)) is not None:
             return self._masked_json(text, data, depth + 1)
         for _ in range(PASSES):
-            before, masked = masked, self._names(self._forms(masked))
+            before, masked = masked, self._hidden(masked)
             if masked == before:
                 break
         return masked
+
+    def _hidden(self, text: str) -> str:
+        """What is to be hidden, found also where letters between are invisible, or wide."""
+        plain = text if text.isascii() else _plain(text)
+        masked = self._names(self._forms(plain))
+        return text if masked == plain else masked
 
     def _masked_json(self, text: str, data: object, depth: int) -> str:
         masked = self.value(data, depth)
         if masked is data:
             return text
         return json.dumps(masked, ensure_ascii=text.isascii() or "\\u" in text)
+
+
+def _plain(text: str) -> str:
+    return text.translate(_TO_PLAIN) if _DISGUISED.search(text) else text
 
 
 def _json(text: str) -> object:

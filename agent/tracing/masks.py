@@ -1,4 +1,4 @@
-"""What must not be read in a trace, found in a text by its form: credentials, numbers, addresses.
+"""Personal data in a text, found by its form: e-mail addresses, cards, IBANs, phone numbers.
 
 Every pattern reads a text in linear time: what repeats is bounded or gives nothing back, and can
 begin only where it could not have begun before. Where a form is ambiguous, the rule is written
@@ -7,49 +7,16 @@ beside its pattern. Vintages, prices, dates and ids stay: they are what traces a
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-SHORTEST_CREDENTIAL: Final = 8  # characters, with the word before it
-_TOKEN_HINTS: Final = ("sk-", "pk-lf-", "glpat-", "hf_", "xox", "AKIA", "ASIA", "AIza", "eyJ")
-_GITHUB_HINT: Final = re.compile("g(?:h[pousr]|ithub_pat)_")
-# Not within a word or an id. ASCII only: where a script writes no spaces, a number may stand right
-# behind a letter. An escaped line's end is one too: answers that were cut off are no JSON.
-_FRESH: Final = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
-_TOKEN: Final = re.compile(
-    rf"""{_FRESH}(?<!-)(?:
-        (?:sk|pk-lf)-[A-Za-z0-9_-]{{16,}}+
-      | gh[pousr]_[A-Za-z0-9]{{20,}}+ | github_pat_[A-Za-z0-9_]{{20,}}+
-      | glpat-[A-Za-z0-9_-]{{16,}}+ | hf_[A-Za-z0-9]{{20,}}+ | xox[a-z]-[A-Za-z0-9-]{{10,}}+
-      | (?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9]) | AIza[A-Za-z0-9_-]{{35}}
-      | eyJ[A-Za-z0-9_-]{{8,}}+\.[A-Za-z0-9_-]{{8,}}+(?:\.[A-Za-z0-9_-]*+)?
-    )""",
-    re.VERBOSE,
-)
-_BOT_TOKEN_END: Final = re.compile(r":[A-Za-z0-9_-]{20}")
-_BOT_TOKEN: Final = re.compile(r"(?<!\d)\d{5,}+:[A-Za-z0-9_-]{20,}+")
-_USERINFO: Final = re.compile(r"""(?<=://)[^\s/?#"<>\\]+@""")
-
-_SECRET_WORDS: Final = (
-    *("password", "passwort", "passwd", "pwd", "kennwort", "contraseña", "mot de passe", "пароль"),
-    *("secret", "token", "key", "credential", "authorization"),
-)
-_EITHER: Final = "|".join(_SECRET_WORDS)
-_IS: Final = r"""s?["'`]?\s{0,3}[:=]\s{0,3}["'`]?(?:basic\s)?"""
-_VALUE: Final = r"""[^\s"'`,;:<>()\[\]{}\\]{6,}+"""
-# One for each word: a pattern that begins with a fixed text is searched for fast.
-_ASSIGNED_WORDS: Final = tuple((word, re.compile(word + _IS + _VALUE)) for word in _SECRET_WORDS)
-_PASSWORD: Final = re.compile(r"(?i)pass|pwd|kennwort|contrase|пароль")
-_NAMES_SECRET: Final = re.compile(rf"(?i)(?:{_EITHER})s?\Z")
-_ASSIGNED: Final = re.compile(rf"(?i)((?:{_EITHER}){_IS})({_VALUE})")
-_BEARER: Final = re.compile(r"(?i)(bearer\s{1,4})([A-Za-z0-9._~+/-]{8,}+=*)")
-_HEX: Final = re.compile(r"[0-9a-fA-F]{16,}\Z")
-_BASE64: Final = re.compile(r"(?!.*\.[a-z]{2,4}\Z)[A-Za-z0-9+/_.~-]{16,}={0,2}\Z")  # not a file
-_SCATTERED: Final = re.compile(r"(?:[A-Za-z]*+\d++){3}[A-Za-z0-9]*\Z")  # digits, as in no name
+from agent.tracing.credentials import FRESH
 
 _EMAIL: Final = re.compile(
     "(?<![\\w.%+\u0300-\u036f-])[\\w.%+\u0300-\u036f-]++@(?:[\\w-]++\\.)+[^\\W\\d_][\\w-]++"
+)
+_EMAIL_IN_AN_ADDRESS: Final = re.compile(
+    r"(?i)(?<![\w.+-])[\w.+-]++%40(?:[a-z0-9-]++\.)+[a-z][a-z0-9-]++"
 )
 
 # What stands between the groups of a number, beside nothing: never a comma, never a line's end.
@@ -59,7 +26,7 @@ _ALONE: Final = r"(?![A-Za-z0-9_]|\.\d)"
 # In one piece any number is taken that passes the check; groups must be a card's, and begin as a
 # card does, so that four vintages are not a card.
 _CARD: Final = re.compile(
-    rf"""{_FRESH}(?<!\d\.)(?:
+    rf"""{FRESH}(?<!\d\.)(?:
         [2-9]\d{{12,18}}
       | (?:[3-69]\d{{3}}|2[2-7]\d\d)
         (?:{_GAP}\d{{4}}){{2}}(?:{_GAP}\d{{4}}(?:{_GAP}?\d{{1,3}})?|{_GAP}\d)
@@ -69,7 +36,7 @@ _CARD: Final = re.compile(
     ){_ALONE}""",
     re.VERBOSE,
 )
-_IBAN: Final = re.compile(rf"{_FRESH}[A-Za-z]{{2}}\d\d(?:[ \u00a0-]?[A-Za-z0-9]){{11,30}}")
+_IBAN: Final = re.compile(rf"{FRESH}[A-Za-z]{{2}}\d\d(?:[ \u00a0-]?[A-Za-z0-9]){{11,30}}")
 _IBAN_LENGTHS: Final = {
     country: int(length)
     for length, countries in (
@@ -90,7 +57,7 @@ _PHONE_WORD: Final = (
     "cell|cellulare|whatsapp|тел|телефон|電話|电话|전화"
 )
 _PHONE: Final = re.compile(
-    rf"""{_FRESH}(?<!\+)(?<!\d[.:/-])(?:
+    rf"""{FRESH}(?<!\+)(?<!\d[.:/-])(?:
         (?:\+[ ]?|00[ ]?)\(?[1-9](?:{_LOOSE_GAP}{{0,3}}\d){{6,14}}
       | (?:[18][ .-]?)?\([2-9]\d\d\)[ ]?\d{{3}}[ .-]?\d\d[ .-]?\d\d
       | (?<![A-Za-z]-)(?:1[-.])?[2-9]\d\d([-.])[2-9]\d\d\1\d{{4}}
@@ -102,8 +69,22 @@ _CALLED: Final = re.compile(
     rf"(\d(?:{_LOOSE_GAP}{{0,2}}\d){{6,12}})(?![A-Za-z0-9_]|-\w)"
 )
 _NATIONAL: Final = re.compile(
-    rf"{_FRESH}(?<!/)(?<!\d[.:-])(?<![A-Za-z]-)\(?0[1-9]\d{{0,12}}+"
+    rf"{FRESH}(?<!/)(?<!\d[.:-])(?<![A-Za-z]-)\(?0[1-9]\d{{0,12}}+"
     rf"(?:{_LOOSE_GAP}{{1,3}}\d{{1,12}}+){{0,7}}"
+)
+# Numbers as they are written at home, without a leading 0: groups as no prices are, beside no other
+# number. As one piece 9 to 12 digits; a time in seconds begins with a 1.
+_SPACE: Final = "[ \u00a0\u202f]"
+_LOCAL: Final = re.compile(
+    rf"""{FRESH}(?<!\d[ .,:/-])(?<![+(#.,-])(?:
+        [2-9]\d\d{_SPACE}\d{{3}}{_SPACE}\d{{4}}
+      | [2-9]\d\d{_SPACE}\d{{7}}
+      | [679]\d\d(?:{_SPACE}\d\d){{3}}
+      | [5-9]\d\d{_SPACE}\d{{3}}{_SPACE}\d{{3}}
+      | [78][ -]9\d\d[ -]\d{{3}}[ -]\d\d[ -]\d\d
+      | [5-9]\d{{8}} | [2-9]\d{{9,11}} | 1[2-9]\d{{9}}
+    )(?![ .,:/-]?\d|[A-Za-z0-9_]|-\w)""",
+    re.VERBOSE,
 )
 _FILE_NAME_OR_ID: Final = re.compile(r"\w|-\w|\.[A-Za-z]")
 _DATE: Final = re.compile(r"\(?0\d[ ./-]{1,3}(?:\d\d?[ ./-]{1,3})?(?:19|20)\d\d(?!\d)")
@@ -117,29 +98,12 @@ _FOREIGN_DIGITS: Final = {
 }
 
 
-def without_credentials(text: str) -> str:
-    """Tokens, keys, passwords that are named as such, and userinfo of addresses are `[token]`."""
-    if len(text) < SHORTEST_CREDENTIAL:
-        return text
-    if any(map(text.__contains__, _TOKEN_HINTS)) or _GITHUB_HINT.search(text):
-        text = _TOKEN.sub("[token]", text)
-    if ":" in text and _BOT_TOKEN_END.search(text):
-        text = _BOT_TOKEN.sub("[token]", text)
-    if "@" in text and "://" in text:
-        text = _USERINFO.sub("[token]@", text)
-    lowered = text.lower()
-    if "bearer" in lowered:
-        text = _BEARER.sub(_masked_bearer, text)
-    assigned = ":" in text or "=" in text
-    if assigned and any(word in lowered and is_.search(lowered) for word, is_ in _ASSIGNED_WORDS):
-        text = _ASSIGNED.sub(_masked_assignment, text)
-    return text
-
-
 def without_personal_data(text: str) -> str:
     """E-mail addresses, IBANs, card and phone numbers are masked by what they are."""
     if "@" in text:
         text = _EMAIL.sub("[email]", text)
+    if "%40" in text:
+        text = _EMAIL_IN_AN_ADDRESS.sub("[email]", text)
     if not has_long_number(text):
         return text
     plain = text if text.isascii() else text.translate(_FOREIGN_DIGITS)
@@ -148,6 +112,7 @@ def without_personal_data(text: str) -> str:
     masked = _replaced(masked, _PHONE, _phone_end, "[phone]")
     masked = _replaced(masked, _NATIONAL, _national_end, "[phone]")
     masked = _CALLED.sub(_masked_called, masked)
+    masked = _replaced(masked, _LOCAL, _local_end, "[phone]")
     return text if masked == plain else masked
 
 
@@ -155,41 +120,6 @@ def has_long_number(text: str) -> bool:
     """Whether 7 digits stand in a row, but for what may stand between the groups of a number."""
     digits = text.encode("ascii", "ignore").translate(_DIGITS_ALIKE, b" ()-./")
     return b"0000000" in digits or (not text.isascii() and bool(_FOREIGN_DIGIT.search(text)))
-
-
-def is_secret(key: str, value: str) -> bool:
-    """Whether `value`, under such a key, is a credential: `{"api_key": "0fd3..."}`."""
-    word = _secret_word(key[-32:])
-    return bool(word) and _is_credential(word, value)
-
-
-@lru_cache(maxsize=1024)
-def _secret_word(key: str) -> str:
-    found = _NAMES_SECRET.search(key)
-    return found.group() if found else ""
-
-
-def _masked_bearer(found: re.Match[str]) -> str:
-    word, value = found.groups()
-    opaque = len(value) >= 20 or any(each.isdigit() for each in value)
-    return f"{word}[token]" if opaque else found.group()
-
-
-def _masked_assignment(found: re.Match[str]) -> str:
-    before, value = found.groups()
-    return f"{before}[token]" if _is_credential(before, value) else found.group()
-
-
-def _is_credential(word: str, value: str) -> bool:
-    """After a word for a password anything with a digit; after others only what nobody reads."""
-    if not any(each.isdigit() for each in value):
-        return False
-    if _PASSWORD.search(word):
-        return len(value) >= 6
-    if _HEX.match(value):
-        return True
-    mixed = value not in (value.lower(), value.upper())
-    return bool(_BASE64.match(value) and (mixed or _SCATTERED.match(value)))
 
 
 def _masked_called(found: re.Match[str]) -> str:
@@ -242,6 +172,15 @@ def _passes_luhn(digits: str) -> bool:
 
 def _phone_end(found: re.Match[str]) -> int:
     return found.end()
+
+
+def _local_end(found: re.Match[str]) -> int:
+    """Where the number ends; round ones are amounts."""
+    groups = _GROUP.findall(found.group())
+    is_round = all(int(group) % 5 == 0 for group in groups) and (
+        len(groups) > 1 or found.group().endswith("000")
+    )
+    return 0 if is_round else found.end()
 
 
 def _national_end(found: re.Match[str]) -> int:

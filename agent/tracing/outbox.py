@@ -14,22 +14,35 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.errors import AgentError
+from agent.tracing.complaints import Complain, Complaints
 from agent.tracing.records import TraceRecord
 
 log = logging.getLogger(__name__)
 
 Send = Callable[[Sequence[TraceRecord]], None]
-"""Delivers a batch. Raises `NotNow`, or `Refused` if no trace will ever be taken; anything else
-that it raises means that one of the batch never will be."""
+"""Delivers a batch. Raises `NotNow`, `TakenInPart`, or `Refused` if no trace will ever be taken;
+anything else that it raises means that one of the batch never will be."""
 
 LONGEST_QUEUE: Final = 8_000  # spans: about a thousand turns
 LARGEST_BATCH: Final = 32  # traces
-SILENCE_SECONDS: Final = 60.0  # between two log lines about trouble
 EXIT_SECONDS: Final = 4.0
+LONGEST_REST_SECONDS: Final = 300.0  # that a server may ask for
 
 
 class NotNow(AgentError):
-    """A batch of traces was not taken, and may be later."""
+    """A batch of traces was not taken, and may be later: after `retry_after` seconds at least."""
+
+    def __init__(self, message: str | None = None, *, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = min(retry_after, LONGEST_REST_SECONDS)
+
+
+class TakenInPart(AgentError):
+    """A batch of traces was taken, but for so many `spans`, or for some scores."""
+
+    def __init__(self, spans: int) -> None:
+        super().__init__(f"{spans} spans refused" if spans else "some scores refused")
+        self.spans = spans
 
 
 class Refused(AgentError):
@@ -52,7 +65,7 @@ class Pause:
 class Outbox:
     """A sink that delivers with `send`, on a thread of its own; `where` names it in the log.
 
-    `released` is called once, when nothing is sent any more.
+    `released` is called once, when nothing is sent any more; `complain` says what goes wrong.
     """
 
     def __init__(
@@ -61,6 +74,7 @@ class Outbox:
         *,
         where: str,
         released: Callable[[], None] = lambda: None,
+        complain: Complain | None = None,
         pause: Pause = Pause(),
     ) -> None:
         self._send = send
@@ -70,7 +84,8 @@ class Outbox:
         self._queue: deque[TraceRecord] = deque()
         self._waiting = 0  # spans in the queue
         self._dropped = 0
-        self._silent_until = 0.0
+        self._complain = complain or Complaints()
+        self._rest_until = 0.0
         self._wake = threading.Condition()
         self._sending = False
         self._hurried = False
@@ -135,7 +150,7 @@ class Outbox:
             self._wake.wait_for(lambda: self._queue or self._ending)
             self._wake.wait_for(
                 lambda: self._ending or (self._in_a_hurry and not failures),
-                self._pause.after(failures),
+                max(self._pause.after(failures), self._rest_until - time.monotonic()),
             )
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), LARGEST_BATCH))]
             self._waiting -= spans_of(batch)
@@ -156,15 +171,19 @@ class Outbox:
         try:
             self._send(batch)
         except NotNow as error:
-            self._complain(f"not delivered to {self._where} ({error}), trying again later")
+            self._say(f"not delivered to {self._where} ({error}), trying again later")
+            self._rest_until = time.monotonic() + error.retry_after
             self._put_back(batch)
             return failures + 1
+        except TakenInPart as error:
+            self._say(f"not taken whole by {self._where} ({error})")
+            self._dropped += error.spans
         except Exception as error:
             half = 0 if isinstance(error, Refused) else len(batch) // 2
             if half:
                 first = self._deliver(batch[:half], failures)
                 return self._deliver(batch[half:], failures) or first
-            self._complain(f"refused by {self._where} ({type(error).__name__}: {error}), dropped")
+            self._say(f"refused by {self._where} ({type(error).__name__}: {error}), dropped")
             self._dropped += spans_of(batch)
         return 0
 
@@ -180,11 +199,8 @@ class Outbox:
             self._waiting -= gone
             self._dropped += gone
 
-    def _complain(self, what: str) -> None:
-        now = time.monotonic()
-        if now >= self._silent_until:
-            self._silent_until = now + SILENCE_SECONDS
-            log.warning("Traces were %s", what)
+    def _say(self, what: str) -> None:
+        self._complain(log, f"Traces were {what}")
 
 
 def spans_of(traces: Iterable[TraceRecord]) -> int:

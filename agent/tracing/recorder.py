@@ -11,12 +11,10 @@ import secrets
 import time
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Unpack
 
-from agent.messages import Usage
 from agent.tracing.records import (
-    Level,
-    PromptRef,
+    Known,
     ScoreRecord,
     ScoreType,
     SpanKind,
@@ -24,7 +22,10 @@ from agent.tracing.records import (
     TraceRecord,
 )
 
-CLOSE_SECONDS: Final = 4.5  # within the 5 s that stopping may take
+CLOSE_SECONDS: Final = 2.5  # of the 5 s that stopping the whole process may take
+MOST_HELD: Final = 100  # traces of turns that failed and are run again
+
+HandOn = Callable[[TraceRecord], None]
 
 
 class TraceSink(Protocol):
@@ -49,6 +50,7 @@ class Recorder:
 
     def __init__(self, *sinks: TraceSink) -> None:
         self._sinks = sinks
+        self._held: dict[str, TraceRecord] = {}
 
     def turn(
         self,
@@ -59,10 +61,17 @@ class Recorder:
         trace_id: str | None = None,
         names: Sequence[str] = (),
         resumable: bool = False,
+        goes_on: bool = False,
     ) -> "RootSpan":
         """The root span of one turn."""
-        trace = TraceRecord(trace_id or secrets.token_hex(16), session, user, tuple(names))
-        return RootSpan(trace, input, self._ended, resumable=resumable)
+        failed = self._held.pop(trace_id, None) if trace_id else None
+        if failed is None or not goes_on:
+            trace = TraceRecord(trace_id or secrets.token_hex(16), session, user, tuple(names))
+            root = SpanRecord(_span_id(trace), None, "turn", "agent", time.time_ns(), input=input)
+            trace.spans.append(root)
+        else:
+            trace = failed
+        return RootSpan(trace, self._ended, self._hold if resumable else None)
 
     @property
     def dropped_spans(self) -> int:
@@ -73,6 +82,12 @@ class Recorder:
         """Deliver what is left, for at most 5 s, and stop. Never raises."""
         deadline = time.monotonic() + CLOSE_SECONDS
         await asyncio.gather(*(asyncio.to_thread(sink.close, deadline) for sink in self._sinks))
+
+    def _hold(self, trace: TraceRecord) -> None:
+        """Keep what failed until the turn is run again: then it is the same trace."""
+        self._held[trace.trace_id] = trace
+        if len(self._held) > MOST_HELD:
+            self._ended(self._held.pop(next(iter(self._held))))
 
     def _ended(self, trace: TraceRecord) -> None:
         for sink in self._sinks:
@@ -89,7 +104,6 @@ class RecordedSpan:
     def __init__(self, trace: TraceRecord, record: SpanRecord) -> None:
         self._trace = trace
         self._record = record
-        trace.spans.append(record)
 
     def __enter__(self) -> "RecordedSpan":
         return self
@@ -118,42 +132,24 @@ class RecordedSpan:
         metadata: Mapping[str, Any] | None = None,
     ) -> "RecordedSpan":
         """A span below this one."""
-        return RecordedSpan(
-            self._trace,
-            SpanRecord(
-                span_id=_span_id(self._trace),
-                parent_id=self._record.span_id,
-                name=name,
-                kind=kind,
-                started_ns=time.time_ns(),
-                input=input,
-                metadata=dict(metadata) if metadata else {},
-            ),
+        record = SpanRecord(
+            span_id=_span_id(self._trace),
+            parent_id=self._record.span_id,
+            name=name,
+            kind=kind,
+            started_ns=time.time_ns(),
+            input=input,
+            metadata=dict(metadata) if metadata else {},
         )
+        self._trace.spans.append(record)
+        return RecordedSpan(self._trace, record)
 
-    def update(
-        self,
-        *,
-        name: str | None = None,
-        output: object = None,
-        metadata: Mapping[str, Any] | None = None,
-        level: Level | None = None,
-        model: str | None = None,
-        usage: Usage | None = None,
-        cost_usd: float | None = None,
-        prompt: PromptRef | None = None,
-    ) -> None:
+    def update(self, **known: Unpack[Known]) -> None:
         """Add to what is known; metadata is merged, the rest replaced."""
-        record = self._record
-        record.name = name or record.name
-        record.output = record.output if output is None else output
-        record.level = level or record.level
-        record.model = model or record.model
-        record.usage = usage or record.usage
-        record.cost_usd = record.cost_usd if cost_usd is None else cost_usd
-        record.prompt = prompt or record.prompt
-        if metadata:
-            record.metadata.update(metadata)
+        self._record.metadata.update(known.pop("metadata", None) or {})
+        for name, value in known.items():
+            if value is not None:
+                setattr(self._record, name, value)
 
     def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
         """Score the trace on its root span, where the list of traces shows and filters it."""
@@ -161,31 +157,27 @@ class RecordedSpan:
 
 
 class RootSpan(RecordedSpan):
-    """The span of a turn: when it ends, the trace is handed on."""
+    """The span of a turn: when it ends, the trace is handed on to `ended`.
 
-    __slots__ = ("_ended", "_resumable")
+    With `hold` the turn is resumable: `hold` gets the trace if it fails, nobody if it is cancelled.
+    """
 
-    def __init__(
-        self,
-        trace: TraceRecord,
-        input: str,
-        ended: Callable[[TraceRecord], None],
-        *,
-        resumable: bool,
-    ) -> None:
-        record = SpanRecord(_span_id(trace), None, "turn", "agent", time.time_ns(), input=input)
-        super().__init__(trace, record)
+    __slots__ = ("_ended", "_hold")
+
+    def __init__(self, trace: TraceRecord, ended: HandOn, hold: HandOn | None) -> None:
+        super().__init__(trace, trace.root)
         self._ended = ended
-        self._resumable = resumable
+        self._hold = hold
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         super().__exit__(error)
-        if self._resumable and error is not None and issubclass(error, CancelledError):
+        if self._hold is not None and error is not None and issubclass(error, CancelledError):
             return
         for span in self._trace.spans:
             if span.ended_ns is None:
                 span.ended_ns = self._record.ended_ns
-        self._ended(self._trace)
+        hand_on = self._hold if self._hold is not None and error is not None else self._ended
+        hand_on(self._trace)
 
 
 def _span_id(trace: TraceRecord) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from agent.messages import Usage
 
@@ -25,6 +25,20 @@ class PromptRef:
     is_fallback: bool = True
 
 
+class Known(TypedDict, total=False):
+    """What can be said of a span while it is open; `SpanRecord` has the same. None says nothing."""
+
+    name: str | None
+    output: object
+    metadata: Mapping[str, Any] | None
+    level: Level | None
+    model: str | None
+    model_parameters: Mapping[str, Any] | None
+    usage: Usage | None
+    cost_usd: float | None
+    prompt: PromptRef | None
+
+
 @dataclass(slots=True)
 class SpanRecord:
     """One node of a trace. Ids are 16 hex digits, times nanoseconds since the epoch (UTC)."""
@@ -40,6 +54,7 @@ class SpanRecord:
     metadata: dict[str, Any] = field(default_factory=dict)
     level: Level = "DEFAULT"
     model: str | None = None
+    model_parameters: Mapping[str, Any] | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
     prompt: PromptRef | None = None

@@ -5,12 +5,11 @@ import hmac
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Unpack
 
 from pydantic import SecretStr
 
-from agent.messages import Usage
-from agent.tracing.records import Level, PromptRef, ScoreType, SpanKind
+from agent.tracing.records import Known, ScoreType, SpanKind
 
 
 class Span(Protocol):
@@ -46,18 +45,7 @@ class Span(Protocol):
         """A span below this one."""
         ...
 
-    def update(
-        self,
-        *,
-        name: str | None = None,
-        output: object = None,
-        metadata: Mapping[str, Any] | None = None,
-        level: Level | None = None,
-        model: str | None = None,
-        usage: Usage | None = None,
-        cost_usd: float | None = None,
-        prompt: PromptRef | None = None,
-    ) -> None:
+    def update(self, **known: Unpack[Known]) -> None:
         """Add to what is known of this span; metadata is merged, the rest replaced."""
         ...
 
@@ -83,11 +71,13 @@ class Tracer(Protocol):
         trace_id: str | None = None,
         names: Sequence[str] = (),
         resumable: bool = False,
+        goes_on: bool = False,
     ) -> AbstractContextManager[Span]:
         """The root span of one turn; session and user go onto every span below it.
 
         With a `trace_id` of 32 hex digits the turn has the same ids each time it is run. One that
-        is `resumable` leaves no trace when it is cancelled: it is traced when it is run again.
+        is `resumable` leaves no trace when it is cancelled: it is traced when it is run again. What
+        it leaves when it fails is kept until then; a turn that `goes_on` adds to that.
         `names` are masked wherever they stand.
         """
         ...
@@ -123,18 +113,7 @@ class NoSpan:
         """This very span."""
         return self
 
-    def update(
-        self,
-        *,
-        name: str | None = None,
-        output: object = None,
-        metadata: Mapping[str, Any] | None = None,
-        level: Level | None = None,
-        model: str | None = None,
-        usage: Usage | None = None,
-        cost_usd: float | None = None,
-        prompt: PromptRef | None = None,
-    ) -> None:
+    def update(self, **known: Unpack[Known]) -> None:
         """Nothing is kept."""
 
     def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
@@ -157,6 +136,7 @@ class NoTracer:
         trace_id: str | None = None,
         names: Sequence[str] = (),
         resumable: bool = False,
+        goes_on: bool = False,
     ) -> NoSpan:
         """A span that keeps nothing."""
         return NO_SPAN

@@ -39,7 +39,7 @@ def list_prompts(label: Label = DEFAULT_LABEL) -> None:
     if not settings.has_langfuse:
         _show([_row(prompt, None, label) for prompt in BUILT_IN.values()])
         return
-    with _open_api(settings) as api:
+    with open_api(settings) as api:
         _show([_row(prompt, api.current(name, label), label) for name, prompt in BUILT_IN.items()])
 
 
@@ -49,7 +49,7 @@ def diff(label: Label = DEFAULT_LABEL) -> None:
     from agent.prompts import BUILT_IN
 
     settings = open_settings("WARNING")
-    with _open_api(settings) as api:
+    with open_api(settings) as api:
         differences = [
             difference(prompt, api.current(name, label), label) for name, prompt in BUILT_IN.items()
         ]
@@ -67,7 +67,7 @@ def push(label: Label = DEFAULT_LABEL) -> None:
 
     settings = open_settings("WARNING")
     pushed = 0
-    with _open_api(settings) as api:
+    with open_api(settings) as api:
         for name, prompt in BUILT_IN.items():
             current = api.current(name, label)
             if current is not None and current.text == prompt.text:
@@ -127,7 +127,7 @@ def _show(rows: Sequence[Sequence[str]]) -> None:
 
 
 @contextmanager
-def _open_api(settings: "Settings") -> Iterator["PromptApi"]:
+def open_api(settings: "Settings") -> Iterator["PromptApi"]:
     """Langfuse's prompts; trouble with them ends the command with one line and status 2."""
     public, secret = settings.langfuse_public_key, settings.langfuse_secret_key
     if public is None or secret is None:

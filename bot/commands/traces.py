@@ -5,7 +5,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -119,7 +119,11 @@ def export(
     if not turns:
         typer.echo("No such turn whose words are still remembered; nothing was written.")
         return
-    _write(file, [dataset_item(turn) for turn in turns])
+    from agent.tracing.masking import Masking
+
+    content: Any = "full" if settings.trace_content == "full" else "masked"
+    hide = Masking(content, (), settings.secrets).text
+    _write(file, [dataset_item(turn, hide) for turn in turns])
     typer.echo(printable(f"{len(turns)} turn{'s' * (len(turns) > 1)} written to {file}."))
 
 
@@ -137,20 +141,20 @@ def since_moment(text: str | None, now: datetime | None = None) -> datetime | No
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def dataset_item(turn: "ExportedTurn") -> dict[str, Any]:
-    """A turn as a line of a dataset; who wrote it is not in it."""
+def dataset_item(turn: "ExportedTurn", hide: Callable[[str], str] = str) -> dict[str, Any]:
+    """A turn as a line of a dataset: not who wrote it, and of the words what `hide` leaves."""
     kind = "disliked" if turn.verdict == "disliked" else "retried" if turn.retries else "turn"
     return {
         "id": f"turn-{turn.turn_id}",
         "kind": kind,
-        "messages": [turn.question],
+        "messages": [hide(turn.question)],
         "history": [
-            {"role": said.role, "content": said.content, "wine_ids": list(said.wine_ids)}
+            {"role": said.role, "content": hide(said.content), "wine_ids": list(said.wine_ids)}
             for said in turn.history
         ],
         "expect": {},
-        "note": ": ".join(part for part in (turn.reason, turn.comment) if part),
-        "answer": turn.answer,
+        "note": ": ".join(part for part in (turn.reason, hide(turn.comment)) if part),
+        "answer": hide(turn.answer),
         "outcome": turn.outcome,
         "trace_id": turn.trace_id,
     }
@@ -182,7 +186,10 @@ async def _read_trace(settings: "Settings", trace_id: str) -> "TraceRecord | Non
         from agent.tracing import ScoreRecord
 
         liked = float(feedback.verdict == "liked")
-        said = ": ".join(part for part in (feedback.reason, feedback.comment) if part)
+        from bot.wiring import hide
+
+        comment = hide(settings)(feedback.comment)
+        said = ": ".join(str(part) for part in (feedback.reason, comment) if part)
         trace.scores["user_feedback"] = ScoreRecord("user_feedback", liked, "BOOLEAN", said)
     return trace
 

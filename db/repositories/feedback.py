@@ -138,8 +138,8 @@ class SqlFeedbackRepository:
         await session.execute(row.values(values | counted))
 
 
-def _joined() -> Select[FeedbackRow, str | None, str | None]:
-    return select(FeedbackRow, TurnRow.trace_id, TurnRow.root_id).join(
+def _joined() -> Select[FeedbackRow, str | None, str | None, datetime]:
+    return select(FeedbackRow, TurnRow.trace_id, TurnRow.root_id, TurnRow.at).join(
         TurnRow, TurnRow.turn_id == FeedbackRow.turn_id
     )
 
@@ -149,8 +149,8 @@ async def _load(session: AsyncSession, turn_id: int) -> Feedback | None:
     return _feedback(found) if found else None
 
 
-def _feedback(found: Row[FeedbackRow, str | None, str | None]) -> Feedback:
-    row, trace_id, root_id = found
+def _feedback(found: Row[FeedbackRow, str | None, str | None, datetime]) -> Feedback:
+    row, trace_id, root_id, answered_at = found
     return Feedback(
         turn_id=row.turn_id,
         verdict=cast("Verdict | None", row.verdict),
@@ -159,4 +159,5 @@ def _feedback(found: Row[FeedbackRow, str | None, str | None]) -> Feedback:
         revision=row.revision,
         trace_id=trace_id,
         root_id=root_id,
+        answered_at=answered_at,
     )

@@ -46,7 +46,7 @@ def test_push_creates_what_differs_and_diff_shows_what_does(
     differs = sommelier("prompts", "diff", environment=keys)
     assert differs.returncode == 1
     assert differs.stdout.splitlines()[:2] == [
-        "--- repository/refinement (version 1)",
+        f"--- repository/refinement (version {BUILT_IN['refinement'].ref.version})",
         "+++ langfuse/refinement (version 2, production)",
     ]
     assert "\n+Be [31mquick.\n" in differs.stdout

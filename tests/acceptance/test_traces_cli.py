@@ -53,7 +53,7 @@ async def fill(url: str) -> None:
     feedback = SqlFeedbackRepository(sessions)
     await feedback.rate(2, "disliked")
     await feedback.reason(2, "wrong_wine")
-    await feedback.comment(2, "I wanted a Rioja.")
+    await feedback.comment(2, "I wanted a Rioja. ada@example.org")
     await SqlTraceStore(sessions).save(
         [
             bare_trace(GOOD, now - 3 * HOUR, question="hello \x1b[31m[bold]x"),
@@ -105,11 +105,18 @@ def test_a_turn_is_drawn_by_the_beginning_of_its_id_with_what_the_person_thought
 ) -> None:
     page = run(filled, "show", "abab")
     assert f"trace {RETRIED}" in page
-    assert "score user_feedback = 0 (wrong_wine: I wanted a Rioja.)" in page
+    assert "score user_feedback = 0 (wrong_wine: I wanted a Rioja. [email])" in page
     assert "├── llm.answer [generation] 250 ms WARNING · gpt-4o" in page
     assert "error_type=grounding · validation_path=wines.0.id" in page
     assert '{"line": 9}' not in page
     assert '{"line": 9}' in run(filled, "show", "abab", "--full")
+
+
+def test_what_a_person_wrote_is_shown_as_traces_may_show_it(filled: dict[str, str]) -> None:
+    shown = run(filled | {"TRACE_CONTENT": "none"}, "show", "abab")
+    assert "score user_feedback = 0 (wrong_wine)" in shown
+    shown = run(filled | {"TRACE_CONTENT": "full"}, "show", "abab")
+    assert "score user_feedback = 0 (wrong_wine: I wanted a Rioja. ada@example.org)" in shown
 
 
 def test_the_last_turn_is_the_newest(filled: dict[str, str]) -> None:
@@ -144,7 +151,7 @@ def test_disliked_turns_become_a_dataset_that_can_be_run_again(
             {"role": "assistant", "content": "Hello!", "wine_ids": ["guigal"]},
         ],
         "expect": {},
-        "note": "wrong_wine: I wanted a Rioja.",
+        "note": "wrong_wine: I wanted a Rioja. [email]",
         "answer": "Try the Guigal.",
         "outcome": "answered",
         "trace_id": RETRIED,

@@ -27,7 +27,7 @@ class Version:
 class LangfusePromptServer(LoopbackServer):
     """`LANGFUSE_BASE_URL` is `base_url`; only `PUBLIC_KEY` with `SECRET_KEY` may come in.
 
-    `asked` are the names and labels of the requests that came, whatever the answer was.
+    `asked` are the names and labels, or versions, of the requests that came, whatever was answered.
     """
 
     def __init__(self) -> None:
@@ -55,15 +55,20 @@ class LangfusePromptServer(LoopbackServer):
         versions = self.prompts.get(name, [])
         return next((each for each in versions if label in each.labels), None)
 
+    def numbered(self, name: str, number: int) -> Version | None:
+        """The version of a prompt that has a number."""
+        return next((each for each in self.prompts.get(name, []) if each.number == number), None)
+
     async def _get(self, request: Request) -> Response:
         name = request.path_params["name"]
+        number = request.query_params.get("version")
         label = request.query_params.get("label", "production")
-        self.asked.append((name, label))
+        self.asked.append((name, number or label))
         if trouble := await self._trouble(request):
             return trouble
-        version = self.labelled(name, label)
+        version = self.numbered(name, int(number)) if number else self.labelled(name, label)
         if version is None:
-            missing = f"Prompt not found: '{name}' with label '{label}'"
+            missing = f"Prompt not found: '{name}' with {number or label!r}"
             return JSONResponse({"message": missing, "error": "LangfuseNotFoundError"}, 404)
         return JSONResponse(as_json(name, version))
 

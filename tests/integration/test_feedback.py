@@ -119,7 +119,10 @@ class Room:
     ) -> AsyncIterator[None]:
         """The bot answers people until the block ends."""
         client = LangfuseFeedback(
-            self.langfuse.public_key, self.langfuse.secret_key, self.langfuse.base_url
+            self.langfuse.public_key,
+            self.langfuse.secret_key,
+            self.langfuse.base_url,
+            environment="test",
         )
         delivery = FeedbackDelivery(self.feedback, client.deliver, QUICK)
         tracer = Recorder(
@@ -287,6 +290,8 @@ async def test_a_verdict_is_shown_kept_and_a_score_on_the_trace_of_its_turn(room
         assert rows(room.bot_api.messages()[0]) == LIKED
         await room.delivered()
     root = room.langfuse.span("turn")
+    turn = await room.turns.get(turn_of(message))
+    assert turn
     assert room.verdicts == {
         "user_feedback": {
             "id": f"{root.trace_id}-user_feedback",
@@ -295,6 +300,8 @@ async def test_a_verdict_is_shown_kept_and_a_score_on_the_trace_of_its_turn(room
             "name": "user_feedback",
             "value": 1,
             "dataType": "BOOLEAN",
+            "environment": "test",
+            "timestamp": turn.at.isoformat(),
         }
     }
     assert (await room.kept(message) or Feedback(0, None)).revision == 1
@@ -322,10 +329,13 @@ async def test_the_other_thumb_changes_the_one_score(room: Room) -> None:
     async with room.open():
         await room.answered()
         await room.press("👍")
+        await room.delivered()
+        liked = room.verdicts["user_feedback"]
         assert await room.press("👎") == shown.DISLIKED
         assert rows(room.bot_api.messages()[0]) == DISLIKED
         await room.delivered()
-    assert [each["value"] for each in room.verdicts.values()] == [0]
+    # Langfuse replaces what has the same id and the same timestamp, and nothing else.
+    assert room.verdicts == {"user_feedback": liked | {"value": 0}}
 
 
 async def test_a_reason_is_a_score_of_its_own_and_goes_with_the_dislike(room: Room) -> None:
@@ -368,7 +378,7 @@ class TestInOwnWords:
             asked = await self.asked(room)
             call = room.bot_api.calls_of("sendMessage")[-1]
             assert call.params["reply_markup"]["force_reply"] is True
-            reply = "It was a rosé; write to ada@example.org"
+            reply = "It was a rosé, says ADA; write to ada@example.org"
             room.bot_api.say(reply, reply_to_message=asked)
             said = await room.bot_api.wait_for_message(3)
             await room.delivered()
@@ -377,7 +387,7 @@ class TestInOwnWords:
         assert room.answerer.asked == ["a red for lamb"]
         assert [each.content for each in messages] == ["a red for lamb", "Try this one."]
         comment = room.verdicts["user_feedback"]["comment"]
-        assert comment == "Wrong wine: It was a rosé; write to [email]"
+        assert comment == "Wrong wine: It was a rosé, says [name]; write to [email]"
         assert len(room.langfuse.trace_ids) == 1
 
     async def test_it_can_be_written_after_a_restart_and_edited(self, room: Room) -> None:

@@ -13,6 +13,7 @@ from agent.langfuse.prompts import LangfusePrompts
 from agent.prompts import BUILT_IN, Prompt
 from agent.sommelier import Sommelier
 from agent.tracing import PromptRef
+from agent.tracing.complaints import Complaints
 from tests.doubles.langfuse_prompts import (
     PUBLIC_KEY,
     SECRET_KEY,
@@ -193,7 +194,7 @@ class TestRefusal:
             assert prompts.get("sommelier") == in_langfuse(GOOD, 1)
         assert lines == [
             "prompt refinement: version 1 of Langfuse is refused: it lacks {{schema}}; "
-            "the repository's version 1 stays in use"
+            f"the repository's version {BUILT_IN['refinement'].ref.version} stays in use"
         ]
 
 
@@ -215,7 +216,9 @@ class TestTrouble:
         now = [100.0]
         langfuse.put("sommelier", GOOD)
         seconds = 0.05 if mode == "black_hole" else 1.0
-        async with fetching(langfuse, clock=lambda: now[0], request_seconds=seconds) as prompts:
+        async with fetching(
+            langfuse, complain=Complaints(lambda: now[0]), request_seconds=seconds
+        ) as prompts:
             await until(prompts, in_langfuse(GOOD, 1))
             langfuse.mode = mode
             await rounds(langfuse, 2)

@@ -1,20 +1,30 @@
 import asyncio
 import gzip
+import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
+import httpx
 import pytest
 from opentelemetry import trace as opentelemetry_trace
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 from opentelemetry.sdk.trace import TracerProvider
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
-from agent.langfuse.sink import langfuse_sink
+from agent.langfuse.sink import langfuse_sink, retry_after
 from agent.messages import Usage
 from agent.tracing import Recorder, Tracer, TraceRecord
+from agent.tracing.complaints import Complaints
+from agent.tracing.outbox import NotNow, Outbox, Pause
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
 
@@ -27,8 +37,10 @@ class RawReceiver(OtlpReceiver):
     def __init__(self, mode: Mode = "ok") -> None:
         super().__init__(mode)
         self.raw = b""
+        self.headers: dict[str, str] = {}
 
     async def _traces(self, request: Request) -> Response:
+        self.headers = dict(request.headers)
         body = await request.body()
         zipped = request.headers.get("content-encoding") == "gzip"
         self.raw += gzip.decompress(body) if zipped else body
@@ -44,7 +56,11 @@ def langfuse() -> Iterator[RawReceiver]:
 def tracer_for(receiver: OtlpReceiver) -> Recorder:
     return Recorder(
         langfuse_sink(
-            receiver.public_key, receiver.secret_key, f"{receiver.base_url}/", environment="test"
+            receiver.public_key,
+            receiver.secret_key,
+            f"{receiver.base_url}/",
+            environment="test",
+            version="1.2.3",
         )
     )
 
@@ -111,6 +127,49 @@ async def test_the_root_holds_what_the_list_of_traces_shows(langfuse: RawReceive
     assert root.attributes["langfuse.environment"] == "test"
 
 
+async def test_a_server_is_told_whose_dialect_this_is(langfuse: RawReceiver) -> None:
+    """By it Langfuse decodes metadata: else a filter for `yes` would not find `"yes"`."""
+    tracer = tracer_for(langfuse)
+    answer_with_a_retry(tracer)
+    await tracer.close()
+    assert langfuse.headers["x-langfuse-sdk-name"] == "python"
+    assert langfuse.headers["x-langfuse-sdk-version"] == version("langfuse")
+    assert langfuse.headers["x-langfuse-ingestion-version"] == "4"
+    (batch,) = ExportTraceServiceRequest.FromString(langfuse.raw).resource_spans
+    scope = batch.scope_spans[0].scope
+    assert (scope.name, scope.version) == ("langfuse-sdk", version("langfuse"))
+    stored = {
+        pair.key: pair.value.string_value for pair in batch.scope_spans[0].spans[0].attributes
+    }
+    assert stored["langfuse.observation.metadata.retried"] == '"yes"'
+
+
+async def test_what_got_slower_since_the_last_version_can_be_asked(langfuse: RawReceiver) -> None:
+    keys = (langfuse.public_key, langfuse.secret_key, langfuse.base_url)
+    for release in (None, "blue"):
+        tracer = Recorder(langfuse_sink(*keys, release=release, version="1.2.3"))
+        answer_with_a_retry(tracer)
+        await tracer.close()
+    named = [
+        (span.attributes["langfuse.version"], span.attributes["langfuse.release"])
+        for span in langfuse.spans
+    ]
+    assert named == [("1.2.3", "1.2.3")] * 8 + [("1.2.3", "blue")] * 8
+    assert {span.resource["service.version"] for span in langfuse.spans} == {"1.2.3"}
+
+
+async def test_the_list_says_why_beside_the_level(langfuse: RawReceiver) -> None:
+    tracer = tracer_for(langfuse)
+    answer_with_a_retry(tracer)
+    await tracer.close()
+    said = {
+        span.name: span.attributes.get("langfuse.observation.status_message")
+        for span in langfuse.spans
+        if span.level != "DEFAULT"
+    }
+    assert said == {"turn": "['json']", "tool.search_wines": "ToolError"}
+
+
 async def test_session_and_user_are_on_every_span_of_every_task_and_thread(
     langfuse: RawReceiver,
 ) -> None:
@@ -165,6 +224,7 @@ async def test_scores_sit_on_the_root_under_fixed_ids(langfuse: RawReceiver) -> 
     assert (feedback["name"], feedback["comment"]) == ("user_feedback", "after all")
     assert feedback["observationId"] == langfuse.span("turn").span_id
     assert scores[f"{root.trace_id}-outcome"]["value"] == "answered"
+    assert {score["environment"] for score in langfuse.scores} == {"test"}
 
 
 async def test_an_exception_leaves_its_type_and_nothing_else(langfuse: RawReceiver) -> None:
@@ -370,3 +430,93 @@ async def test_a_trace_that_cannot_be_made_costs_no_other(otlp_receiver: OtlpRec
     await tracer.close()
     assert [span.input for span in otlp_receiver.spans] == ["a red"] * 9
     assert tracer.dropped_spans == 1
+
+
+class PickyReceiver(OtlpReceiver):
+    """Answers spans with what it is told, and takes some scores only."""
+
+    def __init__(self, answer: Response, scores: int = 202) -> None:
+        super().__init__()
+        self.answer = answer
+        self.status_of_scores = scores
+
+    async def _traces(self, request: Request) -> Response:
+        await super()._traces(request)
+        return self.answer
+
+    async def _scores(self, request: Request) -> Response:
+        await super()._scores(request)
+        rejected = {"accepted": 0, "rejected": 1, "errors": [{"message": "no"}]}
+        return JSONResponse(rejected, self.status_of_scores)
+
+
+TWO_REFUSED = ExportTraceServiceResponse(
+    partial_success=ExportTracePartialSuccess(rejected_spans=2)
+).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("answer", "dropped", "said"),
+    [
+        (Response(TWO_REFUSED, media_type="application/x-protobuf"), 2, "2 spans refused"),
+        (JSONResponse({"partialSuccess": {"rejectedSpans": "2"}}), 2, "2 spans refused"),
+        (Response("<h1>Sign in</h1>", media_type="text/html"), 8, "a web page; check LANGFUSE_BAS"),
+        (Response(status_code=302, headers={"location": "/login"}), 8, "check LANGFUSE_BASE_URL"),
+        (Response(status_code=413), 8, "status 413"),
+    ],
+    ids=["protobuf", "json", "html", "redirect", "too large"],
+)
+async def test_what_a_server_did_not_take_is_counted_and_said_once(
+    answer: Response, dropped: int, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with PickyReceiver(answer) as langfuse:
+        tracer = tracer_for(langfuse)
+        answer_with_a_retry(tracer)
+        await tracer.close()
+        taken = len(langfuse.scores)
+    assert tracer.dropped_spans == dropped
+    assert [said in each for each in caplog.messages if "Traces" in each] == [True]
+    assert taken == (2 if dropped == 2 else 0)
+
+
+async def test_scores_that_are_never_taken_do_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with PickyReceiver(JSONResponse({}), scores=207) as langfuse:
+        sink = langfuse_sink(langfuse.public_key, langfuse.secret_key, langfuse.base_url)
+        tracer = Recorder(sink)
+        for _ in range(3):
+            answer_with_a_retry(tracer)
+            assert await asyncio.to_thread(sink.flush, 5)
+        await tracer.close()
+    assert tracer.dropped_spans == 0
+    assert caplog.messages == ["Traces were not taken whole by Langfuse (some scores refused)"]
+
+
+async def test_a_server_that_asks_to_be_left_alone_is(otlp_receiver: OtlpReceiver) -> None:
+    times: list[float] = []
+
+    def send(traces: Sequence[TraceRecord]) -> None:
+        times.append(time.monotonic())
+        if len(times) == 1:
+            raise NotNow("status 429", retry_after=0.4)
+
+    sink = Outbox(send, where="Langfuse", pause=Pause(between=0.01, first=0.01))
+    with Recorder(sink).turn(input="a", session="s", user="u"):
+        pass
+    assert await asyncio.to_thread(sink.flush, 5)
+    await asyncio.to_thread(sink.close, time.monotonic() + 1)
+    assert 0.4 <= times[1] - times[0] < 2
+    assert retry_after(httpx.Response(429, headers={"Retry-After": "7"})) == 7
+    assert retry_after(httpx.Response(429, headers={"Retry-After": "soon"})) == 0
+
+
+async def test_whoever_depends_on_one_server_complains_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = [0.0]
+    complain = Complaints(lambda: now[0])
+    log = logging.getLogger("a part")
+    for now[0] in (0, 1, 59.9, 60, 61):
+        complain(log, f"it is down at {now[0]}")
+    assert caplog.messages == ["it is down at 0", "it is down at 60"]

@@ -12,6 +12,7 @@ from agent.llm import LLMService
 from agent.sommelier import DECLINED, MODEL_DOWN, Sommelier
 from agent.tracing import Recorder
 from bot import texts
+from bot.outgoing import Rows
 from bot.service import Service
 from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository
@@ -250,7 +251,53 @@ async def test_send_failure(
     root = expect(otlp_receiver, HOUSE)
     send = otlp_receiver.span("telegram.send")
     assert (send.level, send.metadata["error"]) == ("ERROR", "unreachable")
+    # Whoever filters by level finds who got nothing.
+    assert (root.level, root.metadata["send_error"]) == ("ERROR", "unreachable")
     assert root.metadata["outcome"] == "answered"
+
+
+async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
+) -> None:
+    def rating(turn_id: int) -> Rows:
+        raise ValueError("a secret text")
+
+    keys = (otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
+    tracer = Recorder(langfuse_sink(*keys))
+    sommelier = Sommelier(catalogue=FakeCatalogue())
+    async with running(bot_api, sommelier, messages, tracer, rating=rating) as service:
+        bot_api.say(QUESTION)
+        assert await bot_api.wait_for_message(timeout=20) == [texts.SET_ASIDE]
+        await over(service)
+    await tracer.close()
+    root = expect(otlp_receiver, [*HOUSE, SEND])
+    assert (root.level, root.output) == ("ERROR", texts.SET_ASIDE)
+    assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "ValueError")
+    assert scores(otlp_receiver)["outcome"] == "failed"
+    assert "secret" not in repr(otlp_receiver.spans)
+
+
+async def test_a_turn_that_breaks_once_is_traced_once(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
+) -> None:
+    asked: list[int] = []
+
+    def rating(turn_id: int) -> Rows:
+        asked.append(turn_id)
+        if len(asked) == 1:
+            raise ValueError
+        return ()
+
+    keys = (otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
+    tracer = Recorder(langfuse_sink(*keys))
+    sommelier = Sommelier(catalogue=FakeCatalogue())
+    async with running(bot_api, sommelier, messages, tracer, rating=rating) as service:
+        bot_api.say(QUESTION)
+        await bot_api.wait_for_message(timeout=20)
+        await over(service)
+    await tracer.close()
+    root = expect(otlp_receiver, HOUSE)
+    assert (root.level, root.metadata["outcome"], len(asked)) == ("DEFAULT", "answered", 2)
 
 
 async def test_a_turn_that_fails_for_good_is_one_trace(

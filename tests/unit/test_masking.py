@@ -112,6 +112,30 @@ HIDDEN = [
     ("Mr. o’brien's dinner", "Mr. [name]'s dinner"),
     ("Anna Maria and Maria", "[name] and [name]"),
     ("_José_ and **José**", "_[name]_ and **[name]**"),
+    ("Ｊｏｓé! Jo\u00adsé, Jo\u200bsé", "[name]! [name], [name]"),
+    # letters and spaces that look like others
+    ("ada＠example.com", "[email]"),
+    ("+\u200b49 151 23456789", "[phone]"),
+    ("+49 151\u2009234\u200956789", "[phone]"),
+    ("＋４９ １５１ ２３４５６７８９", "[phone]"),
+    ("4111\u20071111\u20071111\u20071111", "[card]"),
+    # addresses and numbers as they stand elsewhere
+    ("https://x.example/?email=ada%40example.com&x=1", "https://x.example/?email=[email]&x=1"),
+    ("my number is 612 34 56 78", "my number is [phone]"),
+    ("ring 612 345 678 or 612345678", "ring [phone] or [phone]"),
+    ("347 1234567, 347 123 4567", "[phone], [phone]"),
+    ("415 555 0134 or 4155550134", "[phone] or [phone]"),
+    ("8 912 345-67-89", "[phone]"),
+    ("491512345678", "[phone]"),
+    # credentials
+    ("my password is hunter2", "my password is [token]"),
+    (f"?token={HEX}&x=1", "?token=[token]&x=1"),
+    ("sk_live_51H8abcdefghijklmnopqrstuv", "[token]"),
+    ("npm_abcdefghijklmnopqrstuvwxyz0123456789", "[token]"),
+    (
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIB\n-----END RSA PRIVATE KEY-----",
+        "[token]",
+    ),
     # secrets, also where they stand within a word
     ('xs3cr3t/with"quotex', "x[secret]x"),
     ("bot12:telegram/", "bot[secret]/"),
@@ -155,6 +179,10 @@ SHOWN = [
     "08:30-17:45",
     "1712345678",
     "1712345678901",
+    "250 300 350 euros, or 500 600 700",
+    "650 700 750 ml, 300 400 2015",
+    "100 000 000 bottles, 500000000 in all",
+    "3760123456780",
     # percentages, scores, coordinates
     "13.5% and 100 %",
     "score 0.8412345678901234",
@@ -235,6 +263,21 @@ def test_a_value_is_hidden_by_its_key() -> None:
         "max_tokens": "900",
     }
     assert masked_value(given_) == given_ | {"api_key": "[token]", "password": "[token]"}
+
+
+def test_a_key_that_names_nothing_but_a_credential_hides_whatever_it_is() -> None:
+    given_ = {"api_key": "abcdefgh12345678", "Authorization": "abc-def", "password": "please"}
+    assert masked_value(given_) == dict.fromkeys(given_, "[token]")
+    words = {"authorization": "as you like", "key": "rose"}
+    assert masked_value(words) is words
+
+
+def test_a_guest_called_rose_does_not_hide_every_rose() -> None:
+    text = "Rose likes rosé, a dry rose, Clos-de-la-rose and ROSE"
+    assert mask(text, ("Rose",)) == text.replace("Rose likes", "[name] likes")
+    assert mask("Rose Müller likes rosé; rose müller", ("Rose Müller",)) == (
+        "[name] likes rosé; [name]"
+    )
 
 
 def test_nested_data_is_masked_and_shared_where_nothing_changed() -> None:

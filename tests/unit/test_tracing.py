@@ -4,6 +4,7 @@ from pydantic import SecretStr
 from agent.langfuse.spans import usage_buckets
 from agent.messages import Usage
 from agent.tracing import NO_SPAN, NO_TRACE, Span, Tracer, keyed_hash, trace_id_of
+from config import SettingsError, load_settings
 
 
 async def test_without_keys_every_span_is_the_same_object_and_keeps_nothing() -> None:
@@ -61,3 +62,14 @@ def test_usage_buckets_add_up_to_the_tokens_that_were_billed(
 ) -> None:
     assert usage_buckets(usage) == buckets
     assert sum(buckets.values()) == usage.total_tokens
+
+
+@pytest.mark.parametrize("name", ["Production", "my bot", "langfuse-eu", "x" * 41])
+def test_an_environment_that_langfuse_refuses_is_refused_at_the_start(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGFUSE_TRACING_ENVIRONMENT", name)
+    with pytest.raises(SettingsError, match=r"^LANGFUSE_TRACING_ENVIRONMENT: must be 1 to 40 of"):
+        load_settings(None)
+    monkeypatch.setenv("LANGFUSE_TRACING_ENVIRONMENT", "berlin-2_test")
+    assert load_settings(None).langfuse_tracing_environment == "berlin-2_test"
