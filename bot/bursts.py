@@ -1,9 +1,73 @@
 """Messages that were sent in one go, as the one message they are. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
 
+from bot.payloads import Payload, message_in
+
+LARGEST_BURST: Final = 50
 Message = Mapping[str, Any]
+
+
+class Accepted(Protocol):
+    """An update that was accepted."""
+
+    @property
+    def update_id(self) -> int: ...  # noqa: D102
+    @property
+    def chat_id(self) -> int: ...  # noqa: D102
+    @property
+    def payload(self) -> Payload: ...  # noqa: D102
+    @property
+    def received_at(self) -> datetime: ...  # noqa: D102
+    @property
+    def state(self) -> str: ...  # noqa: D102
+    @property
+    def tries(self) -> int: ...  # noqa: D102
+    @property
+    def retries(self) -> int: ...  # noqa: D102
+
+
+def together(updates: Sequence[Accepted], burst: timedelta) -> list[Accepted]:
+    """The updates from the first on that make one turn with it."""
+    group = [updates[0]]
+    for update in updates[1:LARGEST_BURST]:
+        if not belongs(group[-1], update, burst):
+            break
+        group.append(update)
+    return group
+
+
+def belongs(earlier: Accepted, later: Accepted, burst: timedelta) -> bool:
+    """Whether `later` was sent in one go with `earlier`: of one album, or in quick succession."""
+    one, other = message_in(earlier.payload), message_in(later.payload)
+    if not (is_part_of_burst(earlier.payload) and is_part_of_burst(later.payload)):
+        return False
+    album = one.get("media_group_id")
+    same_person = one.get("from") == other.get("from")
+    same_thread = one.get("message_thread_id") == other.get("message_thread_id")
+    quick = later.received_at - earlier.received_at <= burst
+    return (
+        same_person
+        and same_thread
+        and (quick or bool(album and album == other.get("media_group_id")))
+    )
+
+
+def is_part_of_burst(payload: Payload) -> bool:
+    """Whether more may belong to this update: a message with words or of an album, no command."""
+    message = payload.get("message") or {}
+    text = message.get("text", "")
+    return bool(text and not text.startswith("/")) or "media_group_id" in message
+
+
+def joined(payloads: Sequence[Payload]) -> Payload:
+    """One update of all: one message of theirs, and the id of the first."""
+    if len(payloads) == 1:
+        return payloads[0]
+    message = one_message([message_in(payload) for payload in payloads])
+    return {"update_id": payloads[0]["update_id"], "message": message}
 
 
 def one_message(messages: Sequence[Message]) -> dict[str, Any]:

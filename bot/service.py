@@ -18,10 +18,11 @@ from agent.ports import Backlog
 from bot.durable import DurableSettings, Run, open_turns
 from bot.http import WEBHOOK_PATH, http_app, serve_http
 from bot.metrics import Metrics
+from bot.payloads import Payload, chat_of
 from bot.polling import TokenRejected, introduce, poll_until
 from bot.stopping import unless
 from bot.telegram_bot import ALLOWED_UPDATES, AnyApplication
-from bot.turns import Payload, Queue, Turns, Updates, chat_of, dispatch
+from bot.turns import Queue, Turns, Updates, dispatch
 
 log = logging.getLogger(__name__)
 

@@ -3,30 +3,29 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from telegram import Update
 from telegram.ext import ApplicationHandlerStop
 
 from agent.journal import StepsChanged
-from bot.bursts import one_message
+from bot.bursts import LARGEST_BURST, Accepted, is_part_of_burst, joined, together
 from bot.metrics import Metrics
+from bot.payloads import Payload, chat_of, lane_of, message_in
 from bot.telegram_bot import AnyApplication
 
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-Payload = Mapping[str, Any]
 
 FIRST_WAIT_SECONDS: Final = 0.2
 LONGEST_WAIT_SECONDS: Final = 2.0
 LONGEST_BURST: Final = timedelta(seconds=5)
-LARGEST_BURST: Final = 50
 
 SAID: Final = "telegram."
 """How the names of steps begin in which something is sent."""
@@ -34,25 +33,6 @@ SAID: Final = "telegram."
 TRIES_IN_COMPANY: Final = 2
 """How often a turn may be interrupted without progress before it is run alone. Who of those that
 ran when a process died has killed it is not known; so tries count only when it can be."""
-
-
-class Accepted(Protocol):
-    """An update that was accepted."""
-
-    @property
-    def update_id(self) -> int: ...  # noqa: D102
-    @property
-    def chat_id(self) -> int: ...  # noqa: D102
-    @property
-    def payload(self) -> Payload: ...  # noqa: D102
-    @property
-    def received_at(self) -> datetime: ...  # noqa: D102
-    @property
-    def state(self) -> str: ...  # noqa: D102
-    @property
-    def tries(self) -> int: ...  # noqa: D102
-    @property
-    def retries(self) -> int: ...  # noqa: D102
 
 
 class Updates(Protocol):
@@ -106,7 +86,7 @@ class Turns:
     async def accept(self, payload: Payload) -> None:
         """Take responsibility for an update: when this returns it is committed."""
         update_id, chat_id = int(payload["update_id"]), chat_of(payload)
-        message_id = int(_message(payload).get("message_id", 0))
+        message_id = int(message_in(payload).get("message_id", 0))
         if "edited_message" in payload and await self.updates.reword(chat_id, message_id, payload):
             return
         known = message_id if "message" in payload else None
@@ -226,70 +206,6 @@ async def persistently(call: Callable[[], Awaitable[R]]) -> R:
             log.warning("The database refuses (%s), trying again", type(error).__name__)
         await asyncio.sleep(wait)
         wait = min(wait * 2, LONGEST_WAIT_SECONDS)
-
-
-def together(updates: Sequence[Accepted], burst: timedelta) -> list[Accepted]:
-    """The updates from the first on that make one turn with it."""
-    group = [updates[0]]
-    for update in updates[1:LARGEST_BURST]:
-        if not belongs(group[-1], update, burst):
-            break
-        group.append(update)
-    return group
-
-
-def belongs(earlier: Accepted, later: Accepted, burst: timedelta) -> bool:
-    """Whether `later` was sent in one go with `earlier`: of one album, or in quick succession."""
-    one, other = _message(earlier.payload), _message(later.payload)
-    if not (is_part_of_burst(earlier.payload) and is_part_of_burst(later.payload)):
-        return False
-    album = one.get("media_group_id")
-    same_person = one.get("from") == other.get("from")
-    same_thread = one.get("message_thread_id") == other.get("message_thread_id")
-    quick = later.received_at - earlier.received_at <= burst
-    return (
-        same_person
-        and same_thread
-        and (quick or bool(album and album == other.get("media_group_id")))
-    )
-
-
-def is_part_of_burst(payload: Payload) -> bool:
-    """Whether more may belong to this update: a message with words or of an album, no command."""
-    message = payload.get("message") or {}
-    text = message.get("text", "")
-    return bool(text and not text.startswith("/")) or "media_group_id" in message
-
-
-def joined(payloads: Sequence[Payload]) -> Payload:
-    """One update of all: one message of theirs, and the id of the first."""
-    if len(payloads) == 1:
-        return payloads[0]
-    message = one_message([_message(payload) for payload in payloads])
-    return {"update_id": payloads[0]["update_id"], "message": message}
-
-
-def chat_of(payload: Payload) -> int:
-    """The id of the chat an update is from, 0 for one without."""
-    return int(_message(payload).get("chat", {}).get("id", 0))
-
-
-def lane_of(payload: Payload) -> str:
-    """Whom an update waits for: the others of its chat, or those of the same kind of button there.
-
-    A button whose data begins with a kind ("v:…") does not wait for the turn that runs: whoever
-    presses it is to see at once that it was heard.
-    """
-    chat_id = str(chat_of(payload))
-    kind, colon, _ = str(payload.get("callback_query", {}).get("data", "")).partition(":")
-    return f"{kind[:16]}-{chat_id}" if colon else chat_id
-
-
-def _message(payload: Payload) -> Mapping[str, Any]:
-    kinds = ("message", "edited_message", "callback_query", "my_chat_member")
-    found: Mapping[str, Any] = next((payload[kind] for kind in kinds if kind in payload), {})
-    inner: Mapping[str, Any] = found.get("message", found) if "data" in found else found
-    return inner
 
 
 async def dispatch(application: AnyApplication, payload: Payload) -> None:

@@ -17,7 +17,8 @@ from sqlalchemy.exc import OperationalError
 from agent.journal import StepsChanged
 from bot.durable import DurableSettings, DurableTurns, open_turns
 from bot.metrics import Metrics
-from bot.turns import TRIES_IN_COMPANY, Turns, chat_of
+from bot.payloads import chat_of
+from bot.turns import TRIES_IN_COMPANY, Turns
 from db.engine import Sessions
 from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.server import eventually
