@@ -11,7 +11,7 @@ from typing import Final, Literal, Protocol
 from telegram import Message, MessageOriginUser, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
-from agent.ports import PeopleRepository, TurnRepository
+from agent.admin_ports import PeopleRepository, TurnRepository
 from agent.tracing.records import TraceRecord
 from agent.turn_records import DayStats, TurnRecord
 from bot import texts

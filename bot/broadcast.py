@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from telegram import CallbackQuery, Message, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
-from agent.ports import BroadcastRepository, PeopleRepository
+from agent.admin_ports import BroadcastRepository, PeopleRepository
 from bot import texts
 from bot.buttons import acknowledge, show_rows
 from bot.delivery import Destination

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
+from agent.admin_ports import PeopleRepository, TurnRepository
 from agent.budget import (
     NO_BUDGET,
     UNLIMITED,
@@ -15,7 +16,6 @@ from agent.budget import (
     day_of,
 )
 from agent.outcome import BUDGET
-from agent.ports import PeopleRepository, TurnRepository
 from agent.sommelier import Reply
 from agent.turn_records import Spending, Spent
 from bot.outgoing import Outgoing

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from telegram import Bot, Update, User
 from telegram.constants import ChatType
 
-from agent.ports import PeopleRepository
+from agent.admin_ports import PeopleRepository
 from bot import texts
 from bot.buttons import acknowledge
 from bot.delivery import Destination

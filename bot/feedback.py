@@ -13,7 +13,7 @@ from telegram.constants import ChatType, ParseMode
 from telegram.error import TelegramError
 from telegram.ext import CallbackQueryHandler, MessageHandler, filters
 
-from agent.ports import FeedbackRepository, TurnRepository
+from agent.admin_ports import FeedbackRepository, TurnRepository
 from agent.tracing.masking import mask
 from agent.turn_records import Feedback, TurnRecord
 from bot import feedback_shown as shown

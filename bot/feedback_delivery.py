@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent.ports import FeedbackRepository
+from agent.admin_ports import FeedbackRepository
 from agent.tracing.complaints import Complain, Complaints
 from agent.tracing.outbox import NotNow, Pause
 from agent.turn_records import Feedback

@@ -19,7 +19,7 @@ CANCELLED: Final[BroadcastState] = "cancelled"
 
 
 class SqlBroadcastRepository:
-    """Fulfils `agent.ports.BroadcastRepository` on SQLite and Postgres alike. Writes commit."""
+    """Fulfils `agent.admin_ports.BroadcastRepository` on both databases. Writes commit."""
 
     def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
         self._sessions = sessions

@@ -25,7 +25,7 @@ LONGEST_TURN: Final = timedelta(hours=1)
 
 
 class SqlTurnRepository:
-    """Fulfils `agent.ports.TurnRepository` on SQLite and Postgres alike."""
+    """Fulfils `agent.admin_ports.TurnRepository` on SQLite and Postgres alike."""
 
     def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
         self._sessions = sessions

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from sqlalchemy import func, select
 
-from agent.ports import (
+from agent.admin_ports import (
     BroadcastRepository,
     FeedbackRepository,
     PeopleRepository,

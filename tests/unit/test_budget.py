@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from agent.admin_ports import PeopleRepository, TurnRepository
 from agent.budget import (
     NO_BUDGET,
     UNLIMITED,
@@ -17,7 +18,6 @@ from agent.budget import (
     allowance_of,
 )
 from agent.messages import LLMResponse, Usage
-from agent.ports import PeopleRepository, TurnRepository
 from agent.sommelier import Reply
 from agent.turn_records import Spending, Spent
 from bot.budgets import TYPICAL, Budgets, duration_text, one_turn
