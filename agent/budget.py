@@ -136,6 +136,11 @@ class Ledger:
         self.cost_usd += cost
         return cost
 
+    def requests_left(self, limits: Limits) -> int:
+        """How many further requests are allowed."""
+        allowed = min(limits.requests, self.ceiling.requests if self.ceiling else limits.requests)
+        return max(0, allowed - self.requests)
+
     def exhausted(self, limits: Limits) -> str | None:
         """The name of the limit that forbids a further request, None while there is none."""
         return self._reached(limits) or (self._reached(self.ceiling) if self.ceiling else None)

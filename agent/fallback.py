@@ -5,11 +5,12 @@ import json
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypedDict, TypeVar
 
 from agent.budget import Ledger, Limits
+from agent.echoes import as_sent
 from agent.errors import (
     AgentError,
     DeadlinePassed,
@@ -106,8 +107,9 @@ class Requests:
         self, request: Request, attempt: int, read: Callable[[LLMResponse], tuple[R, Seen]]
     ) -> tuple[LLMResponse, R]:
         model = self.models[self._current]
+        request = replace(request, messages=as_sent(request.messages, self._current))
         with self._generation(request, attempt, model) as span:
-            response = await self._ask(model, request, span)
+            response = self._signed(await self._ask(model, request, span))
             cost = self.ledger.add(response)
             result, seen = read(response)
             if span.recording:
@@ -156,6 +158,12 @@ class Requests:
                 self.ledger.requests -= 1
             raise response
         return response
+
+    def _signed(self, response: LLMResponse) -> LLMResponse:
+        """A response whose echo says which model of the turn it may come back to."""
+        if response.echo is None:
+            return response
+        return replace(response, echo=replace(response.echo, model=self._current))
 
     def _wait(self, error: ModelError, tries: int) -> float | None:
         """Seconds until the same model is asked again; None when it is not."""

@@ -9,6 +9,7 @@ from typing import Final, Generic, Literal, TypeVar
 
 from agent.budget import Ledger, Limits, current_ledger
 from agent.contract import Evidence, OutputContract
+from agent.echoes import noted
 from agent.errors import DeadlinePassed, LimitReached, ModelError
 from agent.fallback import REPLAYED, Request, Requests, Seen
 from agent.journal import NO_JOURNAL, Journal, step_seen
@@ -219,7 +220,7 @@ class _Turn(Generic[T]):
             *(self._run_tool(call, last=call is cut_off) for call in calls[:allowed]),
         )
         results += [ToolResult(f"Error: {ENOUGH_CALLS}", error_type="limit")] * len(calls[allowed:])
-        self.conversation.add(assistant_message(response.content, calls))
+        self.conversation.add(noted(assistant_message(response.content, calls), response.echo))
         for call, result in zip(calls, results, strict=True):
             if result.error_type is None:  # an error may repeat what the model made up
                 self.attempts.evidence.add(result.text, result.found)

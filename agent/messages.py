@@ -45,6 +45,18 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Echo:
+    """What a server wants back beside a message, and beside each of its tool calls in order.
+
+    `model` is the place of the model that said it among those of the turn.
+    """
+
+    message: Mapping[str, Any]
+    calls: tuple[Mapping[str, Any], ...] = ()
+    model: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LLMResponse:
     """What one request to a model brought back; `mode` is how a structured answer was asked for."""
 
@@ -56,6 +68,7 @@ class LLMResponse:
     model: str = ""
     has_reasoning: bool = False
     mode: str = ""
+    echo: Echo | None = None
 
 
 @dataclass(frozen=True, slots=True)

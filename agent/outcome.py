@@ -50,7 +50,11 @@ def record_outcome(
         "error_types": ",".join(error_types),
     }
     if prompt is not None:
-        metadata |= {"prompt_version": prompt.version, "prompt_is_fallback": prompt.is_fallback}
+        metadata |= {
+            "prompt_name": prompt.name,
+            "prompt_version": prompt.version,
+            "prompt_is_fallback": prompt.is_fallback,
+        }
     if prompt is not None and prompt.label:
         metadata["prompt_label"] = prompt.label
     span.update(metadata=metadata, level=LEVELS.get(outcome))

@@ -11,9 +11,10 @@ from typing import Generic, TypeVar
 
 from agent.budget import Limits
 from agent.contract import Evidence, OutputContract
+from agent.echoes import noted
 from agent.extraction import without_thoughts
 from agent.feedback import FEEDBACK, feedback
-from agent.messages import LLMResponse, Message
+from agent.messages import Echo, LLMResponse, Message
 from agent.parsing import ParseResult, judge, parse_response
 from agent.tools.registry import where
 
@@ -34,13 +35,24 @@ class Conversation:
         self.messages.extend(messages)
 
     def correct(
-        self, raw: str, error_description: str, *, repeated: bool = False, wording: str = FEEDBACK
+        self,
+        raw: str,
+        error_description: str,
+        *,
+        repeated: bool = False,
+        wording: str = FEEDBACK,
+        echo: Echo | None = None,
     ) -> None:
-        """Show the model an invalid response and what is wrong with it, in place of the last."""
+        """Show the model an invalid response and what is wrong with it, in place of the last.
+
+        `echo` goes back with the response once tools were called: then its server may miss it.
+        """
         if self._pair_at is not None:
             del self.messages[self._pair_at : self._pair_at + 2]
         self._pair_at = len(self.messages)
-        self.messages += feedback(raw, error_description, repeated=repeated, wording=wording)
+        response, told = feedback(raw, error_description, repeated=repeated, wording=wording)
+        after_tools = any(message.get("role") == "tool" for message in self.messages)
+        self.messages += [noted(response, echo if after_tools else None), told]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +140,5 @@ def _correct(conversation: Conversation, attempt: Attempt[T], wording: str) -> N
     raw = "" if dropped else without_thoughts(attempt.response.content)
     repeated = result.error_type == "degenerate"
     problem = result.error or "the answer is empty"
-    conversation.correct(raw, problem, repeated=repeated, wording=wording)
+    echo = attempt.response.echo
+    conversation.correct(raw, problem, repeated=repeated, wording=wording, echo=echo)

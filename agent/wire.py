@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from agent.echoes import ECHOED, echo_of, with_thoughts, without_echoes
 from agent.errors import ModelResponseInvalid
 from agent.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema, Usage
 
@@ -16,6 +17,8 @@ UNSENDABLE: Final = re.compile("[\ud800-\udfff\x00]")
 FORMAT_WORDS: Final = ("response_format", "json_", "grammar", "schema")
 TOO_MUCH: Final = ("too large", "context length", "at most")
 """Words of a complaint about a value; the parameter itself is known."""
+MISSED: Final = ("missing", "passed back", "required")
+"""Words of a complaint about something that is not there."""
 
 FINISH_REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("max_tokens", "model_length"), "length"),
@@ -33,6 +36,9 @@ class Dialect:
     token_parameter: str = "max_completion_tokens"  # noqa: S105 - a parameter's name
     format_beside_tools: bool = True
     temperature: bool = True
+    echoes: Literal["own", "blank", "none"] = "own"
+    """What comes back of a model's messages beside their words: its own, with blank thoughts where
+    there are none, or nothing."""
 
     def without(self, complaint: str) -> "Dialect | None":
         """The next simpler dialect that avoids what a server complains of, None if none does."""
@@ -44,7 +50,7 @@ class Dialect:
         if "temperature" in text and self.temperature:
             return replace(self, temperature=False)
         if not any(word in text for word in FORMAT_WORDS):
-            return None
+            return self._otherwise_echoing(text)
         if self.format_beside_tools and "tool" in text:
             return replace(self, format_beside_tools=False)
         simpler: dict[ResponseMode, ResponseMode] = {
@@ -52,6 +58,19 @@ class Dialect:
             "json_object": "prompt",
         }
         return replace(self, mode=simpler[self.mode]) if self.mode in simpler else None
+
+    def _otherwise_echoing(self, complaint: str) -> "Dialect | None":
+        if not any(name in complaint for name in ECHOED):
+            return None
+        if any(words in complaint for words in MISSED):
+            return replace(self, echoes="blank") if self.echoes == "own" else None
+        return replace(self, echoes="none") if self.echoes != "none" else None
+
+    def spoken(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages as this server wants them."""
+        if self.echoes == "own":
+            return list(messages)
+        return list(map(with_thoughts if self.echoes == "blank" else without_echoes, messages))
 
 
 def request_body(
@@ -64,7 +83,7 @@ def request_body(
     dialect: Dialect,
 ) -> dict[str, Any]:
     """The JSON of one chat completions request."""
-    body: dict[str, Any] = {"model": model, "messages": list(messages)}
+    body: dict[str, Any] = {"model": model, "messages": dialect.spoken(messages)}
     if tools:
         body["tools"] = [tool.wire for tool in tools]
     if max_tokens is not None:
@@ -109,14 +128,16 @@ def read_response(data: Mapping[str, Any], model: str) -> LLMResponse:
     choice = _first(data.get("choices"))
     message = _mapping(choice.get("message"))
     finish = str(choice.get("finish_reason") or ("stop" if choice else "no_choices")).lower()
+    calls = _calls(message)
     return LLMResponse(
         content=_text(message.get("content")),
-        tool_calls=tuple(_tool_calls(message)),
+        tool_calls=tuple(map(_tool_call, calls)),
         finish_reason=FINISH_REASONS.get(finish, finish),
         refusal=_text(message.get("refusal")) or None,
         usage=_usage(data.get("usage")),
         model=sendable(str(data.get("model") or model)),
         has_reasoning=bool(message.get("reasoning_content") or message.get("reasoning")),
+        echo=echo_of(message, calls),
     )
 
 
@@ -157,9 +178,9 @@ def sendable(text: str) -> str:
     return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
-def _tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
+def _calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     calls = message.get("tool_calls")
-    return [_tool_call(_mapping(call)) for call in calls] if isinstance(calls, list) else []
+    return list(map(_mapping, calls)) if isinstance(calls, list) else []
 
 
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:

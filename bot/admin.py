@@ -9,6 +9,7 @@ from io import StringIO
 from typing import Final, Literal, Protocol
 
 from telegram import Message, MessageOriginUser, Update
+from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.admin_ports import PeopleRepository, TurnRepository
@@ -73,7 +74,10 @@ class AdminCommands:
         ]
 
     async def stats(self, update: Update, context: Context) -> None:
-        """/stats: today and the last 7 days, as a table and as a picture."""
+        """/stats: today and the last 7 days, as a table and as a picture; in private only."""
+        if message_of(update).chat.type != ChatType.PRIVATE:
+            await self.replies.say(update, texts.STATS_IN_PRIVATE)
+            return
         stats = await self.turns.stats(self.now() - timedelta(days=DAYS - 1))
         await self.replies.say(update, as_block(stats_table(stats)))
         await self._draw(update, stats.days)
@@ -119,27 +123,34 @@ class AdminCommands:
 
     async def _decide_on_whom_is_meant(self, update: Update, decision: Decision) -> None:
         whom = person_meant(update)
-        said = texts.WHOM.format(command=decision)
-        await self.replies.say(update, said if whom is None else await self._decide(whom, decision))
+        if whom is None:
+            await self.replies.say(update, texts.WHOM.format(command=decision))
+        else:
+            await self._decide(update, whom, decision)
 
     async def decided(self, update: Update, context: Context) -> None:
-        """A button below "asks to be let in": like the command; whoever is let in is told."""
+        """A button below "asks to be let in": like the command."""
         query, match = update.callback_query, context.match
         assert query is not None  # noqa: S101 - the handler lets nothing else through
         assert match is not None  # noqa: S101
         if query.from_user.id not in self.admin_ids:
             await acknowledge(query, texts.BUTTON_TOO_OLD)
             return
-        whom, step = int(match[1]), self.replies.journal.step
+        await self._decide(update, int(match[1]), "allow" if match[2] == "allow" else "block")
+
+    async def _decide(self, update: Update, whom: int, decision: Decision) -> None:
+        """Let somebody in, who is told the first time, or keep them out; say what was done."""
+        step = self.replies.journal.step
         known = await step("access", lambda: self.people.access(whom))
-        said = await self._decide(whom, "allow" if match[2] == "allow" else "block")
-        await acknowledge(query, said)
+        said = await self._done(whom, decision)
+        if update.callback_query:
+            await acknowledge(update.callback_query, said)
         await self.replies.say(update, said)
-        if match[2] == "allow" and known != "allowed":
+        if decision == "allow" and known != "allowed":
             await self.replies.sender.send(Destination(whom), texts.LET_IN, step=step)
 
-    async def _decide(self, user_id: int, decision: Decision) -> str:
-        """Let somebody in or keep them out; what was done."""
+    async def _done(self, user_id: int, decision: Decision) -> str:
+        """Keep a decision; what was done."""
         if decision == "allow":
             await self.people.allow(user_id)
             return texts.ALLOWED.format(id=user_id)

@@ -185,11 +185,16 @@ class ResearchCommands:
             named = guard_input(place, span)
             try:
                 return await desk.find(category, named, ledger=ledger, span=span)
-            except QueryGenerationFailed:
-                if ledger.exhausted(desk.limits):
-                    by_rules = replace(desk, models=())
-                    return await by_rules.find(category, named, ledger=ledger, span=span)
-                return Apology(texts.NO_QUERIES, "failed")
+            except QueryGenerationFailed as error:
+                retries, errors = error.retry_count, error.error_types
+                if not ledger.exhausted(desk.limits):
+                    return Apology(texts.NO_QUERIES, "failed", retries, errors)
+                by_rules = replace(desk, models=())
+                found = await by_rules.find(category, named, ledger=ledger, span=span)
+                queries = replace(
+                    found.queries, outcome="fallback", retry_count=retries, error_types=errors
+                )
+                return replace(found, queries=queries)
 
         await self._turn(
             f"/find {category} {place}",

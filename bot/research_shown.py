@@ -34,6 +34,8 @@ class Apology:
 
     sentence: str
     outcome: Outcome = "answered"
+    retries: int = 0
+    error_types: tuple[str, ...] = ()
 
 
 def shown_answer(answer: Answer, *, may_refine: bool) -> Shown:
@@ -75,10 +77,18 @@ def shown_places(found: Places) -> Shown:
     return Shown(
         (*messages, Outgoing(searches, ((AS_FILE,),))),
         places or searches,
-        "fallback" if failed else "answered",
+        "fallback" if failed else found.queries.outcome,
+        found.queries.retry_count,
+        found.queries.error_types,
     )
 
 
 def apologised(apology: Apology) -> Shown:
     """One sentence."""
-    return Shown((Outgoing(apology.sentence),), apology.sentence, apology.outcome)
+    return Shown(
+        (Outgoing(apology.sentence),),
+        apology.sentence,
+        apology.outcome,
+        apology.retries,
+        apology.error_types,
+    )

@@ -76,6 +76,7 @@ WHOM: Final = (
     "Whom? Write for example /{command} 12345, or /{command} alone as a reply to a message of "
     "theirs. I know people by their ids only, not by their @names."
 )
+STATS_IN_PRIVATE: Final = "The figures are not for a group. Ask me for /stats in private."
 NOTHING_TO_TRACE: Final = "I know of no turn that could be meant. Reply to an answer of mine."
 NOT_TRACED: Final = "This turn was not traced, or its trace is gone."
 BROADCAST_USAGE: Final = (

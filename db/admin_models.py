@@ -4,9 +4,9 @@
 """
 
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import JSON, BigInteger, Date, ForeignKey, Index, Integer, String
+from sqlalchemy import JSON, BigInteger, Date, ForeignKey, Index, Integer, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, UtcDateTime
@@ -55,6 +55,9 @@ class AnswerRow(Base):
     )
 
 
+UNDELIVERED: Final = text("revision > delivered_revision")
+
+
 class FeedbackRow(Base):
     """What a person thinks of a turn; no verdict: they took it back.
 
@@ -62,7 +65,16 @@ class FeedbackRow(Base):
     """
 
     __tablename__ = "feedback"
-    __table_args__ = (Index(None, "asked_chat_id", "asked_message_id"),)
+    __table_args__ = (
+        Index(None, "asked_chat_id", "asked_message_id"),
+        Index(
+            "ix_feedback_undelivered",
+            "updated_at",
+            "turn_id",
+            sqlite_where=UNDELIVERED,
+            postgresql_where=UNDELIVERED,
+        ),
+    )
 
     turn_id: Mapped[int] = mapped_column(
         ForeignKey("turns.turn_id", ondelete="CASCADE"), primary_key=True, autoincrement=False

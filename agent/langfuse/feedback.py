@@ -1,5 +1,6 @@
 """What people think of answers, as scores on the traces of their turns."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -85,8 +86,9 @@ class LangfuseFeedback:
     ) -> int:
         """The status of a request that was done, or that is one of `expected`."""
         try:
-            response = await self._http.request(method, path, json=json)
-        except httpx.HTTPError as error:
+            async with asyncio.timeout(REQUEST_SECONDS):  # httpx limits each byte's time only
+                response = await self._http.request(method, path, json=json)
+        except (httpx.HTTPError, TimeoutError) as error:
             raise NotNow(type(error).__name__) from None
         status = response.status_code
         if media_type(response) == "text/html" and status < 300:

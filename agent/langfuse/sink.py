@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from agent.errors import AgentError
+from agent.langfuse.bounded import BoundedClient
 from agent.langfuse.spans import Origin, encoded, headers, text
 from agent.tracing.complaints import Complain
 from agent.tracing.outbox import NotNow, Outbox, Refused, TakenInPart
@@ -44,10 +45,10 @@ class LangfuseSender:
         self._origin = origin
         self._prepare = prepare
         keys = base64.b64encode(f"{origin.public_key}:{secret_key}".encode()).decode()
-        self._http = httpx.Client(
-            base_url=base_url.rstrip("/"),
-            headers={"Authorization": f"Basic {keys}", **headers(origin.public_key)},
-            timeout=REQUEST_SECONDS,
+        self._http = BoundedClient(
+            REQUEST_SECONDS,
+            base_url.rstrip("/"),
+            {"Authorization": f"Basic {keys}", **headers(origin.public_key)},
         )
         self._spans_taken: set[tuple[str, int | None]] = set()
         self._spans_refused = 0  # of a batch that is not done yet
@@ -104,7 +105,7 @@ class LangfuseSender:
 
     def _post(self, path: str, **request: object) -> httpx.Response:
         try:
-            response = self._http.post(path, **request)  # type: ignore[arg-type]
+            response = self._http.post(path, **request)
         except httpx.HTTPError as error:
             raise NotNow(type(error).__name__) from None
         if response.status_code >= 500 or response.status_code in AGAIN:

@@ -126,15 +126,16 @@ async def answer_question(
             question,
             models=models,
             enabled=refine,
+            kept_back=1,
             limits=limits,
             ledger=ledger,
             span=span,
             prompts=prompts,
         )
     chunks = await retrieve(documents, refinement.queries, limit, span)
+    prompt = prompts.get("documents-answer")
     response = None
     if models and chunks:
-        prompt = prompts.get("documents-answer")
         response = await generate_agentic_response(
             PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
             llm=models,
@@ -146,7 +147,7 @@ async def answer_question(
             prompt=prompt.ref,
         )
     answer = _answer(question, chunks, refinement, response)
-    record(span, answer.outcome, response)
+    record(span, answer.outcome, response, prompt.ref if response else None)
     return answer
 
 

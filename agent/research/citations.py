@@ -2,8 +2,8 @@
 
 A statement is covered by a citation in its own sentence, or by one that comes later in the same
 paragraph or list item, so that one citation can close a paragraph, from a line of its own too.
-Headings, questions, phrases that only lead in (they end in a colon) and the admission that the
-excerpts do not suffice state nothing that could be cited.
+Headings, questions, phrases that only lead in (they end in a colon), courtesies and the admission
+that the excerpts do not suffice state nothing that could be cited.
 """
 
 import re
@@ -17,6 +17,7 @@ from agent.feedback import fence
 from agent.history import sentences
 from agent.ports import Chunk
 from agent.research.admission import admits_not_enough, is_reason
+from agent.research.courtesy import is_courtesy
 
 INSIDE: Final = r"[^\[\]\n]+"
 BRACKETS: Final = re.compile(rf"\[({INSIDE})\]")
@@ -202,6 +203,7 @@ def _states(sentence: str) -> bool:
         any(character.isalpha() for character in said)
         and not said.endswith((":", "?", "？", "："))
         and not admits_not_enough(said)
+        and not is_courtesy(said)
     )
 
 

@@ -9,7 +9,7 @@ from agent.history import truncate_at_boundary
 from agent.loop import AgenticResponse
 from agent.outcome import Outcome, error_types, guard_output, record_outcome
 from agent.ports import Chunk, DocumentStore
-from agent.tracing import Span
+from agent.tracing import PromptRef, Span
 
 T = TypeVar("T")
 
@@ -70,10 +70,18 @@ def outcome_of(response: AgenticResponse[T]) -> Outcome:
     return "refused" if response.outcome in {"refusal", "content_filter"} else "fallback"
 
 
-def record(span: Span, outcome: Outcome, response: AgenticResponse[T] | None) -> None:
-    """Put what an answer came to onto its span, and what grounding came to below it."""
+def record(
+    span: Span,
+    outcome: Outcome,
+    response: AgenticResponse[T] | None,
+    prompt: PromptRef | None = None,
+) -> None:
+    """Put what an answer came to onto its span, and what grounding came to below it.
+
+    `prompt` is what a model was asked with, if one was.
+    """
     errors = error_types(response) if response else ()
     retries = response.retry_count if response else 0
-    record_outcome(span, outcome, retries=retries, error_types=errors)
+    record_outcome(span, outcome, retries=retries, error_types=errors, prompt=prompt)
     if response:
         guard_output(response, span)

@@ -19,6 +19,7 @@ from agent.errors import AgentError
 from agent.feedback import fence
 from agent.loop import AgenticResponse, generate_agentic_response, schema_text
 from agent.messages import LLM
+from agent.outcome import Outcome, error_types, record_outcome
 from agent.prompts import REPOSITORY, Prompts
 from agent.research.categories import CATEGORIES, category_named
 from agent.research.distinct import duplicates, mentions
@@ -34,6 +35,17 @@ JOINERS: Final = "\u200c\u200d"
 
 class QueryGenerationFailed(AgentError):
     """The model did not give exactly 10 distinct search queries, not even when corrected."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        retry_count: int = 0,
+        error_types: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.retry_count = retry_count
+        self.error_types = error_types
 
 
 class SearchQueries(RootModel[list[str]]):
@@ -54,12 +66,18 @@ class SearchQueries(RootModel[list[str]]):
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Exactly 10 distinct queries; `by_rules` when no model made them."""
+    """Exactly 10 distinct queries; `by_rules` when no model made them.
+
+    The outcome is a fallback when a model was asked and did not.
+    """
 
     category: str
     place: str
     queries: tuple[str, ...]
     by_rules: bool = False
+    outcome: Outcome = "answered"
+    retry_count: int = 0
+    error_types: tuple[str, ...] = ()
 
     @property
     def as_text(self) -> str:
@@ -124,19 +142,26 @@ async def generate_queries(
         span=span,
         prompt=prompt.ref,
     )
-    span.update(metadata={"outcome": response.outcome, "retry_count": response.retry_count})
-    return _queries(name, where, response)
+    retries, errors = response.retry_count, error_types(response)
+    found = _queries(name, where, response)
+    outcome = found.outcome if found else "failed"
+    record_outcome(span, outcome, retries=retries, error_types=errors, prompt=prompt.ref)
+    if found is None:
+        raise QueryGenerationFailed(
+            f"no 10 distinct search queries for {name} in {where!r}: {response.error}; "
+            "ask again, or name the place more precisely",
+            retry_count=retries,
+            error_types=errors,
+        )
+    return replace(found, retry_count=retries, error_types=errors)
 
 
-def _queries(name: str, place: str, response: AgenticResponse[SearchQueries]) -> Queries:
+def _queries(name: str, place: str, response: AgenticResponse[SearchQueries]) -> Queries | None:
     if response.answer is not None and response.outcome == "answered":
         return Queries(name, place, tuple(response.answer.root))
     if response.outcome in {"model_error", "deadline"}:
-        return queries_by_rules(name, place)
-    raise QueryGenerationFailed(
-        f"no 10 distinct search queries for {name} in {place!r}: {response.error}; "
-        "ask again, or name the place more precisely"
-    )
+        return replace(queries_by_rules(name, place), outcome="fallback")
+    return None
 
 
 def place_named(place: str) -> str:

@@ -109,13 +109,14 @@ async def find_quotes(
     prompt = prompts.get("documents-quotes")
     key = cache_key(query, chunks, [model.model for model in models], prompt.text)
     if (kept := cache.get(key)) is not None:
-        span.update(metadata={"cached": True, "outcome": kept.outcome})
+        span.update(metadata={"cached": True})
+        record(span, kept.outcome, None, prompt.ref)
         return replace(kept, query=query, cached=True)
     response = await _ask(
         query, chunks, models, limits=limits, ledger=ledger, span=span, prompt=prompt
     )
     found = _quotes(query, chunks, response)
-    record(span, found.outcome, response)
+    record(span, found.outcome, response, prompt.ref if response else None)
     if found.by_model and found.outcome == "answered":
         cache.put(key, found)
     return found

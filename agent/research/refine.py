@@ -101,6 +101,7 @@ async def refine_question(
     *,
     models: Sequence[LLM],
     enabled: bool = True,
+    kept_back: int = 0,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     ledger: Ledger | None = None,
     span: Span = NO_SPAN,
@@ -108,13 +109,18 @@ async def refine_question(
 ) -> Refinement:
     """`question` rewritten for retrieval: one request to the first model, at most 30 s, no retry.
 
-    Falls back to the original when it is not enabled, without a model, on a time-out, and on an
-    empty or invalid response. Suspected prompt injection is logged by name, and on the trace.
-    Never raises, except when cancelled.
+    Falls back to the original when it is not enabled, without a model, when no request would be
+    left beside the `kept_back` ones, on a time-out, and on an empty or invalid response. Suspected
+    prompt injection is logged by name, and on the trace. Never raises, except when cancelled.
     """
+    ledger = ledger if ledger is not None else Ledger()
     suspected = tuple(security_flags(question))
+    reason: FallbackReason | None = None
     if not enabled or not models:
-        reason: FallbackReason = "no_model" if enabled else "disabled"
+        reason = "no_model" if enabled else "disabled"
+    elif ledger.requests_left(limits) <= kept_back:
+        reason = "budget"
+    if reason:
         return Refinement(question, question, security_flags=suspected, fallback_reason=reason)
     prompt = prompts.get("refinement")
     with span.child("refine", "span", input=question) as step:

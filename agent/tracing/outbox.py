@@ -125,6 +125,8 @@ class Outbox:
             self._deadline = deadline
             self._wake.notify_all()
         self._thread.join(max(0.0, deadline - time.monotonic()))
+        if self._thread.is_alive():
+            self._say(f"still on their way to {self._where} at the end, some may be lost")
 
     def _exit(self) -> None:
         self.close(time.monotonic() + EXIT_SECONDS)

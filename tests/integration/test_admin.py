@@ -261,7 +261,18 @@ class TestAccess:
             assert (await bot_api.wait_for_message(2, BEA))[1] == texts.LET_IN
             bot_api.say("/new", BEA)
             assert (await bot_api.wait_for_message(3, BEA))[2] == texts.NOTHING_TO_FORGET
+            bot_api.say("/allow 7002", ADMIN)
+            await bot_api.wait_for_message(3, ADMIN)
+        assert len(bot_api.sent(BEA)) == 3
         assert toasts(bot_api) == ["7002 is let in."]
+
+    async def test_whom_a_command_lets_in_is_told_too(self, bot_api: BotApi, rooms: Rooms) -> None:
+        rooms.allow_list = True
+        async with rooms.open(bot_api):
+            bot_api.say("/block 7002", ADMIN)
+            bot_api.say("/allow 7002", ADMIN)
+            assert await bot_api.wait_for_message(1, BEA) == [texts.LET_IN]
+            assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 is let in."
 
     async def test_in_a_group_a_stranger_hears_only_when_they_speak_to_the_bot(
         self, bot_api: BotApi, rooms: Rooms
@@ -538,6 +549,14 @@ class TestStats:
         image = Image.open(BytesIO(upload.data))
         image.load()
         assert (image.format, image.size) == ("PNG", (WIDTH, HEIGHT))
+
+    async def test_a_group_gets_no_figures(self, bot_api: BotApi, rooms: Rooms) -> None:
+        async with rooms.open(bot_api):
+            bot_api.say("/stats@sommelier_test_bot", GROUP, ADMIN)
+            assert await bot_api.wait_for_message(1, GROUP) == [texts.STATS_IN_PRIVATE]
+            bot_api.say("/trace", GROUP, ADMIN)
+            await bot_api.wait_for_message(2, GROUP)
+        assert bot_api.calls_of("sendPhoto") == []
 
 
 @dataclass

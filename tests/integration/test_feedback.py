@@ -719,6 +719,40 @@ class TestDelivery:
         assert await FeedbackDelivery(room.feedback, deliver, QUICK).round() is True
         assert sent == ["liked", "disliked"]
 
+    async def test_what_a_late_deletion_may_have_taken_is_delivered_once_more(
+        self, room: Room
+    ) -> None:
+        sent: list[str | None] = []
+
+        async def deliver(feedback: Feedback) -> None:
+            sent.append(feedback.verdict)
+
+        async with room.open(delivering=False):
+            await room.answered()
+            delivery = FeedbackDelivery(room.feedback, deliver, QUICK, settled=0.1)
+            for label in ("👍", "👍 ✓", "👍"):
+                await room.press(label)
+                assert await delivery.round() is True
+        assert sent == ["liked", None, "liked"]
+        await asyncio.sleep(0.15)
+        for _ in range(2):
+            assert await delivery.round() is True
+        assert sent == ["liked", None, "liked", "liked"]
+
+    async def test_what_was_given_once_is_delivered_once(self, room: Room) -> None:
+        sent: list[str | None] = []
+
+        async def deliver(feedback: Feedback) -> None:
+            sent.append(feedback.verdict)
+
+        async with room.open(delivering=False):
+            await room.answered()
+            await room.press("👍")
+        delivery = FeedbackDelivery(room.feedback, deliver, QUICK, settled=0)
+        for _ in range(2):
+            assert await delivery.round() is True
+        assert sent == ["liked"]
+
     async def test_failures_are_tried_at_growing_intervals_and_stopping_is_quick(
         self, room: Room
     ) -> None:

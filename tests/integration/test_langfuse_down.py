@@ -3,14 +3,17 @@
 import asyncio
 import logging
 import socket
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from statistics import median
 from typing import Literal
 
+import httpx
 import pytest
 
+from agent.langfuse.bounded import BoundedClient
 from agent.langfuse.sink import langfuse_sink
 from agent.tracing import NO_TRACE, Recorder, Tracer
 from agent.tracing.outbox import LARGEST_BATCH, LONGEST_QUEUE
@@ -90,3 +93,51 @@ async def test_a_turn_says_nothing_about_a_dead_server_more_than_once_a_minute(
     said = [r.getMessage() for r in caplog.records if r.name == "agent.tracing.outbox"]
     assert asked >= 2
     assert said == ["Traces were not delivered to Langfuse (status 503), trying again later"]
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """The address of a server that answers byte by byte, and never comes to an end."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip(client: socket.socket) -> None:
+            with suppress(OSError), client:
+                client.recv(65536)
+                for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n" + b" " * 900:
+                    client.sendall(bytes([byte]))
+                    time.sleep(0.02)
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=drip, args=listening.accept()[:1], daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("seconds", [0.2, 1.2], ids=["headers", "body"])
+def test_a_request_ends_in_time_however_slowly_it_is_answered(seconds: float) -> None:
+    with dripping() as url:
+        client = BoundedClient(seconds, url, {})
+        for _ in range(2):
+            started = time.monotonic()
+            with pytest.raises(httpx.ReadTimeout, match="no whole answer within"):
+                client.post("/api", json={})
+            assert seconds <= time.monotonic() - started < seconds + 0.5
+        client.close()
+
+
+async def test_what_is_on_its_way_when_the_process_stops_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with dripping() as url:
+        tracer = Recorder(langfuse_sink("pk-lf-public", SECRET, url))
+        turn(tracer)
+        await asyncio.sleep(0.7)
+        started = time.perf_counter()
+        await tracer.close()
+        assert time.perf_counter() - started < 3
+    assert caplog.messages == [
+        "Traces were still on their way to Langfuse at the end, some may be lost"
+    ]

@@ -45,7 +45,7 @@ async def test_the_migrated_schema_is_the_one_the_models_declare(engine: AsyncEn
 
 
 async def test_the_comparison_would_notice_a_missing_column_and_index(engine: AsyncEngine) -> None:
-    async with engine.begin() as connection:
+    async with engine.connect() as connection:  # and nothing of it is committed
         await connection.execute(text("DROP INDEX ix_wines_style"))
         await connection.execute(text("ALTER TABLE messages ADD COLUMN surplus INTEGER"))
         assert len(await connection.run_sync(differences)) == 2
@@ -180,3 +180,17 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 def test_other_kinds_of_database_are_refused(url: str) -> None:
     with pytest.raises(DatabaseUnavailable):
         create_engine(url)
+
+
+async def test_undelivered_feedback_is_found_by_its_index(engine: AsyncEngine) -> None:
+    query = (
+        "SELECT turn_id FROM feedback WHERE feedback.revision > feedback.delivered_revision "
+        "ORDER BY updated_at, turn_id"
+    )
+    is_sqlite = engine.dialect.name == "sqlite"
+    async with engine.connect() as connection:
+        if not is_sqlite:
+            await connection.execute(text("SET enable_seqscan = off"))
+        explain = "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN"
+        plan = str((await connection.execute(text(f"{explain} {query}"))).all())
+    assert "ix_feedback_undelivered" in plan

@@ -114,6 +114,13 @@ def buttons(message: JsonObject) -> list[JsonObject]:
     return [button for row in rows for button in row]
 
 
+def prompt_of(tracer: RecordingTracer) -> tuple[object, ...]:
+    """What the one turn says of its prompt: its name, its version, whether it is built in."""
+    (turn,) = tracer.turns
+    keys = ("prompt_name", "prompt_version", "prompt_is_fallback")
+    return tuple(turn.metadata.get(key) for key in keys)
+
+
 def marks(message: JsonObject) -> list[str]:
     return [entity["type"] for entity in message.get("entities", [])]
 
@@ -145,6 +152,7 @@ class TestAsk:
         (message,) = bot_api.messages(CHAT)
         assert marks(message) == ["bold", "expandable_blockquote"]
         assert buttons(message) == []
+        assert prompt_of(tracer) == ("documents-answer", 1, True)
         assert len(bot_api.calls_of("sendChatAction")) >= 1
         (turn,) = tracer.turns
         assert tracer.inputs == ["What are lees?"]
@@ -414,6 +422,23 @@ class TestFind:
         assert [len(buttons(each)) for each in bot_api.messages(CHAT)] == [0, 1]
         assert tracer.turns[0].metadata["outcome"] == "answered"
         assert tracer.turns[0].metadata["llm_calls"] == 1
+        assert prompt_of(tracer) == ("place-queries", 2, True)
+
+    async def test_a_model_that_is_down_is_a_fallback(
+        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    ) -> None:
+        model_server.script(answer("No."), error(401))
+        tracer = RecordingTracer()
+        async with open_model(model_server) as model:
+            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with looking_up(bot_api, desk, messages, tracer):
+                bot_api.say("/find wine bar Bilbao")
+                (shown,) = await bot_api.wait_for_message()
+        assert "1. wine bar Bilbao" in shown
+        (turn,) = tracer.turns
+        assert turn.level == "WARNING"
+        assert turn.metadata["outcome"] == turn.scores["outcome"] == "fallback"
+        assert turn.metadata["error_types"] == "invalid_json,model_error"
 
     async def test_a_provider_that_is_down_is_a_fallback(
         self, bot_api: BotApi, messages: SqlMessageRepository
@@ -430,11 +455,15 @@ class TestFind:
         self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
     ) -> None:
         model_server.script(answer("No."), answer("No."))
+        tracer = RecordingTracer()
         async with open_model(model_server) as model:
             desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, desk, messages):
+            async with looking_up(bot_api, desk, messages, tracer):
                 bot_api.say("/find wine bar Bilbao")
                 assert await bot_api.wait_for_message() == [texts.NO_QUERIES]
+        metadata = tracer.turns[0].metadata
+        assert (metadata["outcome"], metadata["retry_count"]) == ("failed", 1)
+        assert metadata["error_types"] == "invalid_json,degenerate,exhausted"
 
     async def test_a_location_is_the_place_of_what_was_just_asked_even_after_a_restart(
         self, bot_api: BotApi, messages: SqlMessageRepository

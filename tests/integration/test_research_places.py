@@ -167,6 +167,7 @@ class TestRepair:
     async def test_a_model_that_is_down_leaves_it_to_rules(self, model_server: ModelServer) -> None:
         found = await generate(model_server, error(503))
         assert (found.by_rules, len(found.queries)) == (True, 10)
+        assert (found.outcome, found.error_types) == ("fallback", ("model_error",))
 
     async def test_without_a_model_it_is_done_by_rules(self) -> None:
         found = await generate_queries("wine bars", " Bilbao ", models=[])

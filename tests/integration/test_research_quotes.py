@@ -384,3 +384,7 @@ async def test_the_trace_of_quotes(model_server: ModelServer) -> None:
         await find_quotes(QUERY, documents=FakeLibrary(), models=[model], span=root)
     assert root.names == ["retrieve.documents", "llm.answer", "llm.answer", "guard.output"]
     assert (root.metadata["retried"], root.metadata["error_types"]) == ("yes", "grounding")
+    assert (root.metadata["prompt_name"], root.metadata["prompt_version"]) == (
+        "documents-quotes",
+        1,
+    )

@@ -168,6 +168,19 @@ class TestAnswering:
         assert found.refined_question == REFINED["refined_query"]
         assert ledger.requests == 2
 
+    async def test_with_one_request_left_it_is_for_the_answer(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(answer("Lees are yeast [methods/sur-lie.md]."))
+        ledger = Ledger(requests=3, ceiling=Limits(requests=4))
+        async with open_model(model_server) as model:
+            found = await answer_question(
+                QUESTION, documents=FakeLibrary(), models=[model], refine=True, ledger=ledger
+            )
+        assert (found.outcome, found.by_model) == ("answered", True)
+        assert found.refinement.fallback_reason == "budget"
+        assert len(model_server.requests) == 1
+
     async def test_an_invalid_refinement_costs_one_request_and_nothing_else(
         self, model_server: ModelServer
     ) -> None:

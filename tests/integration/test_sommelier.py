@@ -53,6 +53,7 @@ async def test_a_valid_answer_is_shown_with_facts_of_the_catalogue(
         "tool_calls": 1,
         "tool_errors": 0,
         "cost_usd": root.metadata["cost_usd"],
+        "prompt_name": "sommelier",
         "prompt_version": 3,
         "prompt_is_fallback": True,
     }

@@ -69,7 +69,7 @@ class TestInTheLoop:
         )
         reply = await reply_of(model_server, FakeLibrary([INJECTED]))
         # Its path and wine are not taken for real: it stands there as a passage of that document.
-        assert reply.startswith("I can only search the cellar right now")
+        assert reply.startswith("This is what my library has: [1]\n> Lees are sediment.")
         assert "\n> Lees are sediment." in reply
         assert "[1] Lees and more · Section 1 of 1" in reply
 
@@ -107,10 +107,9 @@ class TestInTheLoop:
             await sommelier.answer("What are lees?", span=root_span())
         assert "library" not in sent(model_server)["messages"][0]["content"]
 
-    async def test_the_house_stays_honest_and_shows_the_best_passage(self) -> None:
+    async def test_the_house_shows_the_best_passage_and_adds_nothing(self) -> None:
         reply = await desk_tools(FakeLibrary()).answer("What does sur lie mean?", span=root_span())
-        honest, passage, *rest = reply.text.split("\n\n")
-        assert honest.startswith("I can only search the cellar right now")
+        passage, *rest = reply.text.split("\n\n")
         assert passage.splitlines()[0] == "This is what my library has: [1]"
         assert passage.splitlines()[1] == "> Sur lie means that a wine rests on its fine lees."
         assert rest == ["[1] Sur lie · What the lees are", HOUSE_NOTE]

@@ -33,8 +33,25 @@ COVERED = {
     "not enough information": "I don't have enough information.",
     "not enough, and why": "I don't have enough information. The excerpts speak of Rioja only.",
     "not enough on a part": "Lees are yeast [a.md].\n\nI do not have enough information on prices.",
+    "courtesies below it": "Lees are yeast [a.md].\n\nHope this helps! Let me know!",
+    "a wish beside it": "Lees are yeast [a.md]. Cheers! 🍷",
     "CJK sentences": "澱は酵母です。沈みます [a.md]。",
 }
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Hope this helps: Muscadet is red.",
+        "Let me know if you need a red Muscadet.",
+        "Enjoy it at 12 degrees.",
+        "That helps.",
+        "Ask for Chablis.",
+        "I hope it helps digestion.",
+    ],
+)
+def test_a_courtesy_that_says_more_is_a_statement(claim: str) -> None:
+    assert uncited(f"Lees are yeast [a.md]. {claim}") == [claim]
 
 
 @pytest.mark.parametrize("text", COVERED.values(), ids=COVERED.keys())
