@@ -23,7 +23,7 @@ from agent.outcome import (
 )
 from agent.ports import Catalogue, StoredMessage
 from agent.prompts import REPOSITORY, Prompt, Prompts
-from agent.sommelier_contract import SOMMELIER
+from agent.sommelier_contract import SOMMELIER, in_language
 from agent.sommelier_prompts import SommelierResponse, research_rules
 from agent.tools.registry import Tool, Toolbox, where
 from agent.tools.wines import wine_tools
@@ -163,7 +163,7 @@ class Sommelier:
         response = await generate_agentic_response(
             asked.message,
             llm=models,
-            contract=SOMMELIER,
+            contract=SOMMELIER if models is self._models else in_language(asked.language),
             instructions=prompt.render(research_rules=self._research_rules, schema=self._schema),
             tools=self._toolbox,
             history=asked.history,

@@ -1,11 +1,15 @@
 """What a `SommelierResponse` must keep to, and how it reaches a person."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from agent.contract import Evidence, OutputContract
 from agent.feedback import fence
 from agent.grounding import grounded_part, shown_wines, ungrounded
+from agent.house_sommelier import Language, country_in_words
 from agent.money import Currency
 from agent.ports import Chunk
 from agent.research.answer import footnotes
@@ -14,17 +18,27 @@ from agent.research.misquotes import misquoted, without_misquotes
 from agent.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.wine import Wine
 
+NOT_IN_STOCK: Final[Mapping[Language, str]] = {
+    "en": "not in stock",
+    "de": "nicht auf Lager",
+    "fr": "pas en stock",
+    "es": "sin existencias",
+    "it": "non disponibile",
+    "nl": "niet op voorraad",
+}
 SYMBOLS: Final = {Currency.EUR: "€", Currency.USD: "$", Currency.GBP: "£"}
 ADDRESS: Final = re.compile(r"https?://[^\s\[\]()<>\"']+", re.IGNORECASE)
 BRACKETS: Final = str.maketrans("[]", "()")
 
 
-def render(response: SommelierResponse, evidence: Evidence) -> str:
+def render(response: SommelierResponse, evidence: Evidence, language: Language = "en") -> str:
     """An answer as Markdown: the model's words, beside facts that come from the catalogue."""
     said = {wine.wine_id: wine.description.strip() for wine in reversed(response.wines)}
     parts = [response.intro.strip()]
     for number, wine in enumerate(shown_wines(response.wines, evidence), start=1):
-        parts.append(f"**{number}. {wine.label}**\n{facts_line(wine)}\n{said[wine.id]}".strip())
+        parts.append(
+            f"**{number}. {wine.label}**\n{facts_line(wine, language)}\n{said[wine.id]}".strip()
+        )
     parts.append(response.closing.strip())
     return with_footnotes("\n\n".join(part for part in parts if part), evidence)
 
@@ -83,11 +97,11 @@ def _texts(response: SommelierResponse) -> list[str]:
     return [response.intro, response.closing, *(wine.description for wine in response.wines)]
 
 
-def facts_line(wine: Wine) -> str:
+def facts_line(wine: Wine, language: Language = "en") -> str:
     """Where a wine comes from and what it costs; the price is indicative, hence the sign."""
-    place = wine.appellation or wine.region
-    origin = f"{place}, {wine.country}" if place and place != wine.country else wine.country
-    facts = [origin, price_text(wine), "" if wine.in_stock else "not in stock"]
+    place, country = wine.appellation or wine.region, country_in_words(wine.country, language)
+    origin = f"{place}, {country}" if place and place != wine.country else country
+    facts = [origin, price_text(wine), "" if wine.in_stock else NOT_IN_STOCK[language]]
     return " · ".join(fact for fact in facts if fact)
 
 
@@ -113,3 +127,8 @@ SOMMELIER: Final = OutputContract(
     ids=wine_ids,
     salvage=supported_part,
 )
+
+
+def in_language(language: Language) -> OutputContract[SommelierResponse]:
+    """The contract of an answer whose facts are shown in `language`."""
+    return replace(SOMMELIER, render=partial(render, language=language))

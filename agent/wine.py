@@ -7,7 +7,7 @@ They are therefore what a model must give and what every import maps to.
 import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -158,11 +158,15 @@ class Wine(BaseModel):
 
 Text = Annotated[str, Field(max_length=200)]
 
+Order = Literal["match", "cheapest", "dearest"]
+"""What comes first in a search."""
+
 
 class WineQuery(BaseModel):
     """What to search the catalogue for.
 
-    Hard filters exclude; `text` only ranks what the filters let through.
+    Hard filters exclude; `text` only ranks what the filters let through. `order` ranks by price
+    instead, wines without a price last.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -221,6 +225,7 @@ class WineQuery(BaseModel):
         max_length=300,
         description="Free text in English that ranks the results: 'smoky', a producer, a name.",
     )
+    order: Order = Field(default="match", description="What comes first.")
     limit: int = Field(default=6, ge=1, le=12, description="How many wines to return at most.")
 
     @model_validator(mode="before")
@@ -250,6 +255,8 @@ LISTS: Final = CANONICAL | NAMES | {f"without_{name}" for name in NAMES}
 
 
 def _listed(key: str, value: object) -> object:
+    if key == "order":
+        return canonical(value)
     if key not in LISTS:
         return value
     values = value if isinstance(value, list | tuple) else [value]

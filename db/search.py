@@ -8,6 +8,9 @@ The order, best first:
    there is from cheap to dear rather than six wines of one price;
 4. within a band, a fixed shuffle of the ids: alphabetical order would recommend the same few
    producers whatever is asked.
+
+Asked for the cheapest or the dearest, the price comes before all of these (in euros, wines without
+a price last); only what matches a text goes before what does not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +38,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.money import in_euros
-from agent.wine import WineQuery, WineSearchResult
+from agent.wine import Order, WineQuery, WineSearchResult
 from db.models import FULL_TEXT, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
 from db.rows import load_wines
 from db.search_text import country_key, grape_key, grape_phrases, region_phrases, terms
@@ -105,7 +108,14 @@ def _ranked(query: WineQuery, filters: Filters, text: Subquery | None) -> AnySel
     statement = select(WineRow.id.label("id"), func.count().over().label("total"))
     return (
         _found(statement, filters, text)
-        .order_by(ranks.foods.desc(), ranks.text.desc(), alternating, WineRow.shuffle, WineRow.id)
+        .order_by(
+            *_by_price(query.order, ranks.text),
+            ranks.foods.desc(),
+            ranks.text.desc(),
+            alternating,
+            WineRow.shuffle,
+            WineRow.id,
+        )
         .limit(query.limit)
     )
 
@@ -158,6 +168,15 @@ def _food_matches(query: WineQuery) -> ColumnElement[int]:
 
 def _text_rank(text: Subquery | None) -> ColumnElement[float]:
     return literal(0.0) if text is None else func.coalesce(text.c.rank, 0.0)
+
+
+def _by_price(order: Order, text: ColumnElement[float]) -> tuple[Any, ...]:
+    """What ranks before everything else if a price is what counts."""
+    if order == "match":
+        return ()
+    price = WineRow.price_in_euros
+    matches = case((text > 0, 0), else_=1)
+    return price.is_(None), matches, price if order == "cheapest" else price.desc()
 
 
 def _price_band() -> ColumnElement[int]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from agent.house_sommelier.asking import asks_for_the_best, asks_why
+from agent.house_sommelier.asking import asks_for_the_best, asks_why, traits_asked
 from agent.house_sommelier.conversation import ToolResult
 from agent.house_sommelier.criteria import criteria
 from agent.house_sommelier.deeper import ENOUGH, look_deeper, served
@@ -22,10 +22,11 @@ from agent.house_sommelier.lexicon import Language, fold, tokens
 from agent.house_sommelier.limits import LIMITS
 from agent.house_sommelier.phrases import say
 from agent.house_sommelier.portrait import describe, in_detail, suits_dishes
-from agent.house_sommelier.results import Found, ListedWine, read_result
+from agent.house_sommelier.results import Found, ListedWine, by_price, read_result
 from agent.house_sommelier.screening import allowed, has_alcohol, offered
 from agent.house_sommelier.speech.keys import PhraseKey
 from agent.house_sommelier.stopwords import house_words
+from agent.house_sommelier.verdicts import verdict
 from agent.research.passages import PASSAGE_CHARS, best_passage
 from agent.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.wine import WineQuery
@@ -73,20 +74,20 @@ def _together(found: Sequence[Found], useful: Found) -> Found:
 
 
 def _from_library(request: Request, content: str) -> SommelierResponse:
-    """The honest sentence that this house improvises nothing, and the best passage if there is one.
+    """The best passage, or the honest sentence that this house improvises nothing.
 
     Brackets in a passage would be citations, so it is shown without.
     """
-    honest = say("knowledge", request.language)
     excerpt = _EXCERPT.match(content)
     if excerpt is None:
-        return _inform(honest)
+        return _inform(say("knowledge", request.language))
     is_english = request.language == "en"
     asked = " ".join(telling_words(request.text)) if is_english else in_english(request.text)
     limit = PASSAGE_CHARS if is_english else _SHORT_PASSAGE
     passage = best_passage(excerpt["text"], asked, limit).translate(_WITHOUT_BRACKETS)
     quoted = "\n".join(f"> {line}" for line in passage.splitlines() if line.strip())
-    return _inform(honest, f"{say('passage', request.language)} [{excerpt['path']}]\n{quoted}")
+    found = f"{say('passage', request.language)} [{excerpt['path']}]\n{quoted}"
+    return _inform(found, "" if is_english else say("library_closing", request.language))
 
 
 def _inform(intro: str, closing: str = "") -> SommelierResponse:
@@ -97,7 +98,7 @@ def _from_search(found: Found, request: Request) -> SommelierResponse:
     query, said = found.query or request.query, request.said
     if not found.wines:
         return _nothing(query, found.relax, request)
-    fresh = offered(found.wines, request)
+    fresh = by_price(offered(found.wines, request), query.order)
     if not fresh:
         return _nothing_left(found.wines, request)
     name = said.name if query.text and query.text == request.query.text else ""
@@ -176,6 +177,8 @@ def _intro(query: WineQuery, request: Request, count: int, *, is_named: bool) ->
     if request.care:
         return say(request.care, request.language)
     spoken = query.model_copy(update={"text": ""}) if request.said.name else query
+    if spoken.order != "match":
+        return _intro_in_order(spoken, request)
     is_open = not spoken.model_fields_set - {"text", "limit"} and not request.without
     if is_open and (is_named or not spoken.text):
         return say("found_any", request.language)
@@ -184,6 +187,13 @@ def _intro(query: WineQuery, request: Request, count: int, *, is_named: bool) ->
         spoken, request.language, dishes=dishes, stated=request.stated, without=request.without
     )
     return say("found", request.language, criteria=wanted, these=_COUNTS[count])
+
+
+def _intro_in_order(query: WineQuery, request: Request) -> str:
+    key: PhraseKey = "in_order_cheapest" if query.order == "cheapest" else "in_order_dearest"
+    language, limits = request.language, query.model_fields_set - {"order", "limit"}
+    wanted = criteria(query, language, stated=request.stated, without=request.without)
+    return say(key, language, criteria=f" ({wanted})" if limits or request.without else "")
 
 
 def _refinement(query: WineQuery) -> PhraseKey:
@@ -250,12 +260,21 @@ def _about_wines(found: Found, request: Request) -> SommelierResponse:
 def _intro_of_known(wines: Sequence[ListedWine], request: Request) -> str:
     if asks_for_the_best(fold(request.text)):
         return say("favourite", request.language)
-    verdict = suits_dishes(wines[0], request.said.query.foods, request.language)
-    return verdict or say("details", request.language)
+    asked = _verdict(wines[0], request) if len(wines) == 1 else ""
+    suits = suits_dishes(wines[0], request.said.query.foods, request.language)
+    return asked or suits or say("details", request.language)
+
+
+def _verdict(wine: ListedWine, request: Request) -> str:
+    traits = traits_asked(fold(request.text))
+    if not traits and "order" in request.said.filters:
+        traits = ("price",)
+    return verdict(wine, traits, request.language)
 
 
 def _told(wine: ListedWine, request: Request, is_detail: bool) -> str:
     if not is_detail:
         return describe(wine, WineQuery(), request.language)
     reason = WineQuery(foods=request.query.foods) if asks_why(fold(request.text)) else WineQuery()
-    return in_detail(wine, reason, request.language)
+    first = _verdict(wine, request) if len(request.about) > 1 else ""
+    return " ".join(filter(None, (first, in_detail(wine, reason, request.language))))

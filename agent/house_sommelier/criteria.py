@@ -142,6 +142,11 @@ def origins_in_words(query: WineQuery, language: Language) -> list[str]:
     return [*query.grapes, *places]
 
 
+def country_in_words(country: str, language: Language) -> str:
+    """What `language` calls a country; its English name if nothing else is known."""
+    return country if language == "en" else in_words("countries", (country,), language)[0]
+
+
 def exclusions_in_words(without: Exclusions, language: Language) -> list[str]:
     """What is ruled out as `language` calls it, in a fixed order."""
     pairs = sorted(pair for pair in without.pairs if pair[0] in _NAMED)

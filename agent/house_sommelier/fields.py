@@ -24,6 +24,8 @@ def said_fields(said: Said, either_colour: bool) -> dict[str, object]:
     for name, scale in _SCALES.items():
         if values := _on_scale(said.values(name), said.denied_values(name), scale):
             fields[name] = values
+    if order := said.values("order"):
+        fields["order"] = order[0]
     allergens = [*said.values("without_allergens"), *said.denied_values("allergen")]
     if allergens:
         fields["without_allergens"] = list(dict.fromkeys(allergens))

@@ -8,6 +8,8 @@ from agent.house_sommelier.asking import (
     asks_about_it,
     asks_for_the_best,
     asks_whether_it_goes,
+    asks_which,
+    traits_asked,
 )
 from agent.house_sommelier.care import LASTING, Care, care_for
 from agent.house_sommelier.conversation import Conversation, Exchange
@@ -17,11 +19,13 @@ from agent.house_sommelier.number_words import in_digits
 from agent.house_sommelier.pointing import (
     pointed_at,
     points_beyond,
+    prices_shown,
     wants_alike,
     wants_to_know_more,
 )
-from agent.house_sommelier.relative_prices import PRICE, Shown, with_relative_price
+from agent.house_sommelier.relative_prices import PRICE, RELATIVE, Shown, with_relative_price
 from agent.house_sommelier.understanding import Understood, understand
+from agent.money import in_euros
 from agent.wine import Allergen, Style, WineQuery
 
 _ALCOHOL: Final = frozenset({"min_abv", "max_abv"})
@@ -30,7 +34,7 @@ _PLACE: Final = frozenset({"countries", "regions"})
 _GROUPS: Final = (PRICE, _ALCOHOL, _KIND, _PLACE)
 _REFINING: Final = PRICE | _ALCOHOL | {"sweetness", "bodies", "without_allergens"}
 _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
-_CAREFUL: Final = ("foods", "max_price", "min_price", "currency", "without_allergens")
+_CAREFUL: Final = ("foods", "max_price", "min_price", "currency", "without_allergens", "order")
 _HUES: Final = frozenset({"red", "white", "rose"})
 _ABOUT_A_WINE: Final = frozenset({"text", "sweetness", "bodies", "foods"})
 _MOST_SHOWN: Final = 3
@@ -142,6 +146,8 @@ def _answered(talk: _Talk, exchange: Exchange) -> _Talk:
 
 def _about_shown(talk: _Talk, folded: str, said: Understood) -> tuple[str, ...]:
     """The shown wines that a message asks about, and nothing else; `folded` is its text."""
+    if said.filters == {"order"} and (ends := _end_of_prices(talk, folded, said)):
+        return ends
     asks = "?" in folded or asks_about_it(folded)
     about = _ABOUT_A_WINE | {"without_allergens"} if asks else _ABOUT_A_WINE
     is_wish = said.cues or said.without or said.filters - about or wants_alike(folded)
@@ -151,10 +157,29 @@ def _about_shown(talk: _Talk, folded: str, said: Understood) -> tuple[str, ...]:
         return (pointed,)
     if asks_for_the_best(folded):
         return talk.shown[:1]
-    asks_about_all = asks_about_it(folded) and "foods" not in said.filters
+    asks_about_all = asks_about_it(folded) and not (
+        "foods" in said.filters and set(traits_asked(folded)) <= {"taste"}
+    )
     if asks_about_all or (wants_to_know_more(folded) and not said.filters):
         return talk.shown[:_MOST_SHOWN]
     return talk.shown if len(talk.shown) == 1 and asks_whether_it_goes(folded) else ()
+
+
+def _spoken(talk: _Talk, said: Understood) -> Language | None:
+    """The language of a message; what may be in several is in that of the talk."""
+    return talk.language if talk.language in said.languages else said.language or talk.language
+
+
+def _end_of_prices(talk: _Talk, folded: str, said: Understood) -> tuple[str, ...]:
+    """The cheapest or the dearest of those shown: "which is the cheapest?"."""
+    if talk.listing is None or not asks_which(folded):
+        return ()
+    prices = prices_shown(talk.listing.reply, talk.choice)
+    euros = {wine_id: in_euros(*price) for wine_id, price in prices.items()}
+    if not euros:
+        return ()
+    end = min if said.query.order == "cheapest" else max
+    return (end(euros, key=lambda wine_id: euros[wine_id]),)
 
 
 def _heard(talk: _Talk, text: str, said: Understood) -> _Talk:
@@ -165,10 +190,10 @@ def _heard(talk: _Talk, text: str, said: Understood) -> _Talk:
     is_beyond = points_beyond(folded, talk.choice) and not said.filters - {"text"}
     if _about_shown(talk, folded, said) or (talk.choice and is_beyond):
         care = care_for(folded) or talk.care
-        return replace(talk, language=said.language or talk.language, care=care)
+        return replace(talk, language=_spoken(talk, said), care=care)
     allergens = tuple(dict.fromkeys((*talk.allergens, *said.query.without_allergens)))
     care = care_for(folded) or talk.care
-    talk = replace(talk, language=said.language or talk.language, allergens=allergens, care=care)
+    talk = replace(talk, language=_spoken(talk, said), allergens=allergens, care=care)
     if not (said.filters or said.cues or said.without):
         return talk
     refers_back = _refers_back(text, said, talk.previous)
@@ -183,7 +208,8 @@ def _heard(talk: _Talk, text: str, said: Understood) -> _Talk:
 def _joined(talk: _Talk, said: Understood, old: WineQuery, pointed: str | None = None) -> _Talk:
     source = talk.listing if pointed else talk.previous
     shown = Shown(source.reply, source.wine_ids or talk.shown, pointed) if source else Shown("", ())
-    query = with_relative_price(_merged(talk.query, said.query), said, shown, old)
+    asked = talk.query.model_copy(update={"order": "match"}) if said.cues & RELATIVE else talk.query
+    query = with_relative_price(_merged(asked, said.query), said, shown, old)
     return replace(talk, query=query, without=talk.without.joined(said.without, said.query))
 
 
@@ -215,7 +241,7 @@ def _refers_back(text: str, said: Understood, previous: Exchange | None) -> bool
         return False
     words = len(text.split())
     only_refines = said.filters <= _REFINING and words <= _REFINING_WORDS
-    only_moves = said.filters <= _PLACE and words <= _PLACE_WORDS
+    only_moves = said.filters <= _PLACE | {"order"} and words <= _PLACE_WORDS
     only_excludes = not said.filters and bool(said.without)
     cue = bool(said.cues) or _REFERS_BACK.search(fold(text.strip())) is not None
     return cue or only_refines or only_moves or only_excludes

@@ -98,7 +98,7 @@ def _is_knowledge(request: Request, text: str) -> bool:
     wants_to_know = is_question(text) and not is_choosing(text)
     if not (wants_to_know or (is_asking and asks_how_to_serve(text))):
         return False
-    if said.cues or said.filters & {"min_price", "max_price"}:
+    if said.cues or said.filters & {"min_price", "max_price", "order"}:
         return False
     return not (text.startswith("tell me about") and said.name)
 

@@ -14,12 +14,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal, NamedTuple, get_args
 
+from agent.house_sommelier.countries import FURTHER_COUNTRIES
+from agent.house_sommelier.desserts import DESSERTS
 from agent.house_sommelier.dutch import DUTCH
 from agent.house_sommelier.foods import FOODS
+from agent.house_sommelier.meats import MEATS
 from agent.house_sommelier.negations import NEGATIONS
 from agent.house_sommelier.origins import ORIGINS
 from agent.house_sommelier.places import COUNTRIES, GRAPES, REGIONS
+from agent.house_sommelier.seafood import SEAFOOD
 from agent.house_sommelier.styles import STYLES
+from agent.house_sommelier.superlatives import SUPERLATIVES
+from agent.house_sommelier.vegetables import VEGETABLES
 
 Language = Literal["en", "de", "fr", "es", "it", "nl"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
@@ -28,8 +34,14 @@ _TABLES: Final = (
     FOODS,
     STYLES,
     DUTCH,
+    MEATS,
+    SEAFOOD,
+    VEGETABLES,
+    DESSERTS,
+    SUPERLATIVES,
     NEGATIONS,
     ORIGINS,
+    FURTHER_COUNTRIES,
     GRAPES,
     COUNTRIES,
     REGIONS,

@@ -6,6 +6,7 @@ from typing import Final
 from agent.house_sommelier.criteria import (
     body_in_words,
     both,
+    country_in_words,
     in_words,
     money,
     style_in_english,
@@ -35,9 +36,8 @@ def describe(wine: ListedWine, query: WineQuery, language: Language) -> str:
 
 def in_detail(wine: ListedWine, query: WineQuery, language: Language) -> str:
     """Everything known about a wine."""
-    places = dict.fromkeys(filter(None, (wine.appellation, wine.region, wine.country)))
     facts = [
-        ", ".join(places),
+        origin(wine, language),
         "" if wine.abv is None else f"{wine.abv:g} % vol",
         "" if wine.price is None else money(wine.price, wine.currency),
     ]
@@ -50,6 +50,13 @@ def in_detail(wine: ListedWine, query: WineQuery, language: Language) -> str:
         _notes(wine, language),
     ]
     return " ".join(filter(None, parts))
+
+
+def origin(wine: ListedWine, language: Language) -> str:
+    """Where a wine comes from, narrowest first, the country as `language` calls it."""
+    places = [place for place in (wine.appellation, wine.region) if place != wine.country]
+    country = country_in_words(wine.country, language)
+    return ", ".join(dict.fromkeys(filter(None, (*places, country))))
 
 
 def _portrait(wine: ListedWine) -> str:

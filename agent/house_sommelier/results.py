@@ -1,12 +1,15 @@
 """What the tools returned, as data; whatever is not a wine is left out."""
 
 import json
+import math
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.house_sommelier.conversation import ToolResult
 from agent.house_sommelier.intent import SEARCH
-from agent.wine import WineQuery
+from agent.money import Currency, in_euros
+from agent.wine import Order, WineQuery
 
 
 class ListedWine(BaseModel):
@@ -63,6 +66,24 @@ def read_result(result: ToolResult) -> Found | None:
         wines=tuple(wines.values()),
         relax=_counts(data.get("relax")),
     )
+
+
+def by_price(wines: Sequence[ListedWine], order: Order) -> Sequence[ListedWine]:
+    """Wines of several searches as `order` wants them; those without a price last."""
+    if order == "match":
+        return wines
+    sign = 1 if order == "cheapest" else -1
+    prices = {wine.wine_id: _euros(wine) for wine in wines}
+    return sorted(wines, key=lambda wine: _last_if_none(prices[wine.wine_id], sign))
+
+
+def _last_if_none(price: float | None, sign: int) -> float:
+    return math.inf if price is None else sign * price
+
+
+def _euros(wine: ListedWine) -> float | None:
+    is_known = wine.price is not None and wine.currency in tuple(Currency)
+    return in_euros(wine.price, Currency(wine.currency)) if is_known and wine.price else None
 
 
 def _wine(data: object) -> ListedWine | None:

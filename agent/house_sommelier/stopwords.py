@@ -46,7 +46,8 @@ _WORDS: Final[Mapping[Language, str]] = {
     irgendwas geschenk
     bedeutet bedeuten heißt heisst warum wieso weshalb unterschied kostet kosten nehme nehmen
     gefällt davon beste besten bester bestes viel wieviel wie lange lang hält halten mag rebsorte
-    trinkt trinke welchem denn mal eigentlich erkläre erklär servieren trinkbar alkohol gegen""",
+    trinkt trinke kaufen kaufe welchem denn mal eigentlich erkläre erklär servieren
+    trinkbar alkohol gegen""",
     "fr": """
     un une des du de la le les et ou mais avec sans pour au aux en dans sur sous moins plus entre
     je nous tu vous il elle moi mon ma mes votre vin vins bouteille rouge blanc est sont que qui
@@ -56,7 +57,8 @@ _WORDS: Final[Mapping[Language, str]] = {
     première deuxième troisième dernier ai avons suis boire manger cadeau
     comment combien coûte coûtent pourquoi signifie veut dire différence entre lequel laquelle
     lesquels meilleur meilleure prends prendre plaît ne aucun trop cher température servir garder
-    longtemps ouverte ouvert comme j ai m t n y est-ce c'est ça qu'est mieux""",
+    longtemps ouverte ouvert acheter achète peux peut pouvez où comme j ai m t n y
+    est-ce c'est ça qu'est mieux""",
     "es": """
     un una unos unas el la los las y o pero con sin para por de del al en entre menos más hasta yo
     nosotros tú usted me mi vino vinos botella tinto blanco es son qué que quién cuál quiero busco
@@ -66,7 +68,8 @@ _WORDS: Final[Mapping[Language, str]] = {
     primera segundo segunda tercero tercera último hay hoy mañana responde puedes quieres este
     esta
     cuánto cuánta cuánto cuesta cuestan cuál cuáles cómo cuándo significa diferencia mejor tomo
-    llevo marido porqué ninguno quiere decir servir temperatura dura abierta abierto se puede poner
+    llevo comprar compro dónde
+    marido porqué ninguno quiere decir servir temperatura dura abierta abierto se puede poner
     pongo botella este esta estos para""",
     "it": """
     un una uno il lo la i gli le e o ma con senza per di del della dei da al alla in tra fra meno
@@ -77,7 +80,7 @@ _WORDS: Final[Mapping[Language, str]] = {
     terzo terza ultimo oggi domani d l rispondi scrivi posso vuoi puoi questo questa
     quanto quanta costa costano quale quali come quando perché significa cosa differenza migliore
     meglio prendo vuol dire servire temperatura dura aperta aperto si può nessuno piace allora
-    sul sulla sui sulle scrivimi dimmi""",
+    comprare compro dove sul sulla sui sulle scrivimi dimmi""",
     "nl": """
     een het de der den en of maar met zonder voor van in op aan bij uit onder over tot om te ik wij
     we ons u je jij jouw uw hij zij ze mij me mijn is zijn ben bent heb hebt heeft hebben kan
@@ -90,7 +93,7 @@ _WORDS: Final[Mapping[Language, str]] = {
     feest etentje vrienden gasten vrouw man moeder vader combineren aanraden advies adviseren
     eerste tweede derde vierde laatste
     kost kosten hoeveel waarom betekent verschil beste neem nemen geen lang houdbaar open
-    bewaren serveren temperatuur welk leg uit hoelang geopend van""",
+    bewaren kopen koop serveren temperatuur welk leg uit hoelang geopend van""",
 }
 
 
@@ -121,15 +124,15 @@ def _weight(word: str) -> float:
     return 1 / shared if shared else 0.0
 
 
-def detect_language(stems: Sequence[str], spoken: Sequence[str] = ()) -> Language | None:
-    """The language most of these stems belong to, or None; `spoken` are further votes.
-
-    Between equals the first wins, and English is first.
-    """
+def likely_languages(stems: Sequence[str], spoken: Sequence[str] = ()) -> tuple[Language, ...]:
+    """The languages most of these stems belong to, equals in a fixed order; `spoken` also vote."""
     votes: dict[Language, float] = {
-        language: sum(_weight(word) for word in stems if word in _telling(language))
-        + spoken.count(language)
+        language: round(
+            sum(_weight(word) for word in stems if word in _telling(language))
+            + spoken.count(language),
+            6,
+        )
         for language in _WORDS
     }
-    winner = max(votes, key=lambda language: round(votes[language], 6))
-    return winner if votes[winner] else None
+    most = max(votes.values())
+    return tuple(language for language in votes if most and votes[language] == most)

@@ -228,7 +228,7 @@ cue cheaper
   it meno caro, più economico, meno cara, più economica, meno costoso, più conveniente
   it troppo caro, troppo cara, troppo costoso, troppo cari
 cue dearer
-  en more expensive, pricier, fancier, more premium
+  en more expensive, dearer, costlier, pricier, fancier, more premium
   de teurer, teurere, teureres
   fr plus cher
   es más caro
@@ -249,7 +249,7 @@ cue other
   it altro, altri, qualcos altro, un altra, qualcosa di diverso
   it non mi piace nessuno, nessuno di questi, nessuno mi piace, non mi convince, non mi convincono
 cap 12
-  en cheap, inexpensive, affordable, on a budget, bargain, low cost, cheapish, cheapest
+  en cheap, inexpensive, affordable, on a budget, bargain, low cost, cheapish
   de günstig, günstige, günstigen, günstiger Wein, billig, billigen, preiswert
   fr pas cher, pas chère, bon marché
   es barato, barata, económico, económica, baratito

@@ -116,6 +116,7 @@ _CHOOSING: Final = _words(
     r"|cosa (?:bere|bevo|beviamo)|passt|passen|empfiehl\w*|empfehl\w*|gibt es"
     r"|welche[rnms]? (?:\w+)?(?:wein|sekt)"
     r"|hast du|habt ihr|haben sie"
+    r"|kostet|kosten|coute|coutent|cuestan?|costano?|kost"
     r"|va avec|vont avec|conseill\w*|recommand\w*|que vino|quel (?:\w+ )?(?:vin|rouge|blanc|rose)"
     r"|vous avez|avez.vous|tu as|as.tu|il y a|va bien"
     r"|recomien\w*|va con|va bien|que (?:tinto|blanco|rosado|espumoso|cava)|tienes?|teneis|tienen"

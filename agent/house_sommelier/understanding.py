@@ -19,7 +19,8 @@ from agent.house_sommelier.lexicon import (
 from agent.house_sommelier.number_words import in_digits
 from agent.house_sommelier.prices import read_numbers
 from agent.house_sommelier.spelling import respelled
-from agent.house_sommelier.stopwords import detect_language, house_words, stop_words
+from agent.house_sommelier.stopwords import house_words, likely_languages, stop_words
+from agent.house_sommelier.superlatives import together
 from agent.house_sommelier.wishes import sort_out
 from agent.wine import WineQuery
 
@@ -34,7 +35,7 @@ class Understood:
     `name` is what looks like the name of a wine or producer, `leftovers` the words no table knows,
     `dishes` the foods in the person's own words, `courses` what each of them is called here,
     `without` what is ruled out, `foreign` a currency that cannot be converted, `elsewhere` whether
-    an allergen was named that no wine declares.
+    an allergen was named that no wine declares, `languages` what it may be in, equally likely.
     """
 
     query: WineQuery
@@ -43,10 +44,15 @@ class Understood:
     dishes: tuple[str, ...] = ()
     courses: tuple[tuple[str, ...], ...] = ()
     cues: frozenset[str] = frozenset()
-    language: Language | None = None
+    languages: tuple[Language, ...] = ()
     without: Exclusions = NOTHING_EXCLUDED
     foreign: str = ""
     elsewhere: bool = False
+
+    @property
+    def language(self) -> Language | None:
+        """The language it is most likely in; None if nothing tells."""
+        return next(iter(self.languages), None)
 
     @property
     def filters(self) -> frozenset[str]:
@@ -56,11 +62,12 @@ class Understood:
 
 def understand(text: str) -> Understood:
     """The filters, names and cues in one message."""
-    numbers = read_numbers(in_digits(spelled_out(text)))
+    numbers = read_numbers(in_digits(together(spelled_out(text))))
     words = respelled(tokens(numbers.rest))
     matches = scan(words)
     said = sort_out(words, matches)
-    language = detect_language(_telling_stems(words, matches), _foreign_votes(words, matches))
+    tongues = likely_languages(_telling_stems(words, matches), _foreign_votes(words, matches))
+    language = next(iter(tongues), None)
     if numbers.alcohol_free:
         said.wanted.append(Meaning("styles", ("alcohol_free",)))
     fields = {
@@ -84,7 +91,7 @@ def understand(text: str) -> Understood:
         dishes=tuple(said.dishes(numbers.rest, words, language)),
         courses=said.courses(),
         cues=frozenset(said.values("cue")),
-        language=language,
+        languages=tongues,
         without=exclusions(said.denied, [words[at].stem for at in said.denied_words]),
         foreign=numbers.foreign,
         elsewhere=said.elsewhere or _names_only_elsewhere(matches),

@@ -1,6 +1,7 @@
 """What a search finds, in which order, and what it says when it finds nothing."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -241,6 +242,45 @@ async def test_a_page_shows_every_price_band_before_any_twice(catalogue: SqlCata
 
     result = await catalogue.search(WineQuery(styles=(Style.RED,), foods=(Food.LAMB,), limit=3))
     assert len({band(wine) for wine in result.wines}) == 3
+
+
+def euros(wines: Sequence[Wine]) -> list[float | None]:
+    return [wine.price_in_euros for wine in wines]
+
+
+async def everything(catalogue: SqlCatalogue, **query: Any) -> Sequence[Wine]:
+    """All that is found, page by page of the price, which the limit cuts at 12."""
+    return (await catalogue.search(WineQuery(limit=12, **query))).wines
+
+
+async def test_the_cheapest_come_first_and_what_has_no_price_last(catalogue: SqlCatalogue) -> None:
+    reds = await everything(catalogue, styles=["red"], order="cheapest")
+    *priced, last = euros(reds)
+    assert (len(reds), last, reds[-1].id) == (8, None, "private-cellar-mystery-red")
+    assert None not in priced
+    assert priced == sorted(price for price in priced if price is not None)
+
+
+async def test_the_dearest_come_first_and_what_has_no_price_last(catalogue: SqlCatalogue) -> None:
+    reds = await everything(catalogue, styles=["red"], order="Dearest")
+    *priced, last = euros(reds)
+    assert (len(reds), last) == (8, None)
+    assert priced == sorted((price for price in priced if price is not None), reverse=True)
+
+
+async def test_a_price_order_is_kept_whatever_currency_and_limit(catalogue: SqlCatalogue) -> None:
+    (dearest,) = await found(catalogue, order="dearest", limit=1)
+    assert dearest == (await found(catalogue, order="dearest"))[0]
+    assert await found(catalogue, order="match") == await found(catalogue)
+
+
+async def test_foods_rank_below_the_price_and_text_above_it(catalogue: SqlCatalogue) -> None:
+    both = await everything(catalogue, foods=["oysters", "shellfish"], order="cheapest")
+    prices = [price for price in euros(both) if price is not None]
+    assert len(prices) == 5
+    assert prices == sorted(prices)
+    named = await found(catalogue, styles=["red"], text="Penfolds", order="cheapest")
+    assert (named[0], len(named)) == ("penfolds-bin-28-2019", 8)
 
 
 async def test_the_order_is_always_the_same(catalogue: SqlCatalogue) -> None:

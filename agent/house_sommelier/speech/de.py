@@ -132,4 +132,35 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Es tut mir leid: Bei mir ist etwas schiefgegangen, und ich konnte nicht antworten. "
         "Bitte fragen Sie gleich noch einmal."
     ),
+    "holds": "Ja: Die Kellerliste nennt {allergens} darin.",
+    "holds_not": (
+        "Die Kellerliste nennt darin nicht: {allergens}; bitte sehen Sie auch auf das Etikett."
+    ),
+    "unknown_vegan": "Die Kellerliste sagt nicht, ob er vegan ist.",
+    "not_vegan": "Er ist nicht vegan: Die Kellerliste nennt {allergens} darin.",
+    "is_alcohol": "Er hat {abv} % vol.",
+    "is_price": "Er kostet etwa {price}.",
+    "is_grapes": "Er ist aus {grapes}.",
+    "is_organic": "Ja, die Kellerliste nennt ihn biologisch.",
+    "is_vintage": "Der Jahrgang ist {year}.",
+    "is_no_vintage": "Er hat keinen Jahrgang.",
+    "is_origin": "Herkunft: {places}.",
+    "is_so": "Er ist {trait}.",
+    "unknown_organic": "Die Kellerliste sagt nicht, ob er aus Bioanbau ist.",
+    "unknown_alcohol": "Die Kellerliste sagt nicht, wie viel Alkohol er hat.",
+    "unknown_sweetness": "Die Kellerliste sagt nicht, wie trocken oder süß er ist.",
+    "unknown_price": "Die Kellerliste sagt nicht, was er kostet.",
+    "unknown_grapes": "Die Kellerliste nennt seine Rebsorten nicht.",
+    "unknown_body": "Die Kellerliste sagt nicht, wie leicht oder kräftig er ist.",
+    "no_allergens": (
+        "Die Kellerliste nennt keine Allergene darin; bitte sehen Sie auch auf das Etikett."
+    ),
+    "in_order_cheapest": "Das Günstigste zuerst{criteria}:",
+    "in_order_dearest": "Das Teuerste zuerst{criteria}:",
+    "library_closing": (
+        "Meine Bibliothek gibt es nur auf Englisch. Möchten Sie einen Wein dazu, nennen Sie "
+        "mir ein Gericht, eine Farbe, eine Rebsorte oder einen Preis, und ich suche etwas für "
+        "Sie aus."
+    ),
+    "is_in_stock": "Er ist auf Lager.",
 }

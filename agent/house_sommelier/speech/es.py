@@ -112,4 +112,30 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Lo siento: algo ha fallado por mi parte y no he podido responder. Vuelva a "
         "preguntarme en un momento."
     ),
+    "holds": "Sí: la lista de la bodega indica {allergens}.",
+    "holds_not": "La lista de la bodega no indica {allergens}; mire también la etiqueta.",
+    "unknown_vegan": "La lista de la bodega no dice si es vegano.",
+    "not_vegan": "No es vegano: la lista de la bodega indica {allergens}.",
+    "is_alcohol": "Tiene {abv} % vol.",
+    "is_price": "Cuesta unos {price}.",
+    "is_grapes": "Uvas: {grapes}.",
+    "is_organic": "Sí, la lista de la bodega lo da por ecológico.",
+    "is_vintage": "La añada es {year}.",
+    "is_no_vintage": "No lleva añada.",
+    "is_origin": "Origen: {places}.",
+    "is_so": "Es {trait}.",
+    "unknown_organic": "La lista de la bodega no dice si es ecológico.",
+    "unknown_alcohol": "La lista de la bodega no dice cuánto alcohol tiene.",
+    "unknown_sweetness": "La lista de la bodega no dice si es seco o dulce.",
+    "unknown_price": "La lista de la bodega no dice cuánto cuesta.",
+    "unknown_grapes": "La lista de la bodega no indica sus uvas.",
+    "unknown_body": "La lista de la bodega no dice si es ligero o con cuerpo.",
+    "no_allergens": "La lista de la bodega no indica alérgenos; mire también la etiqueta.",
+    "in_order_cheapest": "Primero lo más barato{criteria}:",
+    "in_order_dearest": "Primero lo más caro{criteria}:",
+    "library_closing": (
+        "Mi biblioteca solo está en inglés. Si busca un vino, dígame un plato, un color, una "
+        "uva o un precio, y le encuentro una botella en la bodega."
+    ),
+    "is_in_stock": "Hay existencias.",
 }

@@ -125,4 +125,30 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Je suis désolé : quelque chose a mal tourné de mon côté et je n'ai pas pu répondre. "
         "Redemandez-moi dans un instant."
     ),
+    "holds": "Oui : la liste de la cave indique {allergens}.",
+    "holds_not": "La liste de la cave n'indique pas : {allergens} ; vérifiez aussi l'étiquette.",
+    "unknown_vegan": "La liste de la cave ne dit pas s'il est végan.",
+    "not_vegan": "Il n'est pas végan : la liste de la cave indique {allergens}.",
+    "is_alcohol": "Il fait {abv} % vol.",
+    "is_price": "Il coûte environ {price}.",
+    "is_grapes": "Cépages : {grapes}.",
+    "is_organic": "Oui, la liste de la cave le dit bio.",
+    "is_vintage": "Le millésime est {year}.",
+    "is_no_vintage": "Il n'est pas millésimé.",
+    "is_origin": "Origine : {places}.",
+    "is_so": "Il est {trait}.",
+    "unknown_organic": "La liste de la cave ne dit pas s'il est bio.",
+    "unknown_alcohol": "La liste de la cave ne dit pas combien d'alcool il contient.",
+    "unknown_sweetness": "La liste de la cave ne dit pas s'il est sec ou doux.",
+    "unknown_price": "La liste de la cave ne dit pas ce qu'il coûte.",
+    "unknown_grapes": "La liste de la cave n'indique pas ses cépages.",
+    "unknown_body": "La liste de la cave ne dit pas s'il est léger ou puissant.",
+    "no_allergens": "La liste de la cave n'indique aucun allergène ; vérifiez aussi l'étiquette.",
+    "in_order_cheapest": "Les moins chers d'abord{criteria} :",
+    "in_order_dearest": "Les plus chers d'abord{criteria} :",
+    "library_closing": (
+        "Ma bibliothèque n'existe qu'en anglais. Si vous cherchez un vin, donnez-moi un plat, "
+        "une couleur, un cépage ou un prix, et je vous trouve une bouteille dans la cave."
+    ),
+    "is_in_stock": "Il est en stock.",
 }

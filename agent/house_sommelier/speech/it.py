@@ -116,4 +116,30 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Mi dispiace: qualcosa è andato storto e non ho potuto rispondere. Me lo richieda tra "
         "un momento."
     ),
+    "holds": "Sì: la lista della cantina indica {allergens}.",
+    "holds_not": "La lista della cantina non indica {allergens}; guardi anche l'etichetta.",
+    "unknown_vegan": "La lista della cantina non dice se è vegano.",
+    "not_vegan": "Non è vegano: la lista della cantina indica {allergens}.",
+    "is_alcohol": "Ha {abv} % vol.",
+    "is_price": "Costa circa {price}.",
+    "is_grapes": "Uve: {grapes}.",
+    "is_organic": "Sì, la lista della cantina lo dà per biologico.",
+    "is_vintage": "L'annata è {year}.",
+    "is_no_vintage": "Non ha annata.",
+    "is_origin": "Origine: {places}.",
+    "is_so": "È {trait}.",
+    "unknown_organic": "La lista della cantina non dice se è biologico.",
+    "unknown_alcohol": "La lista della cantina non dice quanto alcol ha.",
+    "unknown_sweetness": "La lista della cantina non dice se è secco o dolce.",
+    "unknown_price": "La lista della cantina non dice quanto costa.",
+    "unknown_grapes": "La lista della cantina non indica le uve.",
+    "unknown_body": "La lista della cantina non dice se è leggero o corposo.",
+    "no_allergens": "La lista della cantina non indica allergeni; guardi anche l'etichetta.",
+    "in_order_cheapest": "Prima i più economici{criteria}:",
+    "in_order_dearest": "Prima i più cari{criteria}:",
+    "library_closing": (
+        "La mia biblioteca è soltanto in inglese. Se cerca un vino, mi dica un piatto, un "
+        "colore, un vitigno o un prezzo, e le trovo una bottiglia in cantina."
+    ),
+    "is_in_stock": "È disponibile.",
 }

@@ -124,4 +124,30 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Het spijt me: er ging bij mij iets mis en ik kon niet antwoorden. Vraag het me zo "
         "nog eens."
     ),
+    "holds": "Ja: de kelderlijst noemt {allergens}.",
+    "holds_not": "De kelderlijst noemt dit niet: {allergens}; kijk ook op het etiket.",
+    "unknown_vegan": "De kelderlijst zegt niet of hij veganistisch is.",
+    "not_vegan": "Hij is niet veganistisch: de kelderlijst noemt {allergens}.",
+    "is_alcohol": "Hij heeft {abv} % vol.",
+    "is_price": "Hij kost ongeveer {price}.",
+    "is_grapes": "Druiven: {grapes}.",
+    "is_organic": "Ja, de kelderlijst noemt hem biologisch.",
+    "is_vintage": "Het oogstjaar is {year}.",
+    "is_no_vintage": "Hij heeft geen oogstjaar.",
+    "is_origin": "Herkomst: {places}.",
+    "is_so": "Hij is {trait}.",
+    "unknown_organic": "De kelderlijst zegt niet of hij biologisch is.",
+    "unknown_alcohol": "De kelderlijst zegt niet hoeveel alcohol hij heeft.",
+    "unknown_sweetness": "De kelderlijst zegt niet hoe droog of zoet hij is.",
+    "unknown_price": "De kelderlijst zegt niet wat hij kost.",
+    "unknown_grapes": "De kelderlijst noemt de druiven niet.",
+    "unknown_body": "De kelderlijst zegt niet hoe licht of krachtig hij is.",
+    "no_allergens": "De kelderlijst noemt geen allergenen; kijk ook op het etiket.",
+    "in_order_cheapest": "De goedkoopste eerst{criteria}:",
+    "in_order_dearest": "De duurste eerst{criteria}:",
+    "library_closing": (
+        "Mijn bibliotheek is er alleen in het Engels. Zoekt u een wijn, noem me dan een "
+        "gerecht, een kleur, een druif of een prijs, en ik vind er een fles bij."
+    ),
+    "is_in_stock": "Hij is op voorraad.",
 }
