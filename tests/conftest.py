@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer
 from tests.doubles.otlp import OtlpReceiver
 
-pytest_plugins = ["tests.databases"]
+pytest_plugins = ["tests.databases", "tests.machines"]
 
 FOREIGN_PREFIXES = ("OPENAI_", "LANGFUSE_", "LLM_", "OTEL_", "TELEGRAM_")
 # How fast a machine is proves nothing about a property.
@@ -70,6 +71,13 @@ def network_guard() -> Iterator[NetworkGuard]:
     guard.active = True
     yield guard
     guard.active = False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> None:
+    """A shell's job in the background ignores Ctrl-C, and so would each process of a test."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

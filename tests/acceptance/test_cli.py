@@ -1,4 +1,4 @@
-"""The command line as a person or an admin meets it, as a process of its own."""
+"""The command line as a person or an admin meets it; a process where the process matters."""
 
 import asyncio
 import re
@@ -12,6 +12,7 @@ import pytest
 
 from config import Settings
 from tests.acceptance.command import running, sommelier
+from tests.commands import sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer
 from tests.doubles.otlp import OtlpReceiver
@@ -77,7 +78,7 @@ def test_the_version_is_shown(environment: dict[str, str]) -> None:
 def test_a_wrong_setting_is_one_line_and_exit_status_2(
     environment: dict[str, str], settings: dict[str, str], line: str
 ) -> None:
-    done = sommelier("run", environment=environment, **settings)
+    done = sommelier_here("run", environment=environment, **settings)
     assert done.returncode == 2
     assert done.stderr.startswith(line)
     assert len(done.stderr.splitlines()) == 1
@@ -105,9 +106,9 @@ async def test_run_answers_in_telegram_and_stops_cleanly_on_sigterm(
     bot_api.say("a sparkling under 30 for oysters")
     settings = {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
     async with running(environment, **settings) as process:
-        (answer,) = await bot_api.wait_for_message(timeout=30)
+        (answer,) = await bot_api.wait_for_message(timeout=60)
         process.send_signal(signal.SIGTERM)
-        _, log = await asyncio.wait_for(process.communicate(), 30)
+        _, log = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 0
     prices = [float(price) for price in re.findall(r"≈ €([\d.]+)", answer)]
     assert prices
@@ -118,9 +119,9 @@ async def test_run_answers_in_telegram_and_stops_cleanly_on_sigterm(
 
 
 def test_db_status_and_upgrade(empty_environment: dict[str, str]) -> None:
-    before = sommelier("db", "status", environment=empty_environment)
+    before = sommelier_here("db", "status", environment=empty_environment)
     upgraded = sommelier("db", "upgrade", environment=empty_environment)
-    after = sommelier("db", "status", environment=empty_environment)
+    after = sommelier_here("db", "status", environment=empty_environment)
     assert (before.returncode, upgraded.returncode, after.returncode) == (1, 0, 0)
     assert before.stderr == "Run `sommelier db upgrade`.\n"
     assert upgraded.stdout.endswith("it upgraded from none.\n")
@@ -128,7 +129,7 @@ def test_db_status_and_upgrade(empty_environment: dict[str, str]) -> None:
 
 def test_a_database_that_cannot_be_reached_is_one_line(environment: dict[str, str]) -> None:
     url = "postgresql+psycopg://ada:hidden@127.0.0.1:1/wines"
-    done = sommelier("wines", "count", environment=environment, DATABASE_URL=url)
+    done = sommelier_here("wines", "count", environment=environment, DATABASE_URL=url)
     assert done.returncode == 1
     assert done.stderr.startswith("sommelier: The database wines on 127.0.0.1:1 cannot be reached")
     assert "hidden" not in done.stderr
@@ -138,7 +139,7 @@ def test_a_database_that_cannot_be_reached_is_one_line(environment: dict[str, st
 def test_a_postgres_that_was_not_upgraded_says_what_to_do(
     environment: dict[str, str], postgres_url: str
 ) -> None:
-    done = sommelier("wines", "count", environment=environment, DATABASE_URL=postgres_url)
+    done = sommelier_here("wines", "count", environment=environment, DATABASE_URL=postgres_url)
     assert done.returncode == 1
     assert done.stderr.endswith("run `sommelier db upgrade`.\n")
 
@@ -150,18 +151,20 @@ def test_wines_are_imported_counted_and_found(environment: dict[str, str], tmp_p
         "Domaine Zebulon,Cuvée Acceptance,France,red,12,lamb\n"
     )
     first = sommelier("wines", "import", str(file), environment=environment)
-    second = sommelier("wines", "import", str(file), environment=environment)
-    found = sommelier("wines", "search", "Domaine Zebulon", environment=environment)
+    second = sommelier_here("wines", "import", str(file), environment=environment)
+    found = sommelier_here("wines", "search", "Domaine Zebulon", environment=environment)
     assert first.stdout == "1 added, 0 updated, 0 unchanged.\n"
     assert second.stdout == "0 added, 0 updated, 1 unchanged.\n"
     assert (first.stderr, second.stderr) == ("", "")
-    assert int(sommelier("wines", "count", environment=environment).stdout) > 300
+    assert int(sommelier_here("wines", "count", environment=environment).stdout) > 300
     assert "Domaine Zebulon Cuvée Acceptance NV" in found.stdout.splitlines()[1]
     assert "≈ €12" in found.stdout.splitlines()[1]
 
 
 def test_a_search_obeys_the_filters_in_its_words(environment: dict[str, str]) -> None:
-    done = sommelier("wines", "search", "sparkling under 30 for oysters", environment=environment)
+    done = sommelier_here(
+        "wines", "search", "sparkling under 30 for oysters", environment=environment
+    )
     rows = [line for line in done.stdout.splitlines() if "€" in line]
     assert rows
     assert all("sparkling" in row for row in rows)
@@ -173,7 +176,7 @@ def test_bad_rows_of_an_import_are_listed_with_line_and_reason(
 ) -> None:
     file = tmp_path / "wines.csv"
     file.write_text("producer,name,country,style\nA,B,France,red\nC,D,Spain,blue\n")
-    done = sommelier("wines", "import", str(file), environment=environment)
+    done = sommelier_here("wines", "import", str(file), environment=environment)
     assert done.returncode == 1
     assert done.stdout == ""
     heading, columns, row = done.stderr.splitlines()
@@ -183,7 +186,7 @@ def test_bad_rows_of_an_import_are_listed_with_line_and_reason(
 
 
 def test_doctor_on_an_empty_machine_finds_nothing_wrong(environment: dict[str, str]) -> None:
-    done = sommelier("doctor", environment=environment)
+    done = sommelier_here("doctor", environment=environment)
     assert done.returncode == 0
     assert [line[:10] for line in done.stdout.splitlines()] == [
         "✓ settings",
@@ -204,13 +207,13 @@ def test_doctor_with_everything_configured(
     otlp_receiver: OtlpReceiver,
     web: Web,
 ) -> None:
-    sommelier("db", "upgrade", environment=environment)
+    sommelier_here("db", "upgrade", environment=environment)
     settings = everything(bot_api, model_server, otlp_receiver) | {
         "EMBEDDING_MODEL": "vectors-small",
         "EMBEDDING_BASE_URL": f"{web.base_url}/v1",
         "SEARXNG_URL": web.base_url,
     }
-    done = sommelier("doctor", environment=environment, **settings)
+    done = sommelier_here("doctor", environment=environment, **settings)
     assert done.returncode == 0, done.stdout
     assert [line[0] for line in done.stdout.splitlines()] == ["✓"] * 8
     assert "this is @sommelier_test_bot" in done.stdout
@@ -234,7 +237,7 @@ def test_doctor_says_what_is_wrong_and_never_a_secret(
         "BRAVE_API_KEY": "",
         "SEARXNG_URL": "http://127.0.0.1:1",
     }
-    done = sommelier("doctor", environment=environment, **settings)
+    done = sommelier_here("doctor", environment=environment, **settings)
     assert done.returncode == 1
     said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
     assert "TELEGRAM_BOT_TOKEN is rejected; get a valid one from @BotFather" in said["✗ Telegram"]

@@ -1,12 +1,10 @@
 """The product as it is run, as a process; Telegram, a model and Langfuse are doubled."""
 
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -25,31 +23,27 @@ ANSWER = {
 }
 
 
-def started(bot_api: BotApi, tmp_path: Path, **settings: str) -> subprocess.Popen[str]:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-        "TELEGRAM_BOT_TOKEN": TOKEN,
-        "TELEGRAM_BASE_URL": bot_api.base_url,
-        **settings,
-    }
+def started(bot_api: BotApi, environment: dict[str, str], **settings: str) -> subprocess.Popen[str]:
+    telegram = {"TELEGRAM_BOT_TOKEN": TOKEN, "TELEGRAM_BASE_URL": bot_api.base_url}
     return subprocess.Popen(
         [sys.executable, "-m", "bot", "run"],
-        cwd=Path(__file__).parents[2],
-        env=environment,
+        cwd=environment["HOME"],
+        env=environment | telegram | settings,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
 @contextmanager
-def running(bot_api: BotApi, tmp_path: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
+def running(
+    bot_api: BotApi, environment: dict[str, str], **settings: str
+) -> Iterator[subprocess.Popen[str]]:
     """`sommelier run` with these settings; it is told to stop at the end, and must."""
-    process = started(bot_api, tmp_path, **settings)
+    process = started(bot_api, environment, **settings)
     try:
         yield process
         process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=30)
+        _, log = process.communicate(timeout=60)
         assert process.returncode == 0, log
         assert TOKEN not in log
         assert "Traceback" not in log
@@ -59,9 +53,9 @@ def running(bot_api: BotApi, tmp_path: Path, **settings: str) -> Iterator[subpro
 
 
 @contextmanager
-def killed(bot_api: BotApi, path: Path, **settings: str) -> Iterator[None]:
+def killed(bot_api: BotApi, environment: dict[str, str], **settings: str) -> Iterator[None]:
     """`sommelier run` with these settings, killed while it works."""
-    process = started(bot_api, path, **settings)
+    process = started(bot_api, environment, **settings)
     try:
         yield
     finally:
@@ -70,7 +64,10 @@ def killed(bot_api: BotApi, path: Path, **settings: str) -> Iterator[None]:
 
 
 async def test_a_message_is_answered_by_the_model_and_traced(
-    bot_api: BotApi, model_server: ModelServer, otlp_receiver: OtlpReceiver, tmp_path: Path
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    environment: dict[str, str],
 ) -> None:
     model_server.script(
         tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"}),
@@ -80,14 +77,14 @@ async def test_a_message_is_answered_by_the_model_and_traced(
     bot_api.say("Something for trout?", chat_id=CHAT)
     with running(
         bot_api,
-        tmp_path,
+        environment,
         OPENAI_API_KEY="sk-secret",
         OPENAI_BASE_URL=model_server.base_url,
         LANGFUSE_PUBLIC_KEY=otlp_receiver.public_key,
         LANGFUSE_SECRET_KEY=otlp_receiver.secret_key,
         LANGFUSE_BASE_URL=otlp_receiver.base_url,
     ):
-        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert len(texts) == 1
     assert texts[0].startswith("For your trout & almonds:\n\n1. Trimbach")
     assert texts[0].endswith("Dry and <fresh>.")
@@ -121,7 +118,10 @@ async def test_a_message_is_answered_by_the_model_and_traced(
 
 
 async def test_a_turn_that_was_cut_off_in_the_middle_is_one_trace(
-    bot_api: BotApi, model_server: ModelServer, otlp_receiver: OtlpReceiver, tmp_path: Path
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    environment: dict[str, str],
 ) -> None:
     model_server.script(
         tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"}),
@@ -136,13 +136,13 @@ async def test_a_turn_that_was_cut_off_in_the_middle_is_one_trace(
         "LANGFUSE_BASE_URL": otlp_receiver.base_url,
     }
     bot_api.say("Something for trout?", chat_id=CHAT)
-    with killed(bot_api, tmp_path, **settings):
+    with killed(bot_api, environment, **settings):
         await eventually(
-            lambda: len(model_server.requests) == 2, seconds=30, otherwise=lambda: "not asked"
+            lambda: len(model_server.requests) == 2, seconds=60, otherwise=lambda: "not asked"
         )
     assert otlp_receiver.spans == []
-    with running(bot_api, tmp_path, **settings):
-        await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+    with running(bot_api, environment, **settings):
+        await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert len(bot_api.sent(CHAT)) == 1
     assert len(model_server.requests) == 3
     assert otlp_receiver.tree() == (
@@ -163,22 +163,22 @@ async def test_a_turn_that_was_cut_off_in_the_middle_is_one_trace(
 
 @pytest.mark.parametrize("status", [401, 500])
 async def test_a_dead_model_still_ends_in_wines(
-    status: int, bot_api: BotApi, model_server: ModelServer, tmp_path: Path
+    status: int, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.default = error(status)
     bot_api.say("a sparkling under 30 for oysters", chat_id=CHAT)
     settings = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
-    with running(bot_api, tmp_path, **settings):
-        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+    with running(bot_api, environment, **settings):
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert "≈ €" in texts[0]
     assert "oysters" in texts[0]
 
 
 async def test_with_nothing_but_a_token_the_house_sommelier_answers(
-    bot_api: BotApi, tmp_path: Path
+    bot_api: BotApi, empty_environment: dict[str, str]
 ) -> None:
     bot_api.say("a red for lamb under 25 euros", chat_id=CHAT)
-    with running(bot_api, tmp_path):
-        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+    with running(bot_api, empty_environment):
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert texts[0].startswith("I looked for red wines up to €25 for lamb")
     assert "No language model is configured" in texts[0]

@@ -6,6 +6,7 @@ import pytest
 
 from agent.prompts import BUILT_IN
 from tests.acceptance.command import sommelier
+from tests.commands import sommelier_here
 from tests.doubles.langfuse_prompts import PUBLIC_KEY, SECRET_KEY, LangfusePromptServer
 
 NAMES = list(BUILT_IN)
@@ -31,12 +32,12 @@ def test_push_creates_what_differs_and_diff_shows_what_does(
 ) -> None:
     first = sommelier("prompts", "push", environment=keys)
     assert first.stdout.splitlines() == [f"{name}: version 1 is now production" for name in NAMES]
-    same = sommelier("prompts", "diff", environment=keys)
+    same = sommelier_here("prompts", "diff", environment=keys)
     assert (same.returncode, same.stdout) == (
         0,
         "The 5 prompts are the same in Langfuse (production).\n",
     )
-    again = sommelier("prompts", "push", environment=keys)
+    again = sommelier_here("prompts", "push", environment=keys)
     assert again.stdout == "Nothing to push: Langfuse (production) has the repository's prompts.\n"
     assert {name: len(versions) for name, versions in langfuse.prompts.items()} == dict.fromkeys(
         NAMES, 1
@@ -50,7 +51,7 @@ def test_push_creates_what_differs_and_diff_shows_what_does(
         "+++ langfuse/refinement (version 2, production)",
     ]
     assert "\n+Be [31mquick.\n" in differs.stdout
-    pushed = sommelier("prompts", "push", environment=keys)
+    pushed = sommelier_here("prompts", "push", environment=keys)
     assert pushed.stdout == "refinement: version 3 is now production, in place of version 2\n"
     newest = langfuse.labelled("refinement", "production")
     assert newest is not None
@@ -62,7 +63,7 @@ def test_list_shows_which_version_of_each_is_in_use(
 ) -> None:
     langfuse.put("sommelier", BUILT_IN["sommelier"].text + "\nBe quick.", "candidate")
     langfuse.put("refinement", "Rewrite {{question}}.", "candidate")
-    done = sommelier("prompts", "list", "--label", "candidate", environment=keys)
+    done = sommelier_here("prompts", "list", "--label", "candidate", environment=keys)
     rows = [line.split() for line in done.stdout.splitlines()]
     assert rows[0] == ["prompt", "version", "label", "source", "variables"]
     assert rows[1] == [
@@ -74,7 +75,7 @@ def test_list_shows_which_version_of_each_is_in_use(
 
 
 def test_list_needs_no_langfuse(empty_environment: dict[str, str]) -> None:
-    done = sommelier("prompts", "list", environment=empty_environment)
+    done = sommelier_here("prompts", "list", environment=empty_environment)
     assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == NAMES
     assert done.returncode == 0
 
@@ -91,7 +92,7 @@ def test_trouble_is_one_line_and_status_2(
     settings: dict[str, str], said: str, keys: dict[str, str]
 ) -> None:
     for command in ("push", "diff"):
-        done = sommelier("prompts", command, environment=keys | settings)
+        done = sommelier_here("prompts", command, environment=keys | settings)
         assert (done.returncode, done.stdout) == (2, "")
         assert len(done.stderr.splitlines()) == 1
         assert done.stderr.startswith("sommelier: ")
@@ -103,9 +104,9 @@ def test_a_chat_prompt_of_that_name_is_in_the_way(
     keys: dict[str, str], langfuse: LangfusePromptServer
 ) -> None:
     langfuse.put("sommelier", [{"role": "system", "content": "Hello"}])
-    differs = sommelier("prompts", "diff", environment=keys)
+    differs = sommelier_here("prompts", "diff", environment=keys)
     assert differs.returncode == 1
     assert differs.stdout.startswith("sommelier: version 1 of Langfuse is a chat prompt\n")
-    pushed = sommelier("prompts", "push", environment=keys)
+    pushed = sommelier_here("prompts", "push", environment=keys)
     assert pushed.returncode == 2
     assert "HTTP 400: Previous versions have different prompt type." in pushed.stderr

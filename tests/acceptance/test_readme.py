@@ -34,7 +34,7 @@ def test_the_snippet_runs_a_tool_and_its_own_rule(model_server: ModelServer) -> 
         cwd=README.parent,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert (ran.stdout, ran.stderr) == ("No coat.\n", "")

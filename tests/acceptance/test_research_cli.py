@@ -1,4 +1,4 @@
-"""Looking things up on the command line, as processes of their own."""
+"""Looking things up on the command line; each command once as a process of its own."""
 
 import asyncio
 import json
@@ -15,6 +15,7 @@ import httpx
 
 from db.documents.indexing import STARTER
 from tests.acceptance.command import COMMAND, running, sommelier
+from tests.commands import sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json
 from tests.doubles.web import Web
@@ -63,7 +64,7 @@ def test_an_answer_as_json_names_the_refined_question_and_its_sources(
 ) -> None:
     model_server.script(answer_json(REFINED), answer(f"On its lees [{SUR_LIE}]."))
     settings = model_at(model_server)
-    done = sommelier("ask", QUESTION, "--refine", "--json", environment=home, **settings)
+    done = sommelier_here("ask", QUESTION, "--refine", "--json", environment=home, **settings)
     assert (done.returncode, done.stderr) == (0, "")
     answered = json.loads(done.stdout)
     assert answered["question"] == QUESTION
@@ -73,7 +74,7 @@ def test_an_answer_as_json_names_the_refined_question_and_its_sources(
 
 
 def test_quotes_stand_word_for_word_in_their_documents(home: dict[str, str]) -> None:
-    done = sommelier("quotes", "cork taint", "--json", environment=home)
+    done = sommelier_here("quotes", "cork taint", "--json", environment=home)
     found = json.loads(done.stdout)
     assert (done.returncode, found["noResults"], found["byModel"]) == (0, False, False)
     assert len(found["snippets"]) == 3
@@ -97,7 +98,7 @@ def test_find_saves_ten_queries_and_shows_them_as_links(
     home: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "queries.txt"
-    done = sommelier("find", "wine bars", "Lyon", "--save", str(file), environment=home)
+    done = sommelier_here("find", "wine bars", "Lyon", "--save", str(file), environment=home)
     assert done.returncode == 0
     assert done.stderr == f"Saved the queries to {file}.\n"
     queries = file.read_text("utf-8").splitlines()
@@ -108,7 +109,7 @@ def test_find_saves_ten_queries_and_shows_them_as_links(
 
 
 def test_find_merges_what_the_place_search_found(home: dict[str, str], web: Web) -> None:
-    done = sommelier(
+    done = sommelier_here(
         "find", "WINE_SHOP", "Lyon", "--json", environment=home, SEARXNG_URL=web.base_url
     )
     found = json.loads(done.stdout)
@@ -123,7 +124,7 @@ def test_find_says_in_one_line_what_it_cannot_do(
     home: dict[str, str], model_server: ModelServer
 ) -> None:
     model_server.script(answer("No."), answer("I would rather not."))
-    unknown = sommelier("find", "pub", "Lyon", environment=home)
+    unknown = sommelier_here("find", "pub", "Lyon", environment=home)
     failed = sommelier("find", "WINERY", "Lyon", environment=home, **model_at(model_server))
     assert (unknown.returncode, failed.returncode) == (2, 1)
     assert unknown.stderr.startswith("sommelier: there is no category 'pub'; use WINE_SHOP,")
@@ -149,7 +150,7 @@ def test_a_failure_is_json_too_where_json_is_wanted(
         (("find", "WINERY", "Lyon"), model_at(model_server), 1, "no 10 distinct search queries"),
     ]
     for arguments, settings, status, said in asked:
-        done = sommelier(*arguments, "--json", environment=home, **settings)
+        done = sommelier_here(*arguments, "--json", environment=home, **settings)
         assert done.returncode == status
         assert json.loads(done.stdout)["error"].startswith(said)
         assert done.stderr.startswith(f"sommelier: {said}")
@@ -163,12 +164,12 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     (notes / "zebulon.md").write_text("# The Zebulon grape\n\nZebulon ripens late.\n")
     (notes / "broken.pdf").write_text("this is no PDF")
     added = sommelier("documents", "add", "notes", environment=home)
-    again = sommelier("documents", "add", "notes/broken.pdf", environment=home)
-    listed = sommelier("documents", "list", environment=home)
-    found = sommelier("documents", "search", "zebulon", environment=home)
-    as_json = sommelier("documents", "search", "zebulon", "--json", environment=home)
-    one = sommelier("documents", "search", "oak", "--limit", "1", "--json", environment=home)
-    removed = sommelier("documents", "remove", "notes", environment=home)
+    again = sommelier_here("documents", "add", "notes/broken.pdf", environment=home)
+    listed = sommelier_here("documents", "list", environment=home)
+    found = sommelier_here("documents", "search", "zebulon", environment=home)
+    as_json = sommelier_here("documents", "search", "zebulon", "--json", environment=home)
+    one = sommelier_here("documents", "search", "oak", "--limit", "1", "--json", environment=home)
+    removed = sommelier_here("documents", "remove", "notes", environment=home)
     assert (added.returncode, added.stdout) == (0, "1 added, 0 updated, 0 unchanged.\n")
     assert added.stderr == "Not added: notes/broken.pdf is not a PDF file\n"
     assert (again.returncode, again.stderr) == (1, added.stderr)
@@ -221,7 +222,7 @@ def test_the_evaluation_prints_its_table_and_saves_it(
     empty_environment: dict[str, str], model_server: ModelServer, tmp_path: Path
 ) -> None:
     model_server.default = no_results
-    done = sommelier(
+    done = sommelier_here(
         *("eval", "quotes", "--modes", "a,C", "--model", "gpt-4o-mini", "--save", "report"),
         environment=empty_environment,
         **model_at(model_server),
@@ -271,14 +272,14 @@ async def test_run_serves_the_api_to_those_who_hold_the_token(
         assert process.stderr is not None
         log = ""
         while (found := re.search(r"HTTP on (\S+)", log)) is None:
-            log += (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+            log += (await asyncio.wait_for(process.stderr.readline(), 60)).decode()
         async with httpx.AsyncClient(base_url=f"http://{found[1]}", trust_env=False) as client:
             body = {"question": QUESTION}
             refused = await client.post("/api/rag/ask", json=body)
             headers = {"authorization": f"Bearer {TOKEN}"}
             answered = await client.post("/api/rag/ask", json=body, headers=headers)
         process.send_signal(signal.SIGTERM)
-        _, rest = await asyncio.wait_for(process.communicate(), 30)
+        _, rest = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 0
     assert refused.status_code == 401
     assert SUR_LIE in {citation["path"] for citation in answered.json()["citations"]}

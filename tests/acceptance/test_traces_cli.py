@@ -1,4 +1,4 @@
-"""`sommelier traces` on a machine where turns have been, as a process of its own."""
+"""`sommelier traces` on a machine where turns have been."""
 
 import asyncio
 import json
@@ -15,8 +15,8 @@ from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import SqlTurnRepository
-from tests.acceptance.conftest import empty_home
 from tests.commands import sommelier_here
+from tests.machines import empty_home
 from tests.traces import bare_trace, retried_trace
 
 ADA, CHAT = 8_123_456_789, 8_123_456_789
@@ -75,9 +75,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory, stocked: Path) -> dict[str,
 
 
 def run(environment: dict[str, str], *arguments: str, status: int = 0) -> str:
-    exit_status, shown, said = sommelier_here("traces", *arguments, environment=environment)
-    assert exit_status == status, said
-    return shown if status == 0 else said
+    done = sommelier_here("traces", *arguments, environment=environment)
+    assert done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stderr
 
 
 def test_the_list_shows_failing_turns_first(filled: dict[str, str]) -> None:

@@ -197,7 +197,7 @@ class BotApi(LoopbackServer):
         n: int = 1,
         chat_id: int | None = None,
         *,
-        timeout: float = 10,  # noqa: ASYNC109
+        timeout: float = 30,  # noqa: ASYNC109
     ) -> list[str]:
         """`sent()` once it holds at least `n` texts.
 

@@ -166,7 +166,7 @@ class OtlpReceiver(LoopbackServer):
             raise AssertionError(f"traces {wanted} have roots {[span.name for span in roots]}")
         return _nested(roots[0], spans)
 
-    async def wait_for_spans(self, n: int, timeout: float = 10) -> list[Span]:  # noqa: ASYNC109
+    async def wait_for_spans(self, n: int, timeout: float = 30) -> list[Span]:  # noqa: ASYNC109
         """All spans once there are at least `n`; AssertionError after `timeout` seconds."""
         await eventually(
             lambda: len(self.spans) >= n,
@@ -175,7 +175,7 @@ class OtlpReceiver(LoopbackServer):
         )
         return list(self.spans)
 
-    async def wait_for_scores(self, n: int, timeout: float = 10) -> list[JsonObject]:  # noqa: ASYNC109
+    async def wait_for_scores(self, n: int, timeout: float = 30) -> list[JsonObject]:  # noqa: ASYNC109
         """All scores once there are at least `n`; AssertionError after `timeout` seconds."""
         await eventually(
             lambda: len(self._scores_by_id) >= n,

@@ -54,7 +54,7 @@ class LoopbackServer:
         self._loop = loop
         self._thread = threading.Thread(target=loop.run_forever, name=name, daemon=True)
         self._thread.start()
-        port = asyncio.run_coroutine_threadsafe(self._listen(loop), loop).result(timeout=5)
+        port = asyncio.run_coroutine_threadsafe(self._listen(loop), loop).result(timeout=30)
         self.base_url = f"http://127.0.0.1:{port}"
         return self
 
@@ -62,9 +62,9 @@ class LoopbackServer:
         """Cut every connection and free the port; does nothing when not started."""
         if self._loop is None or self._thread is None:
             return
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(timeout=5)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(timeout=30)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=30)
         self._loop.close()
         self._loop = self._thread = None
 

@@ -463,6 +463,6 @@ def test_an_interrupted_run_keeps_what_is_done(slow_model: ModelServer, tmp_path
         while len(slow_model.requests) < 2 and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        shown, _ = process.communicate(timeout=20)
+        shown, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert [each["conversation"]["id"] for each in json.loads(shown)["results"]] == ["one"]

@@ -39,21 +39,8 @@ from tests.fakes import FakeCatalogue
 from tests.library import FakeLibrary
 
 CHAT = [sys.executable, "-m", "bot", "chat"]
-ROOT = Path(__file__).parents[2]
 Rated = Callable[[], Awaitable[Feedback | None]]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """An empty machine: no settings, no data, an empty home."""
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-        "PYTHONPATH": str(ROOT),
-        "TERM": "xterm",
-    }
 
 
 def piped(lines: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -70,9 +57,9 @@ def piped(lines: str, environment: dict[str, str]) -> subprocess.CompletedProces
 
 
 def test_a_piped_line_is_answered_in_plain_text_and_the_end_of_input_ends_it(
-    environment: dict[str, str],
+    empty_environment: dict[str, str],
 ) -> None:
-    done = piped("a red for lamb under 25 euros\n", environment)
+    done = piped("a red for lamb under 25 euros\n", empty_environment)
     assert done.returncode == 0
     prices = [float(price) for price in re.findall(r"≈ €([\d.]+)", done.stdout)]
     assert prices
@@ -124,7 +111,7 @@ def test_a_second_conversation_beside_another_remembers_its_own_messages(
     first.stdin.flush()
     assert first.stdout.readline().strip()
     second = piped("a white for oysters\n/new\n", environment)
-    rest, _ = first.communicate("/new\n", timeout=30)
+    rest, _ = first.communicate("/new\n", timeout=60)
     assert first.returncode == 0
     for said in (second.stdout, rest):
         assert "I have forgotten our conversation." in said
@@ -164,7 +151,7 @@ class PseudoTerminal:
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            env=environment,
+            env=environment | {"TERM": "xterm"},
             cwd=environment["HOME"],
             start_new_session=True,
             preexec_fn=take_terminal,  # noqa: PLW1509
@@ -194,14 +181,14 @@ class PseudoTerminal:
             while time.monotonic() < again and self._read(seconds=every):
                 pass
         os.close(self._ours)
-        return self.process.wait(timeout=1)
+        return self.process.wait(timeout=30)
 
     def _read(self, seconds: float = 30) -> bool:
         ready, _, _ = select.select([self._ours], [], [], seconds)
         try:
             data = os.read(self._ours, 4096) if ready else b""
         except OSError:  # the other side is closed
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=30)
             return False
         self.shown += ESCAPES.sub("", data.decode(errors="replace")).replace("\r", "")
         return bool(data)

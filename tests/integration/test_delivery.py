@@ -161,7 +161,7 @@ async def test_a_chat_that_must_wait_holds_up_no_other(telegram: Telegram, bot: 
     sender = Sender(bot, Pace())
     telegram.fail("sendMessage", 429, retry_after=1, chat_id=1)
     waiting = asyncio.create_task(sender.send(Destination(1), "late"))
-    await eventually(lambda: bool(telegram.asked), seconds=5, otherwise=lambda: "no request")
+    await eventually(lambda: bool(telegram.asked), seconds=30, otherwise=lambda: "no request")
     await asyncio.gather(*(sender.send(Destination(chat), "soon") for chat in range(2, 12)))
     after = time.monotonic() - telegram.calls_of("sendMessage")[0].time
     await waiting

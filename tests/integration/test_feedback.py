@@ -177,14 +177,14 @@ class Room:
         update_id = self.bot_api.press(message, data, user_id)
         await self.toast(before + 1)
         await eventually(
-            lambda: update_id not in self.running_turns, seconds=5, otherwise=lambda: "no end"
+            lambda: update_id not in self.running_turns, seconds=30, otherwise=lambda: "no end"
         )
         return self.bot_api.toasts[-1]
 
     async def toast(self, n: int = 1) -> str:
         """What is said to the nth press."""
         await eventually(
-            lambda: len(self.bot_api.toasts) >= n, seconds=5, otherwise=lambda: "no toast"
+            lambda: len(self.bot_api.toasts) >= n, seconds=30, otherwise=lambda: "no toast"
         )
         return self.bot_api.toasts[n - 1]
 
@@ -536,7 +536,7 @@ class TestAtOnce:
             room.answerer.may_answer.clear()
             room.bot_api.say("and a white?")
             await eventually(
-                lambda: len(room.answerer.asked) == 2, seconds=5, otherwise=lambda: "no turn"
+                lambda: len(room.answerer.asked) == 2, seconds=30, otherwise=lambda: "no turn"
             )
             began = time.monotonic()
             room.bot_api.press(message, data_of(message, "👍"))
@@ -562,7 +562,7 @@ class TestAtOnce:
             assert await room.kept(message) is None
             room.answers_read.set()
             await eventually(
-                lambda: rows(room.bot_api.messages()[0]) == DISLIKED, seconds=5, otherwise=str
+                lambda: rows(room.bot_api.messages()[0]) == DISLIKED, seconds=30, otherwise=str
             )
             await room.delivered()
         assert room.verdicts["user_feedback"]["value"] == 0
@@ -582,7 +582,7 @@ class TestAtOnce:
             await asyncio.sleep(0.1)
             may_record.set()
             await eventually(
-                lambda: rows(room.bot_api.messages()[0]) == LIKED, seconds=5, otherwise=str
+                lambda: rows(room.bot_api.messages()[0]) == LIKED, seconds=30, otherwise=str
             )
         assert room.bot_api.toasts == [shown.LIKED]
 
@@ -603,7 +603,7 @@ class TestAtOnce:
             room.bot_api.press(message, data_of(message, "👍"))
             room.bot_api.press(message, data_of(message, "👎"))
             await eventually(
-                lambda: rows(room.bot_api.messages()[0]) == DISLIKED, seconds=5, otherwise=str
+                lambda: rows(room.bot_api.messages()[0]) == DISLIKED, seconds=30, otherwise=str
             )
             await room.delivered()
         assert [each["value"] for each in room.verdicts.values()] == [0]
@@ -789,7 +789,7 @@ class TestDelivery:
         room.langfuse.requests.clear()
         stopped = asyncio.Event()
         task = asyncio.create_task(FeedbackDelivery(room.feedback, client.deliver).run(stopped))
-        await eventually(lambda: room.score_requests == ["POST"], seconds=5, otherwise=str)
+        await eventually(lambda: room.score_requests == ["POST"], seconds=30, otherwise=str)
         stopped.set()
         await asyncio.wait_for(task, 1)
         with suppress(NotNow):

@@ -73,7 +73,7 @@ def in_langfuse(text: str, version: int, label: str = "production") -> Prompt:
 async def until(prompts: LangfusePrompts, wanted: Prompt) -> None:
     await eventually(
         lambda: prompts.get("sommelier") == wanted,
-        seconds=3,
+        seconds=30,
         otherwise=lambda: str(prompts.get("sommelier").ref),
     )
 
@@ -83,7 +83,7 @@ async def rounds(server: LangfusePromptServer, count: int) -> None:
     before = len(server.asked)
     await eventually(
         lambda: len(server.asked) >= before + ROUND * count,
-        seconds=3,
+        seconds=30,
         otherwise=lambda: f"{len(server.asked) - before} requests",
     )
 

@@ -376,7 +376,7 @@ async def test_a_server_that_comes_back_gets_what_was_traced_meanwhile(
     otlp_receiver.mode = "503"
     ids = [answer_with_a_retry(tracer) for _ in range(3)]
     await eventually(
-        lambda: len(otlp_receiver.requests) > 0, seconds=5, otherwise=lambda: "no request came"
+        lambda: len(otlp_receiver.requests) > 0, seconds=30, otherwise=lambda: "no request came"
     )
     otlp_receiver.mode = "ok"
     await otlp_receiver.wait_for_scores(6)

@@ -224,7 +224,7 @@ async def test_an_edit_of_the_last_message_runs_its_turn_again(
         )
         assert await bot_api.wait_for_message(2) == ["About a red", "About a white after all"]
         await eventually(
-            lambda: answerer.histories == [[], []], seconds=5, otherwise=lambda: "history"
+            lambda: answerer.histories == [[], []], seconds=30, otherwise=lambda: "history"
         )
     kept = [each.content for each in await messages.recent(CHAT)]
     assert kept == ["a white after all", "About a white after all"]
@@ -408,7 +408,7 @@ async def test_a_person_who_blocked_the_bot_is_logged_once_and_not_asked_again(
         await bot_api.wait_for_message(chat_id=2002)
         await eventually(
             lambda: any("unreachable" in record.getMessage() for record in caplog.records),
-            seconds=5,
+            seconds=30,
             otherwise=lambda: caplog.text,
         )
     assert len([call for call in bot_api.calls_of("sendMessage") if call.status == 403]) == 1
@@ -512,14 +512,14 @@ def mention(offset: int) -> dict[str, object]:
 
 async def asked(answerer: FakeAnswerer, times: int) -> None:
     await eventually(
-        lambda: len(answerer.asked) >= times, seconds=5, otherwise=lambda: str(answerer.asked)
+        lambda: len(answerer.asked) >= times, seconds=30, otherwise=lambda: str(answerer.asked)
     )
 
 
 async def turn_ended(tracer: RecordingTracer) -> SpanRecord:
     await eventually(
         lambda: bool(tracer.turns) and tracer.turns[0].closed,
-        seconds=5,
+        seconds=30,
         otherwise=lambda: str(tracer.turns),
     )
     return tracer.turns[0]

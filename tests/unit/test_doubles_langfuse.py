@@ -132,7 +132,7 @@ def test_nothing_is_logged_by_a_server_that_stops_under_a_request(
             httpx.get(f"{server.base_url}/api/public/health", timeout=0.05)
         waiting = threading.Thread(target=_get_and_forget, args=(server.base_url,))
         waiting.start()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while len(server.requests) < 2 and time.monotonic() < deadline:
             time.sleep(0.005)
         assert len(server.requests) == 2
