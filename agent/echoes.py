@@ -4,6 +4,7 @@ DeepSeek and Gemini refuse (400) a request in which their own tool calls came ba
 travels within a turn only, and only to the model that said it.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -22,8 +23,18 @@ def echo_of(message: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]) -> E
 
 
 def _echoed(said: Mapping[str, Any]) -> dict[str, Any]:
-    """An empty text counts: DeepSeek misses that too."""
-    return {name: said[name] for name in ECHOED if said.get(name) is not None}
+    """An empty text counts: DeepSeek misses that too. What no request can hold does not."""
+    found = {name: said[name] for name in ECHOED if said.get(name) is not None}
+    return {name: value for name, value in found.items() if _is_json(value)}
+
+
+def _is_json(value: object) -> bool:
+    """Whether a value read from JSON can be written again: Python reads NaN and any depth."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def noted(message: Message, echo: Echo | None) -> Message:
