@@ -25,7 +25,7 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "erfinden. Nennen Sie ein Gericht, eine Farbe, eine Rebsorte oder einen Preis, "
         "und ich finde Weine."
     ),
-    "passage": "Das steht dazu in meiner Bibliothek (auf Englisch):",
+    "passage": "Das steht dazu in meiner Bibliothek:",
     "off_topic": (
         "Das liegt leider außerhalb meines Kellers: Ich kenne mich nur mit Wein aus. "
         "Verraten Sie mir, was es zu essen gibt, und ich finde eine Flasche dazu."

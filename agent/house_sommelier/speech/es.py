@@ -20,7 +20,7 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Ahora mismo solo puedo buscar en la bodega y prefiero no improvisar una "
         "respuesta. Dígame un plato, un color, una uva o un precio."
     ),
-    "passage": "Esto es lo que dice mi biblioteca (en inglés):",
+    "passage": "Esto es lo que dice mi biblioteca:",
     "off_topic": (
         "Eso queda fuera de mi bodega: yo solo entiendo de vino. Dígame qué hay en la "
         "mesa y le busco una botella."

@@ -23,7 +23,7 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Pour l'instant je ne peux que chercher dans la cave, et je préfère ne pas "
         "improviser une réponse. Donnez-moi un plat, une couleur, un cépage ou un prix."
     ),
-    "passage": "Voici ce qu'en dit ma bibliothèque (en anglais) :",
+    "passage": "Voici ce qu'en dit ma bibliothèque :",
     "off_topic": (
         "Cela dépasse ma cave, hélas : je ne m'y connais qu'en vin. Dites-moi ce qu'il "
         "y a à table, et je trouve la bouteille."

@@ -21,7 +21,7 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "Al momento posso solo cercare in cantina e preferisco non improvvisare una "
         "risposta. Mi dica un piatto, un colore, un vitigno o un prezzo."
     ),
-    "passage": "Ecco che cosa dice la mia biblioteca (in inglese):",
+    "passage": "Ecco che cosa dice la mia biblioteca:",
     "off_topic": (
         "Questo va oltre la mia cantina: m'intendo solo di vino. Mi dica che cosa c'è "
         "in tavola e le trovo una bottiglia."

@@ -22,7 +22,7 @@ SENTENCES: Final[Mapping[PhraseKey, str]] = {
         "antwoord op. Noem me een gerecht, een kleur, een druif of een prijs, en ik "
         "vind er flessen bij."
     ),
-    "passage": "Dit staat erover in mijn bibliotheek (in het Engels):",
+    "passage": "Dit staat erover in mijn bibliotheek:",
     "off_topic": (
         "Dat valt helaas buiten mijn kelder: ik heb alleen verstand van wijn. Vertel "
         "me wat er op tafel komt, en ik zoek er een fles bij."
