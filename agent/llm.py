@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import SecretStr
@@ -56,6 +57,11 @@ SECRET_CHARS: Final = 8
 """A shorter key is a word that a local server is given, and may be a word of its answer."""
 LOCAL_KEY: Final = "none"
 """Sent as the key where none is set: local servers need none, the client insists on one."""
+
+
+async def load_client() -> None:
+    """Import the client ahead of the first request, in a thread: it holds a turn up otherwise."""
+    await asyncio.to_thread(import_module, "openai")
 
 
 class LLMService:

@@ -14,6 +14,7 @@ from telegram.ext import Application
 
 from agent.journal import Journal
 from agent.langfuse.links import TraceLinks
+from agent.llm import load_client
 from agent.research.desk import ResearchDesk
 from agent.sommelier import Sommelier
 from agent.tracing import Tracer, keyed_hash
@@ -230,6 +231,8 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         judged = delivery.wake if delivery else app.extras.judged
         bot = durable_bot(app, service.queue)
         bot.register(app.application, further_handlers(bot, replace(app.extras, judged=judged)))
+        if settings.has_model:
+            await load_client()
         if await service.run(stop):
             return True
         await bounded("tracing", tracer.close)

@@ -17,6 +17,7 @@ from tests.crash.doubles import sleep_until
 from tests.crash.harness import Bot, Server, Stage, free_port, new_database, stage
 from tests.crash.scenarios import Result, judged, owner, start
 
+WAITING = "SELECT COUNT(*) FROM updates WHERE state = 'waiting'"
 SHUTDOWN = 5
 """SHUTDOWN_SECONDS of the test of stopping."""
 
@@ -66,6 +67,7 @@ async def fairness(
             *(paced(on, 1001 + n, each, pause, pause * n / chats) for n in range(chats))
         )
         await on.answered(120)
+        await sleep_until(lambda: not on.records.product(WAITING)[0][0], 10)
         waits, ends = await measured(on)
         ratio = max(ends.values()) / median(ends.values())
         return [
