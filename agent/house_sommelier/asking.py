@@ -89,7 +89,8 @@ _TRAITS: Final[Mapping[Trait, re.Pattern[str]]] = {
     ),
     "abv": _words(
         r"alcohol|alkohol\w*|alcool|alcol|alcolic[oa]|abv|prozente?|percent|percentage|strong|stark"
-        r"|fort|fuerte|sterk|graduacion|gradi|grados|degres|how strong"
+        r"|fort|fuerte|sterk|graduacion|gradi|grados|degres|how strong|strongest"
+        r"|starkste[nrs]?|sterkste"
     ),
     "sulphites": _words(
         r"sulphites?|sulfit\w*|sulfiet\w*|solfiti|sulphur|sulfur|schwefel|soufre"
@@ -99,7 +100,7 @@ _TRAITS: Final[Mapping[Trait, re.Pattern[str]]] = {
     "sweetness": _words(
         r"dry|off.dry|trocken|halbtrocken|lieblich|sec|seche|seco|secco|droog|sweet|suss|sucre|doux"
         r"|moelleux|dulce|dolce|zoet|residual sugar|sugar|zucker|restzucker|azucar"
-        r"|zuccher\w+|suiker"
+        r"|zuccher\w+|suiker|driest|sweetest|(?:trockenst|sussest)e[nrs]?|droogste|zoetste"
     ),
     "price": _words(
         r"costs?|price|prix|preis\w*|precios?|prezz[oi]|prijs|kost\w*|coute\w*|cuestan?|costano?"
@@ -123,6 +124,8 @@ _TRAITS: Final[Mapping[Trait, re.Pattern[str]]] = {
     "bodies": _words(
         r"full.bodied|heavy|light|medium.bodied|body|kraftig|schwer|leicht|vollmundig|korper|leger"
         r"|corse|puissant|ligero|con cuerpo|cuerpo|leggero|corposo|corpo|licht|zwaar|krachtig"
+        r"|lightest|heaviest|fullest|(?:leichtest|schwerst|kraftigst)e[nrs]?|lichtste|zwaarste"
+        r"|krachtigste|legere"
     ),
     "stock": _words(
         r"in stock|available|auf lager|vorratig|verfugbar|lieferbar|en stock|disponibles?"
@@ -164,7 +167,7 @@ def asks_about_it(text: str) -> bool:
     if not traits_asked(text):
         return False
     is_bare = "?" in text and len(text.split()) <= _BARE_WORDS
-    return is_bare or _IT.search(text) is not None
+    return is_bare or asks_which(text) or _IT.search(text) is not None
 
 
 def asks_whether_it_goes(text: str) -> bool:
