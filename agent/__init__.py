@@ -3,15 +3,15 @@
 These names are enough to use the loop in another bot; `docs/agent.md` shows how.
 """
 
-from agent.budget import Ledger, Limits
-from agent.contract import Evidence, OutputContract
-from agent.errors import AgentError, ModelError, ToolError
-from agent.llm import LLMService
-from agent.loop import AgenticResponse, generate_agentic_response
-from agent.messages import LLM, LLMResponse, Message, ToolCall, Usage
-from agent.parsing import ParseResult
-from agent.tools.registry import Tool, ToolOutput, tool
-from agent.tracing import NO_TRACE, Span, Tracer
+from agent.engine.contract import Evidence, OutputContract
+from agent.engine.errors import AgentError, ModelError, ToolError
+from agent.engine.limits import Ledger, Limits
+from agent.engine.llm import LLMService
+from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.messages import LLM, LLMResponse, Message, ToolCall, Usage
+from agent.engine.parsing import ParseResult
+from agent.engine.span import NO_TRACE, Span, Tracer
+from agent.engine.tools import Tool, ToolOutput, tool
 
 __all__ = [
     "LLM",

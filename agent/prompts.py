@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from agent.research.prompts import DOCUMENTS_ANSWER, DOCUMENTS_QUOTES, PLACE_QUERIES, REFINEMENT
-from agent.sommelier_prompts import SYSTEM_PROMPT
-from agent.templates import render, variables
-from agent.tracing.records import PromptRef
+from agent.documents.prompts import DOCUMENTS_ANSWER, DOCUMENTS_QUOTES, PLACE_QUERIES, REFINEMENT
+from agent.engine.templates import render, variables
+from agent.engine.trace_records import PromptRef
+from agent.sommelier.sommelier_prompts import SYSTEM_PROMPT
 
 LONGEST_PROMPT: Final = 20_000
 """In characters; the longest of the repository has some 2,000."""

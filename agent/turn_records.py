@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal
 
-from agent.tracing.records import Level
+from agent.engine.limits import NOTHING_SPENT, Spent
+from agent.engine.trace_records import Level
 
 Verdict = Literal["liked", "disliked"]
 FeedbackReason = Literal["wrong_wine", "not_what_i_asked", "wrong_facts", "tone"]
@@ -40,23 +41,14 @@ class TurnRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What a person, or everyone, has used since a moment."""
-
-    requests: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Spending:
     """What was used since a moment, and how many further turns are under way.
 
     `turns` are those of everyone that asked a model, so that it can be told what one takes.
     """
 
-    by_person: Spent = Spent()
-    by_everyone: Spent = Spent()
+    by_person: Spent = NOTHING_SPENT
+    by_everyone: Spent = NOTHING_SPENT
     turns: int = 0
     persons_under_way: int = 0
     under_way: int = 0

@@ -5,10 +5,10 @@ import os
 from telegram import Update
 from telegram.ext import Application, ContextTypes, MessageHandler, filters
 
-from agent.llm import LLMService
-from agent.sommelier import Sommelier
-from agent.tracing import NO_SPAN
-from bot.render import split_messages
+from agent.engine.llm import LLMService
+from agent.engine.span import NO_SPAN
+from agent.sommelier.service import Sommelier
+from bot.telegram.render import split_messages
 from tests.fakes import FakeCatalogue
 
 

@@ -48,9 +48,9 @@ def main() -> None:
 
 def _status(error: Exception) -> int | None:
     """The exit status of an expected error, None for any other."""
-    from bot.alone import AlreadyRunning
-    from bot.http import CannotListen
-    from bot.polling import TokenRejected
+    from bot.http.server import CannotListen
+    from bot.updates.polling import TokenRejected
+    from bot.updates.single_process import AlreadyRunning
     from config import SettingsError
     from db.errors import CatalogueFileError, DatabaseUnavailable
 
@@ -113,7 +113,7 @@ def doctor() -> None:
         typer.echo(f"✗ settings: {error}")
         raise typer.Exit(1) from None
     typer.echo("✓ settings: every value is well-formed")
-    from bot.diagnosis import diagnose
+    from bot.commands.diagnosis import diagnose
 
     findings = asyncio.run(diagnose(settings))
     for finding in findings:

@@ -12,32 +12,33 @@ import httpx
 from starlette.routing import Route
 from telegram.ext import Application
 
-from agent.journal import Journal
-from agent.langfuse.links import TraceLinks
-from agent.llm import load_client
-from agent.research.desk import ResearchDesk
-from agent.sommelier import Sommelier
-from agent.tracing import Tracer, keyed_hash
+from agent.desk import ResearchDesk
+from agent.engine.journal import Journal
+from agent.engine.llm import load_client
+from agent.engine.span import Tracer, keyed_hash
+from agent.sommelier.service import Sommelier
 from agent.tracing.complaints import Complain, Complaints
+from agent.tracing.langfuse.links import TraceLinks
 from agent.turn_records import TurnRecord
-from bot import local_telegram, telegram_wiring, wiring
-from bot.alone import only_one
-from bot.api import Api
+from bot import telegram_wiring, wiring
 from bot.budgets import Budgets
-from bot.delivery import Sender
-from bot.door import Door
-from bot.feedback_delivery import FeedbackDelivery
-from bot.feedback_shown import rating
-from bot.handlers import Extras, further_handlers
+from bot.http.api import Api
 from bot.library import Library, open_library
 from bot.memory import Memory, forget, forgetting
 from bot.metrics import Metrics
-from bot.polling import AcceptQueue, stop_on_signals
-from bot.replies import Replies, unrecorded
 from bot.service import open_service
 from bot.stopping import bounded
-from bot.telegram_bot import AnyApplication, TelegramBot
-from bot.turns import persistently
+from bot.telegram import local_telegram
+from bot.telegram.access import Door
+from bot.telegram.conversation import AnyApplication, TelegramBot
+from bot.telegram.feedback_buttons import rating
+from bot.telegram.feedback_delivery import FeedbackDelivery
+from bot.telegram.handlers import Extras, further_handlers
+from bot.telegram.sender import Sender
+from bot.turn import Replies, unrecorded
+from bot.updates.lanes import persistently
+from bot.updates.polling import AcceptQueue, stop_on_signals
+from bot.updates.single_process import only_one
 from config import Settings
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.updates import SqlUpdateRepository

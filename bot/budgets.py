@@ -5,20 +5,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from agent.admin_ports import PeopleRepository, TurnRepository
-from agent.budget import (
+from agent.engine.limits import (
     NO_BUDGET,
     UNLIMITED,
     Allowance,
     BudgetLimit,
     DailyBudget,
+    Spent,
     allowance_of,
     day_of,
 )
-from agent.outcome import BUDGET
-from agent.sommelier import Reply
-from agent.turn_records import Spending, Spent
-from bot.outgoing import Outgoing
+from agent.engine.outcome import BUDGET
+from agent.repositories import PeopleRepository, TurnRepository
+from agent.sommelier.service import Reply
+from agent.turn_records import Spending
+from bot.telegram.outgoing import Outgoing
 
 OWN: Final = "You have used up today's {what}."
 SHARED: Final = "Today's budget for everyone is used up."

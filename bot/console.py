@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Final, Protocol
 
-from agent.ports import MessageRepository
-from bot.local_telegram import LocalTelegram
-from bot.markdown import Run
-from bot.render import from_html
-from bot.telegram_bot import AnyApplication
+from agent.repositories import MessageRepository
+from bot.telegram.conversation import AnyApplication
+from bot.telegram.local_telegram import LocalTelegram
+from bot.telegram.markdown import Run
+from bot.telegram.render import from_html
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import httpx
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.langfuse.prompts import LangfusePrompts
-from agent.llm import LLMService
+from agent.desk import ResearchDesk
+from agent.engine.llm import LLMService
 from agent.prompts import Prompts
-from agent.research.desk import ResearchDesk
 from agent.tracing.complaints import Complain
+from agent.tracing.langfuse.prompts import LangfusePrompts
 from bot import wiring
 from bot.stopping import bounded
 from config import Settings

@@ -5,17 +5,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from agent.budget import Allowance, Ledger
-from agent.fallback import REPLAYED
-from agent.outcome import BUDGET, Outcome, record_outcome, score_turn
-from agent.research.desk import ResearchDesk
-from agent.research.passages import NO_MODEL
-from agent.sommelier import Reply
-from agent.tracing import Span
-from agent.turn_records import Spent
-from bot import texts
-from bot.markdown import escape
-from bot.research_shown import Apology, Shown
+from agent.desk import ResearchDesk
+from agent.documents.passages import NO_MODEL
+from agent.engine.limits import Allowance, Ledger, Spent
+from agent.engine.model_chain import REPLAYED
+from agent.engine.outcome import BUDGET, Outcome, record_outcome, score_turn
+from agent.engine.span import Span
+from agent.sommelier.service import Reply
+from bot.telegram import texts
+from bot.telegram.markdown import escape
+from bot.telegram.research_shown import Apology, Shown
 
 log = logging.getLogger(__name__)
 

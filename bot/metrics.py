@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
-from agent.outcome import Outcome
-from agent.ports import Backlog
-from bot.delivery import DeliveryError
+from agent.engine.outcome import Outcome
+from agent.repositories import Backlog
+from bot.telegram.sender import DeliveryError
 
 UpdateResult = Literal["accepted", "coalesced", "set_aside"]
 """What became of an update: accepted, made part of a turn that waits, set aside as poison."""

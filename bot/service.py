@@ -13,16 +13,16 @@ from starlette.routing import BaseRoute
 from telegram import Bot, Update
 from telegram.error import InvalidToken, TelegramError
 
-from agent.journal import Journal
-from agent.ports import Backlog
-from bot.durable import DurableSettings, Run, open_turns
-from bot.http import WEBHOOK_PATH, http_app, serve_http
+from agent.engine.journal import Journal
+from agent.repositories import Backlog
+from bot.http.server import WEBHOOK_PATH, http_app, serve_http
 from bot.metrics import Metrics
-from bot.payloads import Payload, chat_of
-from bot.polling import TokenRejected, introduce, poll_until
 from bot.stopping import unless
-from bot.telegram_bot import ALLOWED_UPDATES, AnyApplication
-from bot.turns import Queue, Turns, Updates, dispatch
+from bot.telegram.conversation import ALLOWED_UPDATES, AnyApplication
+from bot.updates.journal import DurableSettings, Run, open_turns
+from bot.updates.lanes import Queue, Turns, Updates, dispatch
+from bot.updates.payloads import Payload, chat_of
+from bot.updates.polling import TokenRejected, introduce, poll_until
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class KeptUpdates(Updates, Protocol):
 
 
 class TurnQueue(Queue, Journal, Protocol):
-    """Where turns wait and are recorded, while the service runs; `bot.durable.DurableTurns` is."""
+    """Where turns wait and are recorded, while the service runs. `DurableTurns` is."""
 
     @property
     def settings(self) -> DurableSettings: ...  # noqa: D102
@@ -122,7 +122,7 @@ class Service:
             tasks.append(_until(stopped, self._set_webhook(self.settings.webhook_url)))
         tasks.append(_until(stopped, self._watch_token()))
         if not self.queue.settings.url.startswith("sqlite"):
-            from bot.takeover import Takeover  # noqa: PLC0415 - loads the driver of Postgres
+            from bot.updates.takeover import Takeover  # noqa: PLC0415 - loads the driver of Postgres
 
             tasks.append(_until(stopped, Takeover(self.queue.settings).run()))
         return tasks

@@ -10,19 +10,20 @@ from typing import Final
 
 import httpx
 
-from agent.budget import DailyBudget
-from agent.langfuse.feedback import LangfuseFeedback
-from agent.langfuse.links import TraceLinks
-from agent.tracing import NO_TRACE, Recorder, Tracer
+from agent.engine.limits import DailyBudget
+from agent.engine.span import NO_TRACE, Tracer
 from agent.tracing.complaints import Complain
+from agent.tracing.langfuse.feedback import LangfuseFeedback
+from agent.tracing.langfuse.links import TraceLinks
 from agent.tracing.masking import Masking
-from bot import doctor
+from agent.tracing.recorder import Recorder
 from bot.budgets import Budgets
-from bot.durable import DurableSettings, durable_settings
+from bot.commands import doctor
 from bot.memory import Forget, Memory
-from bot.pace import Limit, Pace
 from bot.service import ServiceSettings
+from bot.telegram.rate_limit import Limit, Pace
 from bot.trace_store import Save, store_sink
+from bot.updates.journal import DurableSettings, durable_settings
 from bot.wiring import plain, prepare, product_version, root
 from config import Settings, SettingsError
 
@@ -86,7 +87,7 @@ def tracer(
     public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
     if public is None or secret is None:
         return Recorder(store_sink(save, prepare(settings))) if save else NO_TRACE
-    from agent.langfuse.sink import langfuse_sink  # noqa: PLC0415 - only needed with keys
+    from agent.tracing.langfuse.sink import langfuse_sink  # noqa: PLC0415 - only needed with keys
 
     sink = langfuse_sink(
         public,

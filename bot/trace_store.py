@@ -8,8 +8,8 @@ from typing import Final
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from agent.tracing import TraceRecord
-from agent.tracing.outbox import NotNow, Outbox
+from agent.engine.trace_records import TraceRecord
+from agent.tracing.exporter import NotNow, Outbox
 
 SAVE_SECONDS: Final = 10.0
 

@@ -8,23 +8,23 @@ import httpx
 from platformdirs import user_cache_path
 from pydantic import HttpUrl, SecretStr
 
-from agent.budget import PRICES, Limits, Price, prices_with
-from agent.embedding import EmbeddingService
-from agent.embedding_local import NOT_INSTALLED, PREFIX, LocalEmbedding, is_installed
-from agent.langfuse.prompts import LangfusePrompts
-from agent.llm import LLMService
-from agent.ports import PlaceSearch
+from agent.desk import ResearchDesk
+from agent.documents.embedding import EmbeddingService
+from agent.documents.embedding_local import NOT_INSTALLED, PREFIX, LocalEmbedding, is_installed
+from agent.documents.refine import refinement_wanted
+from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
+from agent.engine.limits import PRICES, Limits, Price, prices_with
+from agent.engine.llm import LLMService
+from agent.engine.tools import Tool
+from agent.engine.trace_records import TraceRecord
+from agent.engine.wire import ResponseMode
+from agent.places.search import PlaceSearch
+from agent.places.tools import find_places_tool
+from agent.places.web_search import BraveSearch, SearxngSearch
 from agent.prompts import REPOSITORY, Prompts
-from agent.research.desk import ResearchDesk
-from agent.research.refine import refinement_wanted
-from agent.tools.documents import ask_documents_tool, quote_documents_tool, search_documents_tool
-from agent.tools.places import find_places_tool
-from agent.tools.registry import Tool
-from agent.tracing import TraceRecord
 from agent.tracing.complaints import Complain
+from agent.tracing.langfuse.prompts import LangfusePrompts
 from agent.tracing.masking import Masking, mask, prepared
-from agent.wire import ResponseMode
-from bot.place_search import BraveSearch, SearxngSearch
 from config import Settings, SettingsError
 
 

@@ -1,6 +1,6 @@
 """The tables of what an admin sees: turns and their answers, feedback, people, broadcasts, traces.
 
-`agent.turn_records` and `agent.tracing.records` hold what others see of these rows.
+`agent.turn_records` and `agent.engine.trace_records` hold what others see of these rows.
 """
 
 from datetime import date, datetime

@@ -21,7 +21,7 @@ from typing import Final
 
 from sqlalchemy import exists, select
 
-from agent.wine import Wine
+from agent.sommelier.wine import Wine
 from db import generic_csv, xwines
 from db.csv_rows import Fields, Problem
 from db.engine import Sessions

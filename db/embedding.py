@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from operator import mul
 from typing import Final
 
-from agent.errors import AgentError
-from agent.ports import Embedder
+from agent.documents.store import Embedder
+from agent.engine.errors import AgentError
 
 BATCH: Final = 64
 """Texts sent to the source at once."""

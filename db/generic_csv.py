@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from agent.money import Currency
-from agent.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine
+from agent.sommelier.money import Currency
+from agent.sommelier.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine
 from db.csv_rows import Fields
 from db.search_text import slug
 

@@ -1,4 +1,4 @@
-"""The tables. Rows are what is stored; `agent.wine` and `agent.ports` hold what others see."""
+"""The tables. Rows are what is stored; what others see is in `agent`."""
 
 from collections.abc import Sequence
 from datetime import datetime

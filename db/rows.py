@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import selectinload
 
-from agent.wine import Wine
+from agent.sommelier.wine import Wine
 from db.base import Base
 from db.models import WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
 from db.search_text import country_key, grape_key, places, search_text, shuffle

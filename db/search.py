@@ -37,8 +37,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.money import in_euros
-from agent.wine import Order, WineQuery, WineSearchResult
+from agent.sommelier.money import in_euros
+from agent.sommelier.wine import Order, WineQuery, WineSearchResult
 from db.models import FULL_TEXT, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
 from db.rows import load_wines
 from db.search_text import country_key, grape_key, grape_phrases, region_phrases, terms

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterable
 from typing import Final
 
-from agent.synonyms import COUNTRIES, GRAPES, REGIONS, alternatives, canonical
-from agent.wine import Wine
+from agent.sommelier.synonyms import COUNTRIES, GRAPES, REGIONS, alternatives, canonical
+from agent.sommelier.wine import Wine
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _UNDECOMPOSED: Final = str.maketrans(

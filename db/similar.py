@@ -5,7 +5,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Float, Select, case, cast, func, literal, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from agent.wine import Body, Level, Sweetness, Wine
+from agent.sommelier.wine import Body, Level, Sweetness, Wine
 from db.models import WineGrapeRow, WineRow
 from db.search_text import country_key, fold, grape_key
 

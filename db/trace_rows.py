@@ -10,8 +10,8 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from agent.messages import Usage
-from agent.tracing.records import PromptRef, ScoreRecord, SpanRecord, TraceRecord
+from agent.engine.messages import Usage
+from agent.engine.trace_records import PromptRef, ScoreRecord, SpanRecord, TraceRecord
 from db.search_text import storable
 
 LONGEST_QUESTION: Final = 200  # characters, in the list

@@ -8,7 +8,7 @@ from sqlalchemy import Select, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from agent.ports import StoredMessage
+from agent.engine.history import StoredMessage
 from db.admin_models import FeedbackRow, TurnRow
 from db.engine import Sessions
 from db.models import MessageRow

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from agent.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine
+from agent.sommelier.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine
 from db.csv_rows import Fields
 from db.search_text import fold
 

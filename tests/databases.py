@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.wine import Wine
+from agent.sommelier.wine import Wine
 from db import migrate
 from db.catalogue import import_catalogue, read_catalogue
 from db.engine import Sessions, create_engine, session_factory

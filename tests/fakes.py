@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
-from agent.messages import Usage
-from agent.tracing import Known, Level, PromptRef, ScoreType, SpanKind
-from agent.wine import Food, Style, Wine, WineQuery, WineSearchResult
+from agent.engine.messages import Usage
+from agent.engine.trace_records import Known, Level, PromptRef, ScoreType, SpanKind
+from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
 
 CHINON = Wine(
     id="baudry-chinon-2020",

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
+from agent.engine.messages import LLMResponse, Message, ToolSchema
 from agent.house_sommelier import HouseSommelier
-from agent.messages import LLMResponse, Message, ToolSchema
-from agent.sommelier_prompts import SommelierResponse, validate_semantic_content
+from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
 
 NAMES = ("search_wines", "get_wine", "find_similar_wines", "search_documents")
 TOOLS = tuple(ToolSchema(name, "", {}) for name in NAMES)

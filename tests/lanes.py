@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from bot.durable import DurableSettings, Run
+from bot.updates.journal import DurableSettings, Run
 
 R = TypeVar("R")
 
@@ -70,7 +70,7 @@ class Lanes:
 
 @asynccontextmanager
 async def open_lanes(settings: DurableSettings, run: Run) -> AsyncIterator[Lanes]:
-    """In place of `bot.durable.open_turns`."""
+    """In place of `bot.updates.journal.open_turns`."""
     lanes = Lanes(settings, run)
     try:
         yield lanes

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.llm import LLMService
-from agent.ports import Chunk
-from agent.research.passages import words
+from agent.documents.passages import words
+from agent.documents.store import Chunk
+from agent.engine.llm import LLMService
 from tests.doubles.model_server import ModelServer
 from tests.faults.turns import service
 

@@ -8,21 +8,21 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.ports import MessageRepository
-from agent.research.desk import ResearchDesk
-from agent.sommelier import Answerer
-from agent.tracing import NO_TRACE, Span, Tracer
+from agent.desk import ResearchDesk
+from agent.engine.span import NO_TRACE, Span, Tracer
+from agent.repositories import MessageRepository
+from agent.sommelier.service import Answerer
 from bot.app import close_application, telegram_application
-from bot.delivery import Sender
-from bot.door import Door
-from bot.durable import DurableSettings, open_turns
 from bot.metrics import Metrics
-from bot.pace import Pace
-from bot.polling import AcceptQueue
-from bot.replies import Replies
-from bot.research_commands import ResearchCommands
 from bot.service import Service, ServiceSettings, open_service
-from bot.telegram_bot import AnyHandler, TelegramBot
+from bot.telegram.access import Door
+from bot.telegram.conversation import AnyHandler, TelegramBot
+from bot.telegram.rate_limit import Pace
+from bot.telegram.research_commands import ResearchCommands
+from bot.telegram.sender import Sender
+from bot.turn import Replies
+from bot.updates.journal import DurableSettings, open_turns
+from bot.updates.polling import AcceptQueue
 from config import Settings
 from db.engine import session_factory
 from db.repositories.chats import SqlChatRepository

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from agent.messages import Usage
-from agent.tracing.records import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
+from agent.engine.messages import Usage
+from agent.engine.trace_records import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

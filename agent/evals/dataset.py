@@ -17,12 +17,12 @@ from pydantic import (
     model_validator,
 )
 
-from agent.errors import AgentError
+from agent.engine.errors import AgentError
+from agent.engine.history import Role, StoredMessage
 from agent.evals.language import Language
-from agent.money import Currency
-from agent.ports import Role, StoredMessage
-from agent.sommelier_prompts import ResponseType
-from agent.wine import Allergen, Body, Colour, Food, Style, Sweetness
+from agent.sommelier.money import Currency
+from agent.sommelier.sommelier_prompts import ResponseType
+from agent.sommelier.wine import Allergen, Body, Colour, Food, Style, Sweetness
 
 STARTER: Final = Path(__file__).with_name("conversations.jsonl")
 

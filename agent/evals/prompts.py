@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agent.errors import AgentError
+from agent.engine.errors import AgentError
+from agent.engine.trace_records import PromptRef
 from agent.prompts import BUILT_IN, REPOSITORY, Prompt, refusal
-from agent.tracing import PromptRef
 
 if TYPE_CHECKING:
-    from agent.langfuse.prompt_api import PromptApi
+    from agent.tracing.langfuse.prompt_api import PromptApi
 
 SOMMELIER: Final = "sommelier"
 MANAGED: Final = re.compile(rf"({'|'.join(map(re.escape, BUILT_IN))})@(\S+)")

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent.engine.trace_records import TraceRecord
 from agent.evals.dataset import Conversation, DatasetError, as_item, parsed
-from agent.langfuse.experiments import (
+from agent.evals.quote_scores import Question
+from agent.tracing.langfuse.experiments import (
     Dataset,
     Experiments,
     ExperimentsUnavailable,
@@ -15,8 +17,6 @@ from agent.langfuse.experiments import (
     experiment_id,
     item_id,
 )
-from agent.research.quote_scores import Question
-from agent.tracing import TraceRecord
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from agent.evals.dataset import as_item
 from agent.evals.evaluators import EVALUATORS
+from agent.evals.quote_scores import mean, percentile
 from agent.evals.run import Result
-from agent.research.quote_scores import mean, percentile
 
 WORST: Final = 10
 LONGEST_REASON: Final = 160

@@ -11,14 +11,16 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from agent.engine.history import StoredMessage
+from agent.engine.span import trace_id_of
+from agent.engine.tools import where
+from agent.engine.trace_records import TraceRecord
 from agent.evals.dataset import Conversation
 from agent.evals.evaluators import Mark, Observed, marks
 from agent.evals.traces import USER, Kept, give_score, model_error, session
-from agent.ports import Catalogue, StoredMessage
-from agent.sommelier import Answerer, Reply
-from agent.tools.registry import where
-from agent.tracing import Recorder, TraceRecord, trace_id_of
-from agent.wine import Wine
+from agent.sommelier.service import Answerer, Reply
+from agent.sommelier.wine import Catalogue, Wine
+from agent.tracing.recorder import Recorder
 
 log = logging.getLogger(__name__)
 

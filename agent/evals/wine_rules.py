@@ -7,9 +7,9 @@ from typing import Final
 
 from agent.evals.dataset import Expectation
 from agent.evals.words import fold, has_words, words
-from agent.money import in_euros
-from agent.synonyms import COUNTRIES, GRAPES, REGIONS, Groups, alternatives
-from agent.wine import Wine
+from agent.sommelier.money import in_euros
+from agent.sommelier.synonyms import COUNTRIES, GRAPES, REGIONS, Groups, alternatives
+from agent.sommelier.wine import Wine
 
 DENIALS: Final = frozenset("no not without never zero".split())
 DENIED_WITHIN: Final = 3

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from agent.documents.passages import PASSAGE_CHARS, best_passage
 from agent.house_sommelier.asking import asks_for_the_best, asks_why, traits_asked
 from agent.house_sommelier.conversation import ToolResult
 from agent.house_sommelier.criteria import criteria
@@ -27,9 +28,8 @@ from agent.house_sommelier.screening import allowed, has_alcohol, offered
 from agent.house_sommelier.speech.keys import PhraseKey
 from agent.house_sommelier.stopwords import house_words
 from agent.house_sommelier.verdicts import verdict
-from agent.research.passages import PASSAGE_CHARS, best_passage
-from agent.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.wine import WineQuery
+from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
+from agent.sommelier.wine import WineQuery
 
 _EXCERPT: Final = re.compile(r"\[(?P<path>[^\[\]\n]+)\]: (?P<text>.*?)(?=\n\n\[|\Z)", re.DOTALL)
 _WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from agent.feedback import is_feedback
-from agent.messages import Message
+from agent.engine.feedback import is_feedback
+from agent.engine.messages import Message
 
 _WINE_IDS: Final = re.compile(r"\[wine ids: ([^\]\n]*)\]")
 

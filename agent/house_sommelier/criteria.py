@@ -6,7 +6,7 @@ from typing import Final
 from agent.house_sommelier.exclusions import NOTHING_EXCLUDED, Exclusions
 from agent.house_sommelier.lexicon import Language, Meaning, names
 from agent.house_sommelier.phrases import say
-from agent.wine import Style, WineQuery
+from agent.sommelier.wine import Style, WineQuery
 
 _SYMBOLS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
 _AND: Final[dict[Language, str]] = {

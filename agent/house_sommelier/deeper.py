@@ -13,8 +13,8 @@ from agent.house_sommelier.followups import Request
 from agent.house_sommelier.intent import SEARCH, Wish
 from agent.house_sommelier.results import Found, ListedWine
 from agent.house_sommelier.screening import offered
-from agent.money import Currency, in_euros
-from agent.wine import Food, WineQuery
+from agent.sommelier.money import Currency, in_euros
+from agent.sommelier.wine import Food, WineQuery
 
 _BANDS: Final = (0, 12, 20, 35, 70, 100_000)
 _LIMITS: Final = ("min_price", "max_price", "currency")

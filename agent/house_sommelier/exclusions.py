@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.house_sommelier.lexicon import Meaning
-from agent.wine import WineQuery
+from agent.sommelier.wine import WineQuery
 
 _MOST_TELLING: Final = ("regions", "grapes", "text", "styles", "hue", "countries")
 _FIELD_OF_QUERY: Final = (("styles", "styles"), ("styles", "hue"), ("colours", "hue"))

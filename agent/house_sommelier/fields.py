@@ -7,7 +7,7 @@ from typing import Final
 from agent.house_sommelier.lexicon import Match, Token
 from agent.house_sommelier.prices import Numbers
 from agent.house_sommelier.wishes import EITHER, Said
-from agent.wine import Body, Sweetness
+from agent.sommelier.wine import Body, Sweetness
 
 _HUES: Final = ("red", "white", "rose", "orange")
 _WITH_OWN_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})

@@ -25,8 +25,8 @@ from agent.house_sommelier.pointing import (
 )
 from agent.house_sommelier.relative_prices import PRICE, RELATIVE, Shown, with_relative_price
 from agent.house_sommelier.understanding import Understood, understand
-from agent.money import in_euros
-from agent.wine import Allergen, Style, WineQuery
+from agent.sommelier.money import in_euros
+from agent.sommelier.wine import Allergen, Style, WineQuery
 
 _ALCOHOL: Final = frozenset({"min_abv", "max_abv"})
 _KIND: Final = frozenset({"styles", "colours", "grapes"})

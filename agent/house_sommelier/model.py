@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.house_sommelier.answer import answer, apologise, speak
 from agent.house_sommelier.conversation import read_conversation
 from agent.house_sommelier.followups import read_request
 from agent.house_sommelier.intent import LIBRARY, Wish, asked_of_library, decide
 from agent.house_sommelier.lexicon import Language
-from agent.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
-from agent.sommelier_prompts import SommelierResponse
+from agent.sommelier.sommelier_prompts import SommelierResponse
 
 MODEL_NAME: Final = "house-sommelier"
 

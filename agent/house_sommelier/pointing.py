@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agent.house_sommelier.prices import amounts
-from agent.money import Currency
+from agent.sommelier.money import Currency
 
 
 def _words(pattern: str) -> re.Pattern[str]:

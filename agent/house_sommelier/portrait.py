@@ -17,7 +17,7 @@ from agent.house_sommelier.lexicon import Language
 from agent.house_sommelier.phrases import say
 from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.speech.keys import PhraseKey
-from agent.wine import Style, WineQuery
+from agent.sommelier.wine import Style, WineQuery
 
 _MOST_FOODS: Final = 3
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from agent.money import Currency
+from agent.sommelier.money import Currency
 
 _NUMBER: Final = r"[0-9]{1,6}(?:[.,'][0-9]{1,3}){0,2}"
 _CURRENCIES: Final[Mapping[Currency, str]] = MappingProxyType(

@@ -8,8 +8,8 @@ from typing import Final
 from agent.house_sommelier.pointing import prices_shown
 from agent.house_sommelier.prices import amounts
 from agent.house_sommelier.understanding import Understood
-from agent.money import Currency
-from agent.wine import WineQuery
+from agent.sommelier.money import Currency
+from agent.sommelier.wine import WineQuery
 
 PRICE: Final = frozenset({"min_price", "max_price", "currency"})
 RELATIVE: Final = frozenset({"cheaper", "dearer"})

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.house_sommelier.conversation import ToolResult
 from agent.house_sommelier.intent import SEARCH
-from agent.money import Currency, in_euros
-from agent.wine import Order, WineQuery
+from agent.sommelier.money import Currency, in_euros
+from agent.sommelier.wine import Order, WineQuery
 
 
 class ListedWine(BaseModel):

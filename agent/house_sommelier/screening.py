@@ -8,7 +8,7 @@ from agent.house_sommelier.followups import Request
 from agent.house_sommelier.lexicon import fold, scan, tokens
 from agent.house_sommelier.negations import NOTE_WORDS
 from agent.house_sommelier.results import ListedWine
-from agent.wine import Style
+from agent.sommelier.wine import Style
 
 _NOT_AGAIN: Final = frozenset({"other", "cheaper", "dearer"})
 _MOST_ALCOHOL: Final = 0.5

@@ -22,7 +22,7 @@ from agent.house_sommelier.spelling import respelled
 from agent.house_sommelier.stopwords import house_words, likely_languages, stop_words
 from agent.house_sommelier.superlatives import together
 from agent.house_sommelier.wishes import sort_out
-from agent.wine import WineQuery
+from agent.sommelier.wine import WineQuery
 
 _PARTICLES: Final = frozenset("de du des la le les di del della dei von van d the of and".split())
 _MOST_TEXT: Final = 300

@@ -13,7 +13,7 @@ from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, Unpack
 
-from agent.tracing.records import (
+from agent.engine.trace_records import (
     Known,
     ScoreRecord,
     ScoreType,

@@ -2,7 +2,7 @@
 
 from agent import NO_TRACE, Limits, LLMService, OutputContract, Tracer, generate_agentic_response
 from agent import tool as as_tool
-from agent.budget import Ledger
+from agent.engine.limits import Ledger
 from benchmarks.scenario import (
     INSTRUCTIONS,
     MAX_TOKENS,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from functools import partial
 
-from agent.langfuse.sink import langfuse_sink
-from agent.tracing import Recorder
+from agent.tracing.langfuse.sink import langfuse_sink
 from agent.tracing.masking import prepared
+from agent.tracing.recorder import Recorder
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
 

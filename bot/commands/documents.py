@@ -15,7 +15,7 @@ from bot.commands.output import fail, printable, progress_bar, show
 from bot.commands.settings import open_settings
 
 if TYPE_CHECKING:
-    from agent.ports import Chunk
+    from agent.documents.store import Chunk
     from config import Settings
     from db.documents.indexing import AddReport
     from db.repositories.documents import SqlDocumentStore, StoredDocument
@@ -55,7 +55,7 @@ def list_documents(as_json: AsJson = False) -> None:
         async with _open(settings) as documents:
             return await documents.documents()
 
-    from bot.tables import document_table
+    from bot.commands.tables import document_table
 
     stored = asyncio.run(read())
     if as_json:
@@ -92,7 +92,7 @@ def search(
 ) -> None:
     """Show the passages that fit best, without asking a model."""
     settings = open_settings("WARNING")
-    from agent.research.passages import best_passage
+    from agent.documents.passages import best_passage
 
     async def look_up() -> "list[Chunk]":
         async with _open(settings) as documents:

@@ -12,7 +12,7 @@ from bot.commands.output import fail
 
 if TYPE_CHECKING:
     from agent.evals.dataset import Conversation
-    from agent.langfuse.experiments import Experiments, Item
+    from agent.tracing.langfuse.experiments import Experiments, Item
 
 STARTER: Final = "starter"
 LANGFUSE: Final = "langfuse:"
@@ -92,7 +92,7 @@ async def _read_langfuse(
         fail("set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to read a data set of Langfuse", 2)
     from agent.evals.dataset import unique
     from agent.evals.recording import conversation_of
-    from agent.langfuse.experiments import ExperimentsUnavailable
+    from agent.tracing.langfuse.experiments import ExperimentsUnavailable
 
     try:
         items = await experiments.items(name)

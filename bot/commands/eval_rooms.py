@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.langfuse.experiments import Experiments
+    from agent.tracing.langfuse.experiments import Experiments
     from config import Settings
     from db.repositories.documents import SqlDocumentStore
     from db.repositories.wines import SqlCatalogue
@@ -56,8 +56,8 @@ async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments |
     if public is None or secret is None:
         yield None
         return
-    from agent.langfuse.experiments import Experiments
-    from agent.langfuse.spans import Origin
+    from agent.tracing.langfuse.experiments import Experiments
+    from agent.tracing.langfuse.spans import Origin
 
     experiments = Experiments(
         Origin(public),

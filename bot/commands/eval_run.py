@@ -20,7 +20,7 @@ from bot.commands.settings import open_settings
 if TYPE_CHECKING:
     from agent.evals.recording import Recording
     from agent.evals.run import Result
-    from agent.langfuse.experiments import Experiments
+    from agent.tracing.langfuse.experiments import Experiments
     from config import Settings
 
 FILE_NAME: Final = "evaluation"

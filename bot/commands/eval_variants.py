@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 from bot.commands.output import fail
 
 if TYPE_CHECKING:
+    from agent.engine.llm import LLMService
     from agent.evals.run import Variant
-    from agent.llm import LLMService
     from agent.prompts import Prompts
-    from agent.sommelier import Sommelier
+    from agent.sommelier.service import Sommelier
     from bot.commands.eval_rooms import Rooms
     from config import Settings
 
@@ -119,8 +119,8 @@ def _sommelier(
     settings: "Settings", models: "Sequence[LLMService]", prompts: "Prompts", rooms: "Rooms"
 ) -> "Sommelier":
     """The sommelier of the product; places are not searched for, which costs and changes daily."""
-    from agent.research.desk import ResearchDesk
-    from agent.sommelier import Sommelier
+    from agent.desk import ResearchDesk
+    from agent.sommelier.service import Sommelier
     from bot import wiring
 
     limits, prices = wiring.limits(settings), wiring.prices(settings)

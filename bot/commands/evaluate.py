@@ -19,10 +19,10 @@ from bot.commands.output import fail, progress_bar
 from bot.commands.settings import open_settings
 
 if TYPE_CHECKING:
-    from agent.langfuse.experiments import Experiments
-    from agent.llm import LLMService
-    from agent.research.evaluation import Question, Record, Run
-    from agent.tracing import TraceRecord
+    from agent.engine.llm import LLMService
+    from agent.engine.trace_records import TraceRecord
+    from agent.evals.quotes_run import Question, Record, Run
+    from agent.tracing.langfuse.experiments import Experiments
     from config import Settings
 
 FILE_NAME: Final = "quotes-evaluation"
@@ -56,7 +56,7 @@ def quotes(
     if not settings.has_model:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
     asked = _models(settings, _letters(modes), model or [settings.llm_model])
-    from agent.research.evaluation_report import as_json, as_markdown
+    from agent.evals.quotes_report import as_json, as_markdown
 
     runs = asyncio.run(_evaluate(settings, asked))
     markdown = as_markdown(runs)
@@ -66,7 +66,7 @@ def quotes(
 
 
 def _letters(modes: str) -> list[str]:
-    from agent.research.evaluation import MODES
+    from agent.evals.quotes_run import MODES
 
     letters = list(dict.fromkeys(part.strip().upper() for part in modes.split(",")))
     if unknown := [letter for letter in letters if letter not in MODES]:
@@ -78,7 +78,7 @@ def _models(
     settings: "Settings", letters: Sequence[str], names: Sequence[str]
 ) -> dict[str, "LLMService"]:
     """A model for each column of the report."""
-    from agent.research.evaluation import MODES
+    from agent.evals.quotes_run import MODES
     from bot import wiring
 
     return {
@@ -89,7 +89,7 @@ def _models(
 
 
 async def _evaluate(settings: "Settings", models: dict[str, "LLMService"]) -> "list[Run]":
-    from agent.research.evaluation import evaluate_quotes
+    from agent.evals.quotes_run import evaluate_quotes
     from bot import wiring
 
     order, run = list(models), f"{datetime.now():%Y-%m-%d %H:%M:%S}"
@@ -122,8 +122,8 @@ async def _recorded(experiments: "Experiments | None", run: str) -> "AsyncIterat
     if experiments is None:
         yield None
         return
+    from agent.evals.quotes_run import ground_truth
     from agent.evals.recording import open_recording, question_item
-    from agent.research.evaluation import ground_truth
 
     items = {each.id: question_item(DATASET, each) for each in ground_truth()}
     recording = await open_recording(experiments, DATASET, run, items)

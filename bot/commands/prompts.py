@@ -13,8 +13,8 @@ from bot.commands.output import fail, printable, show
 from bot.commands.settings import open_settings
 
 if TYPE_CHECKING:
-    from agent.langfuse.prompt_api import PromptApi, StoredPrompt
     from agent.prompts import Prompt
+    from agent.tracing.langfuse.prompt_api import PromptApi, StoredPrompt
     from config import Settings
 
 TIMEOUT_SECONDS = 10.0
@@ -102,8 +102,8 @@ def difference(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> s
 
 def _row(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> Sequence[str]:
     """Name, version, label, source and variables of the version in use."""
+    from agent.engine.templates import variables
     from agent.prompts import braced, refusal
-    from agent.templates import variables
 
     name = prompt.ref.name
     needed = braced(set(variables(prompt.text)))
@@ -132,7 +132,7 @@ def open_api(settings: "Settings") -> Iterator["PromptApi"]:
     public, secret = settings.langfuse_public_key, settings.langfuse_secret_key
     if public is None or secret is None:
         fail(NO_KEYS, 2)
-    from agent.langfuse.prompt_api import PromptApi, PromptsUnavailable
+    from agent.tracing.langfuse.prompt_api import PromptApi, PromptsUnavailable
 
     api = PromptApi(
         public.get_secret_value(),

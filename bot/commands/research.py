@@ -16,9 +16,9 @@ from bot.commands.settings import open_settings
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from agent.research.answer import Answer
-    from agent.research.places import Places
-    from agent.research.quotes import Quote, Quotes
+    from agent.documents.answer import Answer
+    from agent.documents.quotes import Quote, Quotes
+    from agent.places.find import Places
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -41,7 +41,7 @@ def ask(
     with _failures(as_json):
         asked = _question(question)
         settings = open_settings("WARNING")
-        from bot.api_models import AskResponse
+        from bot.http.models import AskResponse
         from bot.library import open_library
 
         async def answer() -> "Answer":
@@ -67,7 +67,7 @@ def quotes(
     with _failures(as_json):
         asked = _question(query)
         settings = open_settings("WARNING")
-        from bot.api_models import QuotesDocument
+        from bot.http.models import QuotesDocument
         from bot.library import open_library
 
         async def look_up() -> "Quotes":
@@ -96,7 +96,7 @@ def find(
         if save is not None:
             _save(save, found.queries.as_text)
     if as_json:
-        from bot.api_models import PlacesDocument
+        from bot.http.models import PlacesDocument
 
         _print_json(PlacesDocument.of(found))
     else:
@@ -104,8 +104,8 @@ def find(
 
 
 async def _find(category: str, place: str) -> "Places":
-    from agent.research.categories import category_named
-    from agent.research.queries import QueryGenerationFailed, place_named
+    from agent.places.categories import category_named
+    from agent.places.queries import QueryGenerationFailed, place_named
     from bot.library import open_library
 
     try:
@@ -125,8 +125,8 @@ def _question(text: str) -> str:
     Raises:
         _Failed: it has no words, or too many.
     """
-    from agent.guard import clean
-    from bot.research_text import LONGEST_QUESTION
+    from agent.engine.guard import clean
+    from bot.telegram.research_text import LONGEST_QUESTION
 
     question = clean(text)
     if not any(map(str.isalnum, question)):
@@ -151,7 +151,7 @@ def _failures(as_json: bool) -> Iterator[None]:
         yield
     except Exception as error:
         if as_json:
-            from bot.api_models import Problem
+            from bot.http.models import Problem
 
             _print_json(Problem(error=str(error) or type(error).__name__))
         if isinstance(error, _Failed):
@@ -160,7 +160,7 @@ def _failures(as_json: bool) -> Iterator[None]:
 
 
 def _answer_lines(answer: "Answer") -> Iterable[str]:
-    from bot.markdown import parse
+    from bot.telegram.markdown import parse
 
     if answer.refined_question:
         yield f"Searched for too: {answer.refined_question}\n"

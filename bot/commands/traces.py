@@ -18,7 +18,7 @@ from bot.commands.output import fail, printable, show
 from bot.commands.settings import open_settings
 
 if TYPE_CHECKING:
-    from agent.tracing import TraceRecord
+    from agent.engine.trace_records import TraceRecord
     from agent.turn_records import TraceSummary
     from config import Settings
     from db.engine import Sessions
@@ -63,7 +63,7 @@ def list_traces(
     if as_json:
         typer.echo(json.dumps([_summary_json(each) for each in found], indent=2))
     elif found:
-        from bot.trace_text import trace_table
+        from bot.commands.trace_text import trace_table
 
         show(trace_table(found))
         typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
@@ -92,7 +92,7 @@ def show_trace(
 
         typer.echo(json.dumps(to_json(trace), indent=2))
         return
-    from bot.trace_text import trace_page
+    from bot.commands.trace_text import trace_page
 
     show(trace_page(trace, full=full))
 
@@ -183,7 +183,7 @@ async def _read_trace(settings: "Settings", trace_id: str) -> "TraceRecord | Non
         trace = await store.get(trace_id)
         feedback = await SqlFeedbackRepository(sessions).of_trace(trace.trace_id)
     if feedback is not None and feedback.verdict is not None:
-        from agent.tracing import ScoreRecord
+        from agent.engine.trace_records import ScoreRecord
 
         liked = float(feedback.verdict == "liked")
         from bot.wiring import hide

@@ -24,7 +24,7 @@ def import_file(
 ) -> None:
     """Add the wines of a CSV file, all or none. Wines that are there already are updated."""
     settings = open_settings("WARNING")
-    from bot.tables import problem_table
+    from bot.commands.tables import problem_table
     from db.errors import CatalogueFileError
 
     try:
@@ -46,9 +46,9 @@ def search_text(
     """Show the wines that a text asks for."""
     settings = open_settings("WARNING")
     from agent.house_sommelier.understanding import understand
-    from agent.wine import WineSearchResult
+    from agent.sommelier.wine import WineSearchResult
+    from bot.commands.tables import wine_table
     from bot.library import open_database
-    from bot.tables import wine_table
     from db.repositories.wines import SqlCatalogue
 
     async def search() -> WineSearchResult:

@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import ARRAY, Float, String, bindparam, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.ports import Chunk
+from agent.documents.store import Chunk
 from db.documents.terms import query_terms
 from db.models import ChunkRow, DocumentRow
 

@@ -19,7 +19,7 @@ CANCELLED: Final[BroadcastState] = "cancelled"
 
 
 class SqlBroadcastRepository:
-    """Fulfils `agent.admin_ports.BroadcastRepository` on both databases. Writes commit."""
+    """Fulfils `agent.repositories.BroadcastRepository` on both databases. Writes commit."""
 
     def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
         self._sessions = sessions

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import update
 
-from agent.ports import ChatState
+from agent.repositories import ChatState
 from db.engine import Sessions
 from db.models import ChatRow
 from db.repositories.messages import utc_now

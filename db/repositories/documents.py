@@ -10,7 +10,7 @@ from typing import Final, Literal
 from sqlalchemy import delete, func, insert, or_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.ports import Chunk, Embedder
+from agent.documents.store import Chunk, Embedder
 from db import embedding
 from db.documents.chunking import Piece, chunk
 from db.documents.fusion import fuse, spread

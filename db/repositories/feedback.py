@@ -30,7 +30,7 @@ NOTHING_SAID: Final[dict[str, object]] = {
 
 
 class SqlFeedbackRepository:
-    """Fulfils `agent.admin_ports.FeedbackRepository` on SQLite and Postgres alike. Writes commit.
+    """Fulfils `agent.repositories.FeedbackRepository` on SQLite and Postgres alike. Writes commit.
 
     Whoever rates or comments on a turn that is not known (any more) gets None: old buttons are
     pressed every day. What changes nothing leaves the revision as it is.

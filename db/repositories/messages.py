@@ -6,7 +6,7 @@ from typing import cast
 
 from sqlalchemy import delete, select
 
-from agent.ports import Role, StoredMessage
+from agent.engine.history import Role, StoredMessage
 from db.engine import Sessions
 from db.models import MessageRow
 from db.rows import insert_once

@@ -14,7 +14,7 @@ from db.rows import insert_into
 
 
 class SqlPeopleRepository:
-    """Fulfils `agent.admin_ports.PeopleRepository` on SQLite and Postgres alike. Writes commit."""
+    """Fulfils `agent.repositories.PeopleRepository` on SQLite and Postgres alike. Writes commit."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import RowMapping, case, delete, select
 
-from agent.tracing.records import Level, TraceRecord
+from agent.engine.trace_records import Level, TraceRecord
 from agent.turn_records import TraceSummary
 from db.admin_models import TraceRow
 from db.engine import Sessions

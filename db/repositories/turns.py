@@ -8,7 +8,8 @@ from typing import Final
 from sqlalchemy import Delete, Select, delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.turn_records import Spending, Spent, Stats, TurnRecord
+from agent.engine.limits import Spent
+from agent.turn_records import Spending, Stats, TurnRecord
 from db.admin_models import AnswerRow, FeedbackRow, TurnRow, UnderWayRow
 from db.engine import Sessions
 from db.repositories.messages import utc_now
@@ -25,7 +26,7 @@ LONGEST_TURN: Final = timedelta(hours=1)
 
 
 class SqlTurnRepository:
-    """Fulfils `agent.admin_ports.TurnRepository` on SQLite and Postgres alike."""
+    """Fulfils `agent.repositories.TurnRepository` on SQLite and Postgres alike."""
 
     def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
         self._sessions = sessions

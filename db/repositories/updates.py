@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, case, delete, exists, func, select, update
 from sqlalchemy.orm import aliased
 
-from agent.ports import Backlog
+from agent.repositories import Backlog
 from db.engine import Sessions
 from db.models import UpdateRow
 from db.repositories.messages import utc_now

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, select
 
-from agent.wine import Wine, WineQuery, WineSearchResult
+from agent.sommelier.wine import Wine, WineQuery, WineSearchResult
 from db import search
 from db.engine import Sessions
 from db.models import WineRow

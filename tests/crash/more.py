@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from bot.durable import workflow_id
+from bot.updates.journal import workflow_id
 from tests.crash.doubles import sleep_until
 from tests.crash.harness import Bot, Server, Stage, free_port, new_database, stage
 from tests.crash.scenarios import Result, judged, owner, start

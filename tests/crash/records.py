@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 
-from bot.durable import durable_settings
-from bot.takeover import libpq_url
+from bot.updates.journal import durable_settings
+from bot.updates.takeover import libpq_url
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from agent.budget import UNLIMITED, Allowance, Limits
+from agent.engine.history import StoredMessage
+from agent.engine.journal import NO_JOURNAL, Journal
+from agent.engine.limits import UNLIMITED, Allowance, Limits
+from agent.engine.llm import LLMService
+from agent.engine.span import Span
 from agent.evals.dataset import Conversation, parsed
 from agent.evals.prompts import prompt_of_file
 from agent.evals.run import Result, Variant, evaluate
-from agent.journal import NO_JOURNAL, Journal
-from agent.llm import LLMService
-from agent.ports import StoredMessage
 from agent.prompts import REPOSITORY, Prompts
-from agent.sommelier import Reply, Sommelier
-from agent.tracing import Span
+from agent.sommelier.service import Reply, Sommelier
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_prompts import PUBLIC_KEY, SECRET_KEY, LangfusePromptServer
 from tests.doubles.model_server import ModelServer, Script, answer, answer_json, error, tool_call

@@ -9,10 +9,18 @@ from typing import Any
 
 import pytest
 
-from agent.budget import Price
-from agent.messages import LLMResponse, Usage
-from agent.ports import Chunk, DocumentStore
-from agent.research.evaluation import (
+from agent.documents.store import Chunk, DocumentStore
+from agent.engine.limits import Price
+from agent.engine.messages import LLMResponse, Usage
+from agent.evals.quotes_report import (
+    METRICS,
+    UNPRICED,
+    as_json,
+    as_markdown,
+    failed_metrics,
+    monthly_cost,
+)
+from agent.evals.quotes_run import (
     MODES,
     Question,
     Run,
@@ -20,14 +28,6 @@ from agent.research.evaluation import (
     ground_truth,
     percentile,
     scored,
-)
-from agent.research.evaluation_report import (
-    METRICS,
-    UNPRICED,
-    as_json,
-    as_markdown,
-    failed_metrics,
-    monthly_cost,
 )
 from db.documents.indexing import STARTER, load_starter_documents
 from db.engine import session_factory

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import BaseModel
 
-from agent.budget import Ledger, Limits
-from agent.contract import OutputContract
-from agent.errors import ToolError
-from agent.loop import Outcome, generate_agentic_response
-from agent.tools.registry import Tool, tool
+from agent.engine.contract import OutputContract
+from agent.engine.errors import ToolError
+from agent.engine.limits import Ledger, Limits
+from agent.engine.loop import Outcome, generate_agentic_response
+from agent.engine.tools import Tool, tool
 from tests.doubles.model_server import (
     ModelServer,
     Script,

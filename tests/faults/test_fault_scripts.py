@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.budget import Limits
+from agent.engine.limits import Limits
 from tests.doubles.model_server import (
     ModelServer,
     Step,

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-from agent.budget import Limits
-from agent.loop import Outcome
+from agent.engine.limits import Limits
+from agent.engine.loop import Outcome
 from tests.doubles.model_server import (
     ModelServer,
     Script,

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agent.budget import Ledger, Limits
-from agent.llm import LLMService
-from agent.loop import AgenticResponse, generate_agentic_response, schema_text
-from agent.messages import Message
+from agent.engine.limits import Ledger, Limits
+from agent.engine.llm import LLMService
+from agent.engine.loop import AgenticResponse, generate_agentic_response, schema_text
+from agent.engine.messages import Message
+from agent.engine.span import NO_SPAN, Span
 from agent.prompts import BUILT_IN
-from agent.sommelier_contract import SOMMELIER
-from agent.sommelier_prompts import SommelierResponse
-from agent.tools.wines import wine_tools
-from agent.tracing import NO_SPAN, Span
+from agent.sommelier.contract import SOMMELIER
+from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.tools import wine_tools
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.fakes import CHINON, FakeCatalogue
 

@@ -17,29 +17,31 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from telegram import Bot
 
-from agent.budget import NO_BUDGET, DailyBudget
-from agent.langfuse.links import TraceLinks
-from agent.llm import LLMService
-from agent.research.desk import ResearchDesk
-from agent.research.passages import NO_MODEL as NO_MODEL_FOR_DOCUMENTS
-from agent.sommelier import MODEL_DOWN, NO_MODEL, Sommelier
-from agent.tracing import NO_TRACE, Recorder, TraceRecord
-from agent.turn_records import Access, Broadcast, Spending, Spent, TurnRecord
-from bot import texts
-from bot.admin import CHART_NAME, AdminCommands, Links, TraceOf
+from agent.desk import ResearchDesk
+from agent.documents.passages import NO_MODEL as NO_MODEL_FOR_DOCUMENTS
+from agent.engine.limits import NO_BUDGET, DailyBudget, Spent
+from agent.engine.llm import LLMService
+from agent.engine.span import NO_TRACE
+from agent.engine.trace_records import TraceRecord
+from agent.sommelier.service import MODEL_DOWN, NO_MODEL, Sommelier
+from agent.tracing.langfuse.links import TraceLinks
+from agent.tracing.recorder import Recorder
+from agent.turn_records import Access, Broadcast, Spending, TurnRecord
+from bot.admin.broadcast import BroadcastCommand
+from bot.admin.commands import CHART_NAME, AdminCommands, Links, TraceOf
+from bot.admin.stats_chart import HEIGHT, WIDTH
 from bot.app import close_application, telegram_application
-from bot.broadcast import BroadcastCommand
 from bot.budgets import Budgets
-from bot.delivery import Sender
-from bot.door import Door
 from bot.look_ups import BEST_PASSAGES
-from bot.pace import Pace
-from bot.polling import AcceptQueue, introduce
-from bot.replies import Replies
 from bot.service import Service
-from bot.stats_chart import HEIGHT, WIDTH
-from bot.telegram_bot import AnyApplication, AnyHandler, TelegramBot
-from bot.turns import dispatch
+from bot.telegram import texts
+from bot.telegram.access import Door
+from bot.telegram.conversation import AnyApplication, AnyHandler, TelegramBot
+from bot.telegram.rate_limit import Pace
+from bot.telegram.sender import Sender
+from bot.turn import Replies
+from bot.updates.lanes import dispatch
+from bot.updates.polling import AcceptQueue, introduce
 from config import Settings, SettingsError, load_settings
 from db.admin_models import TurnRow
 from db.engine import Sessions, session_factory

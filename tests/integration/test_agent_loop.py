@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from agent.budget import Limits
-from agent.contract import Evidence, OutputContract
-from agent.feedback import FEEDBACK, feedback
-from agent.loop import AgenticResponse, generate_agentic_response
-from agent.sommelier_contract import SOMMELIER
-from agent.sommelier_prompts import SommelierResponse
+from agent.engine.contract import Evidence, OutputContract
+from agent.engine.feedback import FEEDBACK, feedback
+from agent.engine.limits import Limits
+from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.sommelier.contract import SOMMELIER
+from agent.sommelier.sommelier_prompts import SommelierResponse
 from tests.doubles.model_server import ModelServer, answer, answer_json, refusal, tool_calls
 from tests.doubles.model_steps import call
 from tests.fakes import CHINON, FakeCatalogue, SpanRecord, root_span

@@ -17,16 +17,18 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from starlette.routing import Route
 
-from agent.budget import DailyBudget
-from agent.langfuse.sink import langfuse_sink
-from agent.ports import Backlog, Chunk
-from agent.research.desk import ResearchDesk
-from agent.tracing import NO_TRACE, Recorder, Tracer, keyed_hash
+from agent.desk import ResearchDesk
+from agent.documents.store import Chunk
+from agent.engine.limits import DailyBudget
+from agent.engine.span import NO_TRACE, Tracer, keyed_hash
+from agent.repositories import Backlog
+from agent.tracing.langfuse.sink import langfuse_sink
+from agent.tracing.recorder import Recorder
 from agent.turn_records import DayStats, Spending, TurnRecord
-from bot.api import Api
 from bot.app import api_routes
 from bot.budgets import Budgets
-from bot.http import http_app, listen, serve_http
+from bot.http.api import Api
+from bot.http.server import http_app, listen, serve_http
 from bot.metrics import Metrics
 from config import Settings
 from db.engine import session_factory

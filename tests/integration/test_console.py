@@ -13,22 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from agent.research.desk import ResearchDesk
-from agent.sommelier import Sommelier
-from agent.tracing import NO_TRACE
+from agent.desk import ResearchDesk
+from agent.engine.span import NO_TRACE
+from agent.sommelier.service import Sommelier
 from agent.turn_records import Feedback
-from bot import feedback_shown as shown
 from bot.app import close_application, telegram_application
 from bot.console import plain_text, rich_text
-from bot.delivery import Sender
-from bot.feedback import FeedbackButtons
-from bot.feedback_shown import rating
-from bot.local_telegram import LocalTelegram
-from bot.pace import Pace
-from bot.polling import AcceptQueue
-from bot.replies import Replies
-from bot.research_commands import ResearchCommands
-from bot.telegram_bot import TelegramBot
+from bot.telegram import feedback_buttons as shown
+from bot.telegram.conversation import TelegramBot
+from bot.telegram.feedback import FeedbackButtons
+from bot.telegram.feedback_buttons import rating
+from bot.telegram.local_telegram import LocalTelegram
+from bot.telegram.rate_limit import Pace
+from bot.telegram.research_commands import ResearchCommands
+from bot.telegram.sender import Sender
+from bot.turn import Replies
+from bot.updates.polling import AcceptQueue
 from config import Settings
 from db.engine import session_factory
 from db.repositories.feedback import SqlFeedbackRepository

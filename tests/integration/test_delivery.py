@@ -14,9 +14,9 @@ from starlette.responses import JSONResponse, Response
 from telegram import Bot
 from telegram.request import HTTPXRequest
 
-from agent.ports import ChatRepository, ChatState
-from bot.delivery import MAX_TRIES, Delivery, Destination, Sender
-from bot.pace import Pace
+from agent.repositories import ChatRepository, ChatState
+from bot.telegram.rate_limit import Pace
+from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender
 from db.engine import Sessions
 from db.models import ChatRow
 from db.repositories.chats import SqlChatRepository

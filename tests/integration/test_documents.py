@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pypdf import PdfWriter
 
-from agent.ports import DocumentStore
+from agent.documents.store import DocumentStore
 from db.documents.indexing import AddReport, add_documents, load_starter_documents
 from db.documents.outline import Section
 from db.documents.pdf_text import unbroken

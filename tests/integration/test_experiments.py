@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
+from agent.engine.trace_records import TraceRecord
 from agent.evals.dataset import DatasetError, parsed
 from agent.evals.recording import conversation_of, item_of, open_recording
 from agent.evals.traces import Kept, give_score
-from agent.langfuse.experiments import (
+from agent.tracing.langfuse.experiments import (
     Dataset,
     Experiments,
     ExperimentsUnavailable,
     Item,
     experiment_id,
 )
-from agent.langfuse.spans import Origin
-from agent.tracing import Recorder, TraceRecord
+from agent.tracing.langfuse.spans import Origin
+from agent.tracing.recorder import Recorder
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
 from tests.doubles.model_server import ModelServer, answer_json

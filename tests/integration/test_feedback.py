@@ -15,28 +15,29 @@ from typing import TypeVar
 import pytest
 from telegram import Update
 
-from agent.budget import Limits
-from agent.journal import NO_JOURNAL, Journal
-from agent.langfuse.feedback import LangfuseFeedback
-from agent.langfuse.sink import langfuse_sink
-from agent.ports import StoredMessage
-from agent.research.answer import NOT_ENOUGH
-from agent.research.desk import ResearchDesk
-from agent.sommelier import Reply
-from agent.tracing import NO_TRACE, Recorder, Span
-from agent.tracing.outbox import NotNow, Pause
+from agent.desk import ResearchDesk
+from agent.documents.answer import NOT_ENOUGH
+from agent.engine.history import StoredMessage
+from agent.engine.journal import NO_JOURNAL, Journal
+from agent.engine.limits import Limits
+from agent.engine.span import NO_TRACE, Span
+from agent.sommelier.service import Reply
+from agent.tracing.exporter import NotNow, Pause
+from agent.tracing.langfuse.feedback import LangfuseFeedback
+from agent.tracing.langfuse.sink import langfuse_sink
+from agent.tracing.recorder import Recorder
 from agent.turn_records import Feedback, TurnRecord
-from bot import feedback_shown as shown
-from bot import texts
 from bot.app import close_application, telegram_application
-from bot.delivery import Sender
-from bot.feedback import FeedbackButtons
-from bot.feedback_delivery import FeedbackDelivery
-from bot.feedback_shown import rating
-from bot.pace import Pace
-from bot.polling import AcceptQueue
-from bot.replies import Replies
-from bot.telegram_bot import AnyHandler, TelegramBot
+from bot.telegram import feedback_buttons as shown
+from bot.telegram import texts
+from bot.telegram.conversation import AnyHandler, TelegramBot
+from bot.telegram.feedback import FeedbackButtons
+from bot.telegram.feedback_buttons import rating
+from bot.telegram.feedback_delivery import FeedbackDelivery
+from bot.telegram.rate_limit import Pace
+from bot.telegram.sender import Sender
+from bot.turn import Replies
+from bot.updates.polling import AcceptQueue
 from config import Settings
 from db.engine import session_factory
 from db.repositories.feedback import SqlFeedbackRepository

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.ports import StoredMessage
-from agent.sommelier import Sommelier
-from agent.wine import Allergen, Style, Wine
+from agent.engine.history import StoredMessage
+from agent.sommelier.service import Sommelier
+from agent.sommelier.wine import Allergen, Style, Wine
 from db.catalogue import STARTER, import_catalogue, read_catalogue
 from db.engine import create_engine, session_factory
 from db.migrate import upgrade

@@ -13,10 +13,11 @@ from typing import Literal
 import httpx
 import pytest
 
-from agent.langfuse.bounded import BoundedClient
-from agent.langfuse.sink import langfuse_sink
-from agent.tracing import NO_TRACE, Recorder, Tracer
-from agent.tracing.outbox import LARGEST_BATCH, LONGEST_QUEUE
+from agent.engine.span import NO_TRACE, Tracer
+from agent.tracing.exporter import LARGEST_BATCH, LONGEST_QUEUE
+from agent.tracing.langfuse.bounded import BoundedClient
+from agent.tracing.langfuse.sink import langfuse_sink
+from agent.tracing.recorder import Recorder
 from bot.metrics import Metrics
 from tests.doubles.otlp import Mode, OtlpReceiver
 
@@ -90,7 +91,7 @@ async def test_a_turn_says_nothing_about_a_dead_server_more_than_once_a_minute(
             await asyncio.to_thread(sink.flush, 1.2)
         asked = len(receiver.requests)
         await tracer.close()
-    said = [r.getMessage() for r in caplog.records if r.name == "agent.tracing.outbox"]
+    said = [r.getMessage() for r in caplog.records if r.name == "agent.tracing.exporter"]
     assert asked >= 2
     assert said == ["Traces were not delivered to Langfuse (status 503), trying again later"]
 

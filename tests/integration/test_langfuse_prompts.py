@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agent.budget import Limits
-from agent.langfuse.prompts import LangfusePrompts
+from agent.engine.limits import Limits
+from agent.engine.trace_records import PromptRef
 from agent.prompts import BUILT_IN, Prompt
-from agent.sommelier import Sommelier
-from agent.tracing import PromptRef
+from agent.sommelier.service import Sommelier
 from agent.tracing.complaints import Complaints
+from agent.tracing.langfuse.prompts import LangfusePrompts
 from tests.doubles.langfuse_prompts import (
     PUBLIC_KEY,
     SECRET_KEY,
@@ -46,7 +46,10 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
         def emit(self, record: logging.LogRecord) -> None:
             said.append(record.getMessage())
 
-    logger, listener = logging.getLogger("agent.langfuse.prompts"), Listener(logging.WARNING)
+    logger, listener = (
+        logging.getLogger("agent.tracing.langfuse.prompts"),
+        Listener(logging.WARNING),
+    )
     logger.addHandler(listener)
     yield said
     logger.removeHandler(listener)

@@ -20,11 +20,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from agent.langfuse.sink import langfuse_sink, retry_after
-from agent.messages import Usage
-from agent.tracing import Recorder, Tracer, TraceRecord
+from agent.engine.messages import Usage
+from agent.engine.span import Tracer
+from agent.engine.trace_records import TraceRecord
 from agent.tracing.complaints import Complaints
-from agent.tracing.outbox import NotNow, Outbox, Pause
+from agent.tracing.exporter import NotNow, Outbox, Pause
+from agent.tracing.langfuse.sink import langfuse_sink, retry_after
+from agent.tracing.recorder import Recorder
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
 
@@ -316,8 +318,8 @@ async def test_without_a_turn_nothing_is_sent_and_no_thread_is_left(langfuse: Ra
 
 PROCESS = """
 import asyncio, sys
-from agent.langfuse.sink import langfuse_sink
-from agent.tracing import Recorder
+from agent.tracing.langfuse.sink import langfuse_sink
+from agent.tracing.recorder import Recorder
 
 tracer = Recorder(langfuse_sink("pk", "sk", sys.argv[1]))  # more than fits into one request
 for number in range(1200):

@@ -5,7 +5,7 @@ import math
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.ports import Backlog
+from agent.repositories import Backlog
 from bot.metrics import Metrics
 
 

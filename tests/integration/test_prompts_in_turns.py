@@ -6,17 +6,17 @@ from typing import Any, TypeVar
 
 import pytest
 
-from agent.budget import Limits, Price
-from agent.journal import NO_JOURNAL, Journal, step_seen
+from agent.desk import ResearchDesk
+from agent.documents.quote_cache import QuoteCache
+from agent.documents.quotes import find_quotes
+from agent.documents.tools import ask_documents_tool, quote_documents_tool
+from agent.engine.journal import NO_JOURNAL, Journal, step_seen
+from agent.engine.limits import Limits, Price
+from agent.engine.tools import Tool
+from agent.engine.trace_records import PromptRef
+from agent.places.tools import find_places_tool
 from agent.prompts import BUILT_IN, REPOSITORY, Prompt
-from agent.research.desk import ResearchDesk
-from agent.research.quote_cache import QuoteCache
-from agent.research.quotes import find_quotes
-from agent.sommelier import Reply, Sommelier
-from agent.tools.documents import ask_documents_tool, quote_documents_tool
-from agent.tools.places import find_places_tool
-from agent.tools.registry import Tool
-from agent.tracing import PromptRef
+from agent.sommelier.service import Reply, Sommelier
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, tool_call
 from tests.fakes import FakeCatalogue, SpanRecord, root_span
 from tests.faults.turns import INFORMATIONAL, QUESTION, search, service, valid

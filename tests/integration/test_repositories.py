@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from agent.ports import Catalogue, MessageRepository, StoredMessage
-from agent.wine import Style, Wine, WineQuery
+from agent.engine.history import StoredMessage
+from agent.repositories import MessageRepository
+from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery
 from db.engine import Sessions
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.wines import SqlCatalogue

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.budget import Ledger, Limits
-from agent.research.answer import CORRECTION, NOT_ENOUGH, Answer, answer_question
-from agent.research.passages import MODEL_FAILED, NO_MODEL
+from agent.documents.answer import CORRECTION, NOT_ENOUGH, Answer, answer_question
+from agent.documents.passages import MODEL_FAILED, NO_MODEL
+from agent.engine.limits import Ledger, Limits
 from tests.doubles.model_server import (
     ModelServer,
     Step,

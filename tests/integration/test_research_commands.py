@@ -10,27 +10,28 @@ from typing import Any, TypeVar
 import pytest
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Update
 
-from agent.budget import Limits
-from agent.errors import ToolError
-from agent.journal import NO_JOURNAL, Journal
-from agent.ports import Chunk, PlaceHit
-from agent.research.answer import NOT_ENOUGH
-from agent.research.desk import ResearchDesk
-from agent.research.passages import NO_MODEL
-from agent.research.places import NO_PROVIDER
-from agent.sommelier import Sommelier
-from agent.tracing import NO_TRACE, Tracer
-from bot import texts
+from agent.desk import ResearchDesk
+from agent.documents.answer import NOT_ENOUGH
+from agent.documents.passages import NO_MODEL
+from agent.documents.store import Chunk
+from agent.engine.errors import ToolError
+from agent.engine.journal import NO_JOURNAL, Journal
+from agent.engine.limits import Limits
+from agent.engine.span import NO_TRACE, Tracer
+from agent.places.find import NO_PROVIDER
+from agent.places.search import PlaceHit
+from agent.sommelier.service import Sommelier
 from bot.app import close_application, telegram_application
-from bot.delivery import Sender
-from bot.local_telegram import LocalTelegram
-from bot.pace import Pace
-from bot.polling import AcceptQueue
-from bot.render import visible_text
-from bot.replies import Replies
-from bot.research_commands import ResearchCommands
 from bot.service import Service
-from bot.telegram_bot import AnyApplication, TelegramBot
+from bot.telegram import texts
+from bot.telegram.conversation import AnyApplication, TelegramBot
+from bot.telegram.local_telegram import LocalTelegram
+from bot.telegram.rate_limit import Pace
+from bot.telegram.render import visible_text
+from bot.telegram.research_commands import ResearchCommands
+from bot.telegram.sender import Sender
+from bot.turn import Replies
+from bot.updates.polling import AcceptQueue
 from config import Settings
 from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository

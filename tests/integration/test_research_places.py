@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agent.budget import Limits
-from agent.errors import ToolError
-from agent.ports import PlaceHit
-from agent.research.categories import CATEGORIES
-from agent.research.places import NO_PROVIDER, NOTHING_FOUND, SEARCH_FAILED, Places, find_places
-from agent.research.queries import Queries, QueryGenerationFailed, generate_queries
-from bot.place_search import BraveSearch, SearxngSearch
+from agent.engine.errors import ToolError
+from agent.engine.limits import Limits
+from agent.places.categories import CATEGORIES
+from agent.places.find import NO_PROVIDER, NOTHING_FOUND, SEARCH_FAILED, Places, find_places
+from agent.places.queries import Queries, QueryGenerationFailed, generate_queries
+from agent.places.search import PlaceHit
+from agent.places.web_search import BraveSearch, SearxngSearch
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, refusal
 from tests.doubles.server import LoopbackServer
 from tests.fakes import root_span

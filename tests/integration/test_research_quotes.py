@@ -6,13 +6,13 @@ from typing import Any, get_args
 
 import pytest
 
-from agent.budget import Limits
-from agent.ports import Chunk
-from agent.research.passages import MODEL_FAILED, NO_MODEL
-from agent.research.quote_cache import QuoteCache, cache_key
-from agent.research.quote_contract import DROPPED_SUMMARY, verbatim
-from agent.research.quotes import Quote, Quotes, QuotesDone, find_quotes, stream_quotes
-from agent.wire import ResponseMode
+from agent.documents.passages import MODEL_FAILED, NO_MODEL
+from agent.documents.quote_cache import QuoteCache, cache_key
+from agent.documents.quote_contract import DROPPED_SUMMARY, verbatim
+from agent.documents.quotes import Quote, Quotes, QuotesDone, find_quotes, stream_quotes
+from agent.documents.store import Chunk
+from agent.engine.limits import Limits
+from agent.engine.wire import ResponseMode
 from tests.doubles.model_server import (
     ModelServer,
     Step,

@@ -4,19 +4,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent.budget import Ledger, Limits
-from agent.contract import OutputContract
-from agent.loop import AgenticResponse, generate_agentic_response
-from agent.messages import ToolCall
-from agent.ports import PlaceHit
-from agent.sommelier_prompts import SommelierResponse
-from agent.tools.documents import (
-    ask_documents_tool,
-    quote_documents_tool,
-    search_documents_tool,
-)
-from agent.tools.places import find_places_tool
-from agent.tools.registry import Tool, Toolbox, ToolResult
+from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
+from agent.engine.contract import OutputContract
+from agent.engine.limits import Ledger, Limits
+from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.messages import ToolCall
+from agent.engine.tools import Tool, Toolbox, ToolResult
+from agent.places.search import PlaceHit
+from agent.places.tools import find_places_tool
+from agent.sommelier.sommelier_prompts import SommelierResponse
 from tests.doubles.model_server import ModelServer, answer, answer_json, tool_call
 from tests.fakes import root_span
 from tests.library import OYSTERS, SUR_LIE, FakeLibrary, open_model

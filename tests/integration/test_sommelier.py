@@ -2,12 +2,12 @@
 
 import pytest
 
-from agent.budget import Limits
+from agent.engine.history import StoredMessage
+from agent.engine.limits import Limits
+from agent.engine.llm import LLMService
 from agent.house_sommelier import HouseSommelier
-from agent.llm import LLMService
-from agent.ports import StoredMessage
-from agent.sommelier import DECLINED, FAILED, MODEL_DOWN, NO_MODEL, Reply, Sommelier
-from agent.wine import WineQuery, WineSearchResult
+from agent.sommelier.service import DECLINED, FAILED, MODEL_DOWN, NO_MODEL, Reply, Sommelier
+from agent.sommelier.wine import WineQuery, WineSearchResult
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, hang, refusal
 from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, root_span
 from tests.faults.turns import INVENTED, QUESTION, VALID, search, service, valid

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent.budget import Limits
-from agent.ports import Chunk
-from agent.sommelier import NO_MODEL as HOUSE_NOTE
-from agent.sommelier import Sommelier
-from agent.tools.documents import search_documents_tool
+from agent.documents.store import Chunk
+from agent.documents.tools import search_documents_tool
+from agent.engine.limits import Limits
+from agent.sommelier.service import NO_MODEL as HOUSE_NOTE
+from agent.sommelier.service import Sommelier
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.server import JsonObject
 from tests.fakes import FakeCatalogue, root_span

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.budget import UNLIMITED, Allowance
-from agent.journal import NO_JOURNAL, Journal
-from agent.ports import Role, StoredMessage
-from agent.sommelier import Reply
-from agent.tracing import Span
-from bot import texts
-from bot.render import to_telegram_html, visible_text
+from agent.engine.history import Role, StoredMessage
+from agent.engine.journal import NO_JOURNAL, Journal
+from agent.engine.limits import UNLIMITED, Allowance
+from agent.engine.span import Span
+from agent.sommelier.service import Reply
+from bot.telegram import texts
+from bot.telegram.render import to_telegram_html, visible_text
 from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository
 from tests.databases import migrated_sqlite

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.budget import Limits
-from agent.langfuse.sink import langfuse_sink
-from agent.llm import LLMService
-from agent.sommelier import DECLINED, MODEL_DOWN, Sommelier
-from agent.tracing import Recorder
-from bot import texts
-from bot.outgoing import Rows
+from agent.engine.limits import Limits
+from agent.engine.llm import LLMService
+from agent.sommelier.service import DECLINED, MODEL_DOWN, Sommelier
+from agent.tracing.langfuse.sink import langfuse_sink
+from agent.tracing.recorder import Recorder
 from bot.service import Service
+from bot.telegram import texts
+from bot.telegram.outgoing import Rows
 from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository
 from tests.databases import migrated_sqlite

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.messages import Usage
-from agent.tracing.records import PromptRef, ScoreRecord, SpanRecord, TraceRecord
+from agent.engine.messages import Usage
+from agent.engine.trace_records import PromptRef, ScoreRecord, SpanRecord, TraceRecord
 from agent.turn_records import TraceSummary
 from db.engine import Sessions
 from db.repositories.traces import SqlTraceStore

@@ -7,20 +7,14 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from sqlalchemy import func, select
 
-from agent.admin_ports import (
+from agent.engine.limits import Spent
+from agent.repositories import (
     BroadcastRepository,
     FeedbackRepository,
     PeopleRepository,
     TurnRepository,
 )
-from agent.turn_records import (
-    Broadcast,
-    DayStats,
-    Feedback,
-    Spending,
-    Spent,
-    TurnRecord,
-)
+from agent.turn_records import Broadcast, DayStats, Feedback, Spending, TurnRecord
 from db.admin_models import AnswerRow, FeedbackRow, PersonRow, TurnRow
 from db.engine import Sessions
 from db.repositories.broadcasts import SqlBroadcastRepository

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from agent.journal import StepsChanged
-from bot.durable import DurableSettings, DurableTurns, open_turns
+from agent.engine.journal import StepsChanged
 from bot.metrics import Metrics
-from bot.payloads import chat_of
-from bot.turns import TRIES_IN_COMPANY, Turns
+from bot.updates.journal import DurableSettings, DurableTurns, open_turns
+from bot.updates.lanes import TRIES_IN_COMPANY, Turns
+from bot.updates.payloads import chat_of
 from db.engine import Sessions
 from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.server import eventually

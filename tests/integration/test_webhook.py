@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from agent.ports import Backlog
-from bot.http import SECRET_HEADER, WEBHOOK_PATH, CannotListen, http_app, listen, serve_http
+from agent.repositories import Backlog
+from bot.http.server import SECRET_HEADER, WEBHOOK_PATH, CannotListen, http_app, listen, serve_http
 from bot.metrics import Metrics
 
 SECRET = "right-secret-5c1f"
@@ -245,7 +245,7 @@ async def test_a_2_mb_body_without_content_length_is_refused(
 
 def assert_nothing_told(caplog: pytest.LogCaptureFixture, response: httpx.Response) -> None:
     """One line says why, and neither it nor any other nor the answer repeats the request."""
-    refusals = [record for record in caplog.records if record.name == "bot.http"]
+    refusals = [record for record in caplog.records if record.name == "bot.http.server"]
     messages = [record.getMessage() for record in refusals if record.levelno == logging.WARNING]
     assert messages == [f"The webhook refused a request: {response.text.strip()}"]
     for secret in (SECRET, "wrong-secret", "ключ", "Rosalind", "update_id\\", "7}"):

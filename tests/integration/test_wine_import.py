@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.money import Currency
-from agent.wine import Body, Colour, Food, Level, Style, Sweetness, Wine, WineQuery
+from agent.sommelier.money import Currency
+from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine, WineQuery
 from db.catalogue import (
     STARTER,
     ImportReport,

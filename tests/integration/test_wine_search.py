@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.wine import Food, Style, Wine, WineQuery
+from agent.sommelier.wine import Food, Style, Wine, WineQuery
 from db.engine import Sessions, create_engine, session_factory
 from db.repositories.wines import SqlCatalogue
 

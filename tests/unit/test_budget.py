@@ -7,19 +7,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agent.admin_ports import PeopleRepository, TurnRepository
-from agent.budget import (
+from agent.engine.limits import (
     NO_BUDGET,
     UNLIMITED,
     Allowance,
     DailyBudget,
     Ledger,
     Limits,
+    Spent,
     allowance_of,
 )
-from agent.messages import LLMResponse, Usage
-from agent.sommelier import Reply
-from agent.turn_records import Spending, Spent
+from agent.engine.messages import LLMResponse, Usage
+from agent.repositories import PeopleRepository, TurnRepository
+from agent.sommelier.service import Reply
+from agent.turn_records import Spending
 from bot.budgets import TYPICAL, Budgets, duration_text, one_turn
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from agent.contract import Evidence, OutputContract
-from agent.loop import system_prompt
-from agent.parsing import parse_final_response
-from agent.wire import response_format
+from agent.engine.contract import Evidence, OutputContract
+from agent.engine.loop import system_prompt
+from agent.engine.parsing import parse_final_response
+from agent.engine.wire import response_format
 from tests.doubles.openai_rules import schema_errors
 
 

@@ -16,9 +16,9 @@ import pytest
 import yaml  # type: ignore[import-untyped, unused-ignore]
 from typer.testing import CliRunner
 
-from agent.ports import Backlog
+from agent.repositories import Backlog
 from bot.__main__ import app
-from bot.http import WEBHOOK_PATH, http_app, listen, serve_http
+from bot.http.server import WEBHOOK_PATH, http_app, listen, serve_http
 from bot.metrics import Metrics
 from config import Settings, load_settings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.embedding_local import (
+from agent.documents.embedding_local import (
     LocalEmbedding,
     LocalModelError,
     TextModel,
@@ -16,7 +16,7 @@ from agent.embedding_local import (
     model_file_of,
     pooling_of,
 )
-from bot import doctor
+from bot.commands import doctor
 from db.embedding import EmbeddingError, embed
 
 LOCKED = Path(__file__).parents[2] / "requirements"

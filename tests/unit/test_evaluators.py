@@ -26,8 +26,8 @@ from agent.evals.report import as_json, as_markdown, bars, reasons, rows, summar
 from agent.evals.run import Result
 from agent.evals.wine_rules import broken_filters, has_filters, within_budget
 from agent.prompts import REPOSITORY
-from agent.sommelier_prompts import SommelierResponse
-from agent.wine import Allergen, Body, Colour, Sweetness, Wine
+from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
 from db.catalogue import STARTER, read_catalogue
 from tests.fakes import CHINON, RIOJA, SANCERRE
 

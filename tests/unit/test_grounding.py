@@ -2,12 +2,12 @@
 
 import pytest
 
-from agent.contract import Evidence
-from agent.grounding import grounded_part, same_name, ungrounded, ungrounded_text
-from agent.sommelier_contract import render
-from agent.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.tools.registry import as_text
-from agent.tools.wines import by_id, facts
+from agent.engine.contract import Evidence
+from agent.engine.tools import as_text
+from agent.sommelier.contract import render
+from agent.sommelier.grounding import grounded_part, same_name, ungrounded, ungrounded_text
+from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
+from agent.sommelier.tools import by_id, facts
 from tests.fakes import CHINON, RIOJA
 
 WINES = [CHINON, RIOJA]

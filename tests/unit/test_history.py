@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history import truncate_at_boundary, window
-from agent.ports import StoredMessage
+from agent.engine.history import StoredMessage, truncate_at_boundary, window
 
 FILLER = "x" * 60
 

@@ -5,7 +5,7 @@ import pytest
 from agent.house_sommelier import lexicon
 from agent.house_sommelier.lexicon import LANGUAGES, Language
 from agent.house_sommelier.understanding import understand
-from agent.wine import Food
+from agent.sommelier.wine import Food
 
 PHRASES: list[tuple[str, list[str]]] = [
     ("Rotwein zu Wild", ["game"]),

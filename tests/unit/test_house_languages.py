@@ -7,7 +7,7 @@ import pytest
 from agent.evals.language import detect
 from agent.house_sommelier.criteria import criteria
 from agent.house_sommelier.lexicon import Language
-from agent.wine import Allergen, WineQuery
+from agent.sommelier.wine import Allergen, WineQuery
 from tests.house import answered, called, filters, spoken
 
 DUTCH: list[tuple[str, dict[str, Any]]] = [

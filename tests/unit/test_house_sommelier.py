@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.contract import Evidence
-from agent.grounding import ungrounded
+from agent.engine.contract import Evidence
+from agent.engine.messages import LLM, LLMResponse, Message, ToolSchema, Usage
 from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.lexicon import LANGUAGES, Language, Meaning, names, phrases
 from agent.house_sommelier.limits import LIMITS
 from agent.house_sommelier.phrases import PHRASES
 from agent.house_sommelier.prices import amounts, to_number
-from agent.messages import LLM, LLMResponse, Message, ToolSchema, Usage
-from agent.money import Currency
-from agent.sommelier_prompts import SommelierResponse, validate_semantic_content
-from agent.wine import Allergen, Body, Food, Style, Sweetness, Wine, WineQuery
+from agent.sommelier.grounding import ungrounded
+from agent.sommelier.money import Currency
+from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
+from agent.sommelier.wine import Allergen, Body, Food, Style, Sweetness, Wine, WineQuery
 
 TOOLS = tuple(
     ToolSchema(name, "", {}) for name in ("search_wines", "get_wine", "find_similar_wines")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agent.house_sommelier import Language
-from agent.sommelier_contract import facts_line
-from agent.wine import Style, Wine
+from agent.sommelier.contract import facts_line
+from agent.sommelier.wine import Style, Wine
 from tests.house import answered, called, filters, ids, spoken
 
 WINE: dict[str, Any] = {

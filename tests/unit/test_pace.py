@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 
 import pytest
 
-from bot.pace import Limit, Pace
+from bot.telegram.rate_limit import Limit, Pace
 
 GROUP = -1_001_234
 

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agent.contract import Evidence, OutputContract, string_leaves
-from agent.extraction import NotJson, extract_json, without_thoughts
-from agent.messages import LLMResponse, ToolCall
-from agent.parsing import (
+from agent.engine.contract import Evidence, OutputContract, string_leaves
+from agent.engine.extraction import NotJson, extract_json, without_thoughts
+from agent.engine.messages import LLMResponse, ToolCall
+from agent.engine.parsing import (
     PLACEHOLDERS,
     WRITTEN_TOOL_CALL,
     ParseResult,
     parse_final_response,
     parse_response,
 )
-from agent.sommelier_contract import SOMMELIER
-from agent.sommelier_prompts import SommelierResponse, validate_semantic_content
-from agent.tools.wines import by_id
+from agent.sommelier.contract import SOMMELIER
+from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
+from agent.sommelier.tools import by_id
 from tests.fakes import CHINON
 
 EVIDENCE = Evidence(found=by_id([CHINON]))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.budget import PRICES, Ledger, Price, prices_with
-from agent.messages import LLMResponse, Usage
+from agent.engine.limits import PRICES, Ledger, Price, prices_with
+from agent.engine.messages import LLMResponse, Usage
 
 
 def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.contract import OutputContract
-from agent.loop import schema_text, system_prompt
+from agent.engine.contract import OutputContract
+from agent.engine.loop import schema_text, system_prompt
+from agent.engine.templates import render, variables
+from agent.engine.trace_records import PromptRef
 from agent.prompts import BUILT_IN, LONGEST_PROMPT, REPOSITORY, Prompt, refusal
-from agent.sommelier_contract import SOMMELIER
-from agent.sommelier_prompts import RESEARCH_RULES, research_rules
-from agent.templates import render, variables
-from agent.tracing import PromptRef
+from agent.sommelier.contract import SOMMELIER
+from agent.sommelier.sommelier_prompts import RESEARCH_RULES, research_rules
 
 NEEDED = {
     "sommelier": {"research_rules", "schema"},

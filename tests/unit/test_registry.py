@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent.errors import ToolError
-from agent.messages import ToolCall
-from agent.tools.registry import Toolbox, tool
+from agent.engine.errors import ToolError
+from agent.engine.messages import ToolCall
+from agent.engine.tools import Toolbox, tool
 
 
 async def look(city: str = "Rome", copy: int = 1) -> str:

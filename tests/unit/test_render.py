@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.render import from_html, to_html, to_telegram_html, visible_text
+from bot.telegram.render import from_html, to_html, to_telegram_html, visible_text
 from tests.doubles.telegram_html import parse_html
 
 MARKDOWN_PIECES = [

@@ -2,15 +2,9 @@
 
 import pytest
 
-from agent.contract import Evidence
-from agent.research.admission import admits_not_enough
-from agent.research.citations import (
-    blocks,
-    citations,
-    kept,
-    uncited,
-    unretrieved_path,
-)
+from agent.documents.admission import admits_not_enough
+from agent.documents.citations import blocks, citations, kept, uncited, unretrieved_path
+from agent.engine.contract import Evidence
 from tests.library import SUR_LIE
 
 COVERED = {

@@ -2,15 +2,9 @@
 
 import pytest
 
-from agent.research.categories import CATEGORIES, category_named
-from agent.research.distinct import alike, duplicates, mentions
-from agent.research.queries import (
-    invalid,
-    place_named,
-    queries_by_rules,
-    queries_of_lines,
-    unmarked,
-)
+from agent.places.categories import CATEGORIES, category_named
+from agent.places.distinct import alike, duplicates, mentions
+from agent.places.queries import invalid, place_named, queries_by_rules, queries_of_lines, unmarked
 
 PLACES = (
     "Lyon",

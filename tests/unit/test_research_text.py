@@ -2,16 +2,16 @@
 
 import pytest
 
-from agent.ports import Chunk
-from agent.research.answer import Answer, footnotes
-from agent.research.categories import CATEGORIES
-from agent.research.places import NO_PROVIDER, FoundPlace, Places, SearchLink
-from agent.research.queries import queries_by_rules
-from agent.research.quotes import Quote, Quotes
-from agent.research.refine import Refinement
-from bot import research_text as text
-from bot.markdown import escape, link
-from bot.render import to_telegram_html, visible_text
+from agent.documents.answer import Answer, footnotes
+from agent.documents.quotes import Quote, Quotes
+from agent.documents.refine import Refinement
+from agent.documents.store import Chunk
+from agent.places.categories import CATEGORIES
+from agent.places.find import NO_PROVIDER, FoundPlace, Places, SearchLink
+from agent.places.queries import queries_by_rules
+from bot.telegram import research_text as text
+from bot.telegram.markdown import escape, link
+from bot.telegram.render import to_telegram_html, visible_text
 from tests.doubles.telegram_html import parse_html
 from tests.library import OYSTERS, SUR_LIE
 

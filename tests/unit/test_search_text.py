@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.wine import Style, Wine
+from agent.sommelier.wine import Style, Wine
 from db.search_text import (
     MAX_TERMS,
     country_key,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.sommelier_prompts import (
+from agent.sommelier.sommelier_prompts import (
     ResponseType,
     SommelierResponse,
     WineRecommendation,

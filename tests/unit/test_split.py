@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.render import split_messages, utf16_units, visible_text
+from bot.telegram.render import split_messages, utf16_units, visible_text
 from tests.doubles.telegram_html import parse_html
 from tests.unit.test_render import markdownish
 

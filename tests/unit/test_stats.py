@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from agent.turn_records import DayStats, Stats
-from bot.stats_chart import COLORS, HEIGHT, WIDTH, nice_top, parts, stats_chart, title
-from bot.stats_text import stats_table
+from bot.admin.stats_chart import COLORS, HEIGHT, WIDTH, nice_top, parts, stats_chart, title
+from bot.admin.stats_text import stats_table
 
 TODAY = date(2026, 5, 7)
 DAY = DayStats(

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from agent.messages import Usage
-from agent.tracing.records import TraceRecord
+from agent.engine.messages import Usage
+from agent.engine.trace_records import TraceRecord
 from agent.turn_records import TraceSummary
+from bot.commands.trace_text import cost_text, cut_lines, trace_page, trace_table, usage_text
 from bot.commands.traces import since_moment
-from bot.trace_text import cost_text, cut_lines, trace_page, trace_table, usage_text
 from tests.traces import NOON, bare_trace, retried_trace
 
 SUMMARY = TraceSummary(

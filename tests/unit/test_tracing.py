@@ -1,9 +1,9 @@
 import pytest
 from pydantic import SecretStr
 
-from agent.langfuse.spans import usage_buckets
-from agent.messages import Usage
-from agent.tracing import NO_SPAN, NO_TRACE, Span, Tracer, keyed_hash, trace_id_of
+from agent.engine.messages import Usage
+from agent.engine.span import NO_SPAN, NO_TRACE, Span, Tracer, keyed_hash, trace_id_of
+from agent.tracing.langfuse.spans import usage_buckets
 from config import SettingsError, load_settings
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from agent.tools.registry import Tool
-from agent.tools.wines import wine_tools
-from agent.wine import Style, WineQuery
+from agent.engine.tools import Tool
+from agent.sommelier.tools import wine_tools
+from agent.sommelier.wine import Style, WineQuery
 from tests.fakes import FakeCatalogue
 
 EXCLUSIONS = {

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from agent.messages import Usage
-from agent.refusals import error_text, retry_after
-from agent.wire import Dialect, read_response
+from agent.engine.messages import Usage
+from agent.engine.refusals import error_text, retry_after
+from agent.engine.wire import Dialect, read_response
 
 
 @pytest.mark.parametrize(

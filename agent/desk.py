@@ -1,0 +1,127 @@
+"""The four ways to look things up, as chat, command line and HTTP share them."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agent.documents.answer import Answer, answer_question
+from agent.documents.quote_cache import QuoteCache
+from agent.documents.quotes import Quote, Quotes, QuotesDone, find_quotes, stream_quotes
+from agent.documents.refine import Refinement, refine_question, refinement_wanted
+from agent.documents.store import DocumentStore
+from agent.engine.limits import PRICES, Ledger, Limits, Price
+from agent.engine.messages import LLM
+from agent.engine.span import NO_SPAN, Span
+from agent.places.find import Places, find_places
+from agent.places.search import PlaceSearch
+from agent.prompts import REPOSITORY, Prompts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchDesk:
+    """Answers from documents, quotes, refined questions and places.
+
+    `refinement` is the server's switch: None lets each request decide, False is final. Without
+    `models` the best passages are shown as they are; without `search` places are search links.
+    """
+
+    documents: DocumentStore
+    models: Sequence[LLM] = ()
+    search: PlaceSearch | None = None
+    refinement: bool | None = None
+    limits: Limits = field(default_factory=Limits)
+    prompts: Prompts = REPOSITORY
+    prices: Mapping[str, Price] = field(default_factory=lambda: PRICES)
+    cache: QuoteCache = field(default_factory=QuoteCache)
+
+    @property
+    def can_refine(self) -> bool:
+        """Whether a request for refinement is heeded."""
+        return bool(self.models) and self.refinement is not False
+
+    def new_ledger(self) -> Ledger:
+        """A ledger that knows the prices here; for a caller who wants to read it afterwards."""
+        return Ledger(prices=self.prices)
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        refine: bool | None = None,
+        ledger: Ledger | None = None,
+        span: Span = NO_SPAN,
+    ) -> Answer:
+        """An answer from the documents, each statement cited."""
+        return await answer_question(
+            question,
+            documents=self.documents,
+            models=self.models,
+            refine=refinement_wanted(self.refinement, refine),
+            limits=self.limits,
+            ledger=ledger or self.new_ledger(),
+            span=span,
+            prompts=self.prompts,
+        )
+
+    async def quotes(
+        self, query: str, *, ledger: Ledger | None = None, span: Span = NO_SPAN
+    ) -> Quotes:
+        """Passages of the documents, word for word."""
+        return await find_quotes(
+            query,
+            documents=self.documents,
+            models=self.models,
+            cache=self.cache,
+            limits=self.limits,
+            ledger=ledger or self.new_ledger(),
+            span=span,
+            prompts=self.prompts,
+        )
+
+    def stream_quotes(
+        self, query: str, *, span: Span = NO_SPAN
+    ) -> AsyncIterator[Quote | QuotesDone]:
+        """The same, one by one, then what they come to."""
+        return stream_quotes(
+            query,
+            documents=self.documents,
+            models=self.models,
+            cache=self.cache,
+            limits=self.limits,
+            ledger=self.new_ledger(),
+            span=span,
+            prompts=self.prompts,
+        )
+
+    async def refine(
+        self, question: str, *, ledger: Ledger | None = None, span: Span = NO_SPAN
+    ) -> Refinement:
+        """A question in the words of the documents; as it was when refinement is off or fails."""
+        return await refine_question(
+            question,
+            models=self.models,
+            enabled=self.refinement is not False,
+            limits=self.limits,
+            ledger=ledger or self.new_ledger(),
+            span=span,
+            prompts=self.prompts,
+        )
+
+    async def find(
+        self,
+        category: str,
+        place: str,
+        *,
+        ledger: Ledger | None = None,
+        span: Span = NO_SPAN,
+    ) -> Places:
+        """Places of a category. Raises what `agent.places.queries.generate_queries` says."""
+        return await find_places(
+            category,
+            place,
+            models=self.models,
+            search=self.search,
+            limits=self.limits,
+            ledger=ledger or self.new_ledger(),
+            span=span,
+            prompts=self.prompts,
+        )

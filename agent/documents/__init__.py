@@ -1,0 +1,1 @@
+"""Answers, quotes and refined questions, from the documents alone."""

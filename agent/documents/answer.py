@@ -1,0 +1,296 @@
+"""Answers from documents: only the excerpts, a citation for every statement, never a made-up path.
+
+The model is asked in plain text, with the structured prompt and its four rules (Option B of the
+research on prompts for retrieval): small models write brackets more reliably than JSON.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent.documents.admission import admits_not_enough
+from agent.documents.citations import PATH, citations, kept, uncited
+from agent.documents.passages import (
+    DEFAULT_CHUNKS,
+    MODEL_FAILED,
+    NO_MODEL,
+    SHOWN_PASSAGES,
+    as_data,
+    best_passage,
+    outcome_of,
+    record,
+    retrieve,
+    words,
+)
+from agent.documents.refine import Refinement, refine_question
+from agent.documents.store import Chunk, DocumentStore
+from agent.engine.contract import Evidence, OutputContract
+from agent.engine.feedback import fence
+from agent.engine.limits import Ledger, Limits
+from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.messages import LLM
+from agent.engine.outcome import Outcome, error_types
+from agent.engine.span import NO_SPAN, Span
+from agent.prompts import REPOSITORY, Prompts
+from agent.sommelier.grounding import ungrounded_text
+from agent.sommelier.misquotes import misquoted
+
+NOT_ENOUGH: Final = "I don't have enough information"
+NOTHING_FOUND: Final = f"{NOT_ENOUGH}. No document here speaks of this."
+DECLINED: Final = "I'd rather not answer that. Ask me about wine, and I'll look it up."
+
+PROMPT: Final = """\
+FILE EXCERPTS:
+<excerpts>
+{excerpts}
+</excerpts>
+
+QUESTION: {question}"""
+
+CORRECTION: Final = (
+    "Your previous response failed validation: {error_description}. "
+    "Please answer the question again in plain text, from the excerpts only, with the path of the "
+    "source in [brackets] after every statement."
+)
+FENCED: Final = re.compile(r"\A```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
+CITING_LINK: Final = re.compile(
+    r"\[(?P<label>[^\[\]\n]+)\]\((?P<target>[^()\n]+)\)|【(?P<wide>[^【】\n]+)】"
+)
+SHOWN_PATHS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """What a citation points at: a document, and the passage retrieved from it."""
+
+    number: int
+    path: str
+    title: str
+    location: str
+    passage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer from documents. `text` is Markdown with `[path]` citations.
+
+    Every path in it is a document of the store that was retrieved for this question. `footnoted`
+    is the text with the numbers of `citations` in place of paths, `[1]`.
+    """
+
+    question: str
+    text: str
+    footnoted: str
+    citations: tuple[Citation, ...]
+    chunks: tuple[Chunk, ...]
+    outcome: Outcome
+    refinement: Refinement
+    by_model: bool = True
+    retry_count: int = 0
+    error_types: tuple[str, ...] = ()
+
+    @property
+    def refined_question(self) -> str | None:
+        """What was searched for beside the question, None if it was not refined."""
+        return self.refinement.refined if self.refinement.used else None
+
+    @property
+    def enough_information(self) -> bool:
+        """Whether the documents answer the question."""
+        return bool(self.citations) and not admits_not_enough(self.text)
+
+
+async def answer_question(
+    question: str,
+    *,
+    documents: DocumentStore,
+    models: Sequence[LLM] = (),
+    refine: bool = False,
+    refinement: Refinement | None = None,
+    limit: int = DEFAULT_CHUNKS,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    ledger: Ledger | None = None,
+    span: Span = NO_SPAN,
+    prompts: Prompts = REPOSITORY,
+) -> Answer:
+    """Answer `question` from at most `limit` (8 at most) chunks of `documents`.
+
+    With `refine`, or with a `refinement` made before, the refined question is searched for too;
+    the question itself is answered. Without models, or when they fail, the answer is the best
+    passages with their citations. Raises only what the store raises.
+    """
+    ledger = ledger if ledger is not None else Ledger()
+    if refinement is None:
+        refinement = await refine_question(
+            question,
+            models=models,
+            enabled=refine,
+            kept_back=1,
+            limits=limits,
+            ledger=ledger,
+            span=span,
+            prompts=prompts,
+        )
+    chunks = await retrieve(documents, refinement.queries, limit, span)
+    prompt = prompts.get("documents-answer")
+    response = None
+    if models and chunks:
+        response = await generate_agentic_response(
+            PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
+            llm=models,
+            contract=cited_answer(chunks),
+            instructions=prompt.render(not_enough=NOT_ENOUGH),
+            limits=limits,
+            ledger=ledger,
+            span=span,
+            prompt=prompt.ref,
+        )
+    answer = _answer(question, chunks, refinement, response)
+    record(span, answer.outcome, response, prompt.ref if response else None)
+    return answer
+
+
+def excerpts(chunks: Sequence[Chunk]) -> str:
+    """Chunks as the model reads them: `[path]: text`."""
+    return "\n\n".join(f"[{as_data(chunk.path)}]: {as_data(chunk.text)}" for chunk in chunks)
+
+
+def cited_answer(chunks: Sequence[Chunk]) -> OutputContract[str]:
+    """The contract of an answer from these chunks."""
+    paths = list(dict.fromkeys(chunk.path for chunk in chunks))
+    found = {chunk.id: chunk for chunk in chunks}
+
+    def broken(text: str, evidence: Evidence) -> str | None:
+        return (
+            unretrieved_citation(text, paths)
+            or ungrounded_text(text, evidence)
+            or misquoted(text, Evidence({**evidence.found, **found}, evidence.texts))
+        )
+
+    def salvage(text: str, evidence: Evidence) -> str | None:
+        left = kept(text, lambda sentence: not broken(sentence, evidence))
+        return left if citations(left, paths) else None
+
+    return OutputContract(
+        str,
+        semantic=uncited_statement,
+        grounding=broken,
+        render=lambda text, _: text.strip(),
+        salvage=salvage,
+        read_text=plain_brackets,
+        correction=CORRECTION,
+    )
+
+
+def plain_brackets(text: str) -> str:
+    """A text without the fence around all of it, its citations in plain brackets.
+
+    Some models make links of them, `[Sur lie](sur-lie.md)`, or write wide brackets.
+    """
+    fenced = FENCED.match(text)
+    return CITING_LINK.sub(_as_citation, fenced[1] if fenced else text)
+
+
+def _as_citation(found: re.Match[str]) -> str:
+    label, path = found["label"] or "", found["target"] or found["wide"]
+    if not PATH.fullmatch(path) or "://" in path:
+        return found[0]
+    said = "" if label in {"", path} else f"{label} "
+    return f"{said}[{path}]"
+
+
+def uncited_statement(text: str) -> str | None:
+    """Why an answer does not cite its source for every statement; None if it does."""
+    if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
+        return "the answer is JSON; write plain text"
+    if missing := uncited(text):
+        return (
+            f"this statement has no citation: {fence(missing[0], 120)} ({len(missing)} in all); "
+            "put the [path] of its source after it, or leave it out"
+        )
+    if not admits_not_enough(text) and not citations(text, ()):
+        return f"the answer cites nothing; cite [path], or say: {NOT_ENOUGH}"
+    return None
+
+
+def unretrieved_citation(text: str, paths: Sequence[str]) -> str | None:
+    """The first thing in brackets that is no path among `paths`, as feedback; None if all are."""
+    for cited in citations(text, paths):
+        for name in cited.unknown:
+            listed = ", ".join(f"[{path}]" for path in paths[:SHOWN_PATHS])
+            return f"[{fence(name)}] is not one of the excerpts; cite only {listed}"
+    return None
+
+
+def _answer(
+    question: str,
+    chunks: Sequence[Chunk],
+    refinement: Refinement,
+    response: AgenticResponse[str] | None,
+) -> Answer:
+    outcome: Outcome = outcome_of(response) if response else "answered"
+    if not chunks:
+        text = NOTHING_FOUND
+    elif outcome == "refused":
+        text = DECLINED
+    elif response and response.ok:
+        text = response.text
+    else:
+        text = _passages(chunks, question, MODEL_FAILED if response else NO_MODEL)
+    footnoted, cited = footnotes(text, chunks)
+    return Answer(
+        question=question,
+        text=text,
+        footnoted=footnoted,
+        citations=cited,
+        chunks=tuple(chunks),
+        outcome=outcome,
+        refinement=refinement,
+        by_model=response is not None and response.ok,
+        retry_count=response.retry_count if response else 0,
+        error_types=error_types(response) if response else (),
+    )
+
+
+def _passages(chunks: Sequence[Chunk], question: str, note: str) -> str:
+    """The best passages with their citations, and why there is no more."""
+    shown = [
+        f"{best_passage(_unbracketed(chunk.text), question)} [{chunk.path}]"
+        for chunk in chunks[:SHOWN_PASSAGES]
+    ]
+    return "\n\n".join([f"_({note})_", *shown])
+
+
+def _unbracketed(text: str) -> str:
+    """A passage in whose text nothing looks like a citation."""
+    return text.replace("[", "(").replace("]", ")")
+
+
+def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
+    """An answer with numbers for paths, and what each number stands for, in order.
+
+    A path stands for the one of its chunks that fits best what is said before it: two passages of
+    one document have two numbers.
+    """
+    by_path: dict[str, list[Chunk]] = {}
+    for chunk in chunks:
+        by_path.setdefault(chunk.path, []).append(chunk)
+    found: dict[str, Citation] = {}
+    parts, end = [], 0
+    for cited in citations(text, by_path):
+        said, end = text[end : cited.start], cited.end
+        parts.append(said)
+        for path in cited.paths:
+            best = _closest(by_path[path], said)
+            note = found.setdefault(best.id, _citation(len(found) + 1, best, said))
+            parts.append(f"[{note.number}]")
+    return "".join([*parts, text[end:]]), tuple(found.values())
+
+
+def _closest(chunks: Sequence[Chunk], said: str) -> Chunk:
+    return max(chunks, key=lambda chunk: len(words(chunk.text) & words(said)))
+
+
+def _citation(number: int, chunk: Chunk, said: str) -> Citation:
+    return Citation(number, chunk.path, chunk.title, chunk.location, best_passage(chunk.text, said))

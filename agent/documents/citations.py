@@ -1,0 +1,216 @@
+"""Citations in an answer: what counts as one, which statements have one, what may be kept.
+
+A statement is covered by a citation in its own sentence, or by one that comes later in the same
+paragraph or list item, so that one citation can close a paragraph, from a line of its own too.
+Headings, questions, phrases that only lead in (they end in a colon), courtesies and the admission
+that the excerpts do not suffice state nothing that could be cited.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Final
+
+from agent.documents.admission import admits_not_enough, is_reason
+from agent.documents.courtesy import is_courtesy
+from agent.documents.store import Chunk
+from agent.engine.contract import Evidence
+from agent.engine.feedback import fence
+from agent.engine.history import sentences
+
+INSIDE: Final = r"[^\[\]\n]+"
+BRACKETS: Final = re.compile(rf"\[({INSIDE})\]")
+LEADING: Final = re.compile(r"(?:\s*\[[^\[\]\n]+\][.,;]?)+(?=\s*(?:$|[^\W\d_a-z]))")
+ENDS: Final = re.compile(r"[.!?…。！？][\"'»”’)*_]*$")
+MARKER: Final = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+|\s*>\s?")
+HEADING: Final = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\s*")
+SOURCE_LINE: Final = re.compile(r"\W*(?:\w+\s?:)?\W*")
+PATH: Final = re.compile(r"\S*(?:/\S+|\S\.(?:md|markdown|txt|html?|pdf))", re.IGNORECASE)
+STUCK: Final = re.compile(r"([.!?…。！？])\[")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, list item or heading: the gap and marker before it, and its sentences."""
+
+    gap: str
+    marker: str
+    sentences: tuple[str, ...]
+    heading: bool = False
+
+    @property
+    def text(self) -> str:
+        """The block as it is written."""
+        return self.marker + " ".join(self.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A bracket of an answer, and the retrieved paths it names; `unknown` is what else it names."""
+
+    start: int
+    end: int
+    paths: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def citations(text: str, paths: Collection[str]) -> list[Cited]:
+    """Everything in square brackets, held against the paths that may be cited.
+
+    Several paths may share brackets, with commas or semicolons between them. Brackets without a
+    letter or digit, an ellipsis say, are no citation.
+    """
+    return [
+        _cited(match, paths)
+        for match in _brackets(paths).finditer(text)
+        if any(character.isalnum() for character in match[1])
+    ]
+
+
+def _brackets(paths: Collection[str]) -> re.Pattern[str]:
+    """Brackets, those around paths that hold brackets themselves first."""
+    odd = [re.escape(path) for path in paths if "[" in path or "]" in path]
+    return re.compile(rf"\[({'|'.join([*odd, INSIDE])})\]")
+
+
+def _cited(match: re.Match[str], paths: Collection[str]) -> Cited:
+    named = [_named(match[1], paths)]
+    if named[0] not in paths:
+        named = [_named(part, paths) for part in re.split(r"[,;]", match[1]) if part.strip()]
+    known = tuple(path for path in named if path in paths)
+    return Cited(*match.span(), known, tuple(path for path in named if path not in paths))
+
+
+def _named(path: str, paths: Collection[str]) -> str:
+    """A path as it is, or without the marks that a model put around it."""
+    said = path.strip()
+    return said if said in paths else said.strip(" \t`'\"*_")
+
+
+def unretrieved_path(text: str, evidence: Evidence) -> str | None:
+    """The first path in brackets that no tool of the turn returned, as feedback; None if none.
+
+    For answers that cite documents beside other things: other brackets are left alone.
+    """
+    paths = {found.path for found in evidence.found.values() if isinstance(found, Chunk)}
+    for cited in citations(text, paths):
+        for name in cited.unknown:
+            if PATH.fullmatch(name):
+                return f"the text cites [{fence(name)}], which no tool returned; leave it out"
+    return None
+
+
+def blocks(text: str) -> list[Block]:
+    """The paragraphs, list items and headings of an answer, in order."""
+    made: list[Block] = []
+    lines: list[str] = []
+    gap = ""
+    for line in [*text.strip().splitlines(), ""]:
+        starts = not line.strip() or MARKER.match(line) or HEADING.fullmatch(line)
+        if lines and (starts or HEADING.fullmatch(lines[0])):
+            made.append(_block("\n".join(lines), gap if made else ""))
+            lines, gap = [], "\n"
+        if line.strip():
+            lines.append(line)
+        else:
+            gap = "\n\n"
+    return made
+
+
+def _block(text: str, gap: str) -> Block:
+    if HEADING.fullmatch(text):
+        return Block(gap, "", (text,), heading=True)
+    marker = MARKER.match(text)
+    lead = marker[0] if marker else ""
+    return Block(gap, lead, tuple(_with_citations_after(text[len(lead) :])))
+
+
+def _with_citations_after(text: str) -> Iterator[str]:
+    """Sentences, each with the citations that follow its full stop."""
+    held = ""
+    for sentence in sentences(STUCK.sub(r"\1 [", text)):
+        leading = LEADING.match(sentence) if ENDS.search(held) else None
+        rest = sentence
+        if leading:
+            held = f"{held} {leading[0].strip()}"
+            rest = sentence[leading.end() :].strip()
+        if held and rest:
+            yield held
+        held = rest or held
+    if held:
+        yield held
+
+
+def uncited(text: str) -> list[str]:
+    """The statements of an answer that no citation covers, in order."""
+    found: list[str] = []
+    for block, closed in _closed(_exempted(blocks(text))):
+        missing = [sentence for sentence, covered in _coverage(block, closed) if not covered]
+        found += reversed(missing)
+    return found
+
+
+def kept(text: str, accept: Callable[[str], bool]) -> str:
+    """An answer without the sentences that `accept` rejects and those no citation covers then."""
+    left = [
+        replace(block, sentences=tuple(filter(accept, block.sentences))) for block in blocks(text)
+    ]
+    covered = [_covered_part(block, closed) for block, closed in _closed(left)]
+    return "".join(block.gap + block.text for block in without_idle(covered)).strip()
+
+
+def _covered_part(block: Block, closed: bool) -> Block:
+    keeping = [sentence for sentence, covered in _coverage(block, closed) if covered]
+    return replace(block, sentences=tuple(reversed(keeping)))
+
+
+def without_idle(found: Sequence[Block]) -> Iterator[Block]:
+    """Blocks that say something: no empty ones, no heading or lead-in with nothing below it."""
+    filled = [block for block in found if block.sentences]
+    for block, following in zip_longest(filled, filled[1:]):
+        leads_in = block.heading or block.text.rstrip().endswith(":")
+        if not leads_in or (following is not None and not following.heading):
+            yield block
+
+
+def _closed(found: Sequence[Block]) -> Iterator[tuple[Block, bool]]:
+    """Each block, and whether nothing but its citations stands in the one behind it."""
+    for block, following in zip_longest(found, found[1:]):
+        yield block, following is not None and _only_cites(following.text)
+
+
+def _only_cites(text: str) -> bool:
+    return has_citation(text) and SOURCE_LINE.fullmatch(BRACKETS.sub("", text)) is not None
+
+
+def _coverage(block: Block, closed: bool) -> Iterator[tuple[str, bool]]:
+    """Each sentence, last first, and whether it has a citation, or needs none."""
+    covered = block.heading or closed
+    for sentence in reversed(block.sentences):
+        covered = covered or has_citation(sentence)
+        yield sentence, covered or not _states(sentence)
+
+
+def has_citation(sentence: str) -> bool:
+    """Whether there are brackets in it that hold more than signs."""
+    return any(any(map(str.isalnum, match[1])) for match in BRACKETS.finditer(sentence))
+
+
+def _states(sentence: str) -> bool:
+    said = sentence.strip().strip("*_")
+    return (
+        any(character.isalpha() for character in said)
+        and not said.endswith((":", "?", "？", "："))
+        and not admits_not_enough(said)
+        and not is_courtesy(said)
+    )
+
+
+def _exempted(found: Sequence[Block]) -> list[Block]:
+    """Without the opening admission and the one sentence that may give its reason."""
+    if not (found and admits_not_enough(found[0].text)):
+        return list(found)
+    behind = found[0].sentences[1:]
+    left = behind[1:] if behind and is_reason(behind[0]) else behind
+    return [replace(found[0], sentences=left), *found[1:]]

@@ -1,0 +1,58 @@
+"""Documents in retrievable chunks, and where they and their vectors come from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A retrievable part of a document; `path` is what a citation names.
+
+    `position` counts from 1 to `parts`, the number of chunks of the document; `score` only orders
+    the chunks of one search.
+    """
+
+    id: str
+    document_id: str
+    path: str
+    title: str
+    headings: tuple[str, ...]
+    position: int
+    parts: int
+    text: str
+    score: float = 0.0
+
+    @property
+    def location(self) -> str:
+        """The heading chain, or "Section N of M" where there are no headings."""
+        return " > ".join(self.headings) or f"Section {self.position} of {self.parts}"
+
+
+class DocumentStore(Protocol):
+    """The knowledge base: documents in retrievable chunks, and the metadata of every document."""
+
+    async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
+        """The best chunks for any of `queries` (the same question in several words), best first."""
+        ...
+
+    async def known_paths(self, paths: Sequence[str]) -> set[str]:
+        """Those of `paths` that are documents of the metadata store."""
+        ...
+
+    async def count(self) -> int:
+        """How many documents there are."""
+        ...
+
+
+class Embedder(Protocol):
+    """An embedding source: texts to vectors, near each other where the texts mean alike."""
+
+    @property
+    def name(self) -> str:
+        """The model's name; vectors of different names are never compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text, in order. Raises anything when the source is down."""
+        ...

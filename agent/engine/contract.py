@@ -1,0 +1,231 @@
+"""What an answer must be: a type, semantic rules, grounding rules, and how it reaches a person."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from agent.engine.feedback import FEEDBACK
+from agent.engine.messages import JsonSchema, OutputSchema
+
+T = TypeVar("T")
+
+NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What the tools of this turn returned; an answer may name nothing else."""
+
+    found: dict[str, object] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+
+    def add(self, text: str, found: Mapping[str, object]) -> None:
+        """Take in one tool's result: the text the model saw, and the things in it by id."""
+        self.texts.append(text)
+        self.found.update(found)
+
+
+Semantic = Callable[[T], str | None]
+Grounding = Callable[[T, Evidence], str | None]
+Render = Callable[[T, Evidence], str]
+
+
+def _no_rule(value: object, evidence: object = None) -> str | None:
+    return None
+
+
+def _as_text(value: object, evidence: Evidence) -> str:
+    """All strings of an answer, a paragraph each, or else its numbers: the default rendering."""
+    try:
+        leaves = list(_leaves(to_jsonable_python(value)))
+    except ValueError:  # nested too deeply
+        return ""
+    said = [leaf for leaf in leaves if isinstance(leaf, str)]
+    return "\n\n".join(text for text in said or map(json.dumps, leaves) if text.strip())
+
+
+def _no_ids(value: object) -> Sequence[str]:
+    return ()
+
+
+def _no_salvage(value: T, evidence: Evidence) -> T | None:
+    return None
+
+
+@dataclass(frozen=True)
+class OutputContract(Generic[T]):
+    """A contract for answers of `type`.
+
+    `semantic` and `grounding` say what is wrong with a value, or None. `render` makes the text a
+    person gets and `ids` the ids it names. `salvage` leaves the valid part of a value that broke a
+    rule, or None; what it leaves is held to all rules again.
+
+    `type` is anything that has a pydantic schema, or a TypeAdapter of it. A contract for `str` is
+    answered in plain text. `read_text` makes a value of plain text, or of
+    a response that holds no JSON; None if it cannot. `correction` is the feedback's wording, and
+    `temperature` goes along with every request, unless it is None.
+    """
+
+    type: type[T] | TypeAdapter[T]
+    semantic: Semantic[T] = _no_rule
+    grounding: Grounding[T] = _no_rule
+    render: Render[T] = _as_text
+    ids: Callable[[T], Sequence[str]] = _no_ids
+    salvage: Callable[[T, Evidence], T | None] = _no_salvage
+    read_text: Callable[[str], object | None] | None = None
+    correction: str = FEEDBACK
+    temperature: float | None = None
+
+    @cached_property
+    def adapter(self) -> TypeAdapter[T]:
+        """The validator, built once."""
+        return self.type if isinstance(self.type, TypeAdapter) else TypeAdapter(self.type)
+
+    def read(self, value: object) -> T:
+        """A value of JSON as the contract's type; a strict type takes a date of text only so.
+
+        Raises:
+            ValidationError: it does not satisfy the schema.
+        """
+        try:
+            return self.adapter.validate_python(value)
+        except ValidationError as error:
+            with suppress(ValidationError):
+                return self.adapter.validate_json(json.dumps(value))
+            raise error from None
+
+    @cached_property
+    def output(self) -> OutputSchema:
+        """The JSON Schema for the prompt and for response mode `json_schema`."""
+        schema = self.adapter.json_schema()
+        name = str(getattr(self.type, "__name__", schema.get("title", "answer")))
+        return OutputSchema(NOT_IN_A_NAME.sub("_", name)[:64], schema, strict_schema(schema))
+
+    @cached_property
+    def descriptions(self) -> frozenset[str]:
+        """The schema's own descriptions: an answer that copies one says nothing."""
+        said = (node.get("description") for node in _nodes(self.output.schema))
+        return frozenset(text for text in said if isinstance(text, str))
+
+    @cached_property
+    def choices(self) -> frozenset[str]:
+        """The string values that the schema itself allows as choices."""
+        return frozenset(
+            choice
+            for node in _nodes(self.output.schema)
+            for choice in (*_listed(node.get("enum")), node.get("const"))
+            if isinstance(choice, str)
+        )
+
+    @property
+    def plain_text(self) -> bool:
+        """Whether the answer is text as it stands, and no JSON."""
+        return self.output.schema.get("type") == "string"
+
+    @property
+    def any_text(self) -> bool:
+        """Whether every text is an answer, as far as the schema goes."""
+        return self.plain_text and self.output.schema.keys() <= {"type", "title", "description"}
+
+    @property
+    def requested(self) -> OutputSchema | None:
+        """What a response format can ask a server for: objects only, no list, text or number."""
+        return self.output if _is_of_objects(self.output.schema) else None
+
+    @property
+    def opening(self) -> str:
+        """The bracket that an answer starts with."""
+        return "[" if self.output.schema.get("type") == "array" else "{"
+
+    def broken_rule(self, value: T, evidence: Evidence) -> tuple[str, str] | None:
+        """The kind and description of the first rule `value` breaks, None if it keeps all."""
+        if problem := self.semantic(value):
+            return "semantic", problem
+        if problem := self.grounding(value, evidence):
+            return "grounding", problem
+        return None
+
+
+def strict_schema(schema: JsonSchema) -> JsonSchema | None:
+    """`schema` as strict mode wants it: every property required, no others, no defaults.
+
+    None if there is no such form of it: strict mode knows no open objects, and no root but one.
+    """
+    root = {**_root(schema), **{key: schema[key] for key in ("$defs",) if key in schema}}
+    objects = (node for node in _nodes(root) if node.get("type") == "object")
+    if root.get("type") != "object" or not all("properties" in node for node in objects):
+        return None
+    strict: JsonSchema = _strict(root)
+    return strict
+
+
+def _strict(node: object) -> Any:
+    if isinstance(node, list):
+        return [_strict(item) for item in node]
+    if not isinstance(node, Mapping):
+        return node
+    if "$ref" in node:
+        return {"$ref": node["$ref"]}
+    kept = {
+        "anyOf" if key == "oneOf" else key: _strict(value)
+        for key, value in node.items()
+        if key not in {"default", "discriminator"}
+    }
+    if not isinstance(node.get("properties"), Mapping):
+        return kept
+    return kept | {"required": list(node["properties"]), "additionalProperties": False}
+
+
+def _root(schema: JsonSchema) -> JsonSchema:
+    """The schema that a recursive type's schema only refers to."""
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    root: JsonSchema = schema["$defs"][name] if name else schema
+    return root
+
+
+def _is_of_objects(schema: JsonSchema, definitions: JsonSchema | None = None) -> bool:
+    """Whether every value of a schema is a JSON object."""
+    whole = {"$defs": definitions if definitions is not None else schema.get("$defs", {})}
+    root = _root({**schema, **whole})
+    options = root.get("anyOf") or root.get("oneOf") or []
+    every = [_is_of_objects(option, whole["$defs"]) for option in options]
+    return all(every) if every else root.get("type") == "object"
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
+    """Every object within a JSON Schema, itself included."""
+    if isinstance(node, Mapping):
+        yield node
+        for value in node.values():
+            yield from _nodes(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _nodes(item)
+
+
+def string_leaves(data: object) -> Iterator[str]:
+    """Every string value of a piece of JSON, keys not included."""
+    return (leaf for leaf in _leaves(data) if isinstance(leaf, str))
+
+
+def _leaves(data: object) -> Iterator[object]:
+    """Every value of a piece of JSON that holds no other, null not included."""
+    if isinstance(data, Mapping):
+        for value in data.values():
+            yield from _leaves(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _leaves(value)
+    elif data is not None:
+        yield data

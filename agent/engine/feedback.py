@@ -1,0 +1,68 @@
+"""What is wrong -> what the model is told. One builder, for the loop and for the trace.
+
+Source of the wording: R-002 of the structured-output research.
+"""
+
+from typing import Final
+
+from pydantic import ValidationError
+
+from agent.engine.messages import Message
+
+FEEDBACK: Final = (
+    "Your previous response failed validation: {error_description}. "
+    "Please respond again with valid JSON matching the required schema. "
+    "Do not include any text outside the JSON object."
+)
+NO_ANSWER: Final = "(no answer)"
+REPEATED: Final = "the same invalid response came again, "
+SHOWN_ISSUES: Final = 5
+SHOWN_ERROR_CHARS: Final = 800
+SHOWN_RAW_CHARS: Final = 4000
+
+
+def feedback(
+    raw: str, error_description: str, *, repeated: bool = False, wording: str = FEEDBACK
+) -> list[Message]:
+    """The assistant + user pair that shows a model its invalid response and what is wrong with it.
+
+    A response that is empty or was dropped is named instead: a blank content is a 400 with some
+    servers. A repeated response makes room for being called so: the pair never grows by it.
+    """
+    description = clip(error_description.strip().rstrip("."), SHOWN_ERROR_CHARS)
+    shown = clip(raw.strip(), SHOWN_RAW_CHARS) or NO_ANSWER
+    if repeated and len(shown) > 2 * len(REPEATED):
+        description = REPEATED + description
+        shown = clip(shown, len(shown) - len(REPEATED) - 2)
+    return [
+        {"role": "assistant", "content": shown},
+        {"role": "user", "content": wording.replace("{error_description}", description)},
+    ]
+
+
+def is_feedback(content: str) -> bool:
+    """Whether a user message is feedback and not a person's words."""
+    return content.startswith(FEEDBACK.partition("{")[0])
+
+
+def describe_validation_error(error: ValidationError) -> str:
+    """The first few issues as `path: message`; without URLs and without the input."""
+    issues = error.errors(include_url=False, include_context=False, include_input=False)
+    described = [
+        f"{'.'.join(fence(str(part)) for part in issue['loc']) or 'answer'}: "
+        f"{issue['msg'].removeprefix('Value error, ')}"
+        for issue in issues[:SHOWN_ISSUES]
+    ]
+    if len(issues) > SHOWN_ISSUES:
+        described.append(f"and {len(issues) - SHOWN_ISSUES} more")
+    return clip("; ".join(described), SHOWN_ERROR_CHARS)
+
+
+def fence(text: str, limit: int = 80) -> str:
+    """A model's own words inside an error description: one line, bounded, no code fence."""
+    return clip(" ".join(text.replace("`", "'").split()), limit)
+
+
+def clip(text: str, limit: int) -> str:
+    """`text`, or its first `limit` characters with an ellipsis."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

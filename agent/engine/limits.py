@@ -1,0 +1,291 @@
+"""The limits of a turn, the ledger of what it used, and the budgets of a day."""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, time, timedelta
+from types import MappingProxyType
+from typing import Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from agent.engine.feedback import describe_validation_error
+from agent.engine.messages import LLMResponse, Usage
+
+N = TypeVar("N", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one turn may use. Times are seconds; money is US dollars; `result_chars` characters."""
+
+    structured_output_max_retries: int = 2
+    requests: int = 12
+    tool_calls: int = 16
+    tokens: int = 100_000
+    cost_usd: float = 0.50
+    seconds: float = 120
+    tool_seconds: float = 15
+    answer_tokens: int = 1500
+    answer_tokens_ceiling: int = 6000
+    result_chars: int = 12_000
+    model_tries: int = 3
+
+    def raised(self, tokens: int) -> int:
+        """A token limit doubled, up to `answer_tokens_ceiling`, and never lowered."""
+        return max(tokens, min(tokens * 2, self.answer_tokens_ceiling))
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens."""
+
+    prompt: float
+    cached: float
+    completion: float
+
+    def of(self, usage: Usage) -> float:
+        """What `usage` costs, in US dollars."""
+        uncached = usage.prompt_tokens - usage.cached_tokens
+        return (
+            uncached * self.prompt
+            + usage.cached_tokens * self.cached
+            + usage.completion_tokens * self.completion
+        ) / 1_000_000
+
+
+PRICES: Final[Mapping[str, Price]] = MappingProxyType(
+    {
+        "gpt-4o": Price(2.50, 1.25, 10.00),
+        "gpt-4o-mini": Price(0.15, 0.075, 0.60),
+        "gpt-4.1": Price(2.00, 0.50, 8.00),
+        "gpt-4.1-mini": Price(0.40, 0.10, 1.60),
+        "gpt-4.1-nano": Price(0.10, 0.025, 0.40),
+    }
+)
+"""List prices; a model that is not listed, a local one say, costs nothing."""
+
+FREE: Final = Price(0, 0, 0)
+
+
+def price_of(model: str, prices: Mapping[str, Price] = PRICES) -> Price:
+    """The price of the longest listed name that `model` is, or extends by a date or version."""
+    names = [name for name in prices if model == name or model.startswith(f"{name}-")]
+    return prices[max(names, key=len)] if names else FREE
+
+
+class ListedPrice(BaseModel):
+    """A price as a setting gives it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    prompt: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    completion: float = Field(ge=0, allow_inf_nan=False)
+
+    @property
+    def price(self) -> Price:
+        """The price; what is cached costs like the rest of the prompt unless it is said."""
+        cached = self.prompt if self.cached is None else self.cached
+        return Price(self.prompt, cached, self.completion)
+
+
+LISTED: Final = TypeAdapter(dict[str, ListedPrice])
+
+
+def prices_with(setting: str, prices: Mapping[str, Price] = PRICES) -> Mapping[str, Price]:
+    """`prices`, with those of a setting in place of them or beside them.
+
+    The setting is a JSON object of models, in US dollars per million tokens:
+    `{"my-model": {"prompt": 1, "cached": 0.5, "completion": 2}}`, where `cached` may be left out.
+
+    Raises:
+        ValueError: it is not such an object; one line that says where it is wrong.
+    """
+    try:
+        listed = LISTED.validate_json(setting)
+    except ValidationError as error:
+        wrong = describe_validation_error(error).removeprefix("answer: ")
+        raise ValueError(f'{wrong}; write {{"MODEL": {{"prompt": 1, "completion": 2}}}}') from None
+    return {**prices, **{model: each.price for model, each in listed.items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a person, or everyone, has used since a moment."""
+
+    requests: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
+NOTHING_SPENT: Final = Spent()
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What a turn has used so far, failed attempts included; complete on every exit."""
+
+    requests: int = 0
+    tool_calls: int = 0
+    tool_errors: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float = 0.0
+    prices: Mapping[str, Price] = field(default_factory=lambda: PRICES, repr=False)
+    ceiling: Limits | None = None
+    """What holds for every request that is counted here, also one made with limits of its own."""
+
+    @property
+    def spent(self) -> Spent:
+        """What counts towards the budgets of a day."""
+        return Spent(self.requests, self.usage.total_tokens, self.cost_usd)
+
+    def add(self, response: LLMResponse) -> float:
+        """Count a response's tokens and cost; the cost of this response in US dollars."""
+        cost = price_of(response.model, self.prices).of(response.usage)
+        self.usage += response.usage
+        self.cost_usd += cost
+        return cost
+
+    def requests_left(self, limits: Limits) -> int:
+        """How many further requests are allowed."""
+        allowed = min(limits.requests, self.ceiling.requests if self.ceiling else limits.requests)
+        return max(0, allowed - self.requests)
+
+    def exhausted(self, limits: Limits) -> str | None:
+        """The name of the limit that forbids a further request, None while there is none."""
+        return self._reached(limits) or (self._reached(self.ceiling) if self.ceiling else None)
+
+    def _reached(self, limits: Limits) -> str | None:
+        if self.requests >= limits.requests:
+            return "requests"
+        if self.usage.total_tokens >= limits.tokens:
+            return "tokens"
+        if self.cost_usd >= limits.cost_usd:
+            return "cost"
+        return None
+
+
+current_ledger: Final[ContextVar[Ledger | None]] = ContextVar("current_ledger", default=None)
+"""The ledger of the turn whose tool runs; a tool that asks a model counts its requests there."""
+
+
+BudgetLimit = Literal["requests", "tokens", "cost"]
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class DailyBudget:
+    """What may be used in a day (UTC): requests to models, tokens, US dollars. None: no limit."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is limited."""
+        return self != NO_BUDGET
+
+    def left(self, spent: Spent) -> "DailyBudget":
+        """What of it is left, nothing below zero."""
+        return DailyBudget(
+            None if self.requests is None else max(0, self.requests - spent.requests),
+            None if self.tokens is None else max(0, self.tokens - spent.tokens),
+            None if self.cost_usd is None else max(0.0, self.cost_usd - spent.cost_usd),
+        )
+
+    def reached(self, spent: Spent, share: float = 1.0) -> BudgetLimit | None:
+        """The first limit of which this share is used; None while there is none."""
+        if self.requests is not None and spent.requests >= self.requests * share:
+            return "requests"
+        if self.tokens is not None and spent.tokens >= self.tokens * share:
+            return "tokens"
+        if self.cost_usd is not None and spent.cost_usd >= self.cost_usd * share:
+            return "cost"
+        return None
+
+
+NO_BUDGET: Final = DailyBudget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What of the day's budgets a turn that began at `at` may still use.
+
+    `person` and `everyone` are what is left of each budget. `used_up` names the limit that forbids
+    any request, `is_shared` says that it is one of everyone's.
+    """
+
+    person: DailyBudget = NO_BUDGET
+    everyone: DailyBudget = NO_BUDGET
+    used_up: BudgetLimit | None = None
+    is_shared: bool = False
+    at: datetime = EPOCH
+
+    @property
+    def resets_at(self) -> datetime:
+        """When the next day (UTC) begins."""
+        return day_of(self.at) + timedelta(days=1)
+
+    def narrowed(self, limits: Limits) -> Limits:
+        """The limits of a turn, as far as the budgets allow them.
+
+        Where few requests are left, they are for a tool call and an answer, not for retries.
+        """
+        asked = limits.requests
+        for left in (self.person, self.everyone):
+            limits = replace(
+                limits,
+                requests=_lower(limits.requests, left.requests),
+                tokens=_lower(limits.tokens, left.tokens),
+                cost_usd=_lower(limits.cost_usd, left.cost_usd),
+            )
+        if limits.requests == asked:
+            return limits
+        retries = min(limits.structured_output_max_retries, max(0, limits.requests - 2))
+        return replace(limits, structured_output_max_retries=retries)
+
+    def after(self, spent: Spent) -> "Allowance":
+        """The same once a turn has used so much: used up or not."""
+        if self.used_up:
+            return self
+        return _judged(self, self.person, self.everyone, spent, spent)
+
+
+UNLIMITED: Final = Allowance()
+
+
+def allowance_of(
+    person: DailyBudget,
+    everyone: DailyBudget,
+    *,
+    by_person: Spent,
+    by_everyone: Spent,
+    now: datetime,
+) -> Allowance:
+    """What of the two budgets is left for a turn, when so much was used since the day began."""
+    allowance = Allowance(
+        person=person.left(by_person), everyone=everyone.left(by_everyone), at=now
+    )
+    return _judged(allowance, person, everyone, by_person, by_everyone)
+
+
+def day_of(moment: datetime) -> datetime:
+    """When the day (UTC) of a moment began."""
+    return datetime.combine(moment.astimezone(UTC).date(), time(), UTC)
+
+
+def _judged(
+    allowance: Allowance,
+    person: DailyBudget,
+    everyone: DailyBudget,
+    by_person: Spent,
+    by_everyone: Spent,
+) -> Allowance:
+    own, shared = person.reached(by_person), everyone.reached(by_everyone)
+    return replace(allowance, used_up=own or shared, is_shared=own is None and shared is not None)
+
+
+def _lower(limit: N, left: N | None) -> N:
+    return limit if left is None else min(limit, left)

@@ -1,0 +1,232 @@
+"""One model of one OpenAI-compatible server, asked without patience: one call is one request.
+
+Retries, fallback models and the deadline belong to the loop, which counts every request.
+"""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import SecretStr
+
+from agent.engine.errors import (
+    ModelError,
+    ModelRateLimited,
+    ModelRejected,
+    ModelTimeout,
+    ModelUnavailable,
+    ParameterDeclined,
+)
+from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolSchema
+from agent.engine.refusals import (
+    ADVICE,
+    advice,
+    error_text,
+    is_filtered,
+    is_out_of_quota,
+    names_parameter,
+    retry_after,
+    status_within,
+)
+from agent.engine.wire import (
+    Dialect,
+    ResponseMode,
+    read_body,
+    read_response,
+    reported_error,
+    request_body,
+    sendable,
+)
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+log = logging.getLogger(__name__)
+
+RETRYABLE_STATUS: Final = frozenset({408, 409, 425, 429})
+UNASKABLE: Final = frozenset({"UnsupportedProtocol", "LocalProtocolError", "InvalidURL"})
+"""Errors of the client for a request that it does not even send."""
+FILTERED: Final = {"choices": [{"finish_reason": "content_filter"}]}
+"""A question that a filter stopped before the model, as other servers say it."""
+SECRET_CHARS: Final = 8
+"""A shorter key is a word that a local server is given, and may be a word of its answer."""
+LOCAL_KEY: Final = "none"
+"""Sent as the key where none is set: local servers need none, the client insists on one."""
+
+
+async def load_client() -> None:
+    """Import the client ahead of the first request, in a thread: it holds a turn up otherwise."""
+    await asyncio.to_thread(import_module, "openai")
+
+
+class LLMService:
+    """A model behind an OpenAI-compatible chat completions endpoint."""
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        api_key: SecretStr | str | None = None,
+        base_url: str | None = None,
+        mode: ResponseMode = "json_object",
+        timeout_seconds: float = 60,
+    ) -> None:
+        self.model = model
+        self._api_key = api_key
+        self._base_url = base_url
+        self._timeout_seconds = timeout_seconds
+        self._dialect = Dialect(mode)
+        self._opened: AsyncOpenAI | None = None
+        self._reported: set[int] = set()
+
+    async def generate_with_tools(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema] = (),
+        *,
+        output: OutputSchema | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+    ) -> LLMResponse:
+        """One request to the model.
+
+        Raises what `LLM` says. A 400 that names a parameter the server does not know raises
+        ParameterDeclined, and the next request does without it.
+        """
+        dialect = self._dialect
+        body = request_body(
+            self.model, messages, tools, output=output, max_tokens=max_tokens, dialect=dialect
+        )
+        if temperature is not None and dialect.temperature:
+            body["temperature"] = temperature
+        data = await self._completion(body, dialect)
+        asked_in = dialect.mode if output is not None else ""
+        return replace(read_response(data, self.model), mode=asked_in)
+
+    async def close(self) -> None:
+        """Close the connections to the server."""
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
+
+    def __repr__(self) -> str:
+        return f"LLMService({self.model})"
+
+    @property
+    def _client(self) -> "AsyncOpenAI":
+        if self._opened is None:
+            from openai import AsyncOpenAI  # noqa: PLC0415 - heavy, needed by the first request
+
+            self._opened = AsyncOpenAI(
+                api_key=_plain(self._api_key) or os.environ.get("OPENAI_API_KEY") or LOCAL_KEY,
+                base_url=self._base_url,
+                max_retries=0,
+                timeout=self._timeout_seconds,
+            )
+        return self._opened
+
+    async def _completion(self, body: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
+        """The completion that a server answers with, or raise what it says instead."""
+        from openai import APIStatusError  # noqa: PLC0415 - see _client
+
+        try:
+            data = read_body(await self._post(body), self.model)
+        except APIStatusError as error:
+            refused, status = error.body, error.status_code
+            headers: Mapping[str, str] | None = error.response.headers
+        else:
+            refused = reported_error(data)
+            if refused is None:
+                return data
+            status, headers = status_within(refused), None
+        if is_filtered(refused):
+            return FILTERED
+        raise self._refusal(status, refused, headers, dialect)
+
+    async def _post(self, body: dict[str, Any]) -> bytes:
+        """The raw body of the answer; raises APIStatusError, or a ModelError without an answer.
+
+        Posted as it is: turning a request into the client's own types and the answer back out of
+        them takes as long as all the rest of a turn, and drops what other servers add. The time
+        limit is for all of it: a server that trickles must not use up the time of the next model.
+        """
+        from openai import (  # noqa: PLC0415 - see _client
+            APIConnectionError,
+            APIStatusError,
+            APITimeoutError,
+            HttpxBinaryResponseContent,
+        )
+
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                raw = await self._client.post(
+                    "/chat/completions", body=body, cast_to=HttpxBinaryResponseContent
+                )
+        except (APITimeoutError, TimeoutError):
+            raise ModelTimeout(f"{self.model} did not answer in time") from None
+        except APIStatusError:
+            raise
+        except UnicodeEncodeError as error:
+            if error.encoding != "utf-8":
+                raise self._unaskable(error) from None
+            return await self._post(whole_characters(body))
+        except APIConnectionError as error:
+            cause = error.__cause__ or error
+            if type(cause).__name__ in UNASKABLE:
+                raise self._unaskable(cause) from None
+            problem = f"{self.model} could not be reached ({type(cause).__name__})"
+            raise ModelUnavailable(problem) from None
+        except Exception as error:
+            raise self._unaskable(error) from None
+        return raw.content
+
+    def _unaskable(self, error: BaseException) -> ModelError:
+        """No request can be made of what is configured."""
+        kind = type(error).__name__
+        self._report(0, f"no request can be made ({kind}); check OPENAI_BASE_URL, OPENAI_API_KEY")
+        return ModelRejected(f"{self.model} cannot be asked ({kind})")
+
+    def _refusal(
+        self, status: int, body: object, headers: Mapping[str, str] | None, dialect: Dialect
+    ) -> ModelError:
+        """What a server's refusal means; it may be that the dialect of the request was wrong."""
+        said = error_text(body)
+        reason = self._without_key(said)
+        simpler = dialect.without(said) if names_parameter(status, said) else None
+        if simpler is not None:
+            if self._dialect == dialect:  # else another request has learned it meanwhile
+                self._dialect = simpler
+                log.info("%s: the server declined a parameter, going on with %s", self, simpler)
+            return ParameterDeclined(f"{self.model} declined a parameter: {reason}", status=status)
+        problem = f"{self.model} answered {status}: {reason}".removesuffix(": ")
+        if status == 429 and not is_out_of_quota(body):
+            return ModelRateLimited(problem, status=status, retry_after=retry_after(headers))
+        if status >= 500 or status in RETRYABLE_STATUS - {429}:
+            return ModelUnavailable(problem, status=status, retry_after=retry_after(headers))
+        self._report(status, advice(status) if status in ADVICE else f"{advice(status)}: {reason}")
+        return ModelRejected(problem, status=status)
+
+    def _report(self, status: int, problem: str) -> None:
+        """Tell the operator, once for each status."""
+        if status not in self._reported:
+            self._reported.add(status)
+            log.error("%s: %s", self, problem)
+
+    def _without_key(self, text: str) -> str:
+        key = _plain(self._api_key) or os.environ.get("OPENAI_API_KEY")
+        return text.replace(key, "***") if key and len(key) >= SECRET_CHARS else text
+
+
+def _plain(key: SecretStr | str | None) -> str | None:
+    return key.get_secret_value() if isinstance(key, SecretStr) else key
+
+
+def whole_characters(body: dict[str, Any]) -> dict[str, Any]:
+    """A request without halves of characters, which cannot be sent."""
+    whole: dict[str, Any] = json.loads(sendable(json.dumps(body, ensure_ascii=False)))
+    return whole

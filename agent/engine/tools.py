@@ -1,0 +1,199 @@
+"""Tools: a typed function, its schema for the model, and how one call is run.
+
+Two kinds of failure: wrong arguments, a `ToolError`, a time-out or a crash become a message that
+tells the model what is wrong and go on; nothing a tool does ends a turn. The type of a crash is
+named, its text is not: it may hold a secret.
+"""
+
+import asyncio
+import inspect
+import json
+import logging
+import traceback
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic_core import PydanticSerializationError
+
+from agent.engine.errors import ToolError
+from agent.engine.feedback import describe_validation_error, fence
+from agent.engine.history import truncate_at_boundary
+from agent.engine.messages import ToolCall, ToolSchema
+from agent.engine.tool_calls import json_object
+from agent.engine.wire import sendable
+
+log = logging.getLogger(__name__)
+
+ERROR_PREFIX: Final = "Error: "
+BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool returns: `content` for the model, and the things in it that may be named."""
+
+    content: object
+    found: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call came to: the text of the tool message, evidence, and the error's type if any."""
+
+    text: str
+    found: Mapping[str, object] = field(default_factory=dict)
+    error_type: str | None = None
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function the model may call with `arguments`, a pydantic model of keyword arguments."""
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    run: Callable[[Any], Awaitable[object]]
+
+    @cached_property
+    def schema(self) -> ToolSchema:
+        """The tool as the model sees it."""
+        return ToolSchema(self.name, self.description, _slim(self.arguments.model_json_schema()))
+
+
+def tool(function: Callable[..., Awaitable[object]]) -> Tool:
+    """A tool made of an async function: its name, its docstring, its annotated parameters.
+
+    Raises:
+        TypeError: the function is not async, has no docstring, or a parameter that a model cannot
+            give by its name and type.
+    """
+    name = getattr(function, "__name__", repr(function))
+    is_async = inspect.isroutine(function) and inspect.iscoroutinefunction(function)
+    if not is_async or not function.__doc__:
+        raise TypeError(f"tool {name} must be an async function with a docstring")
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in BY_NAME or parameter.name.startswith("_"):
+            raise TypeError(f"tool {name}: {parameter} cannot be given by name; rename it")
+        if parameter.name not in hints:
+            raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hints[parameter.name], default)
+    with warnings.catch_warnings():  # of names that a model has methods of: "copy", "schema"
+        warnings.simplefilter("ignore", UserWarning)
+        model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+    async def run(arguments: BaseModel) -> object:
+        return await function(**{key: getattr(arguments, key) for key in fields})
+
+    return Tool(name, inspect.cleandoc(function.__doc__), model, run)
+
+
+class Toolbox:
+    """The tools of one turn, by name."""
+
+    def __init__(self, tools: Iterable[Tool | Callable[..., Awaitable[object]]] = ()) -> None:
+        made = [each if isinstance(each, Tool) else tool(each) for each in tools]
+        self._by_name = {each.name: each for each in made}
+        if len(self._by_name) < len(made):
+            raise ValueError(f"two tools have one name: {', '.join(each.name for each in made)}")
+        self.schemas: Sequence[ToolSchema] = [each.schema for each in made]
+        self.names: Sequence[str] = list(self._by_name)
+
+    async def call(self, call: ToolCall, *, seconds: float, max_chars: int) -> ToolResult:
+        """Run one call, for at most `seconds`; the text of the result has at most `max_chars`."""
+        wanted = self._by_name.get(call.name)
+        if wanted is None:
+            return _failed("unknown_tool", f"there is no tool {fence(call.name)}. {self._listed}")
+        try:
+            arguments = wanted.arguments.model_validate(json_object(call.arguments))
+        except ValidationError as error:
+            return _failed("invalid_arguments", describe_validation_error(error))
+        except ValueError as error:
+            return _failed("invalid_arguments", str(error))
+        except RecursionError:
+            return _failed("invalid_arguments", "the arguments are nested too deeply")
+        return await _run(wanted, arguments, seconds, max_chars)
+
+    @property
+    def _listed(self) -> str:
+        return f"Tools: {', '.join(self.names) or 'none'}"
+
+
+async def _run(wanted: Tool, arguments: BaseModel, seconds: float, max_chars: int) -> ToolResult:
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            output = await wanted.run(arguments)
+        if not isinstance(output, ToolOutput):
+            output = ToolOutput(output)
+        return ToolResult(bounded(as_text(output.content), max_chars), output.found)
+    except ToolError as error:
+        return _failed("tool_error", bounded(sendable(str(error)), max_chars))
+    except (Exception, asyncio.CancelledError) as error:
+        if limit.expired():
+            return _failed("timeout", f"{wanted.name} took longer than {seconds:g} s")
+        if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+            raise
+        return _crashed(wanted.name, error)
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody cancels the call, and not the tool something of its own."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _crashed(name: str, error: BaseException) -> ToolResult:
+    kind = type(error).__name__
+    log.error("tool %s failed: %s %s", name, kind, where(error))
+    return _failed(kind, f"{name} failed ({kind}); answer without it or try differently")
+
+
+def where(error: BaseException) -> str:
+    """The place an exception was raised at, without its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+
+
+def _failed(kind: str, problem: str) -> ToolResult:
+    return ToolResult(f"{ERROR_PREFIX}{problem}", {}, kind)
+
+
+def as_text(content: object) -> str:
+    """A tool's content as the model reads it: text as it is, everything else as JSON."""
+    if isinstance(content, str):
+        return sendable(content)
+    try:
+        return ANY_JSON.dump_json(content, exclude_none=True).decode()
+    except PydanticSerializationError:  # it may be for half a character only
+        plain = ANY_JSON.dump_python(content, mode="json", exclude_none=True)
+        return sendable(json.dumps(plain, ensure_ascii=False))
+
+
+ANY_JSON: Final[TypeAdapter[object]] = TypeAdapter(object)
+
+
+def bounded(text: str, max_chars: int) -> str:
+    """`text`, or as much of it as fits, cut at a boundary, with a note of the cut."""
+    if len(text) <= max_chars:
+        return text
+    return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
+
+
+def _slim(node: Any) -> Any:
+    """A schema without pydantic's titles and empty defaults: they cost tokens and say nothing."""
+    if isinstance(node, list):
+        return [_slim(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: _slim(value)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str))
+        and not (key == "default" and value in (None, [], ""))
+    }

@@ -1,0 +1,102 @@
+"""A turn's trace as plain data: what is recorded while it runs and handed on when it has ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypedDict
+
+from agent.engine.messages import Usage
+
+SpanKind = Literal["agent", "generation", "tool", "retriever", "guardrail", "span"]
+Level = Literal["DEFAULT", "WARNING", "ERROR"]
+ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRef:
+    """Which prompt a generation was made with.
+
+    `version` counts up in prompt management; a prompt of the repository has its own version and
+    `is_fallback`.
+    """
+
+    name: str
+    version: int
+    label: str = ""
+    is_fallback: bool = True
+
+
+class Known(TypedDict, total=False):
+    """What can be said of a span while it is open; `SpanRecord` has the same. None says nothing."""
+
+    name: str | None
+    output: object
+    metadata: Mapping[str, Any] | None
+    level: Level | None
+    model: str | None
+    model_parameters: Mapping[str, Any] | None
+    usage: Usage | None
+    cost_usd: float | None
+    prompt: PromptRef | None
+
+
+@dataclass(slots=True)
+class SpanRecord:
+    """One node of a trace. Ids are 16 hex digits, times nanoseconds since the epoch (UTC)."""
+
+    span_id: str
+    parent_id: str | None
+    name: str
+    kind: SpanKind
+    started_ns: int
+    ended_ns: int | None = None
+    input: object = None
+    output: object = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    level: Level = "DEFAULT"
+    model: str | None = None
+    model_parameters: Mapping[str, Any] | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    prompt: PromptRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRecord:
+    """A score of a trace. The id is fixed by trace and name: the same again replaces."""
+
+    name: str
+    value: float | str
+    kind: ScoreType
+    comment: str = ""
+
+
+@dataclass(slots=True)
+class TraceRecord:
+    """A whole trace, the root first and every parent before its children.
+
+    `trace_id` is 32 hex digits; `session` and `user` are keyed hashes. `names` are what the bot
+    knows people of this conversation to be called: they are masked, not shown.
+    """
+
+    trace_id: str
+    session: str
+    user: str
+    names: tuple[str, ...] = ()
+    spans: list[SpanRecord] = field(default_factory=list)
+    scores: dict[str, ScoreRecord] = field(default_factory=dict)
+
+    @property
+    def root(self) -> SpanRecord:
+        """The span of the turn itself."""
+        return self.spans[0]
+
+
+def score_id(trace_id: str, name: str) -> str:
+    """The one id of a trace's score of this name."""
+    return f"{trace_id}-{name}"
+
+
+def children(spans: Mapping[str, SpanRecord], parent_id: str | None) -> list[SpanRecord]:
+    """The spans right below one, in the order they began."""
+    below = [span for span in spans.values() if span.parent_id == parent_id]
+    return sorted(below, key=lambda span: span.started_ns)

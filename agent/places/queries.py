@@ -1,0 +1,270 @@
+"""Exactly 10 distinct search queries for a kind of place in a place, or a clear failure.
+
+The contract is a JSON array. A server cannot be asked for one by `response_format`, which knows
+objects only, so the prompt alone asks for it, whatever the response mode; an object that holds
+nothing but one list counts as that list. Nothing is ever padded.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
+
+from pydantic import Field, RootModel, model_validator
+
+from agent.engine.contract import Evidence, OutputContract
+from agent.engine.errors import AgentError
+from agent.engine.feedback import fence
+from agent.engine.limits import Ledger, Limits
+from agent.engine.loop import AgenticResponse, generate_agentic_response, schema_text
+from agent.engine.messages import LLM
+from agent.engine.outcome import Outcome, error_types, record_outcome
+from agent.engine.span import NO_SPAN, Span
+from agent.places.categories import CATEGORIES, category_named
+from agent.places.distinct import duplicates, mentions
+from agent.prompts import REPOSITORY, Prompts
+
+QUERY_COUNT: Final = 10
+REPAIRS: Final = 1
+LONGEST_QUERY: Final = 160
+LONGEST_PLACE: Final = 120
+JOINERS: Final = "\u200c\u200d"
+"""Invisible, and needed to write Persian and the languages of India."""
+
+
+class QueryGenerationFailed(AgentError):
+    """The model did not give exactly 10 distinct search queries, not even when corrected."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        retry_count: int = 0,
+        error_types: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.retry_count = retry_count
+        self.error_types = error_types
+
+
+class SearchQueries(RootModel[list[str]]):
+    """A JSON array of exactly 10 distinct search queries."""
+
+    root: Annotated[list[str], Field(min_length=QUERY_COUNT, max_length=QUERY_COUNT)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_list(cls, value: object) -> object:
+        """The list, also of an object that holds nothing else; its items without any marking."""
+        if isinstance(value, dict) and len(value) == 1:
+            (value,) = value.values()
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return unmarked(value)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Exactly 10 distinct queries; `by_rules` when no model made them.
+
+    The outcome is a fallback when a model was asked and did not.
+    """
+
+    category: str
+    place: str
+    queries: tuple[str, ...]
+    by_rules: bool = False
+    outcome: Outcome = "answered"
+    retry_count: int = 0
+    error_types: tuple[str, ...] = ()
+
+    @property
+    def as_text(self) -> str:
+        """The queries as a text file: one a line."""
+        return "".join(f"{query}\n" for query in self.queries)
+
+
+PROMPT: Final = "Category: {name}. Place: {place}."
+
+CORRECTION: Final = (
+    "Your previous response failed validation: {error_description}. "
+    "Correct it. Return ONLY a JSON array of exactly 10 distinct, non-empty strings that name the "
+    "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
+)
+
+BULLET: Final = re.compile(r"[-+*–—]\s+|[‣·•●◦▪]\s*")
+NUMBER: Final = re.compile(
+    r"(?:query\s*|q)?"
+    r"(?:\d{1,2}[.):\]、．](?!\d)|\d{1,2}\s+[-–—:](?=\s)|[#(\[]\d{1,2}[)\]]?[.:]?(?=\s))\s*",
+    re.IGNORECASE,
+)
+"""What stands before an item of a list."""
+EMPHASIS: Final = re.compile(r"(\*\*|__|`)(.*?)\1")
+COMMENTARY: Final = re.compile(r"```|#{1,6}\s|.*[:!]$")
+"""A line that is no item: a fence, a heading, "Here they are:", "Enjoy!"."""
+NO_QUERY: Final = re.compile(r"://|[{}<>|]")
+QUOTES: Final = "\"'`“”„«»"
+
+
+async def generate_queries(
+    category: str,
+    place: str,
+    *,
+    models: Sequence[LLM],
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    ledger: Ledger | None = None,
+    span: Span = NO_SPAN,
+    prompts: Prompts = REPOSITORY,
+) -> Queries:
+    """10 distinct queries for a category (see `CATEGORIES`) in `place`.
+
+    Without a model, or when none can be reached, they are made by rules.
+
+    Raises:
+        ValueError: there is no such category, or the place is blank.
+        QueryGenerationFailed: the model's answer was invalid, and so was its repair.
+    """
+    name, where = category_named(category), place_named(place)
+    if not models:
+        return queries_by_rules(name, where)
+    known, contract = CATEGORIES[name], queries_contract(where)
+    prompt = prompts.get("place-queries")
+    response = await generate_agentic_response(
+        PROMPT.format(name=name, place=json.dumps(where, ensure_ascii=False)),
+        llm=models,
+        contract=contract,
+        instructions=prompt.render(
+            category=name, label=known.label, hint=known.hint, schema=schema_text(contract)
+        ),
+        limits=replace(limits, structured_output_max_retries=REPAIRS),
+        ledger=ledger,
+        span=span,
+        prompt=prompt.ref,
+    )
+    retries, errors = response.retry_count, error_types(response)
+    found = _queries(name, where, response)
+    outcome = found.outcome if found else "failed"
+    record_outcome(span, outcome, retries=retries, error_types=errors, prompt=prompt.ref)
+    if found is None:
+        raise QueryGenerationFailed(
+            f"no 10 distinct search queries for {name} in {where!r}: {response.error}; "
+            "ask again, or name the place more precisely",
+            retry_count=retries,
+            error_types=errors,
+        )
+    return replace(found, retry_count=retries, error_types=errors)
+
+
+def _queries(name: str, place: str, response: AgenticResponse[SearchQueries]) -> Queries | None:
+    if response.answer is not None and response.outcome == "answered":
+        return Queries(name, place, tuple(response.answer.root))
+    if response.outcome in {"model_error", "deadline"}:
+        return replace(queries_by_rules(name, place), outcome="fallback")
+    return None
+
+
+def place_named(place: str) -> str:
+    """A place on one line, without characters that cannot be seen.
+
+    Raises:
+        ValueError: nothing is left that could be a name, or more than 120 characters.
+    """
+    named = visible(place)
+    if not any(map(str.isalnum, named)):
+        raise ValueError("the place is empty; name a town, a district or a region")
+    if len(named) > LONGEST_PLACE:
+        raise ValueError(
+            f"the place has more than {LONGEST_PLACE} characters; name a town, a district or a "
+            "region"
+        )
+    return named
+
+
+def visible(text: str) -> str:
+    """A text on one line, without control characters and those that turn its direction."""
+    kept = (each for each in text if each.isprintable() or each.isspace() or each in JOINERS)
+    return " ".join("".join(kept).split())
+
+
+def queries_by_rules(name: str, place: str) -> Queries:
+    """The category's own phrases, each with the place."""
+    phrases = CATEGORIES[name].phrases
+    return Queries(name, place, tuple(f"{phrase} {place}" for phrase in phrases), by_rules=True)
+
+
+def queries_contract(place: str) -> OutputContract[SearchQueries]:
+    """The contract of 10 queries for `place`."""
+
+    def distinct_and_local(answer: SearchQueries) -> str | None:
+        return invalid(answer.root, place)
+
+    def nothing_more(answer: SearchQueries, evidence: Evidence) -> None:
+        return None
+
+    return OutputContract(
+        SearchQueries,
+        semantic=distinct_and_local,
+        grounding=nothing_more,
+        read_text=queries_of_lines,
+        correction=CORRECTION,
+    )
+
+
+def invalid(queries: Sequence[str], place: str) -> str | None:
+    """What is wrong with ten queries, None if nothing is."""
+    for position, query in enumerate(queries):
+        if not any(map(str.isalnum, query)):
+            return f"query {position + 1} is empty"
+        if len(query) > LONGEST_QUERY or NO_QUERY.search(query):
+            return f"query {position + 1} is no search query: {fence(query)}"
+    strangers = [
+        f"query {position + 1}: {fence(query, 60)}"
+        for position, query in enumerate(queries)
+        if not mentions(query, place)
+    ]
+    if strangers:
+        return (
+            f"these do not name {fence(place)}, or name its country only; put the town or district "
+            f"into each: {'; '.join(strangers)}"
+        )
+    pairs = duplicates(queries, place)
+    if pairs:
+        listed = "; ".join(f"{fence(one, 60)} = {fence(two, 60)}" for one, two in pairs[:4])
+        return f"{len(pairs)} pairs of queries are duplicates: {listed}"
+    return None
+
+
+def unmarked(items: Sequence[str]) -> list[str]:
+    """The items of a list, each tidy; numbers before them are no part of them if all have one.
+
+    One that stands alone may be: "7. kerület" is a district.
+    """
+    tidied = [tidy(item) for item in items]
+    if all(map(NUMBER.match, tidied)):
+        return [tidy(NUMBER.sub("", item, count=1)) for item in tidied]
+    return tidied
+
+
+def tidy(query: str) -> str:
+    """A query on one line, without the quotation marks around it and without Markdown."""
+    line = EMPHASIS.sub(r"\2", visible(query))
+    if len(line) > 1 and line[0] in QUOTES and line[-1] in QUOTES:
+        line = line[1:-1].strip()
+    return line
+
+
+def queries_of_lines(text: str) -> list[str] | None:
+    """The lines of a list that is not JSON: numbered, bulleted, quoted, fenced; None if no list.
+
+    When some lines are marked as items, only those count: the others are commentary.
+    """
+    lines = [EMPHASIS.sub(r"\2", line.strip()) for line in text.splitlines()]
+    marked = [(mark, line) for line in lines if (mark := BULLET.match(line) or NUMBER.match(line))]
+    if marked:
+        items = [line[mark.end() :] for mark, line in marked]
+    else:
+        items = [line for line in lines if not COMMENTARY.match(line)]
+    queries = [tidy(item.strip("[] ").rstrip(",").strip()) for item in items]
+    queries = [query for query in queries if any(map(str.isalnum, query))]
+    return queries if len(queries) > 1 else None

@@ -1,0 +1,136 @@
+"""Web searches that fulfil `agent.ports.PlaceSearch`: SearXNG (self-hosted) and Brave (keyed).
+
+Only the provider is asked. The pages it names are never fetched.
+"""
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import httpx
+from pydantic import SecretStr
+
+from agent.engine.errors import ToolError
+from agent.places.queries import visible
+from agent.places.search import PlaceHit
+
+SECONDS: Final = 8.0
+MAX_BYTES: Final = 2_000_000
+LONGEST_URL: Final = 2000
+LONGEST_TITLE: Final = 200
+LONGEST_SNIPPET: Final = 1000
+BRAVE_URL: Final = "https://api.search.brave.com"
+TAG: Final = re.compile(r"<[^<>]*>")
+WEB: Final = re.compile(r"https?://\S+", re.IGNORECASE)
+
+
+class SearxngSearch:
+    """A SearXNG instance; its settings must list `json` under `search.formats`."""
+
+    def __init__(self, base_url: str, http: httpx.AsyncClient) -> None:
+        self._url = f"{base_url.rstrip('/')}/search"
+        self._http = http
+
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+        """Results for one query, best first. Raises `ToolError` when the provider is down."""
+        data = await _get(self._http, self._url, {"q": query, "format": "json"}, {}, "SearXNG")
+        return _hits(data.get("results"), "content", limit)
+
+
+class BraveSearch:
+    """The Brave Search API."""
+
+    def __init__(
+        self, api_key: SecretStr, http: httpx.AsyncClient, *, base_url: str = BRAVE_URL
+    ) -> None:
+        self._url = f"{base_url.rstrip('/')}/res/v1/web/search"
+        self._api_key = api_key
+        self._http = http
+
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+        """Results for one query, best first. Raises `ToolError` when the provider is down."""
+        parameters = {"q": query, "count": str(min(limit, 20))}
+        headers = {"X-Subscription-Token": self._api_key.get_secret_value()}
+        data = await _get(self._http, self._url, parameters, headers, "Brave Search")
+        web = data.get("web")
+        return _hits(web.get("results") if isinstance(web, Mapping) else None, "description", limit)
+
+
+async def _get(
+    http: httpx.AsyncClient,
+    url: str,
+    parameters: Mapping[str, str],
+    headers: Mapping[str, str],
+    name: str,
+) -> Mapping[str, Any]:
+    """The JSON object that a provider answers with.
+
+    Raises:
+        ToolError: it cannot be reached, refuses, or answers with something else; the text holds
+            neither key nor URL.
+    """
+    try:
+        response = await http.get(
+            url, params=parameters, headers=headers, timeout=SECONDS, follow_redirects=False
+        )
+    except httpx.HTTPError as error:
+        raise ToolError(f"{name} could not be reached ({type(error).__name__})") from None
+    if response.status_code != 200:
+        raise ToolError(f"{name} answered {response.status_code}: {advice(response.status_code)}")
+    data = _json(response.content)
+    if not isinstance(data, Mapping):
+        raise ToolError(f"{name} answered with something that is not its JSON; check its address")
+    return data
+
+
+def _json(body: bytes) -> object:
+    try:
+        return json.loads(body) if len(body) <= MAX_BYTES else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def advice(status: int) -> str:
+    """What an operator does about a provider that answers with `status`."""
+    if 300 <= status < 400:
+        return "check its address: it sends on to another"
+    return {
+        401: "check its key",
+        403: "check its key, or allow the json format in the settings of SearXNG",
+        404: "check its address",
+        422: "check its key",
+        429: "its limit of requests is reached, wait or raise it",
+    }.get(status, "try again later")
+
+
+def _hits(results: object, snippet: str, limit: int) -> list[PlaceHit]:
+    if not isinstance(results, list):
+        return []
+    found = (_hit(result, snippet) for result in results if isinstance(result, Mapping))
+    return [hit for hit in found if hit.url and hit.title][:limit]
+
+
+def _hit(result: Mapping[str, Any], snippet: str) -> PlaceHit:
+    return PlaceHit(
+        _plain(result.get("title"), LONGEST_TITLE),
+        _address(result.get("url")),
+        _plain(result.get(snippet), LONGEST_SNIPPET),
+    )
+
+
+def _address(value: object) -> str:
+    """The address of a web page as it is; nothing if it is none, or too long to be tapped."""
+    url = value.strip() if isinstance(value, str) else ""
+    return url if len(url) <= LONGEST_URL and url.isprintable() and WEB.fullmatch(url) else ""
+
+
+def _plain(value: object, longest: int) -> str:
+    """Text without markup, for providers highlight what was searched for, and of bounded length.
+
+    Nor does it hold what cannot be seen: a title could make the address beside it read backwards.
+    """
+    text = html.unescape(TAG.sub("", value)) if isinstance(value, str) else ""
+    shown = visible(text)
+    return shown if len(shown) <= longest else f"{shown[: longest - 1].rstrip()}…"

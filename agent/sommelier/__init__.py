@@ -1,0 +1,1 @@
+"""The product: what a guest is answered, from the catalogue alone."""

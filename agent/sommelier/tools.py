@@ -1,0 +1,100 @@
+"""The tools that look into the catalogue."""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.engine.errors import ToolError
+from agent.engine.span import Span, current_span
+from agent.engine.tools import Tool, ToolOutput
+from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery
+
+SEARCH = (
+    "Search the wines that exist here. Give canonical filters for everything the person asked for "
+    "(styles, foods, max_price, countries ...), in whatever language they wrote; use text only "
+    "for what no filter says, in English. When nothing is found, `relax` says how many wines "
+    "there are with one filter left out."
+)
+GET = "All facts of wines by id, e.g. of wines shown earlier in the conversation."
+SIMILAR = "Wines most like a given one, most alike first."
+
+
+class GetWine(BaseModel):
+    """Arguments of get_wine."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    wine_ids: Annotated[tuple[Text, ...], Field(min_length=1, max_length=12)]
+
+
+class FindSimilarWines(BaseModel):
+    """Arguments of find_similar_wines."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    wine_id: Text
+    limit: int = Field(default=5, ge=1, le=10)
+
+
+def wine_tools(catalogue: Catalogue) -> list[Tool]:
+    """search_wines, get_wine and find_similar_wines over `catalogue`."""
+
+    async def search_wines(query: WineQuery) -> ToolOutput:
+        with retrieving("retrieve.wines", query) as span:
+            result = await catalogue.search(query)
+            span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
+        content: dict[str, Any] = {"found": result.total, "wines": facts(result.wines)}
+        if not result.wines:
+            content["relax"] = dict(result.relax)
+        return ToolOutput(content, by_id(result.wines))
+
+    async def get_wine(arguments: GetWine) -> ToolOutput:
+        wines = await catalogue.get(arguments.wine_ids)
+        unknown = set(arguments.wine_ids) - {wine.id for wine in wines}
+        if not wines:
+            raise ToolError("there is no wine with these ids; use search_wines to find ids")
+        content: dict[str, Any] = {"wines": facts(wines)}
+        if unknown:
+            content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
+        return ToolOutput(content, by_id(wines))
+
+    async def find_similar_wines(arguments: FindSimilarWines) -> ToolOutput:
+        if not await catalogue.get([arguments.wine_id]):
+            raise ToolError("there is no wine with this id; use search_wines to find ids")
+        with retrieving("retrieve.similar", arguments) as span:
+            wines = await catalogue.similar(arguments.wine_id, arguments.limit)
+            span.update(output=list(by_id(wines)))
+        return ToolOutput({"wines": facts(wines)}, by_id(wines))
+
+    return [
+        Tool("search_wines", SEARCH, WineQuery, search_wines),
+        Tool("get_wine", GET, GetWine, get_wine),
+        Tool("find_similar_wines", SIMILAR, FindSimilarWines, find_similar_wines),
+    ]
+
+
+def retrieving(name: str, query: BaseModel) -> AbstractContextManager[Span]:
+    """A retriever's span below the tool that runs."""
+    asked = query.model_dump(mode="json", exclude_defaults=True)
+    return current_span.get().child(name, "retriever", input=asked)
+
+
+def facts(wines: Iterable[Wine]) -> list[dict[str, Any]]:
+    """Wines as a model reads them: every known fact, empty ones left out to save tokens."""
+    return [wine_facts(wine) for wine in wines]
+
+
+def wine_facts(wine: Wine) -> dict[str, Any]:
+    """The known facts of one wine."""
+    dumped = wine.model_dump(
+        mode="json", exclude={"id", "name", "producer", "vintage"}, exclude_none=True
+    )
+    known = {key: value for key, value in dumped.items() if value not in ("", [])}
+    return {"wine_id": wine.id, "name": wine.label} | known
+
+
+def by_id(wines: Iterable[Wine]) -> dict[str, object]:
+    """Wines as evidence."""
+    return {wine.id: wine for wine in wines}

@@ -1,0 +1,1 @@
+"""What an admin asks in the chat."""

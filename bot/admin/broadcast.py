@@ -1,0 +1,157 @@
+"""/broadcast: a message of an admin to everyone, after a look at it and a press."""
+
+import secrets
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+from telegram import CallbackQuery, Message, Update
+from telegram.ext import CallbackQueryHandler, CommandHandler, filters
+
+from agent.repositories import BroadcastRepository, PeopleRepository
+from bot.telegram import texts
+from bot.telegram.buttons import acknowledge, show_rows
+from bot.telegram.conversation import AnyHandler, Context
+from bot.telegram.incoming import destination, message_of
+from bot.telegram.outgoing import Button, Rows
+from bot.telegram.research_text import behind_command
+from bot.telegram.sender import Destination
+from bot.turn import Replies
+from bot.updates.lanes import persistently
+
+T = TypeVar("T")
+
+PRESSED: Final = r"^b:(\d{1,18}):(send|cancel)$"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BroadcastCommand:
+    """Shows a message as everyone will see it, and sends it when an admin confirms.
+
+    It goes to every private chat of somebody who is not blocked, with `only_allowed` of those who
+    are let in. Each send is a step of the journal: after a crash it goes on with the next chat.
+    """
+
+    replies: Replies
+    people: PeopleRepository
+    broadcasts: BroadcastRepository
+    admin_ids: frozenset[int]
+    only_allowed: bool = False
+
+    def handlers(self) -> list[AnyHandler]:
+        """What to pass to `TelegramBot.register`."""
+        admins = filters.UpdateType.MESSAGE & filters.User(self.admin_ids)
+        return [
+            CommandHandler("broadcast", self.draft, filters=admins),
+            CallbackQueryHandler(self.pressed, pattern=PRESSED),
+        ]
+
+    async def draft(self, update: Update, context: Context) -> None:
+        """/broadcast TEXT, or as a reply: the message as it will look, and who would get it."""
+        words = words_of(update)
+        step = self.replies.journal.step
+        if not words:
+            await self.replies.say(update, texts.BROADCAST_USAGE)
+            return
+        chats = len(await step("chats", self._chats))
+        if not chats:
+            await self.replies.say(update, texts.BROADCAST_TO_NOBODY)
+            return
+        admin = update.effective_user
+        drafted = await step(
+            "draft", partial(self.broadcasts.draft, words, admin.id if admin else 0)
+        )
+        await self.replies.say(update, words)
+        preview = texts.BROADCAST_PREVIEW.format(chats=counted(chats))
+        to, buttons = destination(update), choice(drafted)
+        await self.replies.sender.send(to, preview, buttons=buttons, step=step)
+
+    async def pressed(self, update: Update, context: Context) -> None:
+        """Send or cancel, on the first press; any other press only says that it is over."""
+        query, match = update.callback_query, context.match
+        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        assert match is not None  # noqa: S101
+        if query.from_user.id not in self.admin_ids:
+            await acknowledge(query, texts.BUTTON_TOO_OLD)
+            return
+        broadcast_id, choice = int(match[1]), match[2]
+        if choice == "send":
+            await self._send(broadcast_id, update, query)
+        else:
+            await self._cancel(broadcast_id, update, query)
+
+    async def _cancel(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
+        step = self.replies.journal.step
+        cancelled = await step("cancel", partial(self.broadcasts.cancel, broadcast_id))
+        await self._heard(query, texts.BROADCAST_OVER if not cancelled else "")
+        if cancelled:
+            await self.replies.say(update, texts.BROADCAST_CANCELLED)
+
+    async def _send(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
+        step, sender = self.replies.journal.step, self.replies.sender
+        words = await self._begun(broadcast_id)
+        await self._heard(query, texts.BROADCAST_OVER if words is None else "")
+        if words is None:
+            return
+        chats = await step("chats", self._chats)
+        failed = 0
+        for chat_id in chats:
+            delivery = await sender.send(Destination(chat_id), words, step=step)
+            failed += delivery.error is not None
+        sent = len(chats) - failed
+        keep = partial(self.broadcasts.done, broadcast_id, sent, failed)
+        await step("sent", partial(persistently, keep))
+        done = texts.BROADCAST_DONE.format(sent=counted(sent), failed=failed)
+        await self.replies.say(update, done)
+
+    async def _begun(self, broadcast_id: int) -> str | None:
+        """The words of a broadcast that is to be sent now; None if it was sent or cancelled.
+
+        A turn that goes on after a crash may find it begun by itself: it knows from the first step,
+        whose record holds another value than this run would give it. Presses of one broadcast come
+        from one chat, one after the other, so nobody else can be sending it.
+        """
+        step, run = self.replies.journal.step, secrets.token_hex(8)
+        resumed = await step("press", partial(_given, run)) != run
+        return await step("begin", partial(self._begin, broadcast_id, resumed=resumed))
+
+    async def _begin(self, broadcast_id: int, *, resumed: bool) -> str | None:
+        # Begun last: if the database fails before, the next try finds a draft.
+        found = await self.broadcasts.get(broadcast_id)
+        if found is None:
+            return None
+        if resumed and found.state == "sending":
+            return found.text
+        return found.text if await self.broadcasts.begin(broadcast_id) else None
+
+    async def _heard(self, query: CallbackQuery, words: str) -> None:
+        """End the waiting sign, and take the buttons away."""
+        await acknowledge(query, words)
+        if isinstance(query.message, Message):
+            await show_rows(query.message, ())
+
+    async def _chats(self) -> list[int]:
+        return await self.people.private_chats(only_allowed=self.only_allowed)
+
+
+def words_of(update: Update) -> str:
+    """What is to be told: the words behind the command, else those of the message replied to."""
+    message = message_of(update)
+    replied = message.reply_to_message
+    told = (replied.text or replied.caption or "") if replied else ""
+    return behind_command(message.text or "") or told.strip()
+
+
+def choice(broadcast_id: int) -> Rows:
+    """The buttons below a preview."""
+    send, cancel = f"b:{broadcast_id}:send", f"b:{broadcast_id}:cancel"
+    return ((Button("✅ Send", send), Button("✖ Cancel", cancel)),)
+
+
+def counted(chats: int) -> str:
+    """A number of chats in words."""
+    return "1 chat" if chats == 1 else f"{chats:,} chats"
+
+
+async def _given(value: T) -> T:
+    return value

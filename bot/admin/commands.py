@@ -1,0 +1,212 @@
+"""The commands of admins: what happens, why, and who is let in. For others they do not exist."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Final, Literal, Protocol
+
+from telegram import Message, MessageOriginUser, Update
+from telegram.constants import ChatType
+from telegram.ext import CallbackQueryHandler, CommandHandler, filters
+
+from agent.engine.trace_records import TraceRecord
+from agent.repositories import PeopleRepository, TurnRepository
+from agent.turn_records import DayStats, TurnRecord
+from bot.admin.stats_chart import stats_chart
+from bot.admin.stats_text import stats_table
+from bot.telegram import texts
+from bot.telegram.buttons import acknowledge
+from bot.telegram.conversation import AnyHandler, Context
+from bot.telegram.incoming import destination, message_of
+from bot.telegram.research_text import behind_command
+from bot.telegram.sender import Destination
+from bot.turn import Replies
+
+DAYS: Final = 7
+WAITS_SECONDS: Final = (0.5, 1.0)
+"""Before each further look for a trace: that of a turn that just ended is on its way."""
+CHART_NAME: Final = "turns.png"
+TREE_WIDTH: Final = 60  # characters: what a phone held sideways shows
+PERSON: Final = re.compile(r"\d{1,18}")
+PRESSED: Final = r"^a:(\d{1,18}):(allow|block)$"
+
+
+class Links(Protocol):
+    """Where traces can be looked at; `agent.tracing.langfuse.links.TraceLinks` say."""
+
+    async def url(self, trace_id: str) -> str:
+        """The page of a trace. Never raises."""
+        ...
+
+
+Decision = Literal["allow", "block"]
+TraceOf = Callable[[str], Awaitable[TraceRecord]]
+"""The trace with an id; raises LookupError if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminCommands:
+    """/stats, /trace, /allow and /block, for those in `admin_ids`.
+
+    A trace is shown as one of `links`, without them as the tree that `trace_of` finds.
+    """
+
+    replies: Replies
+    people: PeopleRepository
+    turns: TurnRepository
+    admin_ids: frozenset[int]
+    links: Links | None = None
+    trace_of: TraceOf | None = None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def handlers(self) -> list[AnyHandler]:
+        """What to pass to `TelegramBot.register`."""
+        admins = filters.UpdateType.MESSAGE & filters.User(self.admin_ids)
+        return [
+            CommandHandler("stats", self.stats, filters=admins),
+            CommandHandler("trace", self.trace, filters=admins),
+            CommandHandler("allow", self.allow, filters=admins),
+            CommandHandler("block", self.block, filters=admins),
+            CallbackQueryHandler(self.decided, pattern=PRESSED),
+        ]
+
+    async def stats(self, update: Update, context: Context) -> None:
+        """/stats: today and the last 7 days, as a table and as a picture; in private only."""
+        if message_of(update).chat.type != ChatType.PRIVATE:
+            await self.replies.say(update, texts.STATS_IN_PRIVATE)
+            return
+        stats = await self.turns.stats(self.now() - timedelta(days=DAYS - 1))
+        await self.replies.say(update, as_block(stats_table(stats)))
+        await self._draw(update, stats.days)
+
+    async def _draw(self, update: Update, days: Sequence[DayStats]) -> None:
+        step, to = self.replies.journal.step, destination(update)
+        picture = await asyncio.to_thread(stats_chart, days)
+        await self.replies.sender.send_photo(to, CHART_NAME, picture, step=step)
+
+    async def trace(self, update: Update, context: Context) -> None:
+        """/trace: what happened in the turn that is replied to, else in the last of this chat."""
+        replied, chat_id = replied_to(message_of(update)), message_of(update).chat.id
+        if replied is None:
+            turn = await self.turns.last(chat_id)
+        else:
+            turn = await self.turns.of_message(chat_id, replied.message_id)
+        await self.replies.say(update, await self._traced(turn))
+
+    async def _traced(self, turn: TurnRecord | None) -> str:
+        if turn is None:
+            return texts.NOTHING_TO_TRACE
+        if turn.trace_id is None:
+            return texts.NOT_TRACED
+        if self.links is not None:
+            return await self.links.url(turn.trace_id)
+        if self.trace_of is None:
+            return texts.NOT_TRACED
+        for wait in (*WAITS_SECONDS, None):
+            try:
+                return as_block(tree_text(await self.trace_of(turn.trace_id)))
+            except LookupError:
+                if wait is not None:
+                    await asyncio.sleep(wait)
+        return texts.NOT_TRACED
+
+    async def allow(self, update: Update, context: Context) -> None:
+        """/allow ID, or as a reply to somebody's message: they are let in."""
+        await self._decide_on_whom_is_meant(update, "allow")
+
+    async def block(self, update: Update, context: Context) -> None:
+        """/block ID, or as a reply to somebody's message: they get no answer any more."""
+        await self._decide_on_whom_is_meant(update, "block")
+
+    async def _decide_on_whom_is_meant(self, update: Update, decision: Decision) -> None:
+        whom = person_meant(update)
+        if whom is None:
+            await self.replies.say(update, texts.WHOM.format(command=decision))
+        else:
+            await self._decide(update, whom, decision)
+
+    async def decided(self, update: Update, context: Context) -> None:
+        """A button below "asks to be let in": like the command."""
+        query, match = update.callback_query, context.match
+        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        assert match is not None  # noqa: S101
+        if query.from_user.id not in self.admin_ids:
+            await acknowledge(query, texts.BUTTON_TOO_OLD)
+            return
+        await self._decide(update, int(match[1]), "allow" if match[2] == "allow" else "block")
+
+    async def _decide(self, update: Update, whom: int, decision: Decision) -> None:
+        """Let somebody in, who is told the first time, or keep them out; say what was done."""
+        step = self.replies.journal.step
+        known = await step("access", lambda: self.people.access(whom))
+        said = await self._done(whom, decision)
+        if update.callback_query:
+            await acknowledge(update.callback_query, said)
+        await self.replies.say(update, said)
+        if decision == "allow" and known != "allowed":
+            await self.replies.sender.send(Destination(whom), texts.LET_IN, step=step)
+
+    async def _done(self, user_id: int, decision: Decision) -> str:
+        """Keep a decision; what was done."""
+        if decision == "allow":
+            await self.people.allow(user_id)
+            return texts.ALLOWED.format(id=user_id)
+        if user_id in self.admin_ids:
+            return texts.ADMIN_STAYS.format(id=user_id)
+        await self.people.block(user_id)
+        return texts.BLOCKED.format(id=user_id)
+
+
+def person_meant(update: Update) -> int | None:
+    """The person whom a command names by their id, or whose message it replies to.
+
+    Of a forwarded message it is whoever wrote it first, if they do not hide. Words that are no id
+    name nobody: they may mean somebody else than who is replied to.
+    """
+    message = message_of(update)
+    if words := behind_command(message.text or ""):
+        return named(message, words)
+    replied = replied_to(message)
+    if replied is None or replied.sender_chat is not None:
+        return None
+    if replied.forward_origin is not None:
+        origin = replied.forward_origin
+        return origin.sender_user.id if isinstance(origin, MessageOriginUser) else None
+    author = replied.from_user
+    return author.id if author is not None and not author.is_bot else None
+
+
+def named(message: Message, words: str) -> int | None:
+    """The person whose id `words` are, or who is mentioned without having a @name."""
+    if PERSON.fullmatch(words):
+        return int(words)
+    people = [entity.user for entity in message.parse_entities(["text_mention"])]
+    return people[0].id if len(people) == 1 and people[0] is not None else None
+
+
+def replied_to(message: Message) -> Message | None:
+    """The message that an admin replied to; in a topic every message replies to its beginning."""
+    replied = message.reply_to_message
+    return None if replied is None or replied.forum_topic_created else replied
+
+
+def as_block(text: str) -> str:
+    """A text as a Markdown block in which every character stands as it is."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def tree_text(trace: TraceRecord) -> str:
+    """A trace as plain text."""
+    from rich.console import Console  # noqa: PLC0415 - only for admins without Langfuse
+
+    from bot.commands.trace_text import trace_page  # noqa: PLC0415
+
+    plain = StringIO()
+    console = Console(file=plain, width=TREE_WIDTH, color_system=None, emoji=False)
+    console.print(trace_page(trace))
+    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())

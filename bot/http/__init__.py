@@ -1,0 +1,1 @@
+"""The bot over HTTP: webhook, health, metrics, the API."""

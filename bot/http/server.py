@@ -1,0 +1,236 @@
+"""The bot over HTTP: Telegram's webhook, health, metrics. TLS is a proxy's in front of it.
+
+Of what a request holds nothing is ever logged or sent back: neither its body nor its secret.
+"""
+
+import asyncio
+import hmac
+import json
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+from uvicorn import Config, Server
+
+from agent.repositories import Backlog
+from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
+from bot.metrics import CONTENT_TYPE, Metrics
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+Accept = Callable[[dict[str, object]], Awaitable[None]]
+
+WEBHOOK_PATH: Final = "/telegram/webhook"
+SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's name
+
+CHECK_SECONDS: Final = 2
+"""How long /readyz and /metrics wait for what they ask."""
+
+
+class CannotListen(Exception):
+    """The address of the HTTP server is taken or does not exist; its text says which and why."""
+
+
+def http_app(
+    *,
+    accept: Accept,
+    secret: SecretStr | None,
+    metrics: Metrics,
+    backlog: Callable[[], Awaitable[Backlog]],
+    ready: Callable[[], Awaitable[bool]],
+    routes: Sequence[BaseRoute] = (),
+    max_body_bytes: int = MAX_BODY_BYTES,
+    body_seconds: float = BODY_SECONDS,
+) -> Starlette:
+    """Everything that is served over HTTP, and `routes`.
+
+    POST /telegram/webhook hands an update to `accept` and answers 200 once that has returned, 503
+    if it raised; it exists only with a `secret`; a body may have `max_body_bytes`, and take
+    `body_seconds` to arrive. GET /healthz: the process is alive. GET /readyz: 200 if `ready`, else
+    503. GET /metrics: `metrics` and `backlog` in Prometheus' text format.
+    """
+    pages: list[BaseRoute] = [
+        Route("/healthz", healthz),
+        Route("/readyz", partial(readyz, ready)),
+        Route("/metrics", partial(show_metrics, metrics, backlog)),
+        *routes,
+    ]
+    if secret is not None:
+        expected = secret.get_secret_value().encode()
+        webhook = Webhook(accept, expected, metrics, max_body_bytes, body_seconds)
+        pages.append(Route(WEBHOOK_PATH, webhook.receive, methods=["POST"]))
+    return Starlette(routes=pages)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where Telegram delivers updates."""
+
+    accept: Accept
+    secret: bytes
+    metrics: Metrics
+    max_body_bytes: int
+    body_seconds: float
+
+    async def receive(self, request: Request) -> Response:
+        """Take one update; 200 means that it is accepted."""
+        try:
+            self._check_secret(request)
+            body = await json_body(request, self.max_body_bytes, self.body_seconds)
+            await self._accept(parse_update(body))
+        except Refused as refused:
+            self.metrics.webhook_refused(refused.reason)
+            log.warning("The webhook refused a request: %s", refused)
+            return ClosingResponse(f"{refused}\n", refused.status)
+        return Response()
+
+    def _check_secret(self, request: Request) -> None:
+        # Header values are bytes that Starlette reads as Latin-1; this is the way back.
+        given = request.headers.get(SECRET_HEADER, "").encode("latin-1")
+        if not given or not hmac.compare_digest(given, self.secret):
+            raise Refused("secret")
+
+    async def _accept(self, update: dict[str, object]) -> None:
+        try:
+            await self.accept(update)
+        except Exception as error:
+            # The type alone: the text of a database error holds what was to be stored.
+            log.error("Accepting an update failed with %s", type(error).__name__)  # noqa: TRY400
+            raise Refused("not_accepted") from None
+
+
+def parse_update(body: bytes) -> dict[str, object]:
+    """The update that `body` holds.
+
+    Raises:
+        Refused: it is not a JSON object with an integer `update_id`.
+    """
+    try:
+        update: object = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused("malformed") from None
+    if not isinstance(update, dict) or type(update.get("update_id")) is not int:
+        raise Refused("malformed")
+    return update
+
+
+async def healthz(_: Request) -> Response:
+    """The process is alive."""
+    return PlainTextResponse("alive\n")
+
+
+async def readyz(ready: Callable[[], Awaitable[bool]], _: Request) -> Response:
+    """Whether updates can be taken: 200 or 503; a check that fails or takes too long is a no."""
+    if await _within_limit("readiness", ready):
+        return PlainTextResponse("ready\n")
+    return PlainTextResponse("not ready\n", status_code=503)
+
+
+async def show_metrics(
+    metrics: Metrics, backlog: Callable[[], Awaitable[Backlog]], _: Request
+) -> Response:
+    """The metrics; without the backlog when it cannot be read, for then they matter most."""
+    metrics.backlog(await _within_limit("the backlog", backlog))
+    return Response(metrics.text(), media_type=CONTENT_TYPE)
+
+
+async def _within_limit(what: str, ask: Callable[[], Awaitable[T]]) -> T | None:
+    """What `ask` returns, None if it fails or takes more than `CHECK_SECONDS`."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await ask()
+    except Exception as error:
+        log.warning("HTTP: %s could not be found out (%s)", what, type(error).__name__)
+        return None
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes any that is free.
+
+    Raises:
+        CannotListen: the address is taken or does not exist.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise CannotListen(
+            f"Cannot listen on {host} port {port}: {error.strerror}. Stop what listens there, or "
+            "choose another address."
+        ) from None
+
+
+async def serve_http(
+    app: Starlette,
+    *,
+    host: str,
+    port: int,
+    stop: asyncio.Event,
+    sockets: Sequence[socket.socket] | None = None,
+    finish_seconds: int = 4,
+) -> None:
+    """Serve `app` on `sockets`, or on `host` and `port`, until `stop` is set.
+
+    Returns when every request is answered; those that take more than `finish_seconds` are cut off
+    with a 500. The sockets are closed then, when cancelled too. Signals are left to the caller.
+
+    Raises:
+        CannotListen: the address is taken or does not exist.
+    """
+    listeners = [listen(host, port)] if sockets is None else list(sockets)
+    server = StoppableServer(app, stop, finish_seconds)
+    log.info("HTTP on %s", ", ".join("{}:{}".format(*each.getsockname()) for each in listeners))
+    try:
+        await server.serve(listeners)
+    except asyncio.CancelledError:
+        if server.started:
+            await server.shutdown(listeners)
+        raise
+    finally:
+        # Uvicorn cancels what takes too long, but does not wait until it has ended.
+        await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
+        for each in listeners:
+            each.close()
+
+
+class StoppableServer(Server):
+    """Uvicorn's server inside a running program: an event stops it, and it catches no signals."""
+
+    def __init__(self, app: Starlette, stop: asyncio.Event, finish_seconds: int) -> None:
+        super().__init__(
+            Config(
+                app,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                log_level="warning",  # below, it tells people to press Ctrl+C
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=75,  # longer than a proxy's 60: who opens is to close
+                timeout_graceful_shutdown=finish_seconds,
+            )
+        )
+        self._stop = stop
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave signals alone."""
+        yield
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to exit; asked ten times a second."""
+        return await super().on_tick(counter) or self._stop.is_set()

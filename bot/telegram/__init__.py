@@ -1,0 +1,1 @@
+"""What a person in Telegram sends and sees."""

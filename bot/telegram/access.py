@@ -1,0 +1,149 @@
+"""Who is let in: everybody who is not blocked, or only whom an admin allowed."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final, Literal
+
+from telegram import Bot, Update, User
+from telegram.constants import ChatType
+
+from agent.repositories import PeopleRepository
+from bot.telegram import texts
+from bot.telegram.buttons import acknowledge
+from bot.telegram.incoming import is_addressed
+from bot.telegram.markdown import escape
+from bot.telegram.outgoing import Button, Rows
+from bot.telegram.sender import Destination
+from bot.turn import Replies, patiently
+
+log = logging.getLogger(__name__)
+
+Entry = Literal["welcome", "blocked", "stranger", "first_time", "unknown"]
+"""A stranger is somebody no admin has decided on; the first time, admins are asked to. Unknown:
+the database did not say."""
+
+SEEN_AGAIN: Final = timedelta(hours=1)
+MOST_SEEN: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Decides for every update whether it is answered, and keeps who wrote.
+
+    Admins always are. Whoever is blocked is never answered. With `allow_list` nobody else is, save
+    whom an admin allowed; strangers get their own id to give to an admin, in a group only if they
+    address the bot. When the database does not say who somebody is, they are let in without
+    `allow_list`, and asked to come back in a moment with it.
+    """
+
+    people: PeopleRepository
+    replies: Replies
+    admin_ids: Collection[int] = ()
+    allow_list: bool = False
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _seen: OrderedDict[tuple[int, bool], datetime] = field(default_factory=OrderedDict)
+    _noting: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def lets_in(self, update: Update, bot: Bot) -> bool:
+        """Whether an update is answered; whoever is not let in has been told, if they are to be."""
+        user = update.effective_user
+        if user is None:
+            return not self.allow_list
+        entry = await self._entry(update, user, bot)
+        if entry == "welcome":
+            self._note(update, user)
+            return True
+        if entry == "blocked":
+            log.info("Person %s is blocked: update %s is left alone", user.id, update.update_id)
+            return False
+        if entry != "unknown":
+            self._note(update, user)
+        if entry == "first_time":
+            await self._ask_admins(user)
+        await self._turn_away(update, user, bot, entry)
+        return False
+
+    async def _entry(self, update: Update, user: User, bot: Bot) -> Entry:
+        """Who somebody is; a step where much depends on it, so that a resumed turn stays let in."""
+        if user.id in self.admin_ids:
+            return "welcome"
+        if not self.allow_list:
+            return await self._among_all(user.id)
+        speaks = _speaks_to(update, bot)
+        return await self.replies.journal.step(
+            "access", partial(self._among_allowed, user.id, speaks=speaks)
+        )
+
+    async def _among_all(self, user_id: int) -> Entry:
+        try:
+            blocked = await patiently(lambda: self.people.access(user_id)) == "blocked"
+        except Exception:
+            log.exception("Whether person %s is blocked could not be read; letting in", user_id)
+            return "welcome"
+        return "blocked" if blocked else "welcome"
+
+    async def _among_allowed(self, user_id: int, *, speaks: bool) -> Entry:
+        try:
+            access = await patiently(lambda: self.people.access(user_id))
+            if access is not None:
+                return "welcome" if access == "allowed" else "blocked"
+            first = speaks and await self.people.introduced(user_id, self.now().date())
+        except Exception:
+            log.exception("Whether person %s is allowed could not be read", user_id)
+            return "unknown"
+        return "first_time" if first else "stranger"
+
+    async def _ask_admins(self, user: User) -> None:
+        name = escape(" ".join(user.full_name.split()))
+        words = texts.ASKS_TO_BE_LET_IN.format(name=name, id=user.id)
+        step, send = self.replies.journal.step, self.replies.sender.send
+        for admin_id in sorted(self.admin_ids):
+            await send(Destination(admin_id), words, buttons=decision(user.id), step=step)
+
+    async def _turn_away(self, update: Update, user: User, bot: Bot, entry: Entry) -> None:
+        away = texts.ACCESS_UNKNOWN if entry == "unknown" else texts.NOT_LET_IN
+        if update.callback_query:
+            await acknowledge(update.callback_query, away.format(id=user.id))
+        elif _speaks_to(update, bot):
+            await self.replies.say(update, away.format(id=user.id))
+
+    def _note(self, update: Update, user: User) -> None:
+        """Keep that somebody wrote, in the background: once an hour is enough."""
+        chat, now = update.effective_chat, self.now()
+        private = chat.id if chat is not None and chat.type == ChatType.PRIVATE else None
+        # Whoever was seen in a group has not shown their private chat yet.
+        seen = user.id, private is not None
+        last = self._seen.get(seen)
+        if last is not None and now - last < SEEN_AGAIN:
+            return
+        self._seen[seen] = now
+        self._seen.move_to_end(seen)
+        while len(self._seen) > MOST_SEEN:
+            self._seen.popitem(last=False)
+        task = asyncio.create_task(self._keep(self.people.seen(user.id, private, now), seen))
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    async def _keep(self, seeing: Awaitable[None], seen: tuple[int, bool]) -> None:
+        try:
+            await seeing
+        except Exception as error:
+            log.warning("That person %s wrote was not kept: %s", seen[0], type(error).__name__)
+            self._seen.pop(seen, None)
+
+
+def decision(user_id: int) -> Rows:
+    """The buttons with which an admin decides on somebody."""
+    allow, block = f"a:{user_id}:allow", f"a:{user_id}:block"
+    return ((Button("✅ Allow", allow), Button("✖ Block", block)),)
+
+
+def _speaks_to(update: Update, bot: Bot) -> bool:
+    """Whether somebody says something to the bot, and does not only press a button."""
+    message = update.message or update.edited_message
+    return message is not None and is_addressed(message, bot)

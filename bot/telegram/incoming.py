@@ -1,0 +1,112 @@
+"""What an update says: whether the bot is meant, its words, and where an answer goes."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from telegram import Bot, Message, MessageEntity, Update
+from telegram.constants import ChatAction, ChatType
+from telegram.error import TelegramError
+
+from bot.telegram.sender import Destination
+
+log = logging.getLogger(__name__)
+
+TYPING_SECONDS: Final = 4.5
+"""How often "typing" is shown again; Telegram hides it after 5 seconds."""
+
+
+@asynccontextmanager
+async def typing(bot: Bot, to: Destination) -> AsyncIterator[None]:
+    """Show "typing" in a chat until the block ends."""
+
+    async def show() -> None:
+        while True:
+            try:
+                await bot.send_chat_action(
+                    to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
+                )
+            except TelegramError as error:
+                log.debug("Typing was not shown: %s", error)
+            await asyncio.sleep(TYPING_SECONDS)
+
+    task = asyncio.create_task(show())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def is_addressed(message: Message, bot: Bot) -> bool:
+    """Whether a message is meant for the bot.
+
+    In a private chat each is; in a group those that mention it, reply to it or command it by name.
+    """
+    if message.chat.type == ChatType.PRIVATE:
+        return True
+    replied = message.reply_to_message
+    if replied and replied.from_user and replied.from_user.id == bot.id:
+        return True
+    return any(_names(entity, text, bot) for entity, text in _entities(message).items())
+
+
+def wording(message: Message, bot: Bot) -> str:
+    """What a message says, without the mentions that only address the bot."""
+    text = message.text or ""
+    for entity, words in _entities(message).items():
+        if entity.type == MessageEntity.MENTION and _names(entity, words, bot):
+            text = text.replace(words, " ", 1)
+    return text.strip()
+
+
+def _entities(message: Message) -> dict[MessageEntity, str]:
+    if message.text:
+        return message.parse_entities()
+    return message.parse_caption_entities()
+
+
+def _names(entity: MessageEntity, text: str, bot: Bot) -> bool:
+    """Whether a mention or a command is of this bot."""
+    if entity.type == MessageEntity.TEXT_MENTION:
+        return entity.user is not None and entity.user.id == bot.id
+    if entity.type in (MessageEntity.MENTION, MessageEntity.BOT_COMMAND):
+        return text.lower().endswith(f"@{bot.username}".lower())
+    return False
+
+
+def message_of(update: Update) -> Message:
+    """The message that an update is, or whose button was pressed."""
+    assert update.effective_message is not None  # noqa: S101 - the filters let nothing else through
+    return update.effective_message
+
+
+def people_of(update: Update) -> tuple[int, int]:
+    """The ids of the chat and of the person an update is from; of the chat if nobody says."""
+    chat, user = update.effective_chat, update.effective_user
+    chat_id = chat.id if chat else 0
+    return chat_id, user.id if user else chat_id
+
+
+def names_of(update: Update) -> tuple[str, ...]:
+    """What the people of a conversation are called: names that a trace must not show."""
+    message = update.effective_message
+    replied = message.reply_to_message.from_user if message and message.reply_to_message else None
+    people = [update.effective_user, replied, update.effective_chat]
+    names = [
+        getattr(each, part)
+        for each in people
+        if each is not None and not getattr(each, "is_bot", False)
+        for part in ("first_name", "last_name", "username")
+    ]
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def destination(update: Update) -> Destination:
+    """Where an answer goes: the same topic, as a reply unless there are only two in the chat."""
+    message = message_of(update)
+    thread = message.message_thread_id if message.is_topic_message else None
+    reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id
+    return Destination(message.chat.id, thread, reply_to)

@@ -1,0 +1,167 @@
+"""What /ask, /quotes and /find read and show. Pure.
+
+Titles, passages, snippets and queries come from documents, models and the web: they are escaped.
+"""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+from urllib.parse import urlsplit
+
+from agent.documents.answer import Answer, Citation
+from agent.documents.quotes import Quote, Quotes
+from agent.engine.history import truncate_at_boundary
+from agent.places.categories import CATEGORIES, category_named
+from agent.places.find import FoundPlace, Places
+from bot.telegram.markdown import escape, link
+
+LONGEST_QUESTION: Final = 1000
+SHOWN_PLACES: Final = 10
+SNIPPET_CHARS: Final = 200
+FLAG: Final = re.compile(r"(?:^|\s)(?:--|[—–])refine(?=\s|$)", re.IGNORECASE)
+"""`--refine`; telephones make a dash of two hyphens."""
+
+COMMAND: Final = re.compile(r"\s*/\S+\s*")
+BEFORE_PLACE: Final = re.compile(r"(?:(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+)?")
+LONGEST_NAME: Final = 6
+"""Words in the longest name of a category."""
+
+
+def behind_command(text: str) -> str:
+    """What a message says behind its command."""
+    return COMMAND.sub("", text, count=1).strip() if text.lstrip().startswith("/") else text.strip()
+
+
+def read_question(words: str) -> tuple[str, bool]:
+    """The question of /ask, and whether it is to be refined."""
+    question = FLAG.sub(" ", words, count=1)
+    return question.strip(), question != words
+
+
+def read_find(words: str) -> tuple[str | None, str]:
+    """The category and the place of /find: "WINE_BAR Lyon", "wine bars in Lyon".
+
+    The category is None if there is none of that name.
+    """
+    parts = words.replace(",", " , ").split()
+    for count in range(min(len(parts), LONGEST_NAME), 0, -1):
+        with suppress(ValueError):
+            category = category_named(" ".join(parts[:count]))
+            place = " ".join(parts[count:]).replace(" ,", ",").strip(" ,")
+            return category, BEFORE_PLACE.sub("", place, count=1)
+    return None, words.strip()
+
+
+def coordinates(latitude: float, longitude: float) -> str:
+    """A location as a place, to about ten metres."""
+    return f"{latitude:.4f}, {longitude:.4f}"
+
+
+def label(category: str) -> str:
+    """What people call a category, with a capital."""
+    named = CATEGORIES[category].label
+    return named[0].upper() + named[1:]
+
+
+def answer_text(answer: Answer) -> str:
+    """An answer with numbered footnotes, and what was searched for if the question was refined."""
+    # A bracket right before a parenthesis would be a link of the model's own.
+    said = answer.footnoted.replace("](", "] (")
+    if answer.refined_question is None:
+        return said
+    return f"I also searched for: *{_marked(answer.refined_question)}*\n\n{said}"
+
+
+def sources_text(answer: Answer, *, with_passages: bool = True) -> str:
+    """The footnotes: title, section and, folded, the passage; empty without any.
+
+    An answer that consists of the passages themselves does not repeat them.
+    """
+    if not answer.citations:
+        return ""
+    notes = [
+        _source(each, with_passage=with_passages and answer.by_model) for each in answer.citations
+    ]
+    return "\n".join(["**Sources**", *notes])
+
+
+def _source(cited: Citation, *, with_passage: bool) -> str:
+    line = f"[{cited.number}] {_line(cited.title)} · {_line(cited.location)}"
+    return f"{line}\n{quoted(cited.passage, '**>')}" if with_passage else line
+
+
+def is_weak(answer: Answer) -> bool:
+    """Whether looking again with other words may help."""
+    return not answer.enough_information and answer.outcome != "refused"
+
+
+def quote_texts(found: Quotes) -> list[str]:
+    """Each quote with its source, then what they come to."""
+    shown = [_quote(number, each) for number, each in enumerate(found.quotes, start=1)]
+    return [*shown, escape(found.summary)] if found.summary.strip() else shown
+
+
+def _quote(number: int, quote: Quote) -> str:
+    source = f"**{number}. {_line(quote.source_title)}** · {_line(quote.source_location)}"
+    return "\n".join(filter(None, [source, quoted(quote.content), _line(quote.relevance)]))
+
+
+def places_text(found: Places) -> str:
+    """The places as links, with what their sources say of them; empty if there are none."""
+    if not found.results:
+        return ""
+    shown = found.results[:SHOWN_PLACES]
+    listed = [_place(number, each, found) for number, each in enumerate(shown, start=1)]
+    return "\n\n".join([_heading(found), *listed])
+
+
+def _place(number: int, place: FoundPlace, found: Places) -> str:
+    domain = (urlsplit(place.url).hostname or "").removeprefix("www.")
+    hits = f"found by {len(place.queries)} of {len(found.queries.queries)} searches"
+    lines = [
+        f"{number}\\. {link(_one_line(place.title) or domain, place.url)} · {escape(domain)}",
+        escape(truncate_at_boundary(_one_line(place.snippet), SNIPPET_CHARS)),
+        hits,
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def searches_text(found: Places) -> str:
+    """The ten queries as links, and why there is nothing else, if so."""
+    lead = found.note or "These are the searches. Tap one to go on yourself."
+    if found.failed_searches and not found.note:
+        lead = f"{found.failed_searches} of these searches gave no answer. Tap one to try yourself."
+    listed = [
+        f"{number}\\. {link(each.query, each.url)}"
+        for number, each in enumerate(found.links, start=1)
+    ]
+    head = [lead] if found.results else [_heading(found), lead]
+    return "\n\n".join([*head, "\n".join(listed)])
+
+
+def _heading(found: Places) -> str:
+    return f"**{label(found.queries.category)} · {_line(found.queries.place)}**"
+
+
+def quoted(text: str, mark: str = ">") -> str:
+    """A text as a quote; `**>` marks a folded one."""
+    return "\n".join(f"{mark} {escape(line)}" for line in text.strip().splitlines() if line.strip())
+
+
+def queries_file(queries: Sequence[str]) -> bytes:
+    """Queries as a text file, one a line."""
+    return "".join(f"{query}\n" for query in queries).encode()
+
+
+def _line(text: str) -> str:
+    return escape(_one_line(text))
+
+
+def _marked(text: str) -> str:
+    """One line within marks, which an escaped asterisk would end."""
+    return escape(_one_line(text).replace("*", ""))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""From Telegram's delivery to a turn: accepted, joined, in order, resumed."""

@@ -1,0 +1,103 @@
+"""Messages that were sent in one go, as the one message they are. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from bot.updates.payloads import Payload, message_in
+
+LARGEST_BURST: Final = 50
+Message = Mapping[str, Any]
+
+
+class Accepted(Protocol):
+    """An update that was accepted."""
+
+    @property
+    def update_id(self) -> int: ...  # noqa: D102
+    @property
+    def chat_id(self) -> int: ...  # noqa: D102
+    @property
+    def payload(self) -> Payload: ...  # noqa: D102
+    @property
+    def received_at(self) -> datetime: ...  # noqa: D102
+    @property
+    def state(self) -> str: ...  # noqa: D102
+    @property
+    def tries(self) -> int: ...  # noqa: D102
+    @property
+    def retries(self) -> int: ...  # noqa: D102
+
+
+def together(updates: Sequence[Accepted], burst: timedelta) -> list[Accepted]:
+    """The updates from the first on that make one turn with it."""
+    group = [updates[0]]
+    for update in updates[1:LARGEST_BURST]:
+        if not belongs(group[-1], update, burst):
+            break
+        group.append(update)
+    return group
+
+
+def belongs(earlier: Accepted, later: Accepted, burst: timedelta) -> bool:
+    """Whether `later` was sent in one go with `earlier`: of one album, or in quick succession."""
+    one, other = message_in(earlier.payload), message_in(later.payload)
+    if not (is_part_of_burst(earlier.payload) and is_part_of_burst(later.payload)):
+        return False
+    album = one.get("media_group_id")
+    same_person = one.get("from") == other.get("from")
+    same_thread = one.get("message_thread_id") == other.get("message_thread_id")
+    quick = later.received_at - earlier.received_at <= burst
+    return (
+        same_person
+        and same_thread
+        and (quick or bool(album and album == other.get("media_group_id")))
+    )
+
+
+def is_part_of_burst(payload: Payload) -> bool:
+    """Whether more may belong to this update: a message with words or of an album, no command."""
+    message = payload.get("message") or {}
+    text = message.get("text", "")
+    return bool(text and not text.startswith("/")) or "media_group_id" in message
+
+
+def joined(payloads: Sequence[Payload]) -> Payload:
+    """One update of all: one message of theirs, and the id of the first."""
+    if len(payloads) == 1:
+        return payloads[0]
+    message = one_message([message_in(payload) for payload in payloads])
+    return {"update_id": payloads[0]["update_id"], "message": message}
+
+
+def one_message(messages: Sequence[Message]) -> dict[str, Any]:
+    """The last of these messages, with the words of all.
+
+    Whom they address is kept: who is mentioned, and the message that the first reply was to.
+    """
+    words, entities = _words(messages)
+    message = dict(messages[-1]) | {"text": words, "entities": entities}
+    if not words:
+        del message["text"], message["entities"]
+    replied = [each["reply_to_message"] for each in messages if "reply_to_message" in each]
+    return message | ({"reply_to_message": replied[0]} if replied else {})
+
+
+def _words(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+    """The words of messages, a line each, and the entities in them."""
+    words, entities = "", list[dict[str, Any]]()
+    for each in messages:
+        said = each.get("text") or each.get("caption")
+        if not said:
+            continue
+        words += "\n" if words else ""
+        marks = each.get("entities" if each.get("text") else "caption_entities", ())
+        start = _units(words)
+        entities += [{**mark, "offset": mark["offset"] + start} for mark in marks]
+        words += said
+    return words, entities
+
+
+def _units(text: str) -> int:
+    """How long a text is for Telegram: UTF-16 units."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,0 +1,227 @@
+"""From an accepted update to its turn: bursts joined, handlers called, poison set aside."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Final, Protocol, TypeVar
+
+from telegram import Update
+from telegram.ext import ApplicationHandlerStop
+
+from agent.engine.journal import StepsChanged
+from bot.metrics import Metrics
+from bot.telegram.conversation import AnyApplication
+from bot.updates.coalesce import LARGEST_BURST, Accepted, is_part_of_burst, joined, together
+from bot.updates.payloads import Payload, chat_of, lane_of, message_in
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+FIRST_WAIT_SECONDS: Final = 0.2
+LONGEST_WAIT_SECONDS: Final = 2.0
+LONGEST_BURST: Final = timedelta(seconds=5)
+
+SAID: Final = "telegram."
+"""How the names of steps begin in which something is sent."""
+
+TRIES_IN_COMPANY: Final = 2
+"""How often a turn may be interrupted without progress before it is run alone. Who of those that
+ran when a process died has killed it is not known; so tries count only when it can be."""
+
+
+class Updates(Protocol):
+    """Where accepted updates are kept; `db.repositories.updates` says what each method does."""
+
+    async def accept(  # noqa: D102
+        self, update_id: int, chat_id: int, payload: Payload, message_id: int | None = None
+    ) -> None: ...
+    async def begun(self, update_id: int, progress: int) -> int: ...  # noqa: D102
+    async def begin(self, update_id: int, progress: int) -> Accepted | None: ...  # noqa: D102
+    async def waiting(self, chat_id: int, since: int) -> Sequence[Accepted]: ...  # noqa: D102
+    async def take(  # noqa: D102
+        self, update_ids: Sequence[int], turn_id: int
+    ) -> Sequence[Accepted]: ...
+    async def done(self, turn_id: int) -> None: ...  # noqa: D102
+    async def set_aside(self, update_id: int, error: str) -> None: ...  # noqa: D102
+    async def ask_retry(self, update_id: int) -> bool: ...  # noqa: D102
+    async def to_retry(self) -> Sequence[Accepted]: ...  # noqa: D102
+    async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool: ...  # noqa: D102
+
+
+class Queue(Protocol):
+    """Where turns wait, those of a lane in order, and where their steps are recorded."""
+
+    async def enqueue(self, update_id: int, lane: str, retry: int = 0) -> None: ...  # noqa: D102
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R: ...  # noqa: D102
+    async def steps_recorded(self) -> Sequence[str]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Accepts updates and runs their turns.
+
+    `burst` is how long after a message the next one still belongs to the same turn. An update that
+    fails `max_tries` times is set aside, and `give_up` tells the person; so is one that kills the
+    process as often without a step of progress while no other suspect is running. `sleep` takes
+    the waits between tries.
+    """
+
+    updates: Updates
+    queue: Queue
+    metrics: Metrics
+    handle: Callable[[Payload], Awaitable[None]]
+    give_up: Callable[[Payload, str], Awaitable[None]]
+    burst: timedelta = timedelta(milliseconds=800)
+    max_tries: int = 3
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def accept(self, payload: Payload) -> None:
+        """Take responsibility for an update: when this returns it is committed."""
+        update_id, chat_id = int(payload["update_id"]), chat_of(payload)
+        message_id = int(message_in(payload).get("message_id", 0))
+        if "edited_message" in payload and await self.updates.reword(chat_id, message_id, payload):
+            return
+        known = message_id if "message" in payload else None
+        await self.updates.accept(update_id, chat_id, payload, known)
+        await self.queue.enqueue(update_id, lane_of(payload))
+        self.metrics.update("accepted")
+
+    async def run(self, update_id: int) -> None:
+        """The turn of an update. What is over, or part of another turn, is left alone."""
+        begun, progress = await persistently(lambda: self.updates.begun(update_id, 0)), 0
+        if begun:
+            progress = len(await persistently(self.queue.steps_recorded))
+            begun = await persistently(lambda: self.updates.begun(update_id, progress))
+        async with self._alone if begun >= TRIES_IN_COMPANY else nullcontext():
+            await self._try(update_id, progress)
+
+    async def _try(self, update_id: int, progress: int) -> None:
+        for failures in count(1):
+            update = await persistently(lambda: self.updates.begin(update_id, progress))
+            if update is None or update.state != "waiting":
+                return
+            if update.tries > TRIES_IN_COMPANY + self.max_tries:
+                await self._set_aside(update, "the process died while this update was answered")
+                return
+            try:
+                await self._turn(update)
+            except StepsChanged as step:
+                await self._begin_anew(update, str(step))
+                return
+            except Exception as error:
+                log.exception("The turn of update %s failed, try %s", update_id, failures)
+                if failures >= self.max_tries:
+                    await self._set_aside(update, type(error).__name__)
+                    return
+                await self.sleep(FIRST_WAIT_SECONDS * 2**failures)
+            else:
+                return
+
+    async def _turn(self, update: Accepted) -> None:
+        # Neither end is a step: both find what they did before, if the turn is run again.
+        payloads = await persistently(lambda: self._take(update))
+        await self.handle(joined(payloads))
+        await persistently(lambda: self.updates.done(update.update_id))
+
+    async def _take(self, first: Accepted) -> list[Payload]:
+        """The updates of this turn: the first, and what was sent in one go with it."""
+        if first.tries == 1:
+            self.metrics.turn_started((self.now() - first.received_at).total_seconds())
+        # Another replica's clock, which said when updates were received, may be ahead of ours.
+        latest = time.monotonic() + LONGEST_BURST.total_seconds()
+        while True:
+            waiting = await self.updates.waiting(first.chat_id, first.update_id)
+            group = together(
+                [first, *(u for u in waiting if u.update_id != first.update_id)], self.burst
+            )
+            over = self._over(first, group)
+            if over <= timedelta(0) or time.monotonic() > latest:
+                break
+            await asyncio.sleep(min(over, LONGEST_BURST).total_seconds())
+        taken = await self.updates.take([each.update_id for each in group], first.update_id)
+        for _ in taken[1:]:
+            self.metrics.update("coalesced")
+        return [dict(update.payload) for update in taken]
+
+    def _over(self, first: Accepted, group: Sequence[Accepted]) -> timedelta:
+        """How long until this burst is over."""
+        newest = group[-1]
+        if not is_part_of_burst(newest.payload) or len(group) >= LARGEST_BURST:
+            return timedelta(0)
+        end = min(newest.received_at + self.burst, first.received_at + LONGEST_BURST)
+        return end - self.now()
+
+    async def _begin_anew(self, update: Accepted, step: str) -> None:
+        """A turn whose record fits no more is forgotten and run, unless something was said in it.
+
+        The new one is a retry, as if an operator had asked for it.
+        """
+        recorded = await persistently(self.queue.steps_recorded)
+        if any(name.startswith(SAID) for name in recorded):
+            log.warning("Update %s was answered before its turn changed", update.update_id)
+            await persistently(lambda: self.updates.done(update.update_id))
+            return
+        log.warning("The turn of update %s changed at step %s: begun anew", update.update_id, step)
+        await persistently(lambda: self.updates.set_aside(update.update_id, "StepsChanged"))
+        await persistently(lambda: self.updates.ask_retry(update.update_id))
+
+    async def retry_asked(self) -> int:
+        """Enqueue what an operator wants tried again; how many updates that were.
+
+        Until the turn has begun it is asked for again: its id makes it the same each time.
+        """
+        asked = await self.updates.to_retry()
+        for update in asked:
+            await self.queue.enqueue(update.update_id, lane_of(update.payload), update.retries)
+        return len(asked)
+
+    async def _set_aside(self, update: Accepted, error: str) -> None:
+        log.error(
+            "Update %s is set aside: %s. `sommelier updates list` shows it, "
+            "`sommelier updates retry %s` has it tried again.",
+            update.update_id,
+            error,
+            update.update_id,
+        )
+        await persistently(lambda: self.updates.set_aside(update.update_id, error))
+        self.metrics.update("set_aside")
+        await self.give_up(update.payload, error)
+
+
+async def persistently(call: Callable[[], Awaitable[R]]) -> R:
+    """What `call` returns, however long the database refuses: a turn must not be lost for that."""
+    wait = FIRST_WAIT_SECONDS
+    while True:
+        try:
+            return await call()
+        except Exception as error:
+            log.warning("The database refuses (%s), trying again", type(error).__name__)
+        await asyncio.sleep(wait)
+        wait = min(wait * 2, LONGEST_WAIT_SECONDS)
+
+
+async def dispatch(application: AnyApplication, payload: Payload) -> None:
+    """Give an update to the first handler of each group that takes it; errors come through.
+
+    A handler that raises `ApplicationHandlerStop` is the last.
+    """
+    update = Update.de_json(dict(payload), application.bot)
+    for group in sorted(application.handlers):
+        for handler in application.handlers[group]:
+            check = handler.check_update(update)
+            if check is None or check is False:
+                continue
+            context = application.context_types.context.from_update(update, application)
+            try:
+                await handler.handle_update(update, application, check, context)
+            except ApplicationHandlerStop:
+                return
+            break
