@@ -1,0 +1,99 @@
+"""Retry: how often, how long between, and when not."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import pytest
+
+from agent.engine.retry import Backoff, retry
+
+
+class Call:
+    """Raises what it is given, one a call, then returns "done"."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.waits: list[float] = []
+
+    async def __call__(self) -> str:
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+def failures(number: int) -> Sequence[Exception]:
+    return [OSError(str(each)) for each in range(1, number + 1)]
+
+
+async def test_a_call_that_succeeds_is_made_once() -> None:
+    call = Call()
+    assert await retry(call, tries=3, sleep=call.sleep) == "done"
+    assert call.waits == []
+
+
+async def test_waits_double_up_to_the_longest_with_jitter_of_a_half() -> None:
+    call = Call(*failures(5))
+    await retry(call, tries=None, backoff=Backoff(1, 5), sleep=call.sleep)
+    for wait, doubled in zip(call.waits, (1, 2, 4, 5, 5), strict=True):
+        assert doubled / 2 <= wait <= doubled
+
+
+async def test_after_the_last_try_its_error_is_raised() -> None:
+    call = Call(*failures(9))
+    with pytest.raises(OSError, match="3"):
+        await retry(call, tries=3, sleep=call.sleep)
+    assert len(call.waits) == 2
+
+
+async def test_an_error_may_dictate_the_wait() -> None:
+    call = Call(OSError(), OSError())
+    await retry(call, tries=3, on=lambda _: 7.5, sleep=call.sleep)
+    assert call.waits == [7.5, 7.5]
+
+
+async def test_a_dictated_wait_of_nothing_is_no_refusal() -> None:
+    call = Call(OSError())
+    assert await retry(call, tries=2, on=lambda _: 0.0, sleep=call.sleep) == "done"
+
+
+async def test_a_lasting_error_is_not_tried_again() -> None:
+    call = Call(ValueError("wrong"))
+    with pytest.raises(ValueError, match="wrong"):
+        await retry(call, tries=3, on=lambda error: isinstance(error, OSError), sleep=call.sleep)
+    assert call.waits == []
+
+
+async def test_no_try_begins_after_the_given_time() -> None:
+    call = Call(OSError())
+    now = asyncio.get_running_loop().time()
+    with pytest.raises(OSError):  # noqa: PT011
+        await retry(call, tries=3, on=lambda _: 60.0, until=now + 10, sleep=call.sleep)
+    assert call.waits == []
+
+
+async def test_a_cancellation_is_none() -> None:
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    call = Call()
+    with pytest.raises(asyncio.CancelledError):
+        await retry(cancelled, tries=3, sleep=call.sleep)
+    assert call.waits == []
+
+
+async def test_the_log_names_the_type_of_an_error_and_not_its_text(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    call = Call(OSError("password=secret"))
+    with caplog.at_level(logging.WARNING):
+        await retry(call, tries=2, sleep=call.sleep, what="the database")
+    assert "the database failed (OSError)" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_the_wait_after_very_many_failures_is_still_the_longest() -> None:
+    assert Backoff(1, 30).after(10_000) <= 30
