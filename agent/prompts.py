@@ -1,18 +1,23 @@
 """The prompts of this product: templates with a name and a version, from wherever they are managed.
 
-The repository holds one of each. What its text leaves to be filled in is what every other text of
-that name must leave too: the loop fills these variables and no others.
+The repository holds one of each, in `prompts.toml`. What its text leaves to be filled in is what
+every other text of that name must leave too: the loop fills these variables and no others.
 """
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Protocol
 
-from agent.documents.prompts import DOCUMENTS_ANSWER, DOCUMENTS_QUOTES, PLACE_QUERIES, REFINEMENT
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
 from agent.engine.templates import render, variables
 from agent.engine.trace_records import PromptRef
-from agent.sommelier.sommelier_prompts import SYSTEM_PROMPT
 
+FILE: Final = Path(__file__).with_suffix(".toml")
 LONGEST_PROMPT: Final = 20_000
 """In characters; the longest of the repository has some 2,000."""
 
@@ -25,7 +30,7 @@ class Prompt:
     ref: PromptRef
 
     def render(self, **values: str) -> str:
-        """The system message; the values stand in it as they are.
+        """Fill in the variables; the values stand in the system message as they are.
 
         Raises:
             KeyError: the template has a variable that is not given.
@@ -37,7 +42,7 @@ class Prompts(Protocol):
     """Where the prompts of a turn come from."""
 
     def get(self, name: str) -> Prompt:
-        """The prompt to use now, at once: nothing is waited for.
+        """Return the prompt to use now, at once: nothing is waited for.
 
         Raises:
             KeyError: this product has no prompt of that name.
@@ -49,31 +54,43 @@ class RepositoryPrompts:
     """The prompts that come with the code."""
 
     def get(self, name: str) -> Prompt:
-        """The repository's prompt of that name."""
-        return BUILT_IN[name]
+        """Return the repository's prompt of that name."""
+        return repository_prompts()[name]
 
-
-def _built_in(name: str, version: int, text: str) -> Prompt:
-    return Prompt(text, PromptRef(name, version))
-
-
-BUILT_IN: Final[Mapping[str, Prompt]] = {
-    prompt.ref.name: prompt
-    for prompt in (
-        _built_in("sommelier", 3, SYSTEM_PROMPT),
-        _built_in("documents-answer", 1, DOCUMENTS_ANSWER),
-        _built_in("documents-quotes", 1, DOCUMENTS_QUOTES),
-        _built_in("place-queries", 2, PLACE_QUERIES),
-        _built_in("refinement", 2, REFINEMENT),
-    )
-}
-"""By name. Whoever changes a text counts its version up."""
 
 REPOSITORY: Final[Prompts] = RepositoryPrompts()
 
 
+class _Text(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: PositiveInt
+    text: str = Field(min_length=1, max_length=LONGEST_PROMPT)
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prompts: dict[str, _Text]
+    research_rules: dict[str, str]
+
+
+@cache
+def repository_prompts() -> Mapping[str, Prompt]:
+    """Return the repository's prompts by name."""
+    found = _file().prompts
+    return MappingProxyType(
+        {name: Prompt(each.text, PromptRef(name, each.version)) for name, each in found.items()}
+    )
+
+
+def research_rules(offered: Collection[str]) -> str:
+    """Join the rules for those tools of research that are offered, one a paragraph."""
+    return "\n".join(rule for name, rule in _file().research_rules.items() if name in offered)
+
+
 def refusal(name: str, text: object) -> str | None:
-    """Why `text` cannot be the prompt `name`, in half a sentence; None if it can."""
+    """Say in half a sentence why `text` cannot be the prompt `name`; None if it can."""
     if not isinstance(text, str):
         return "it is a chat prompt; it must be a text prompt"
     if not text.strip():
@@ -82,7 +99,7 @@ def refusal(name: str, text: object) -> str | None:
         return f"it has {len(text)} characters, at most {LONGEST_PROMPT} are allowed"
     if not is_unicode(text):
         return "it holds half a character (a lone surrogate), which no model can be sent"
-    return _wrong_variables(set(variables(text)), set(variables(BUILT_IN[name].text)))
+    return _wrong_variables(set(variables(text)), set(variables(REPOSITORY.get(name).text)))
 
 
 def _wrong_variables(found: set[str], wanted: set[str]) -> str | None:
@@ -94,7 +111,7 @@ def _wrong_variables(found: set[str], wanted: set[str]) -> str | None:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be encoded."""
+    """Tell whether a text can be encoded."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -103,5 +120,10 @@ def is_unicode(text: str) -> bool:
 
 
 def braced(names: set[str]) -> str:
-    """Variables as they stand in a template, sorted."""
+    """Write variables as they stand in a template, sorted."""
     return ", ".join(f"{{{{{name}}}}}" for name in sorted(names))
+
+
+@cache
+def _file() -> _File:
+    return _File.model_validate(tomllib.loads(FILE.read_text(encoding="utf-8")))

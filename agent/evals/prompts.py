@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from agent.engine.errors import AgentError
 from agent.engine.trace_records import PromptRef
-from agent.prompts import BUILT_IN, REPOSITORY, Prompt, refusal
+from agent.prompts import REPOSITORY, Prompt, refusal, repository_prompts
 
 if TYPE_CHECKING:
     from agent.tracing.langfuse.prompt_api import PromptApi
 
 SOMMELIER: Final = "sommelier"
-MANAGED: Final = re.compile(rf"({'|'.join(map(re.escape, BUILT_IN))})@(\S+)")
+MANAGED: Final = re.compile(rf"({'|'.join(map(re.escape, repository_prompts()))})@(\S+)")
 """A prompt in Langfuse, by the number of a version or by a label."""
 
 

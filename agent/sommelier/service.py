@@ -24,9 +24,9 @@ from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox, where
 from agent.engine.trace_records import PromptRef
 from agent.house_sommelier import HouseSommelier, Language, as_note, language_of, say
-from agent.prompts import REPOSITORY, Prompt, Prompts
+from agent.prompts import REPOSITORY, Prompt, Prompts, research_rules
 from agent.sommelier.contract import SOMMELIER, in_language
-from agent.sommelier.sommelier_prompts import SommelierResponse, research_rules
+from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
 

@@ -33,25 +33,31 @@ Label = Annotated[str, typer.Option(help="The label of the versions in Langfuse.
 @app.command("list")
 def list_prompts(label: Label = DEFAULT_LABEL) -> None:
     """The prompts, and which version of each the sommelier uses."""
-    from agent.prompts import BUILT_IN
+    from agent.prompts import repository_prompts
 
     settings = open_settings("WARNING")
     if not settings.has_langfuse:
-        _show([_row(prompt, None, label) for prompt in BUILT_IN.values()])
+        _show([_row(prompt, None, label) for prompt in repository_prompts().values()])
         return
     with open_api(settings) as api:
-        _show([_row(prompt, api.current(name, label), label) for name, prompt in BUILT_IN.items()])
+        _show(
+            [
+                _row(prompt, api.current(name, label), label)
+                for name, prompt in repository_prompts().items()
+            ]
+        )
 
 
 @app.command()
 def diff(label: Label = DEFAULT_LABEL) -> None:
     """Compare the repository's prompts with Langfuse's; status 1 if they differ, 2 on trouble."""
-    from agent.prompts import BUILT_IN
+    from agent.prompts import repository_prompts
 
     settings = open_settings("WARNING")
     with open_api(settings) as api:
         differences = [
-            difference(prompt, api.current(name, label), label) for name, prompt in BUILT_IN.items()
+            difference(prompt, api.current(name, label), label)
+            for name, prompt in repository_prompts().items()
         ]
     for each in filter(None, differences):
         typer.echo(printable(each))
@@ -63,12 +69,12 @@ def diff(label: Label = DEFAULT_LABEL) -> None:
 @app.command()
 def push(label: Label = DEFAULT_LABEL) -> None:
     """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
-    from agent.prompts import BUILT_IN
+    from agent.prompts import repository_prompts
 
     settings = open_settings("WARNING")
     pushed = 0
     with open_api(settings) as api:
-        for name, prompt in BUILT_IN.items():
+        for name, prompt in repository_prompts().items():
             current = api.current(name, label)
             if current is not None and current.text == prompt.text:
                 continue

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.prompts import BUILT_IN
+from agent.prompts import repository_prompts
 from tests.acceptance.command import sommelier
 from tests.commands import sommelier_here
 from tests.doubles.langfuse_prompts import PUBLIC_KEY, SECRET_KEY, LangfusePromptServer
 
-NAMES = list(BUILT_IN)
+NAMES = list(repository_prompts())
 
 
 @pytest.fixture
@@ -43,11 +43,11 @@ def test_push_creates_what_differs_and_diff_shows_what_does(
         NAMES, 1
     )
 
-    langfuse.put("refinement", BUILT_IN["refinement"].text + "\nBe \x1b[31mquick.")
+    langfuse.put("refinement", repository_prompts()["refinement"].text + "\nBe \x1b[31mquick.")
     differs = sommelier("prompts", "diff", environment=keys)
     assert differs.returncode == 1
     assert differs.stdout.splitlines()[:2] == [
-        f"--- repository/refinement (version {BUILT_IN['refinement'].ref.version})",
+        f"--- repository/refinement (version {repository_prompts()['refinement'].ref.version})",
         "+++ langfuse/refinement (version 2, production)",
     ]
     assert "\n+Be [31mquick.\n" in differs.stdout
@@ -55,13 +55,13 @@ def test_push_creates_what_differs_and_diff_shows_what_does(
     assert pushed.stdout == "refinement: version 3 is now production, in place of version 2\n"
     newest = langfuse.labelled("refinement", "production")
     assert newest is not None
-    assert newest.prompt == BUILT_IN["refinement"].text
+    assert newest.prompt == repository_prompts()["refinement"].text
 
 
 def test_list_shows_which_version_of_each_is_in_use(
     keys: dict[str, str], langfuse: LangfusePromptServer
 ) -> None:
-    langfuse.put("sommelier", BUILT_IN["sommelier"].text + "\nBe quick.", "candidate")
+    langfuse.put("sommelier", repository_prompts()["sommelier"].text + "\nBe quick.", "candidate")
     langfuse.put("refinement", "Rewrite {{question}}.", "candidate")
     done = sommelier_here("prompts", "list", "--label", "candidate", environment=keys)
     rows = [line.split() for line in done.stdout.splitlines()]

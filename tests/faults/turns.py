@@ -8,7 +8,7 @@ from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response, schema_text
 from agent.engine.messages import Message
 from agent.engine.span import NO_SPAN, Span
-from agent.prompts import BUILT_IN
+from agent.prompts import repository_prompts
 from agent.sommelier.contract import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
@@ -64,7 +64,7 @@ async def turn(
             message,
             llm=services,
             contract=SOMMELIER,
-            instructions=BUILT_IN["sommelier"].render(
+            instructions=repository_prompts()["sommelier"].render(
                 research_rules="", schema=schema_text(SOMMELIER)
             ),
             tools=wine_tools(catalogue or FakeCatalogue()),

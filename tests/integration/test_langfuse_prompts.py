@@ -10,7 +10,7 @@ import pytest
 
 from agent.engine.limits import Limits
 from agent.engine.trace_records import PromptRef
-from agent.prompts import BUILT_IN, Prompt
+from agent.prompts import Prompt, repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.complaints import Complaints
 from agent.tracing.langfuse.prompts import LangfusePrompts
@@ -27,8 +27,9 @@ from tests.faults.turns import INFORMATIONAL, QUESTION, service
 
 GOOD = "Be brief.\n{{research_rules}}\n{{schema}}"
 BETTER = "Be briefer.\n{{research_rules}}\n{{schema}}"
-REPOSITORYS = BUILT_IN["sommelier"]
-ROUND = len(BUILT_IN)
+REPOSITORYS = repository_prompts()["sommelier"]
+REFINEMENT = repository_prompts()["refinement"]
+ROUND = len(repository_prompts())
 
 
 @pytest.fixture
@@ -137,8 +138,8 @@ class TestFetching:
         langfuse.put("sommelier", BETTER, "candidate")
         async with fetching(langfuse, label="candidate", every_seconds=60) as prompts:
             assert prompts.get("sommelier") == in_langfuse(BETTER, 2, "candidate")
-            assert prompts.get("refinement") == BUILT_IN["refinement"]
-        assert langfuse.asked == [(name, "candidate") for name in BUILT_IN]
+            assert prompts.get("refinement") == REFINEMENT
+        assert langfuse.asked == [(name, "candidate") for name in repository_prompts()]
 
     async def test_a_label_taken_away_brings_the_repositorys_prompt_back(
         self, langfuse: LangfusePromptServer, lines: list[str]
@@ -193,11 +194,11 @@ class TestRefusal:
         langfuse.put("refinement", "Rewrite the question.")
         langfuse.put("sommelier", GOOD)
         async with fetching(langfuse) as prompts:
-            assert prompts.get("refinement") == BUILT_IN["refinement"]
+            assert prompts.get("refinement") == REFINEMENT
             assert prompts.get("sommelier") == in_langfuse(GOOD, 1)
         assert lines == [
             "prompt refinement: version 1 of Langfuse is refused: it lacks {{schema}}; "
-            f"the repository's version {BUILT_IN['refinement'].ref.version} stays in use"
+            f"the repository's version {REFINEMENT.ref.version} stays in use"
         ]
 
 

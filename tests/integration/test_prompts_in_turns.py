@@ -15,7 +15,7 @@ from agent.engine.limits import Limits, Price
 from agent.engine.tools import Tool
 from agent.engine.trace_records import PromptRef
 from agent.places.tools import find_places_tool
-from agent.prompts import BUILT_IN, REPOSITORY, Prompt
+from agent.prompts import REPOSITORY, Prompt, repository_prompts
 from agent.sommelier.service import Reply, Sommelier
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, tool_call
 from tests.fakes import FakeCatalogue, SpanRecord, root_span
@@ -36,7 +36,7 @@ class HousePrompts:
     def get(self, name: str) -> Prompt:
         self.asked.append(name)
         ref = PromptRef(name, self.version, "production", is_fallback=False)
-        return Prompt(f"{MARK}\n{BUILT_IN[name].text}", ref)
+        return Prompt(f"{MARK}\n{repository_prompts()[name].text}", ref)
 
 
 @dataclass
@@ -105,7 +105,7 @@ class TestSommelier:
 
     async def test_the_repositorys_prompt_is_known_as_such(self, model_server: ModelServer) -> None:
         _, root = await reply_to(model_server, valid_text())
-        assert generations(root)[0].prompt == BUILT_IN["sommelier"].ref
+        assert generations(root)[0].prompt == repository_prompts()["sommelier"].ref
         assert root.metadata["prompt_is_fallback"] is True
         assert "prompt_label" not in root.metadata
 
@@ -115,7 +115,7 @@ class TestSommelier:
         reply, root = await reply_to(model_server, error(401))
         assert reply.outcome == "fallback"
         by_model, *by_rules = generations(root)
-        assert by_model.prompt == BUILT_IN["sommelier"].ref
+        assert by_model.prompt == repository_prompts()["sommelier"].ref
         assert by_rules
         assert {span.prompt for span in by_rules} == {None}
 

@@ -10,9 +10,15 @@ from agent.engine.contract import OutputContract
 from agent.engine.loop import schema_text, system_prompt
 from agent.engine.templates import render, variables
 from agent.engine.trace_records import PromptRef
-from agent.prompts import BUILT_IN, LONGEST_PROMPT, REPOSITORY, Prompt, refusal
+from agent.prompts import (
+    LONGEST_PROMPT,
+    REPOSITORY,
+    Prompt,
+    refusal,
+    repository_prompts,
+    research_rules,
+)
 from agent.sommelier.contract import SOMMELIER
-from agent.sommelier.sommelier_prompts import RESEARCH_RULES, research_rules
 
 NEEDED = {
     "sommelier": {"research_rules", "schema"},
@@ -71,7 +77,7 @@ class TestRepositoryPrompts:
     """What comes with the code."""
 
     def test_each_prompt_and_what_is_filled_in(self) -> None:
-        found = {name: set(variables(prompt.text)) for name, prompt in BUILT_IN.items()}
+        found = {name: set(variables(prompt.text)) for name, prompt in repository_prompts().items()}
         assert found == NEEDED
 
     @pytest.mark.parametrize("name", NEEDED)
@@ -87,7 +93,8 @@ class TestRepositoryPrompts:
 
     def test_the_sommelier_has_the_rules_of_offered_tools_only(self) -> None:
         rules = research_rules(["find_places", "search_wines"])
-        assert rules == RESEARCH_RULES["find_places"]
+        assert rules.startswith("- For a shop")
+        assert rules == research_rules(["find_places"])
         text = REPOSITORY.get("sommelier").render(research_rules=rules, schema="{}")
         assert "call find_places" in text
         assert "search_documents" not in text

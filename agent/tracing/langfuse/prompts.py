@@ -9,7 +9,7 @@ from typing import Final
 
 from agent.engine.feedback import fence
 from agent.engine.trace_records import PromptRef
-from agent.prompts import BUILT_IN, Prompt, refusal
+from agent.prompts import Prompt, refusal, repository_prompts
 from agent.tracing.complaints import Complain, Complaints
 from agent.tracing.langfuse.prompt_api import PromptApi, PromptsUnavailable, StoredPrompt
 
@@ -46,7 +46,7 @@ class LangfusePrompts:
         self._label = label
         self._every_seconds = every_seconds
         self._complain = complain or Complaints()
-        self._current = dict(BUILT_IN)
+        self._current = dict(repository_prompts())
         self._refused: dict[str, StoredPrompt] = {}
         self._fetched = threading.Event()
         self._closing = threading.Event()
@@ -73,7 +73,7 @@ class LangfusePrompts:
     def _fetch(self) -> None:
         with closing(self._open()) as api:
             while not self._closing.is_set():
-                for name in BUILT_IN:
+                for name in repository_prompts():
                     self._fetch_one(api, name)
                 self._fetched.set()
                 self._closing.wait(self._every_seconds)
@@ -92,7 +92,7 @@ class LangfusePrompts:
         if stored is not None and (reason := refusal(name, stored.text)):
             self._refuse(name, stored, reason)
             return
-        prompt = BUILT_IN[name] if stored is None else self._prompt(name, stored)
+        prompt = repository_prompts()[name] if stored is None else self._prompt(name, stored)
         if prompt != self._current[name]:
             self._current[name] = prompt
             log.info("prompt %s: %s is in use", name, described(prompt.ref))
