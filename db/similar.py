@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Float, Select, case, cast, func, literal, select
+from sqlalchemy import ColumnElement, Float, case, cast, func, literal, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from agent.sommelier.wine import Body, Level, Sweetness, Wine
@@ -27,16 +27,6 @@ WEIGHTS: Final = {
 
 UNKNOWN: Final = 0.5
 """The distance to what is not known: neither alike nor different."""
-
-
-def similar_ids(wine: Wine, limit: int) -> Select[Any]:
-    """Ids of wines in stock most like `wine`, nearest first, never itself."""
-    return (
-        select(WineRow.id)
-        .where(WineRow.id != wine.id, WineRow.in_stock.is_(True))
-        .order_by(distance(wine), WineRow.shuffle, WineRow.id)
-        .limit(limit)
-    )
 
 
 def distance(wine: Wine) -> Distance:

@@ -72,8 +72,9 @@ class FakeCatalogue:
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         return [wine for wanted in wine_ids for wine in self.wines if wine.id == wanted]
 
-    async def similar(self, wine_id: str, limit: int = 5) -> list[Wine]:
-        return [wine for wine in self.wines if wine.id != wine_id][:limit]
+    async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
+        others = FakeCatalogue([wine for wine in self.wines if wine.id != wine_id])
+        return await others.search(query)
 
     async def count(self) -> int:
         return len(self.wines)

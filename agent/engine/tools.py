@@ -185,14 +185,33 @@ def bounded(text: str, max_chars: int) -> str:
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
 
 
-def _slim(node: Any) -> Any:
-    """A schema without pydantic's titles and empty defaults: they cost tokens and say nothing."""
+def _slim(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without what costs tokens and says nothing.
+
+    Left out are titles, empty defaults, null beside another type, and the class's own docstring;
+    an enum stands where it is used, without its docstring.
+    """
+    kinds = schema.get("$defs", {})
+    enums = {f"#/$defs/{name}": kind for name, kind in kinds.items() if "enum" in kind}
+    others = {name: kind for name, kind in kinds.items() if "enum" not in kind}
+    own = {key: value for key, value in schema.items() if key not in ("description", "$defs")}
+    slim: dict[str, Any] = _slim_part(own | ({"$defs": others} if others else {}), enums)
+    return slim
+
+
+def _slim_part(node: Any, enums: Mapping[str, Any]) -> Any:
     if isinstance(node, list):
-        return [_slim(item) for item in node]
+        return [_slim_part(item, enums) for item in node]
     if not isinstance(node, dict):
         return node
+    if enum := enums.get(str(node.get("$ref"))):
+        node = {"enum": enum["enum"], "type": enum["type"]} | node
+        del node["$ref"]
+    kinds = [kind for kind in node.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) == 1:
+        node = kinds[0] | {key: value for key, value in node.items() if key != "anyOf"}
     return {
-        key: _slim(value)
+        key: _slim_part(value, enums)
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str))
         and not (key == "default" and value in (None, [], ""))

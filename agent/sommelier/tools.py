@@ -9,16 +9,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent.engine.errors import ToolError
 from agent.engine.span import Span, current_span
 from agent.engine.tools import Tool, ToolOutput
-from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery
+from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult
 
 SEARCH = (
-    "Search the wines that exist here. Give canonical filters for everything the person asked for "
-    "(styles, foods, max_price, countries ...), in whatever language they wrote; use text only "
-    "for what no filter says, in English. When nothing is found, `relax` says how many wines "
-    "there are with one filter left out."
+    "Search the wines that exist here. Give filters for everything the person asked for, whatever "
+    "their language; names in English. A list means any of these. `text` ranks only: what no "
+    "filter says, in English. When nothing is found, `relax` says how many wines there are with "
+    "that filter left out."
 )
 GET = "All facts of wines by id, e.g. of wines shown earlier in the conversation."
-SIMILAR = "Wines most like a given one, most alike first."
+SIMILAR = (
+    "Wines most like a given one, most alike first. Takes all filters of search_wines as well: "
+    "'like that, but Portuguese, under 15'."
+)
 
 
 class GetWine(BaseModel):
@@ -29,13 +32,19 @@ class GetWine(BaseModel):
     wine_ids: Annotated[tuple[Text, ...], Field(min_length=1, max_length=12)]
 
 
-class FindSimilarWines(BaseModel):
+def _only_what_differs(schema: dict[str, Any]) -> None:
+    """Leave the filters out of a schema: their values stand in that of search_wines already."""
+    schema["properties"] = {"wine_id": schema["properties"]["wine_id"]}
+    schema["additionalProperties"] = True
+    schema.pop("$defs", None)
+
+
+class FindSimilarWines(WineQuery):
     """Arguments of find_similar_wines."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(json_schema_extra=_only_what_differs)
 
     wine_id: Text
-    limit: int = Field(default=5, ge=1, le=10)
 
 
 def wine_tools(catalogue: Catalogue) -> list[Tool]:
@@ -45,10 +54,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         with retrieving("retrieve.wines", query) as span:
             result = await catalogue.search(query)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        content: dict[str, Any] = {"found": result.total, "wines": facts(result.wines)}
-        if not result.wines:
-            content["relax"] = dict(result.relax)
-        return ToolOutput(content, by_id(result.wines))
+        return found(result)
 
     async def get_wine(arguments: GetWine) -> ToolOutput:
         wines = await catalogue.get(arguments.wine_ids)
@@ -64,9 +70,9 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         if not await catalogue.get([arguments.wine_id]):
             raise ToolError("there is no wine with this id; use search_wines to find ids")
         with retrieving("retrieve.similar", arguments) as span:
-            wines = await catalogue.similar(arguments.wine_id, arguments.limit)
-            span.update(output=list(by_id(wines)))
-        return ToolOutput({"wines": facts(wines)}, by_id(wines))
+            result = await catalogue.similar(arguments.wine_id, arguments)
+            span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
+        return found(result)
 
     return [
         Tool("search_wines", SEARCH, WineQuery, search_wines),
@@ -79,6 +85,18 @@ def retrieving(name: str, query: BaseModel) -> AbstractContextManager[Span]:
     """A retriever's span below the tool that runs."""
     asked = query.model_dump(mode="json", exclude_defaults=True)
     return current_span.get().child(name, "retriever", input=asked)
+
+
+def found(result: WineSearchResult) -> ToolOutput:
+    """What a search found, as a model reads it: with the soft filters that each wine misses."""
+    wines = facts(result.wines)
+    for wine in wines:
+        if missed := result.missed.get(wine["wine_id"]):
+            wine["misses"] = list(missed)
+    content: dict[str, Any] = {"found": result.total, "wines": wines}
+    if not wines:
+        content["relax"] = dict(result.relax)
+    return ToolOutput(content, by_id(result.wines))
 
 
 def facts(wines: Iterable[Wine]) -> list[dict[str, Any]]:

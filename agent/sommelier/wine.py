@@ -7,9 +7,10 @@ They are therefore what a model must give and what every import maps to.
 import unicodedata
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from agent.sommelier.money import Currency, in_euros
 
@@ -157,76 +158,75 @@ class Wine(BaseModel):
 
 
 Text = Annotated[str, Field(max_length=200)]
+Names = Annotated[tuple[Text, ...], Field(max_length=12)]
+Price = Annotated[float | None, Field(ge=0)]
+Strength = Annotated[float | None, Field(ge=0, le=25)]
 
 Order = Literal["match", "cheapest", "dearest"]
 """What comes first in a search."""
 
+SoftFilter = Literal[
+    "styles",
+    "colours",
+    "sweetness",
+    "bodies",
+    "tannins",
+    "acidities",
+    "foods",
+    "grapes",
+    "countries",
+    "regions",
+    "min_abv",
+    "max_abv",
+]
+"""Filters that may rank instead of exclude; prices and what is left out always exclude."""
+
+
+def _without_sizes(schema: dict[str, Any]) -> None:
+    """Leave the lengths of lists and texts out of a schema: their limits are no model's concern."""
+    for filter_ in schema["properties"].values():
+        for part in (filter_, filter_.get("items", {})):
+            for limit in ("maxItems", "maxLength"):
+                part.pop(limit, None)
+
 
 class WineQuery(BaseModel):
-    """What to search the catalogue for.
+    """What to search the catalogue for; prices are per bottle, abv in % vol.
 
-    Hard filters exclude; `text` only ranks what the filters let through. `order` ranks by price
-    instead, wines without a price last.
+    A filter excludes, unless `soft` names it: then wines that meet it come first. `text` only
+    ranks. `order` ranks by price instead, wines without a price last.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_without_sizes)
 
-    styles: tuple[Style, ...] = Field(
-        default=(), max_length=8, description="Any of these styles. A red wine is 'red'."
-    )
+    styles: tuple[Style, ...] = Field((), max_length=8)
     colours: tuple[Colour, ...] = Field(
-        default=(),
-        max_length=4,
-        description="Any of these colours; needed for e.g. a sparkling rose or a red port.",
+        (), max_length=4, description="For a sparkling rose, a red port ..."
     )
-    sweetness: tuple[Sweetness, ...] = Field(
-        default=(), max_length=6, description="Any of these sweetness levels."
-    )
-    bodies: tuple[Body, ...] = Field(default=(), max_length=5, description="Any of these bodies.")
-    foods: tuple[Food, ...] = Field(
-        default=(),
-        max_length=6,
-        description="Dishes, as canonical foods. Wines that suit any of them; more matches first.",
-    )
-    grapes: tuple[Text, ...] = Field(
-        default=(), max_length=6, description="Any of these grapes, e.g. 'Syrah'."
-    )
-    countries: tuple[Text, ...] = Field(
-        default=(), max_length=6, description="Any of these countries, in English."
-    )
-    regions: tuple[Text, ...] = Field(
-        default=(), max_length=6, description="Any of these regions or appellations."
-    )
-    min_price: float | None = Field(default=None, ge=0, description="Lowest price per bottle.")
-    max_price: float | None = Field(default=None, ge=0, description="Highest price per bottle.")
-    currency: Currency = Field(
-        default=Currency.EUR, description="Currency of min_price and max_price."
-    )
-    min_abv: float | None = Field(default=None, ge=0, le=25, description="Lowest alcohol, % vol.")
-    max_abv: float | None = Field(default=None, ge=0, le=25, description="Highest alcohol, % vol.")
-    without_allergens: tuple[Allergen, ...] = Field(
-        default=(), max_length=4, description="Leave out wines that contain any of these."
-    )
-    without_styles: tuple[Style, ...] = Field(
-        default=(), max_length=8, description="Leave out these styles; red, rose ... in any style."
-    )
-    without_grapes: tuple[Text, ...] = Field(
-        default=(), max_length=12, description="Leave out wines with any of these grapes."
-    )
-    without_countries: tuple[Text, ...] = Field(
-        default=(), max_length=12, description="Leave out wines from any of these countries."
-    )
-    without_regions: tuple[Text, ...] = Field(
-        default=(), max_length=12, description="Leave out these regions or appellations."
-    )
-    in_stock_only: bool = Field(default=True, description="Only wines that are in stock.")
-    text: str = Field(
-        default="",
-        max_length=300,
-        description="Free text in English that ranks the results: 'smoky', a producer, a name.",
-    )
-    order: Order = Field(default="match", description="What comes first.")
-    limit: int = Field(default=6, ge=1, le=12, description="How many wines to return at most.")
+    sweetness: tuple[Sweetness, ...] = Field((), max_length=6)
+    bodies: tuple[Body, ...] = Field((), max_length=5)
+    tannins: tuple[Level, ...] = Field((), max_length=4)
+    acidities: tuple[Level, ...] = Field((), max_length=4)
+    foods: tuple[Food, ...] = Field((), max_length=12, description="Dishes; more matches first.")
+    grapes: Names = ()
+    countries: Names = ()
+    regions: Names = Field((), description="Or appellations.")
+    min_price: Price = None
+    max_price: Price = None
+    currency: Currency = Currency.EUR
+    min_abv: Strength = None
+    max_abv: Strength = None
+    without_allergens: tuple[Allergen, ...] = Field((), max_length=4)
+    without_styles: tuple[Style, ...] = Field((), max_length=8)
+    without_grapes: Names = ()
+    without_countries: Names = ()
+    without_regions: Names = ()
+    not_ids: tuple[Text, ...] = Field((), max_length=100, description="Wines to leave out.")
+    in_stock_only: bool = True
+    text: str = Field("", max_length=300, description="'smoky', a producer, a name.")
+    order: Order = "match"
+    limit: int = Field(6, ge=1, le=12)
+    soft: SkipJsonSchema[tuple[SoftFilter, ...]] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -237,7 +237,7 @@ class WineQuery(BaseModel):
         return {key: _listed(key, value) for key, value in data.items() if value is not None}
 
     @model_validator(mode="after")
-    def _ranges_are_not_empty(self) -> "WineQuery":
+    def _ranges_are_not_empty(self) -> Self:
         for low, high, what in (
             (self.min_price, self.max_price, "price"),
             (self.min_abv, self.max_abv, "abv"),
@@ -248,10 +248,13 @@ class WineQuery(BaseModel):
 
 
 CANONICAL: Final = frozenset(
-    {"styles", "colours", "sweetness", "bodies", "foods", "without_allergens", "without_styles"}
+    {
+        *("styles", "colours", "sweetness", "bodies", "tannins", "acidities", "foods"),
+        *("without_allergens", "without_styles"),
+    }
 )
 NAMES: Final = frozenset({"grapes", "countries", "regions"})
-LISTS: Final = CANONICAL | NAMES | {f"without_{name}" for name in NAMES}
+LISTS: Final = CANONICAL | NAMES | {f"without_{name}" for name in NAMES} | {"not_ids", "soft"}
 
 
 def _listed(key: str, value: object) -> object:
@@ -273,9 +276,10 @@ def canonical(value: object) -> object:
 
 
 class WineSearchResult(BaseModel):
-    """What a search found. `relax` is only set when nothing was found.
+    """What a search found.
 
-    `relax` maps a filter's name to the number of wines found with that filter left out.
+    `relax` maps a filter's name to the number of wines found with that filter left out, and is only
+    set when nothing was found. `missed` maps the id of a wine to the soft filters it does not meet.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -283,21 +287,22 @@ class WineSearchResult(BaseModel):
     wines: tuple[Wine, ...] = ()
     total: int = 0
     relax: Mapping[str, int] = Field(default_factory=dict)
+    missed: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
 class Catalogue(Protocol):
     """The wines that exist here. Nothing else may be recommended."""
 
     async def search(self, query: WineQuery) -> WineSearchResult:
-        """Wines that pass every hard filter of `query`, best match first."""
+        """Wines that pass every filter of `query`, best match first."""
         ...
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         """The wines with these ids, in the order asked; unknown ids are left out."""
         ...
 
-    async def similar(self, wine_id: str, limit: int = 5) -> list[Wine]:
-        """Wines in stock most like this one, most alike first; empty for an unknown id."""
+    async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
+        """Wines other than this one that pass `query`, most alike first; none for an unknown id."""
         ...
 
     async def count(self) -> int:

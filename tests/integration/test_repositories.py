@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,11 @@ def messages(sessions: Sessions) -> MessageRepository:
     return SqlMessageRepository(sessions, now=lambda: NOON)
 
 
+async def similar(catalogue: Catalogue, wine_id: str, **query: Any) -> list[str]:
+    result = await catalogue.similar(wine_id, WineQuery(**query))
+    return [wine.id for wine in result.wines]
+
+
 class TestRepositories:
     """What every database must do."""
 
@@ -41,7 +47,7 @@ class TestRepositories:
     ) -> None:
         known = cellar["taylors-lbv-2017"]
         assert await catalogue.get([unknown, known.id]) == [known]
-        assert await catalogue.similar(unknown) == []
+        assert await similar(catalogue, unknown) == []
 
     async def test_no_ids_find_no_wines(self, catalogue: Catalogue) -> None:
         assert await catalogue.get([]) == []
@@ -66,28 +72,31 @@ class TestRepositories:
     async def test_similar_wines_are_near_in_stock_and_never_the_wine_itself(
         self, catalogue: Catalogue
     ) -> None:
-        like_bollinger = await catalogue.similar("bollinger-special-cuvee-nv", limit=2)
-        assert [wine.id for wine in like_bollinger] == [
-            "billecart-brut-rose-nv",
-            "raventos-blanc-de-blancs-2021",
-        ]
-        everything = await catalogue.similar("bollinger-special-cuvee-nv", limit=100)
-        assert len(everything) == 20
-        assert "nyetimber-classic-cuvee-nv" not in {wine.id for wine in everything}
+        like_bollinger = await similar(catalogue, "bollinger-special-cuvee-nv", limit=2)
+        assert like_bollinger == ["billecart-brut-rose-nv", "raventos-blanc-de-blancs-2021"]
+        everything = await catalogue.similar("bollinger-special-cuvee-nv", WineQuery(limit=12))
+        assert everything.total == 20
+        assert await similar(catalogue, "bollinger-special-cuvee-nv", countries=["England"]) == []
 
     async def test_shared_grapes_and_region_make_wines_similar(self, catalogue: Catalogue) -> None:
-        like_jamet = await catalogue.similar("jamet-cote-rotie-2018", limit=2)
-        assert [wine.id for wine in like_jamet] == [
-            "penfolds-bin-28-2019",
-            "guigal-cotes-du-rhone-2020",
-        ]
+        alike = await similar(catalogue, "jamet-cote-rotie-2018", limit=2)
+        assert alike == ["penfolds-bin-28-2019", "guigal-cotes-du-rhone-2020"]
+
+    async def test_similar_wines_pass_the_filters(self, catalogue: Catalogue) -> None:
+        cheaper = await similar(catalogue, "jamet-cote-rotie-2018", max_price=20, limit=2)
+        assert cheaper[0] == "guigal-cotes-du-rhone-2020"
+        spanish = await similar(catalogue, "jamet-cote-rotie-2018", countries=["Spain"], limit=2)
+        assert set(spanish) == {"muga-rioja-reserva-2018", "borsao-garnacha-2021"}
+        rather = {"countries": ["Spain"], "soft": ["countries"], "limit": 3}
+        assert set((await similar(catalogue, "jamet-cote-rotie-2018", **rather))[:2]) >= set(
+            spanish
+        )
 
     async def test_a_wine_of_which_little_is_known_has_similar_wines(
         self, catalogue: Catalogue
     ) -> None:
-        alike = await catalogue.similar("private-cellar-mystery-red", limit=3)
-        assert [wine.style for wine in alike] == [Style.RED] * 3
-        assert await catalogue.similar("private-cellar-mystery-red", limit=0) == []
+        alike = await catalogue.similar("private-cellar-mystery-red", WineQuery(limit=3))
+        assert [wine.style for wine in alike.wines] == [Style.RED] * 3
 
     async def test_messages_come_back_oldest_first(self, messages: MessageRepository) -> None:
         await messages.create(CHAT, "user", "A red for lamb?")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.sommelier.wine import Food, Style, Wine, WineQuery
+from db.catalogue import CatalogueFile, import_wines
 from db.engine import Sessions, create_engine, session_factory
 from db.repositories.wines import SqlCatalogue
 
@@ -55,6 +56,15 @@ async def found(catalogue: SqlCatalogue, **query: Any) -> list[str]:
         (
             {"styles": ["orange", "alcohol_free"]},
             {"radikon-ribolla-2016", "leitz-eins-zwei-zero-riesling"},
+        ),
+        ({"styles": ["red"], "tannins": ["low", "none"]}, {"lapierre-morgon-2021"}),
+        (
+            {"styles": ["white"], "acidities": ["high"], "max_price": 20},
+            {"luneau-muscadet-2020", "trimbach-riesling-reserve-2021"},
+        ),
+        (
+            {"styles": ["red"], "foods": ["lamb"], "not_ids": ["borsao-garnacha-2021", "x\x00"]},
+            RED_FOR_LAMB - {"borsao-garnacha-2021"},
         ),
         ({"min_abv": 20}, {"taylors-lbv-2017"}),
         ({"max_abv": 0.5}, {"leitz-eins-zwei-zero-riesling"}),
@@ -242,6 +252,78 @@ async def test_a_page_shows_every_price_band_before_any_twice(catalogue: SqlCata
 
     result = await catalogue.search(WineQuery(styles=(Style.RED,), foods=(Food.LAMB,), limit=3))
     assert len({band(wine) for wine in result.wines}) == 3
+
+
+async def test_a_soft_filter_ranks_and_what_is_missed_is_said(catalogue: SqlCatalogue) -> None:
+    query = WineQuery.model_validate(
+        {
+            "styles": ["red"],
+            "foods": ["lamb"],
+            "countries": ["Portugal", "Australia"],
+            "soft": ["styles", "foods", "countries"],
+        }
+    )
+    result = await catalogue.search(query)
+    assert result.total == 21
+    assert result.wines[0].id == "penfolds-bin-28-2019"
+    assert {wine.id for wine in result.wines[:5]} == RED_FOR_LAMB
+    assert result.missed["muga-rioja-reserva-2018"] == ("countries",)
+    assert "penfolds-bin-28-2019" not in result.missed
+
+
+async def test_what_is_not_soft_excludes_all_the_same(catalogue: SqlCatalogue) -> None:
+    soft = {"styles": ["red"], "bodies": ["full"], "soft": ["styles", "bodies"]}
+    result = await catalogue.search(
+        WineQuery.model_validate(soft | {"max_price": 20, "without_countries": ["Spain"]})
+    )
+    assert all((wine.price_in_euros or 99) <= 20 for wine in result.wines)
+    assert "Spain" not in {wine.country for wine in result.wines}
+    assert result.wines[0].style == "red"
+    nothing = await catalogue.search(WineQuery.model_validate(soft | {"max_price": 1}))
+    assert (nothing.wines, nothing.relax) == ((), {"price": 21})
+
+
+async def test_the_neighbour_on_a_scale_comes_before_what_is_far(catalogue: SqlCatalogue) -> None:
+    light = await found(catalogue, styles=["red"], bodies=["light"], soft=["bodies"])
+    assert light[0] == "lapierre-morgon-2021"
+
+
+async def test_the_first_grape_counts_more_than_a_later_one(catalogue: SqlCatalogue) -> None:
+    for soft in ((), ("grapes",)):
+        mourvedre = await found(catalogue, grapes=["Mourvèdre"], soft=soft)
+        assert mourvedre[:2] == ["tempier-bandol-rose-2022", "guigal-cotes-du-rhone-2020"]
+
+
+async def test_no_producer_comes_twice_while_others_are_as_good(sessions: Sessions) -> None:
+    wines = [
+        Wine(id=f"{house}-{number}", producer=house, name=str(number), country="X", style="red")
+        for house in ("a", "b", "c")
+        for number in range(5)
+    ]
+    await import_wines(sessions, CatalogueFile(tuple(wines)))
+    ids = await found(SqlCatalogue(sessions), styles=["red"], limit=6)
+    assert sorted(wine_id[0] for wine_id in ids) == ["a", "a", "b", "b", "c", "c"]
+    assert len({wine_id[0] for wine_id in ids[:3]}) == 3
+
+
+async def test_another_question_shows_other_wines(sessions: Sessions) -> None:
+    wines = [
+        Wine(id=f"w{at}", producer=f"p{at}", name="n", country="X", style="red", body="full")
+        for at in range(60)
+    ]
+    await import_wines(sessions, CatalogueFile(tuple(wines)))
+    catalogue = SqlCatalogue(sessions)
+    shown = [
+        await found(catalogue, styles=["red"], limit=3),
+        await found(catalogue, bodies=["full"], limit=3),
+        await found(catalogue, styles=["red"], bodies=["full"], limit=3),
+        await found(catalogue, countries=["X"], limit=3),
+    ]
+    assert len({wine_id for ids in shown for wine_id in ids}) >= 10
+    assert (
+        await found(catalogue, styles=["red"], limit=9, not_ids=shown[0])
+        == (await found(catalogue, styles=["red"], limit=12))[3:]
+    )
 
 
 def euros(wines: Sequence[Wine]) -> list[float | None]:

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from agent.engine.tools import Tool
+from agent.engine.messages import ToolCall
+from agent.engine.tools import Tool, Toolbox
 from agent.sommelier.tools import wine_tools
-from agent.sommelier.wine import Style, WineQuery
-from tests.fakes import FakeCatalogue
+from agent.sommelier.wine import Food, Style, WineQuery
+from tests.fakes import CHINON, RIOJA, FakeCatalogue
 
 EXCLUSIONS = {
     "without_allergens",
@@ -18,24 +19,43 @@ EXCLUSIONS = {
 }
 
 
+HIDDEN = {"soft"}
+
+
 @pytest.fixture
-def search() -> Tool:
-    return wine_tools(FakeCatalogue())[0]
+def tools() -> dict[str, Tool]:
+    return {tool.name: tool for tool in wine_tools(FakeCatalogue())}
 
 
-def test_a_model_is_offered_every_exclusion(search: Tool) -> None:
+@pytest.fixture
+def search(tools: dict[str, Tool]) -> Tool:
+    return tools["search_wines"]
+
+
+def test_a_model_is_offered_every_filter(search: Tool) -> None:
     properties = search.schema.parameters["properties"]
+    assert set(properties) == WineQuery.model_fields.keys() - HIDDEN
     assert {name for name in properties if name.startswith("without_")} == EXCLUSIONS
-    assert all(properties[name]["description"] for name in properties)
+    foods = {"items": {"enum": [*Food], "type": "string"}, "type": "array"}
+    assert properties["foods"].items() >= foods.items()
 
 
-def test_the_schema_holds_no_titles_and_no_empty_defaults(search: Tool) -> None:
-    written = json.dumps(search.schema.parameters)
-    assert '"title"' not in written
+def test_the_schemas_cost_few_tokens(tools: dict[str, Tool]) -> None:
+    written = json.dumps([tool.schema.parameters for tool in tools.values()])
+    assert "title" not in written
+    assert "null" not in written
     assert '"default": []' not in written
-    assert '"default": null' not in written
     assert '"default": "EUR"' in written
-    assert len(written) < 5000
+    assert len(written) < 3400
+
+
+async def test_similar_wines_take_the_filters_of_a_search(tools: dict[str, Tool]) -> None:
+    filters = json.dumps({"wine_id": CHINON.id, "max_price": 25})
+    call = ToolCall("1", "find_similar_wines", filters)
+    result = await Toolbox(tools.values()).call(call, seconds=5, max_chars=5000)
+    assert (result.error_type, list(result.found)) == (None, [RIOJA.id])
+    wrong = ToolCall("2", "find_similar_wines", '{"wine_id": "x", "colours": ["mauve"]}')
+    assert (await Toolbox(tools.values()).call(wrong, seconds=5, max_chars=5000)).error_type
 
 
 def test_exclusions_are_read_as_small_models_write_them() -> None:
