@@ -1,6 +1,6 @@
 """The four ways to look things up, as chat, command line and HTTP share them."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from agent.documents.answer import Answer, answer_question
@@ -8,8 +8,9 @@ from agent.documents.quote_cache import QuoteCache
 from agent.documents.quotes import Quote, Quotes, QuotesDone, find_quotes, stream_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
 from agent.documents.store import DocumentStore
-from agent.engine.limits import PRICES, Ledger, Limits, Price
+from agent.engine.limits import Ledger, Limits
 from agent.engine.messages import LLM
+from agent.engine.prices import Prices
 from agent.engine.span import NO_SPAN, Span
 from agent.places.find import Places, find_places
 from agent.places.search import PlaceSearch
@@ -30,7 +31,7 @@ class ResearchDesk:
     refinement: bool | None = None
     limits: Limits = field(default_factory=Limits)
     prompts: Prompts = REPOSITORY
-    prices: Mapping[str, Price] = field(default_factory=lambda: PRICES)
+    prices: Prices = field(default_factory=Prices)
     cache: QuoteCache = field(default_factory=QuoteCache)
 
     @property

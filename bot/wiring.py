@@ -1,6 +1,6 @@
 """What is made of the settings for whoever thinks: models, limits, sources. All unconnected."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
@@ -13,8 +13,9 @@ from agent.documents.embedding import EmbeddingService
 from agent.documents.embedding_local import NOT_INSTALLED, PREFIX, LocalEmbedding, is_installed
 from agent.documents.refine import refinement_wanted
 from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
-from agent.engine.limits import PRICES, Limits, Price, prices_with
+from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
+from agent.engine.prices import Prices
 from agent.engine.tools import Tool
 from agent.engine.trace_records import TraceRecord
 from agent.engine.wire import ResponseMode
@@ -110,16 +111,21 @@ def research_tools(desk: ResearchDesk) -> list[Tool]:
     ]
 
 
-def prices(settings: Settings) -> Mapping[str, Price]:
-    """What models cost: the list in the code, with what the settings say of others.
+def prices(settings: Settings) -> Prices:
+    """What models cost; what is not known of the configured ones is logged here, at the start.
 
     Raises:
         SettingsError: LLM_PRICES is not a list of prices.
     """
+    base_url = root(settings.openai_base_url) if settings.openai_base_url else None
     try:
-        return prices_with(settings.llm_prices) if settings.llm_prices else PRICES
+        found = Prices.from_setting(settings.llm_prices, base_url)
     except ValueError as error:
         raise SettingsError(f"LLM_PRICES: {error}") from None
+    if settings.has_model:
+        for name in (settings.llm_model, *settings.llm_fallback_models):
+            found.of(name)
+    return found
 
 
 def prompts(settings: Settings, complain: Complain | None = None) -> Prompts | LangfusePrompts:

@@ -1,16 +1,12 @@
 """The limits of a turn, the ledger of what it used, and the budgets of a day."""
 
-from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
-from types import MappingProxyType
 from typing import Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-
-from agent.engine.feedback import describe_validation_error
 from agent.engine.messages import LLMResponse, Usage
+from agent.engine.prices import Prices
 
 N = TypeVar("N", int, float)
 
@@ -37,80 +33,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per million tokens."""
-
-    prompt: float
-    cached: float
-    completion: float
-
-    def of(self, usage: Usage) -> float:
-        """What `usage` costs, in US dollars."""
-        uncached = usage.prompt_tokens - usage.cached_tokens
-        return (
-            uncached * self.prompt
-            + usage.cached_tokens * self.cached
-            + usage.completion_tokens * self.completion
-        ) / 1_000_000
-
-
-PRICES: Final[Mapping[str, Price]] = MappingProxyType(
-    {
-        "gpt-4o": Price(2.50, 1.25, 10.00),
-        "gpt-4o-mini": Price(0.15, 0.075, 0.60),
-        "gpt-4.1": Price(2.00, 0.50, 8.00),
-        "gpt-4.1-mini": Price(0.40, 0.10, 1.60),
-        "gpt-4.1-nano": Price(0.10, 0.025, 0.40),
-    }
-)
-"""List prices; a model that is not listed, a local one say, costs nothing."""
-
-FREE: Final = Price(0, 0, 0)
-
-
-def price_of(model: str, prices: Mapping[str, Price] = PRICES) -> Price:
-    """The price of the longest listed name that `model` is, or extends by a date or version."""
-    names = [name for name in prices if model == name or model.startswith(f"{name}-")]
-    return prices[max(names, key=len)] if names else FREE
-
-
-class ListedPrice(BaseModel):
-    """A price as a setting gives it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    prompt: float = Field(ge=0, allow_inf_nan=False)
-    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    completion: float = Field(ge=0, allow_inf_nan=False)
-
-    @property
-    def price(self) -> Price:
-        """The price; what is cached costs like the rest of the prompt unless it is said."""
-        cached = self.prompt if self.cached is None else self.cached
-        return Price(self.prompt, cached, self.completion)
-
-
-LISTED: Final = TypeAdapter(dict[str, ListedPrice])
-
-
-def prices_with(setting: str, prices: Mapping[str, Price] = PRICES) -> Mapping[str, Price]:
-    """`prices`, with those of a setting in place of them or beside them.
-
-    The setting is a JSON object of models, in US dollars per million tokens:
-    `{"my-model": {"prompt": 1, "cached": 0.5, "completion": 2}}`, where `cached` may be left out.
-
-    Raises:
-        ValueError: it is not such an object; one line that says where it is wrong.
-    """
-    try:
-        listed = LISTED.validate_json(setting)
-    except ValidationError as error:
-        wrong = describe_validation_error(error).removeprefix("answer: ")
-        raise ValueError(f'{wrong}; write {{"MODEL": {{"prompt": 1, "completion": 2}}}}') from None
-    return {**prices, **{model: each.price for model, each in listed.items()}}
-
-
-@dataclass(frozen=True, slots=True)
 class Spent:
     """What a person, or everyone, has used since a moment."""
 
@@ -131,7 +53,7 @@ class Ledger:
     tool_errors: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
-    prices: Mapping[str, Price] = field(default_factory=lambda: PRICES, repr=False)
+    prices: Prices = field(default_factory=Prices, repr=False)
     ceiling: Limits | None = None
     """What holds for every request that is counted here, also one made with limits of its own."""
 
@@ -142,7 +64,7 @@ class Ledger:
 
     def add(self, response: LLMResponse) -> float:
         """Count a response's tokens and cost; the cost of this response in US dollars."""
-        cost = price_of(response.model, self.prices).of(response.usage)
+        cost = self.prices.cost(response.model, response.usage)
         self.usage += response.usage
         self.cost_usd += cost
         return cost

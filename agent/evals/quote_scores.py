@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -17,8 +17,8 @@ from agent.documents.quote_contract import (
     verbatim,
 )
 from agent.documents.store import Chunk
-from agent.engine.limits import PRICES, Price, price_of
 from agent.engine.messages import LLMResponse, Usage
+from agent.engine.prices import KNOWN_PRICES, Prices
 
 Kind = Literal["keyword", "paraphrase", "multi", "negative"]
 
@@ -79,7 +79,7 @@ def scored(
     question: Question,
     response: LLMResponse | None,
     chunks: Sequence[Chunk],
-    prices: Mapping[str, Price] = PRICES,
+    prices: Prices = KNOWN_PRICES,
 ) -> Score:
     """A raw response held against what was retrieved."""
     score = replace(_worst(question), retrieved=_retrieved(question, chunks))
@@ -87,7 +87,7 @@ def scored(
         return _nothing_to_ask(score)
     if response is None:
         return replace(score, problem="no response")
-    cost = price_of(response.model, prices).of(response.usage)
+    cost = prices.cost(response.model, response.usage)
     score = replace(score, usage=response.usage, cost_usd=cost)
     answer, problem = _read(response.content)
     score = replace(score, parsed=problem != "no JSON", problem=problem)

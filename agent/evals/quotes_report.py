@@ -7,7 +7,7 @@ from typing import Any, Final
 from agent.evals.quotes_run import Run, Score, mean
 
 DAYS: Final = 30
-UNPRICED: Final = "$0 is what a model costs that is free, or whose price is not in `LLM_PRICES`."
+UNPRICED: Final = "$0: a server of one's own, and no price for its model in `LLM_PRICES`."
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from typing import Final
 from agent.documents.passages import DEFAULT_CHUNKS
 from agent.documents.quotes import find_quotes
 from agent.documents.store import DocumentStore
-from agent.engine.limits import PRICES, Ledger, Limits, Price
+from agent.engine.limits import Ledger, Limits
 from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema
+from agent.engine.prices import KNOWN_PRICES, Prices
 from agent.engine.span import Span, Tracer, trace_id_of
 from agent.engine.trace_records import TraceRecord
 from agent.engine.wire import ResponseMode
@@ -134,7 +135,7 @@ async def evaluate_quotes(
     progress: Progress | None = None,
     run: str = "",
     record: Record | None = None,
-    prices: Mapping[str, Price] = PRICES,
+    prices: Prices = KNOWN_PRICES,
 ) -> list[Run]:
     """Ask every model (a label for each, its response mode, say) every question, one by one.
 
@@ -191,7 +192,7 @@ async def _ask(
     limits: Limits,
     clock: Callable[[], float],
     span: Span,
-    prices: Mapping[str, Price],
+    prices: Prices,
 ) -> Score:
     recorder = _Recorder(llm, clock)
     found = await find_quotes(

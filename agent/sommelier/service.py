@@ -1,13 +1,13 @@
 """One turn of the sommelier: the model first, the house sommelier when it is not there or fails."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
 from agent.engine.history import StoredMessage, window
 from agent.engine.journal import NO_JOURNAL, Journal
-from agent.engine.limits import PRICES, UNLIMITED, Allowance, Ledger, Limits, Price
+from agent.engine.limits import UNLIMITED, Allowance, Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response, schema_text
 from agent.engine.messages import LLM, Message
 from agent.engine.outcome import (
@@ -20,6 +20,7 @@ from agent.engine.outcome import (
     record_outcome,
     score_turn,
 )
+from agent.engine.prices import KNOWN_PRICES, Prices
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox, where
 from agent.engine.trace_records import PromptRef
@@ -84,7 +85,7 @@ class Sommelier:
         limits: Limits | None = None,
         research_tools: Sequence[Tool] = (),
         prompts: Prompts = REPOSITORY,
-        prices: Mapping[str, Price] = PRICES,
+        prices: Prices = KNOWN_PRICES,
     ) -> None:
         self._toolbox = Toolbox([*wine_tools(catalogue), *research_tools])
         self._research_rules = research_rules([tool.name for tool in research_tools])

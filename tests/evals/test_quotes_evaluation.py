@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent.documents.store import Chunk, DocumentStore
-from agent.engine.limits import Price
 from agent.engine.messages import LLMResponse, Usage
+from agent.engine.prices import Price, Prices
 from agent.evals.quotes_report import (
     METRICS,
     UNPRICED,
@@ -233,9 +233,10 @@ async def test_tokens_and_costs(model_server: ModelServer) -> None:
 def test_prices_of_the_settings_count() -> None:
     question = ground_truth()[0]
     response = LLMResponse(content="{}", model="house-7b-2026", usage=Usage(3000, 300))
-    prices = {"house-7b": Price(prompt=1, cached=1, completion=2)}
+    prices = Prices({"house-7b": Price(prompt=1, completion=2)})
     assert scored(question, response, [SUR_LIE], prices).cost_usd == pytest.approx(0.0036)
-    unpriced = scored(question, response, [SUR_LIE])
+    at_home = Prices(base_url="http://localhost:11434/v1")
+    unpriced = scored(question, response, [SUR_LIE], at_home)
     assert unpriced.cost_usd == 0
     assert UNPRICED in as_markdown([Run("B", "house-7b-2026", (unpriced,))])
 

@@ -11,7 +11,8 @@ from agent.documents.quote_cache import QuoteCache
 from agent.documents.quotes import find_quotes
 from agent.documents.tools import ask_documents_tool, quote_documents_tool
 from agent.engine.journal import NO_JOURNAL, Journal, step_seen
-from agent.engine.limits import Limits, Price
+from agent.engine.limits import Limits
+from agent.engine.prices import Price, Prices
 from agent.engine.tools import Tool
 from agent.engine.trace_records import PromptRef
 from agent.places.tools import find_places_tool
@@ -120,7 +121,7 @@ class TestSommelier:
         assert {span.prompt for span in by_rules} == {None}
 
     async def test_prices_of_its_own_count(self, model_server: ModelServer) -> None:
-        prices = {"gpt-4o": Price(0, 0, 1_000_000)}
+        prices = Prices({"gpt-4o": Price(prompt=0, completion=1_000_000)})
         _, root = await reply_to(model_server, valid_text(), prices=prices)
         usage = generations(root)[0].usage
         assert usage is not None

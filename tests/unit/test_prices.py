@@ -1,23 +1,30 @@
-"""Prices from a setting: beside the listed ones, or in their place."""
+"""Prices of models: from a setting, from the list, from genai-prices, or of a model unknown."""
+
+import logging
 
 import pytest
 
-from agent.engine.limits import PRICES, Ledger, Price, prices_with
+from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Usage
+from agent.engine.prices import FREE, KNOWN_PRICES, Price, Prices, is_local, price_file
+
+MILLION = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
+OPENROUTER = "https://openrouter.ai/api/v1"
 
 
 def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
-    prices = prices_with('{"house-model": {"prompt": 2, "cached": 1, "completion": 4}}')
+    prices = Prices.from_setting('{"house-model": {"prompt": 2, "cached": 1, "completion": 4}}')
     ledger = Ledger(prices=prices)
     usage = Usage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000)
     assert ledger.add(LLMResponse(model="house-model-2026-01-01", usage=usage)) == 1 + 0.5 + 2
-    assert {**prices, "house-model": None} == {**PRICES, "house-model": None}
+    assert prices.of("gpt-4o") == KNOWN_PRICES.of("gpt-4o")
 
 
 def test_a_listed_price_is_replaced_and_cached_tokens_cost_like_the_others() -> None:
-    prices = prices_with('{"gpt-4o": {"prompt": 3, "completion": 9.5}}')
-    assert prices["gpt-4o"] == Price(3, 3, 9.5)
-    assert prices["gpt-4o-mini"] == PRICES["gpt-4o-mini"]
+    prices = Prices.from_setting('{"gpt-4o": {"prompt": 3, "completion": 9.5}}')
+    cached = Usage(prompt_tokens=1_000_000, cached_tokens=1_000_000)
+    assert prices.cost("gpt-4o-2024-08-06", cached) == 3
+    assert prices.of("gpt-4o-mini") == KNOWN_PRICES.of("gpt-4o-mini")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +42,60 @@ def test_a_listed_price_is_replaced_and_cached_tokens_cost_like_the_others() -> 
 )
 def test_a_wrong_setting_is_one_line_that_says_where(setting: str, message: str) -> None:
     with pytest.raises(ValueError, match="MODEL") as raised:
-        prices_with(setting)
+        Prices.from_setting(setting)
     assert str(raised.value).startswith(message)
     assert str(raised.value).endswith('write {"MODEL": {"prompt": 1, "completion": 2}}')
     assert "\n" not in str(raised.value)
+
+
+def test_a_model_that_is_not_listed_costs_what_is_published() -> None:
+    assert KNOWN_PRICES.of("claude-sonnet-4-5") == Price(prompt=3, cached=0.3, completion=15)
+    assert KNOWN_PRICES.of("gpt-4o-audio-preview") != KNOWN_PRICES.of("gpt-4o-2024-08-06")
+    at_reseller = Prices(base_url=OPENROUTER).of("anthropic/claude-sonnet-4.5")
+    assert at_reseller.completion == 15
+    behind_a_proxy = Prices(base_url="http://litellm:4000/v1").of("anthropic/claude-sonnet-4-5")
+    assert behind_a_proxy.completion == 15
+
+
+def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    prices = Prices(base_url="https://models.example/v1")
+    with caplog.at_level(logging.WARNING):
+        costs = [prices.cost("unheard-of-7b", MILLION) for _ in range(3)]
+    unknown = price_file().unknown
+    assert costs == [unknown.prompt + unknown.completion] * 3
+    assert [each.getMessage() for each in caplog.records] == [
+        "The price of the model 'unheard-of-7b' is not known: 5 US dollars per million tokens of a "
+        "prompt and 25 of an answer are counted. Say what it costs in LLM_PRICES."
+    ]
+
+
+def test_a_model_that_nobody_knows_is_free_on_a_server_of_ones_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert Prices(base_url="http://localhost:11434/v1").of("unheard-of:8b") == FREE
+    assert not caplog.records
+
+
+def test_what_used_no_tokens_needs_no_price(caplog: pytest.LogCaptureFixture) -> None:
+    assert KNOWN_PRICES.cost("rules", Usage()) == 0
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("base_url", "local"),
+    [
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://[::1]:8000", True),
+        ("http://192.168.1.20/v1", True),
+        ("http://ollama:11434/v1", True),
+        ("http://host.docker.internal:11434", True),
+        ("http://nas.local/v1", True),
+        ("https://api.openai.com/v1", False),
+        ("https://8.8.8.8/v1", False),
+        ("https://notlocal.example/v1", False),
+    ],
+)
+def test_local_is_what_no_one_bills(base_url: str, local: bool) -> None:
+    assert is_local(base_url) is local
