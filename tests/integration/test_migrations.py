@@ -1,7 +1,6 @@
 """The migrated schema, on both databases."""
 
 import asyncio
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 import migrations
 from db import migrate
-from db.engine import create_engine, session_factory
+from db.engine import create_engine
 from db.errors import DatabaseUnavailable
 from db.models import Base
-from db.repositories.people import SqlPeopleRepository
 from tests.databases import Databases
 
 OUR_TABLES = {"wines", "wine_grapes", "wine_foods", "wine_allergens", "messages"}
@@ -100,31 +98,6 @@ def test_alembics_own_command_migrates_down_and_up(
     assert asyncio.run(revision()) is None
     command.upgrade(config, "head")
     assert asyncio.run(revision()) == migrate.head()
-
-
-async def test_that_admins_were_asked_about_a_person_is_kept(
-    databases: Databases, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It once was a day that never was, in the place of the last warning."""
-    url = databases.create()
-    monkeypatch.setenv("DATABASE_URL", url)
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    config.set_main_option("path_separator", "os")
-    await asyncio.to_thread(command.upgrade, config, "0004")
-    engine = create_engine(url)
-    async with engine.begin() as connection:
-        rows = "INSERT INTO people (user_id, warned_on) VALUES (1, '0001-01-01'), (2, '2026-05-01')"
-        await connection.execute(text(rows))
-    await engine.dispose()
-    await asyncio.to_thread(command.upgrade, config, "head")
-    people = SqlPeopleRepository(session_factory(engine))
-    day = date(2026, 5, 1)
-    assert [await people.introduced(user_id, day) for user_id in (1, 2)] == [False, True]
-    assert [await people.warned(user_id, day) for user_id in (1, 2)] == [True, False]
-    await engine.dispose()
-    await asyncio.to_thread(command.downgrade, config, "0004")
-    await asyncio.to_thread(command.upgrade, config, "head")
 
 
 async def test_an_in_memory_database_can_be_migrated() -> None:

@@ -1,0 +1,448 @@
+"""The whole schema: wines, documents, messages, updates, chats, and what an admin sees."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+SQLITE_FULL_TEXT = (
+    """
+    CREATE VIRTUAL TABLE wines_fts USING fts5(
+        search_text, content='wines', content_rowid='number',
+        tokenize='porter unicode61 remove_diacritics 2'
+    )
+    """,
+    """
+    CREATE TRIGGER wines_fts_insert AFTER INSERT ON wines BEGIN
+        INSERT INTO wines_fts(rowid, search_text) VALUES (new.number, new.search_text);
+    END
+    """,
+    """
+    CREATE TRIGGER wines_fts_delete AFTER DELETE ON wines BEGIN
+        INSERT INTO wines_fts(wines_fts, rowid, search_text)
+        VALUES ('delete', old.number, old.search_text);
+    END
+    """,
+    """
+    CREATE TRIGGER wines_fts_update AFTER UPDATE OF number, search_text ON wines BEGIN
+        INSERT INTO wines_fts(wines_fts, rowid, search_text)
+        VALUES ('delete', old.number, old.search_text);
+        INSERT INTO wines_fts(rowid, search_text) VALUES (new.number, new.search_text);
+    END
+    """,
+    # The terms of chunks are ready to be indexed: this tokenizer only splits them at spaces.
+    """
+    CREATE VIRTUAL TABLE chunks_fts USING fts5(
+        heading_terms, text_terms, content='chunks', content_rowid='number', tokenize='ascii'
+    )
+    """,
+    "CREATE VIRTUAL TABLE chunks_fts_terms USING fts5vocab(chunks_fts, row)",
+    """
+    CREATE TRIGGER chunks_fts_insert AFTER INSERT ON chunks BEGIN
+        INSERT INTO chunks_fts(rowid, heading_terms, text_terms)
+        VALUES (new.number, new.heading_terms, new.text_terms);
+    END
+    """,
+    """
+    CREATE TRIGGER chunks_fts_delete AFTER DELETE ON chunks BEGIN
+        INSERT INTO chunks_fts(chunks_fts, rowid, heading_terms, text_terms)
+        VALUES ('delete', old.number, old.heading_terms, old.text_terms);
+    END
+    """,
+    """
+    CREATE TRIGGER chunks_fts_update AFTER UPDATE OF number, heading_terms, text_terms ON chunks
+    BEGIN
+        INSERT INTO chunks_fts(chunks_fts, rowid, heading_terms, text_terms)
+        VALUES ('delete', old.number, old.heading_terms, old.text_terms);
+        INSERT INTO chunks_fts(rowid, heading_terms, text_terms)
+        VALUES (new.number, new.heading_terms, new.text_terms);
+    END
+    """,
+)
+POSTGRES_FULL_TEXT = (
+    """
+    ALTER TABLE wines ADD COLUMN wines_fts tsvector
+        GENERATED ALWAYS AS (to_tsvector('english', search_text)) STORED
+    """,
+    "CREATE INDEX wines_fts_gin ON wines USING gin (wines_fts)",
+    # Postings hold all that bm25 needs, so that a search reads this table's index and nothing else.
+    # A trigger deletes them: a foreign key would be checked for every word of every chunk.
+    """
+    CREATE TABLE chunks_fts (
+        term text COLLATE "C" NOT NULL,
+        chunk integer NOT NULL,
+        in_headings smallint NOT NULL,
+        in_text smallint NOT NULL,
+        length integer NOT NULL,
+        CONSTRAINT chunks_fts_pk PRIMARY KEY (term, chunk) INCLUDE (in_headings, in_text, length)
+    )
+    """,
+    "CREATE INDEX chunks_fts_chunk ON chunks_fts (chunk)",
+    """
+    CREATE FUNCTION chunks_fts_index() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF TG_OP <> 'INSERT' THEN
+            DELETE FROM chunks_fts WHERE chunk IN (SELECT number FROM former);
+        END IF;
+        IF TG_OP = 'DELETE' THEN
+            RETURN NULL;
+        END IF;
+        INSERT INTO chunks_fts (term, chunk, in_headings, in_text, length)
+        SELECT term, number, least(sum(heads), 32767), least(sum(words), 32767), max(length)
+        FROM changed, LATERAL (
+            SELECT string_to_array(heading_terms, ' ') AS heading_list,
+                string_to_array(text_terms, ' ') AS text_list
+        ) AS lists, LATERAL (
+            SELECT unnest(heading_list) AS term, 1 AS heads, 0 AS words,
+                cardinality(heading_list) + cardinality(text_list) AS length
+            UNION ALL
+            SELECT unnest(text_list), 0, 1, cardinality(heading_list) + cardinality(text_list)
+        ) AS found
+        GROUP BY term, number;
+        RETURN NULL;
+    END
+    $$
+    """,
+    """
+    CREATE TRIGGER chunks_fts_insert AFTER INSERT ON chunks
+    REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION chunks_fts_index()
+    """,
+    """
+    CREATE TRIGGER chunks_fts_delete AFTER DELETE ON chunks
+    REFERENCING OLD TABLE AS former
+    FOR EACH STATEMENT EXECUTE FUNCTION chunks_fts_index()
+    """,
+    """
+    CREATE TRIGGER chunks_fts_update AFTER UPDATE ON chunks
+    REFERENCING OLD TABLE AS former NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION chunks_fts_index()
+    """,
+)
+UNDELIVERED = sa.text("revision > delivered_revision")
+TABLES = (
+    *("wines", "wine_grapes", "wine_foods", "wine_allergens"),
+    *("documents", "chunks", "chunk_vectors", "messages", "updates", "chats"),
+    *("turns", "turns_under_way", "answers", "feedback", "people", "broadcasts", "traces"),
+)
+"""In the order in which they refer to each other."""
+
+
+def upgrade() -> None:
+    _create_wines()
+    _create_wine_lists()
+    _create_documents()
+    _create_chunks()
+    _create_vectors()
+    _create_messages()
+    _create_updates()
+    _create_turns()
+    _create_feedback()
+    _create_people()
+    _create_traces()
+    on_sqlite = op.get_context().dialect.name == "sqlite"
+    for statement in SQLITE_FULL_TEXT if on_sqlite else POSTGRES_FULL_TEXT:
+        op.execute(statement)
+    if not on_sqlite:
+        _use_pgvector()
+
+
+def downgrade() -> None:
+    on_sqlite = op.get_context().dialect.name == "sqlite"
+    for table in ("chunks_fts_terms", "chunks_fts", "wines_fts") if on_sqlite else ("chunks_fts",):
+        op.execute(f"DROP TABLE {table}")
+    for table in reversed(TABLES):
+        op.drop_table(table)
+    if not on_sqlite:
+        op.execute("DROP FUNCTION chunks_fts_index")
+
+
+def _create_wines() -> None:
+    op.create_table(
+        "wines",
+        sa.Column("number", sa.Integer, nullable=False),
+        sa.Column("id", sa.String, nullable=False),
+        sa.Column("producer", sa.String, nullable=False),
+        sa.Column("name", sa.String, nullable=False),
+        sa.Column("vintage", sa.Integer),
+        sa.Column("country", sa.String, nullable=False),
+        sa.Column("region", sa.String, nullable=False),
+        sa.Column("appellation", sa.String, nullable=False),
+        sa.Column("style", sa.String, nullable=False),
+        sa.Column("colour", sa.String),
+        sa.Column("sweetness", sa.String),
+        sa.Column("body", sa.String),
+        sa.Column("acidity", sa.String),
+        sa.Column("tannin", sa.String),
+        sa.Column("abv", sa.Double),
+        sa.Column("price", sa.Double),
+        sa.Column("currency", sa.String, nullable=False),
+        sa.Column("notes", sa.String, nullable=False),
+        sa.Column("in_stock", sa.Boolean, nullable=False),
+        sa.Column("price_in_euros", sa.Double),
+        sa.Column("country_key", sa.String, nullable=False),
+        sa.Column("places", sa.String, nullable=False),
+        sa.Column("shuffle", sa.BigInteger, nullable=False),
+        sa.Column("search_text", sa.String, nullable=False),
+        sa.PrimaryKeyConstraint("number", name="pk_wines"),
+        sa.UniqueConstraint("id", name="uq_wines_id"),
+    )
+    for column in ("style", "price_in_euros", "country_key"):
+        op.create_index(f"ix_wines_{column}", "wines", [column])
+
+
+def _create_wine_lists() -> None:
+    _create_list(
+        "wine_grapes", "position", sa.Column("grape", sa.String, nullable=False), key="grape_key"
+    )
+    _create_list("wine_foods", "food", key="food")
+    _create_list("wine_allergens", "allergen", key="allergen")
+
+
+def _create_list(name: str, second: str, *more: sa.Column[str], key: str) -> None:
+    op.create_table(
+        name,
+        sa.Column("wine_id", sa.String, nullable=False),
+        sa.Column(key, sa.String, nullable=False),
+        sa.Column("position", sa.Integer, nullable=False),
+        *more,
+        sa.PrimaryKeyConstraint("wine_id", second, name=f"pk_{name}"),
+        sa.ForeignKeyConstraint(
+            ["wine_id"], ["wines.id"], name=f"fk_{name}_wine_id_wines", ondelete="CASCADE"
+        ),
+    )
+    op.create_index(f"ix_{name}_{key}_wine_id", name, [key, "wine_id"])
+
+
+def _create_documents() -> None:
+    op.create_table(
+        "documents",
+        sa.Column("id", sa.String, nullable=False),
+        sa.Column("path", sa.String, nullable=False),
+        sa.Column("title", sa.String, nullable=False),
+        sa.Column("kind", sa.String, nullable=False),
+        sa.Column("content_hash", sa.String, nullable=False),
+        sa.Column("size", sa.BigInteger, nullable=False),
+        sa.Column("parts", sa.Integer, nullable=False),
+        sa.Column("length", sa.Integer, nullable=False),
+        sa.Column("added_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_documents"),
+        sa.UniqueConstraint("path", name="uq_documents_path"),
+    )
+
+
+def _create_chunks() -> None:
+    op.create_table(
+        "chunks",
+        sa.Column("number", sa.Integer, nullable=False),
+        sa.Column("document_id", sa.String, nullable=False),
+        sa.Column("position", sa.Integer, nullable=False),
+        sa.Column("headings", sa.JSON, nullable=False),
+        sa.Column("text", sa.String, nullable=False),
+        sa.Column("heading_terms", sa.String, nullable=False),
+        sa.Column("text_terms", sa.String, nullable=False),
+        sa.PrimaryKeyConstraint("number", name="pk_chunks"),
+        sa.ForeignKeyConstraint(
+            ["document_id"],
+            ["documents.id"],
+            name="fk_chunks_document_id_documents",
+            ondelete="CASCADE",
+        ),
+    )
+    op.create_index(
+        "ix_chunks_document_id_position", "chunks", ["document_id", "position"], unique=True
+    )
+
+
+def _create_vectors() -> None:
+    floats = sa.LargeBinary().with_variant(sa.ARRAY(sa.REAL), "postgresql")
+    op.create_table(
+        "chunk_vectors",
+        sa.Column("chunk", sa.Integer, nullable=False),
+        sa.Column("model", sa.String, nullable=False),
+        sa.Column("dimensions", sa.Integer, nullable=False),
+        sa.Column("signs", sa.LargeBinary, nullable=False),
+        sa.Column("vector", floats, nullable=False),
+        sa.PrimaryKeyConstraint("chunk", name="pk_chunk_vectors"),
+        sa.ForeignKeyConstraint(
+            ["chunk"], ["chunks.number"], name="fk_chunk_vectors_chunk_chunks", ondelete="CASCADE"
+        ),
+    )
+    op.create_index("ix_chunk_vectors_model_dimensions", "chunk_vectors", ["model", "dimensions"])
+
+
+def _create_messages() -> None:
+    op.create_table(
+        "messages",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
+        sa.Column("chat_id", sa.BigInteger, nullable=False),
+        sa.Column("role", sa.String, nullable=False),
+        sa.Column("content", sa.String, nullable=False),
+        sa.Column("wine_ids", sa.JSON, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("turn_id", sa.BigInteger),
+        sa.PrimaryKeyConstraint("id", name="pk_messages"),
+        sa.UniqueConstraint("turn_id", "role", name="uq_messages_turn_id_role"),
+    )
+    op.create_index("ix_messages_chat_id_id", "messages", ["chat_id", "id"])
+
+
+def _create_updates() -> None:
+    op.create_table(
+        "updates",
+        sa.Column("update_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("chat_id", sa.BigInteger, nullable=False),
+        sa.Column("message_id", sa.BigInteger),
+        sa.Column("payload", sa.JSON, nullable=False),
+        sa.Column("received_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("state", sa.String, nullable=False),
+        sa.Column("turn_id", sa.BigInteger),
+        sa.Column("tries", sa.Integer, nullable=False),
+        sa.Column("progress", sa.Integer, nullable=False),
+        sa.Column("retries", sa.Integer, nullable=False),
+        sa.Column("error", sa.String),
+        sa.PrimaryKeyConstraint("update_id", name="pk_updates"),
+    )
+    op.create_index("ix_updates_chat_id_state", "updates", ["chat_id", "state"])
+    op.create_index("ix_updates_state_received_at", "updates", ["state", "received_at"])
+    op.create_table(
+        "chats",
+        sa.Column("chat_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("unreachable_since", sa.DateTime(timezone=True)),
+        sa.Column("unreachable_reason", sa.String),
+        sa.Column("migrated_to", sa.BigInteger),
+        sa.PrimaryKeyConstraint("chat_id", name="pk_chats"),
+    )
+
+
+def _create_turns() -> None:
+    op.create_table(
+        "turns",
+        sa.Column("turn_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("chat_id", sa.BigInteger, nullable=False),
+        sa.Column("user_id", sa.BigInteger, nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("outcome", sa.String, nullable=False),
+        sa.Column("seconds", sa.Double, nullable=False),
+        sa.Column("requests", sa.Integer, nullable=False),
+        sa.Column("retries", sa.Integer, nullable=False),
+        sa.Column("tokens", sa.BigInteger, nullable=False),
+        sa.Column("cost_usd", sa.Double, nullable=False),
+        sa.Column("error_types", sa.JSON, nullable=False),
+        sa.Column("trace_id", sa.String),
+        sa.Column("root_id", sa.String),
+        sa.PrimaryKeyConstraint("turn_id", name="pk_turns"),
+    )
+    op.create_index("ix_turns_at", "turns", ["at"])
+    op.create_index("ix_turns_trace_id", "turns", ["trace_id"])
+    op.create_index("ix_turns_user_id_at", "turns", ["user_id", "at"])
+    op.create_index("ix_turns_chat_id_at", "turns", ["chat_id", "at"])
+    op.create_table(
+        "turns_under_way",
+        sa.Column("turn_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("user_id", sa.BigInteger, nullable=False),
+        sa.Column("since", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("turn_id", name="pk_turns_under_way"),
+    )
+    op.create_table(
+        "answers",
+        sa.Column("chat_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("message_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("turn_id", sa.BigInteger, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["turn_id"], ["turns.turn_id"], name="fk_answers_turn_id_turns", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("chat_id", "message_id", name="pk_answers"),
+    )
+    op.create_index("ix_answers_turn_id", "answers", ["turn_id"])
+
+
+def _create_feedback() -> None:
+    op.create_table(
+        "feedback",
+        sa.Column("turn_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("verdict", sa.String),
+        sa.Column("reason", sa.String),
+        sa.Column("comment", sa.String, nullable=False),
+        sa.Column("revision", sa.Integer, nullable=False),
+        sa.Column("delivered_revision", sa.Integer, nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("asked_chat_id", sa.BigInteger),
+        sa.Column("asked_message_id", sa.BigInteger),
+        sa.ForeignKeyConstraint(
+            ["turn_id"], ["turns.turn_id"], name="fk_feedback_turn_id_turns", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("turn_id", name="pk_feedback"),
+    )
+    op.create_index(
+        "ix_feedback_asked_chat_id_asked_message_id",
+        "feedback",
+        ["asked_chat_id", "asked_message_id"],
+    )
+    op.create_index(
+        "ix_feedback_undelivered",
+        "feedback",
+        ["updated_at", "turn_id"],
+        sqlite_where=UNDELIVERED,
+        postgresql_where=UNDELIVERED,
+    )
+
+
+def _create_people() -> None:
+    op.create_table(
+        "people",
+        sa.Column("user_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("access", sa.String),
+        sa.Column("first_seen", sa.DateTime(timezone=True)),
+        sa.Column("last_seen", sa.DateTime(timezone=True)),
+        sa.Column("chat_id", sa.BigInteger),
+        sa.Column("warned_on", sa.Date),
+        sa.Column("introduced_on", sa.Date),
+        sa.PrimaryKeyConstraint("user_id", name="pk_people"),
+    )
+    op.create_table(
+        "broadcasts",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
+        sa.Column("text", sa.String, nullable=False),
+        sa.Column("created_by", sa.BigInteger, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("state", sa.String, nullable=False),
+        sa.Column("sent", sa.Integer, nullable=False),
+        sa.Column("failed", sa.Integer, nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_broadcasts"),
+    )
+
+
+def _create_traces() -> None:
+    op.create_table(
+        "traces",
+        sa.Column("trace_id", sa.String, nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("session", sa.String, nullable=False),
+        sa.Column("user", sa.String, nullable=False),
+        sa.Column("question", sa.String, nullable=False),
+        sa.Column("outcome", sa.String, nullable=False),
+        sa.Column("level", sa.String, nullable=False),
+        sa.Column("retry_count", sa.Integer, nullable=False),
+        sa.Column("cost_usd", sa.Double, nullable=False),
+        sa.Column("tokens", sa.BigInteger, nullable=False),
+        sa.Column("error_types", sa.JSON, nullable=False),
+        sa.Column("record", sa.JSON, nullable=False),
+        sa.PrimaryKeyConstraint("trace_id", name="pk_traces"),
+    )
+    op.create_index("ix_traces_started_at", "traces", ["started_at"])
+
+
+def _use_pgvector() -> None:
+    """Switch pgvector on where the server has it and this user may; without it vectors work too."""
+    connection = op.get_bind()
+    present = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'")
+    if not connection.scalar(present):
+        return
+    try:
+        with connection.begin_nested():
+            connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS vector"))
+    except sa.exc.DBAPIError:
+        return
