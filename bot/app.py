@@ -2,14 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import httpx
-from starlette.routing import Route
+from starlette.routing import BaseRoute
 from telegram.ext import Application
 
 from agent.desk import ResearchDesk
@@ -22,7 +22,6 @@ from agent.tracing.langfuse.links import TraceLinks
 from agent.turn_records import TurnRecord
 from bot import telegram_wiring, wiring
 from bot.budgets import Budgets
-from bot.http.api import Api
 from bot.library import Library, open_library
 from bot.memory import Memory, forget, forgetting
 from bot.metrics import Metrics
@@ -255,11 +254,13 @@ def api_routes(
     tracer: Tracer,
     budgets: Budgets | None = None,
     record: Callable[[TurnRecord], Awaitable[None]] = unrecorded,
-) -> list[Route]:
+) -> Sequence[BaseRoute]:
     """The HTTP API; nothing without a token. What a call took is kept by `record`."""
     token = settings.api_token
     if token is None:
         return []
+    from bot.http.api import Api  # noqa: PLC0415 - FastAPI takes a while to load
+
     user = keyed_hash("api", token.get_secret_value(), settings.trace_user_key)
     api = Api(desk=desk, tracer=tracer, token=token, user=user, budgets=budgets, record=record)
     return api.routes()

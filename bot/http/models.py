@@ -30,7 +30,7 @@ Question = Annotated[
 
 
 class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class RewriteRequest(_Request):

@@ -11,7 +11,7 @@ from typing import Any, Self
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -29,7 +29,7 @@ class LoopbackServer:
     of a double is never taken for a fault of the network.
     """
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[BaseRoute]) -> None:
         self.errors: list[Exception] = []
         self.base_url = ""
         self._starlette = Starlette(routes=routes)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from starlette.routing import Route
+from starlette.routing import BaseRoute
 
 from agent.desk import ResearchDesk
 from agent.documents.store import Chunk
@@ -81,7 +81,7 @@ def desk(**parts: Any) -> ResearchDesk:
 
 
 @asynccontextmanager
-async def serving(routes: Sequence[Route]) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(routes: Sequence[BaseRoute]) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole HTTP app with these routes, allowed in."""
 
     async def nothing_waits() -> Backlog:
@@ -322,9 +322,11 @@ def test_nobody_without_the_token_is_answered(
             "refine_prompt",
             "Input should be a valid boolean",
         ),
-        (b"[]", "body", "Input should be an object"),
-        (b"", "body", "Invalid JSON: EOF"),
-        (b"[" * 100_000, "body", "Invalid JSON: recursion limit exceeded"),
+        (b"[]", "body", "must be a JSON object"),
+        (b"", "body", "must be a JSON object"),
+        (b'{"question": "lees"', "body", "must be a JSON object"),
+        (b'{"question": "\xff"}', "body", "must be a JSON object"),
+        (b"[" * 100_000, "body", "must be a JSON object"),
     ],
 )
 def test_bad_input_is_told_by_field(body: bytes, field: str, message: str) -> None:
@@ -346,7 +348,7 @@ def test_other_content_too_much_of_it_and_other_methods_are_refused() -> None:
         "the content type must be application/json",
     )
     assert (large.status_code, large.json()["error"]) == (413, "the body is too large")
-    assert got.status_code == 405
+    assert (got.status_code, got.json()) == (405, {"error": "Method Not Allowed", "fields": []})
 
 
 KEYS = st.sampled_from(["question", "query", "refine_prompt", "", "\x00", "Ω"])
@@ -401,7 +403,8 @@ async def test_the_document_describes_what_is_served() -> None:
         answered = await it.post("/api/rag/ask", json={"question": QUESTION}, headers=GOOD)
         refused = await it.post("/api/rag/ask", json={}, headers=GOOD)
     assert document["openapi"] == "3.1.0"
-    assert tuple(document["paths"]) == PATHS
+    (server,) = document["servers"]
+    assert tuple(f"{server['url']}{path}" for path in document["paths"]) == PATHS
     schemas = document["components"]["schemas"]
     references = set(_references(document))
     assert references
