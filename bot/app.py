@@ -17,7 +17,7 @@ from agent.engine.journal import Journal
 from agent.engine.llm import load_client
 from agent.engine.span import Tracer, keyed_hash
 from agent.sommelier.service import Sommelier
-from agent.tracing.complaints import Complain, Complaints
+from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.links import TraceLinks
 from agent.turn_records import TurnRecord
 from bot import telegram_wiring, wiring
@@ -58,7 +58,7 @@ class App:
     metrics: Metrics
     inbox: AcceptQueue
     extras: Extras
-    complain: Complain
+    limited_log: RateLimitedLogger
 
     @property
     def messages(self) -> SqlMessageRepository:
@@ -78,10 +78,10 @@ async def open_app(
     """
     token = local_telegram.TOKEN if telegram else telegram_wiring.bot_token(settings)
     async with AsyncExitStack() as stack:
-        complain = Complaints()
-        library = await stack.enter_async_context(open_library(settings, complain))
+        limited_log = RateLimitedLogger()
+        library = await stack.enter_async_context(open_library(settings, limited_log))
         desk, memory = library.desk, Memory.of(library.sessions)
-        tracer = telegram_wiring.tracer(settings, memory.traces.save, complain)
+        tracer = telegram_wiring.tracer(settings, memory.traces.save, limited_log)
         metrics = Metrics(lambda: tracer.dropped_spans)
         stack.push_async_callback(bounded, "tracing", tracer.close)
         inbox = AcceptQueue()
@@ -114,7 +114,7 @@ async def open_app(
             allow_list=settings.access == "allow_list",
             hide=wiring.kept(settings),
         )
-        yield App(application, bot, memory, metrics, inbox, extras, complain)
+        yield App(application, bot, memory, metrics, inbox, extras, limited_log)
 
 
 def sommelier(settings: Settings, library: Library) -> Sommelier:
@@ -146,7 +146,7 @@ async def open_links(settings: Settings) -> AsyncIterator[TraceLinks | None]:
 
 @asynccontextmanager
 async def open_delivery(
-    settings: Settings, memory: Memory, complain: Complain
+    settings: Settings, memory: Memory, limited_log: RateLimitedLogger
 ) -> AsyncIterator[FeedbackDelivery | None]:
     """What brings people's verdicts to Langfuse; None without it."""
     client = telegram_wiring.feedback_client(settings)
@@ -154,7 +154,7 @@ async def open_delivery(
         yield None
         return
     try:
-        yield FeedbackDelivery(memory.feedback, client.deliver, complain=complain)
+        yield FeedbackDelivery(memory.feedback, client.deliver, limited_log=limited_log)
     finally:
         await bounded("feedback", client.close)
 
@@ -182,7 +182,7 @@ async def open_chat(
     """The conversation in this process alone: nothing is queued, a turn is over when it returns."""
     async with (
         open_app(settings, telegram) as app,
-        open_delivery(settings, app.memory, app.complain) as delivery,
+        open_delivery(settings, app.memory, app.limited_log) as delivery,
     ):
         await forget(telegram_wiring.retention(settings, app.memory))
         app.bot.register(app.application, further_handlers(app.bot, app.extras))
@@ -211,7 +211,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         app = await stack.enter_async_context(open_app(settings))
         stack.enter_context(only_one(url))
         memory, replies, tracer = app.memory, app.bot.replies, app.bot.replies.tracer
-        delivery = await stack.enter_async_context(open_delivery(settings, memory, app.complain))
+        delivery = await stack.enter_async_context(open_delivery(settings, memory, app.limited_log))
         tasks = [forgetting(telegram_wiring.retention(settings, memory))]
         service = await stack.enter_async_context(
             open_service(

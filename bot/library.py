@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from agent.desk import ResearchDesk
 from agent.engine.llm import LLMService
 from agent.prompts import Prompts
-from agent.tracing.complaints import Complain
+from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.prompts import LangfusePrompts
 from bot import wiring
 from bot.stopping import bounded
@@ -85,11 +85,11 @@ async def _load_starter_documents(documents: SqlDocumentStore) -> None:
 
 @asynccontextmanager
 async def open_library(
-    settings: Settings, complain: Complain | None = None
+    settings: Settings, limited_log: RateLimitedLogger | None = None
 ) -> AsyncIterator[Library]:
     """Documents, models and place search, tied together at the desk.
 
-    `complain` says what is out of order with Langfuse.
+    `limited_log` says what is out of order with Langfuse.
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
@@ -102,7 +102,7 @@ async def open_library(
             stack.push_async_callback(bounded, "the model", model.close)
         http = httpx.AsyncClient()
         stack.push_async_callback(bounded, "the place search", http.aclose)
-        prompts = await stack.enter_async_context(open_prompts(settings, complain))
+        prompts = await stack.enter_async_context(open_prompts(settings, limited_log))
         desk = ResearchDesk(
             documents=documents,
             models=models,
@@ -117,10 +117,10 @@ async def open_library(
 
 @asynccontextmanager
 async def open_prompts(
-    settings: Settings, complain: Complain | None = None
+    settings: Settings, limited_log: RateLimitedLogger | None = None
 ) -> AsyncIterator[Prompts]:
     """The prompts in use, kept up to date in the background."""
-    prompts = wiring.prompts(settings, complain)
+    prompts = wiring.prompts(settings, limited_log)
     if not isinstance(prompts, LangfusePrompts):
         yield prompts
         return

@@ -12,7 +12,7 @@ import httpx
 
 from agent.engine.limits import DailyBudget
 from agent.engine.span import NO_TRACE, Tracer
-from agent.tracing.complaints import Complain
+from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.feedback import LangfuseFeedback
 from agent.tracing.langfuse.links import TraceLinks
 from agent.tracing.masking import Masking
@@ -81,7 +81,7 @@ def durable(settings: Settings) -> DurableSettings:
 
 
 def tracer(
-    settings: Settings, save: Save | None = None, complain: Complain | None = None
+    settings: Settings, save: Save | None = None, limited_log: RateLimitedLogger | None = None
 ) -> Tracer:
     """Where turns are traced: in Langfuse with its keys, else by `save` in the database."""
     public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
@@ -96,7 +96,7 @@ def tracer(
         environment=settings.langfuse_tracing_environment,
         release=settings.langfuse_release,
         version=product_version(),
-        complain=complain,
+        limited_log=limited_log,
         prepare=prepare(settings),
     )
     return Recorder(sink)

@@ -9,14 +9,14 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from agent.engine.trace_records import TraceRecord
-from agent.tracing.exporter import NotNow, Outbox
+from agent.tracing.exporter import Exporter, NotNow
 
 SAVE_SECONDS: Final = 10.0
 
 Save = Callable[[Sequence[TraceRecord]], Awaitable[None]]
 
 
-def store_sink(save: Save, prepare: Callable[[TraceRecord], TraceRecord]) -> Outbox:
+def store_sink(save: Save, prepare: Callable[[TraceRecord], TraceRecord]) -> Exporter:
     """A sink that has `save` keep what `prepare` leaves of a trace, on the running event loop."""
     loop = asyncio.get_running_loop()
 
@@ -34,4 +34,4 @@ def store_sink(save: Save, prepare: Callable[[TraceRecord], TraceRecord]) -> Out
         except (InterfaceError, OperationalError, PoolTimeout, OSError) as error:
             raise NotNow(type(error).__name__) from None
 
-    return Outbox(send, where="the database")
+    return Exporter(send, where="the database")

@@ -23,7 +23,7 @@ from agent.places.search import PlaceSearch
 from agent.places.tools import find_places_tool
 from agent.places.web_search import BraveSearch, SearxngSearch
 from agent.prompts import REPOSITORY, Prompts
-from agent.tracing.complaints import Complain
+from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.prompts import LangfusePrompts
 from agent.tracing.masking import Masking, mask, prepared
 from config import Settings, SettingsError
@@ -128,7 +128,9 @@ def prices(settings: Settings) -> Prices:
     return found
 
 
-def prompts(settings: Settings, complain: Complain | None = None) -> Prompts | LangfusePrompts:
+def prompts(
+    settings: Settings, limited_log: RateLimitedLogger | None = None
+) -> Prompts | LangfusePrompts:
     """The prompts in use: with Langfuse's keys those managed there, once they are fetched."""
     public, secret = plain(settings.langfuse_public_key), plain(settings.langfuse_secret_key)
     if public is None or secret is None:
@@ -139,7 +141,7 @@ def prompts(settings: Settings, complain: Complain | None = None) -> Prompts | L
         root(settings.langfuse_base_url),
         label=settings.langfuse_prompt_label,
         every_seconds=settings.langfuse_prompt_seconds,
-        complain=complain,
+        limited_log=limited_log,
     )
 
 

