@@ -11,13 +11,13 @@ from typing import Final, TypeVar
 
 from telegram import Bot, Update
 
-from agent.engine.history import truncate_at_boundary
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import UNLIMITED, Allowance
 from agent.engine.model_chain import Seen
 from agent.engine.span import Span, Tracer, trace_id_of
 from agent.repositories import MessageRepository
 from agent.sommelier.service import Reply
+from agent.text import truncate_at_boundary
 from agent.turn_records import TurnRecord
 from bot.budgets import Budgets, with_note
 from bot.metrics import Metrics

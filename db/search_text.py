@@ -1,18 +1,13 @@
 """Text made comparable: case, accents and punctuation folded, synonyms resolved. Pure."""
 
-import re
-import unicodedata
 import zlib
 from collections.abc import Iterable
 from typing import Final
 
 from agent.sommelier.synonyms import COUNTRIES, GRAPES, REGIONS, alternatives, canonical
 from agent.sommelier.wine import Wine
+from agent.text import stop_words, words
 
-_WORD: Final = re.compile(r"[^\W_]+")
-_UNDECOMPOSED: Final = str.maketrans(
-    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
-)
 _GRAPE_KEYS: Final = canonical(GRAPES)
 _COUNTRY_KEYS: Final = canonical(COUNTRIES)
 _GRAPE_NAMES: Final = alternatives(GRAPES)
@@ -20,30 +15,17 @@ _REGION_NAMES: Final = alternatives(REGIONS)
 
 MAX_TERMS: Final = 32
 
-# All stop words of Postgres' English configuration: a term that it drops must not count in SQLite
-# either, or the two would disagree on what a text matches.
-_ENGLISH: Final = """
-    i me my myself we our ours ourselves you your yours yourself yourselves he him his
-    himself she her hers herself it its itself they them their theirs themselves what
-    which who whom this that these those am is are was were be been being have has had
-    having do does did doing a an the and but if or because as until while of at by for
-    with about against between into through during before after above below to from up
-    down in out on off over under again further then once here there when where why how
-    all any both each few more most other some such no nor not only own same so than too
-    very s t can will just don should now
-"""
-_SAYS_NOTHING_HERE: Final = """
+_SAYS_NOTHING_HERE: Final = frozenset(
+    """
     something anything wine wines bottle bottles please want like would could find show
     give need good nice best great get got let us
-"""
-STOP_WORDS: Final = frozenset(f"{_ENGLISH} {_SAYS_NOTHING_HERE}".split())
+    """.split()
+)
 
 
 def fold(text: str) -> str:
     """Lower-case words without accents, joined by single spaces: `Côte-Rôtie` is `cote rotie`."""
-    decomposed = unicodedata.normalize("NFKD", text.lower().translate(_UNDECOMPOSED))
-    plain = "".join(char for char in decomposed if not unicodedata.combining(char))
-    return " ".join(_WORD.findall(plain.lower()))
+    return " ".join(words(text))
 
 
 def terms(text: str) -> tuple[str, ...]:
@@ -51,8 +33,10 @@ def terms(text: str) -> tuple[str, ...]:
 
     A term consists of letters and digits only, so no text can break a query's syntax.
     """
-    words = (word for word in fold(text).split() if word not in STOP_WORDS)
-    return tuple(dict.fromkeys(words))[:MAX_TERMS]
+    # All stop words of Postgres' English configuration are left out: a term that it drops must not
+    # count in SQLite either, or the two would disagree on what a text matches.
+    nothing = stop_words() | _SAYS_NOTHING_HERE
+    return tuple(dict.fromkeys(word for word in words(text) if word not in nothing))[:MAX_TERMS]
 
 
 def grape_key(name: str) -> str:
@@ -86,8 +70,7 @@ def places(wine: Wine) -> str:
 
 def slug(*parts: str) -> str:
     """An id in lower-case ASCII: `trimbach-riesling-reserve-2021`; empty if nothing is left."""
-    words = fold(" ".join(parts)).split()
-    return "-".join(word for word in words if word.isascii())
+    return "-".join(word for word in words(" ".join(parts)) if word.isascii())
 
 
 def shuffle(wine_id: str) -> int:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.documents.passages import words
+from agent.documents.passages import telling_words
 from agent.documents.store import Chunk
 from agent.engine.llm import LLMService
 from tests.doubles.model_server import ModelServer
@@ -74,8 +74,8 @@ class FakeLibrary:
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
         self.searched.append(tuple(queries))
         self.limits.append(limit)
-        asked = words(" ".join(queries))
-        scored = [(len(asked & words(chunk.text)), chunk) for chunk in self.chunks]
+        asked = telling_words(" ".join(queries))
+        scored = [(len(asked & telling_words(chunk.text)), chunk) for chunk in self.chunks]
         best = sorted(scored, key=lambda pair: -pair[0])
         return [chunk for score, chunk in best if score][:limit]
 

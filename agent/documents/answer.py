@@ -21,7 +21,7 @@ from agent.documents.passages import (
     outcome_of,
     record,
     retrieve,
-    words,
+    telling_words,
 )
 from agent.documents.refine import Refinement, refine_question
 from agent.documents.store import Chunk, DocumentStore
@@ -289,7 +289,7 @@ def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, 
 
 
 def _closest(chunks: Sequence[Chunk], said: str) -> Chunk:
-    return max(chunks, key=lambda chunk: len(words(chunk.text) & words(said)))
+    return max(chunks, key=lambda chunk: len(telling_words(chunk.text) & telling_words(said)))
 
 
 def _citation(number: int, chunk: Chunk, said: str) -> Citation:

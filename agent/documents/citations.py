@@ -17,7 +17,7 @@ from agent.documents.courtesy import is_courtesy
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
-from agent.engine.history import sentences
+from agent.text import sentences
 
 INSIDE: Final = r"[^\[\]\n]+"
 BRACKETS: Final = re.compile(rf"\[({INSIDE})\]")

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from agent.documents.store import Chunk, DocumentStore
-from agent.engine.history import truncate_at_boundary
 from agent.engine.loop import AgenticResponse
 from agent.engine.outcome import Outcome, error_types, guard_output, record_outcome
 from agent.engine.span import Span
 from agent.engine.trace_records import PromptRef
-from agent.sommelier.grounding import fold
+from agent.text import truncate_at_boundary, words
 
 T = TypeVar("T")
 
@@ -53,15 +52,15 @@ def as_data(text: str) -> str:
 
 def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:
     """The paragraph of `text` with most words of `question`; a contiguous part of it, as it is."""
-    asked = words(question)
+    asked = telling_words(question)
     paragraphs = [match[0].rstrip() for match in PARAGRAPH.finditer(text)]
-    best = max(paragraphs, key=lambda paragraph: len(asked & words(paragraph)), default="")
+    best = max(paragraphs, key=lambda paragraph: len(asked & telling_words(paragraph)), default="")
     return truncate_at_boundary(best, limit)
 
 
-def words(text: str) -> set[str]:
+def telling_words(text: str) -> set[str]:
     """The words of a text that carry meaning: folded, longer than two letters."""
-    return {word for word in re.findall(r"\w+", fold(text)) if len(word) > 2 or not word.isascii()}
+    return {word for word in words(text) if len(word) > 2 or not word.isascii()}
 
 
 def outcome_of(response: AgenticResponse[T]) -> Outcome:

@@ -21,10 +21,10 @@ from pydantic_core import PydanticSerializationError
 
 from agent.engine.errors import ToolError
 from agent.engine.feedback import describe_validation_error, fence
-from agent.engine.history import truncate_at_boundary
 from agent.engine.messages import ToolCall, ToolSchema
 from agent.engine.tool_calls import json_object
 from agent.engine.wire import sendable
+from agent.text import truncate_at_boundary
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from pydantic import (
 
 from agent.engine.errors import AgentError
 from agent.engine.history import Role, StoredMessage
-from agent.evals.language import Language
 from agent.sommelier.money import Currency
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Colour, Food, Style, Sweetness
+from agent.text import Language
 
 STARTER: Final = Path(__file__).with_name("conversations.jsonl")
 

@@ -11,11 +11,11 @@ from typing import Final
 
 from agent.engine.outcome import Outcome, invented_attempts
 from agent.evals.dataset import Conversation, Expectation
-from agent.evals.language import detect
 from agent.evals.wine_rules import broken_filters, has_filters, telling_names, within_budget
 from agent.evals.words import begins_words, has_words, plain
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
+from agent.text import language_of
 
 SHOWN_REASONS: Final = 3
 
@@ -165,7 +165,9 @@ def language(observed: Observed, conversation: Conversation) -> Mark | None:
     wanted = conversation.expect.language or conversation.language
     if wanted is None or conversation.expect.any_language:
         return None
-    found = {part: spoken for part, text in _parts(observed).items() if (spoken := detect(text))}
+    found = {
+        part: spoken for part, text in _parts(observed).items() if (spoken := language_of(text))
+    }
     if not found:
         return None
     wrong = [f"{part} in {spoken}" for part, spoken in found.items() if spoken != wanted]

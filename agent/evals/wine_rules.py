@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.evals.dataset import Expectation
-from agent.evals.words import fold, has_words, words
+from agent.evals.words import has_words
 from agent.sommelier.money import in_euros
 from agent.sommelier.synonyms import COUNTRIES, GRAPES, REGIONS, Groups, alternatives
 from agent.sommelier.wine import Wine
+from agent.text import fold, words
 
 DENIALS: Final = frozenset("no not without never zero".split())
 DENIED_WITHIN: Final = 3

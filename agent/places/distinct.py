@@ -13,7 +13,7 @@ from itertools import groupby, takewhile
 from typing import Final
 
 from agent.places.countries import COUNTRY_NAMES
-from agent.sommelier.grounding import fold
+from agent.text import fold
 
 SAME: Final = 0.7
 FILLER: Final = frozenset(
@@ -31,9 +31,6 @@ COMMON_IN_NAMES: Final = frozenset(
 POSTCODE: Final = re.compile(r"\d{4,}")
 COORDINATE: Final = re.compile(r"\d+[.,]\d+")
 
-ALIKE: Final = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i", "æ": "a", "œ": "o", "þ": "th"}
-)
 AS_TYPED: Final = re.compile(r"([ao])\1|([aou])e")
 """An umlaut, å or ø as it is written on a keyboard without them, beside what looks like one."""
 
@@ -94,8 +91,8 @@ def words(text: str) -> list[str]:
 
     A word ends where the script does: Japanese has no spaces.
     """
-    plain = fold(text.casefold().translate(ALIKE))
-    found = ("".join(characters) for script, characters in groupby(plain, _script) if script)
+    scripts = groupby(fold(text), _script)
+    found = ("".join(characters) for script, characters in scripts if script)
     return [AS_TYPED.sub(r"\1\2", word) for word in found]
 
 

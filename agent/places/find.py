@@ -18,7 +18,7 @@ from agent.engine.span import NO_SPAN, Span
 from agent.places.queries import Queries, generate_queries
 from agent.places.search import PlaceHit, PlaceSearch
 from agent.prompts import REPOSITORY, Prompts
-from agent.sommelier.grounding import fold
+from agent.text import fold
 
 log = logging.getLogger(__name__)
 

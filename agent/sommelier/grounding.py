@@ -6,7 +6,6 @@ A false alarm costs one more request; a wine that does not exist would cost the 
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
@@ -14,6 +13,7 @@ from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Wine
+from agent.text import fold, words
 
 NAME = r"[^\W\d_a-z][\w'’.-]*"
 ESTATE: Final = re.compile(
@@ -99,9 +99,9 @@ def _known(evidence: Evidence) -> str:
 
 def same_name(said: str, label: str) -> bool:
     """Whether at least half the words of `said`, and its year if it has one, are in `label`."""
-    words, known = _words(said), _words(label)
-    years = {word for word in words if re.fullmatch(r"(19|20)\d\d", word)}
-    return years <= known and 2 * len(words & known) >= len(words)
+    named, known = set(words(said)), set(words(label))
+    years = {word for word in named if re.fullmatch(r"(19|20)\d\d", word)}
+    return years <= known and 2 * len(named & known) >= len(named)
 
 
 def ungrounded_text(text: str, evidence: Evidence) -> str | None:
@@ -131,8 +131,8 @@ class _Sources:
 
     def hold(self, phrase: str) -> bool:
         if self._folded is None:
-            self._folded = f" {' '.join(_sequence(' '.join(self._evidence.texts)))} "
-        return f" {' '.join(_sequence(phrase))} " in self._folded
+            self._folded = f" {' '.join(words(' '.join(self._evidence.texts)))} "
+        return f" {' '.join(words(phrase))} " in self._folded
 
     def hold_number(self, number: str) -> bool:
         """Whether a source has this number, or one that rounds to it."""
@@ -147,17 +147,3 @@ class _Sources:
 
 def _value(number: str) -> float:
     return float(number.replace(",", "."))
-
-
-def fold(text: str) -> str:
-    """Lower case without accents: how names are compared."""
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(character for character in decomposed if not unicodedata.combining(character))
-
-
-def _sequence(text: str) -> list[str]:
-    return re.findall(r"\w+", fold(text))
-
-
-def _words(text: str) -> set[str]:
-    return set(_sequence(text))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from html.parser import HTMLParser
 
-from agent.engine.history import SENTENCE_END
+from agent.text import last_sentence_end
 from bot.telegram.markdown import CODE, FOLDED, Mark, Run, Tag, parse
 
 MESSAGE_UNITS = 4096
@@ -150,8 +150,7 @@ def _cut(text: str, end: int) -> int:
 def _cuts(text: str, end: int) -> Iterator[int]:
     yield text.rfind("\n\n", 1, end + 2)
     yield text.rfind("\n", 1, end + 1)
-    sentences = (match.end() for match in SENTENCE_END.finditer(text, 0, end + 1))
-    yield max((cut for cut in sentences if cut <= end), default=0)
+    yield last_sentence_end(text, end)
     yield max((match.start() for match in _SPACE.finditer(text, 1, end + 1)), default=0)
     yield next((cut for cut in range(end, 0, -1) if not _joined(text, cut)), 0)
     yield end

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from agent.documents.answer import Answer, Citation
 from agent.documents.quotes import Quote, Quotes
-from agent.engine.history import truncate_at_boundary
 from agent.places.categories import CATEGORIES, category_named
 from agent.places.find import FoundPlace, Places
+from agent.text import truncate_at_boundary
 from bot.telegram.markdown import escape, link
 
 LONGEST_QUESTION: Final = 1000

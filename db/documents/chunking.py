@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from agent.engine.history import truncate_at_boundary
+from agent.text import truncate_at_boundary
 from db.documents.outline import Section
 
 LIMIT: Final = 1500

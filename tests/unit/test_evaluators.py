@@ -19,7 +19,6 @@ from agent.evals.dataset import (
     starter,
 )
 from agent.evals.evaluators import EVALUATORS, Mark, Observed, marks
-from agent.evals.language import detect
 from agent.evals.plot import svg
 from agent.evals.prompts import PromptRefused, prompt_of_file
 from agent.evals.report import as_json, as_markdown, bars, reasons, rows, summaries, worst
@@ -28,6 +27,7 @@ from agent.evals.wine_rules import broken_filters, has_filters, within_budget
 from agent.prompts import REPOSITORY
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
+from agent.text import language_of
 from db.catalogue import STARTER, read_catalogue
 from tests.fakes import CHINON, RIOJA, SANCERRE
 
@@ -165,55 +165,17 @@ def test_a_prompt_file_that_no_turn_could_use_is_refused(
 
 # --- languages ------------------------------------------------------------------------------
 
-SPOKEN = [
-    ("en", "For your lamb I would open this one: fresh, and not too heavy."),
-    ("en", "Two reds that are good with lamb."),
-    ("de", "Zum Lamm passt dieser Rotwein, der nicht zu schwer ist."),
-    ("de", "Das passt am besten:"),
-    ("fr", "Pour votre gigot, voici deux rouges qui ne coûtent pas trop cher."),
-    ("fr", "C'est un vin léger, d'une belle fraîcheur."),
-    ("es", "Para el cordero le recomiendo estos dos tintos, que no pesan demasiado."),
-    ("es", "Esto es lo que mejor encaja:"),
-    ("it", "Per l'agnello ecco due rossi che non costano troppo."),
-    ("it", "Ecco che cosa si adatta meglio con il pesce."),
-    ("nl", "Bij het lamsvlees past deze rode wijn, die niet te zwaar is."),
-    ("nl", "Hier zijn twee witte wijnen voor bij de mosselen."),
-]
-UNCLEAR = [
-    "",
-    "42 !!",
-    "Château Margaux 2015",
-    "Sangiovese, Merlot e Cabernet",
-    "Raspberry, graphite, fine tannin.",
-    "Para o seu cordeiro, um tinto com taninos firmes, que não passa dos 20 euros.",
-    "Αυτό το κρασί ταιριάζει με το αρνί.",
-    "ラム肉には、この赤ワインがよく合います。",
-]
-
-
-@pytest.mark.parametrize(("language", "text"), SPOKEN)
-def test_a_sentence_is_enough_to_tell_the_language(language: str, text: str) -> None:
-    assert detect(text) == language
-
-
-@pytest.mark.parametrize("text", UNCLEAR)
-def test_an_unclear_text_has_no_language(text: str) -> None:
-    assert detect(text) is None
-
 
 def test_no_guest_of_the_starter_set_is_taken_for_another() -> None:
     guests = [each for each in starter() if each.kind != "nonsense"]
     wrong = [
-        each.id for each in guests if detect(" ".join(each.messages)) not in (None, each.language)
+        each.id
+        for each in guests
+        if language_of(" ".join(each.messages)) not in (None, each.language)
     ]
-    unknown = [each.id for each in guests if detect(" ".join(each.messages)) is None]
+    unknown = [each.id for each in guests if language_of(" ".join(each.messages)) is None]
     assert wrong == []
     assert len(unknown) <= 8
-
-
-def test_foreign_names_do_not_change_the_language() -> None:
-    text = "Für das Lamm: La Rioja Alta Viña Ardanza, Domaine de la Côte und Poggio al Vento."
-    assert detect(text) in ("de", None)
 
 
 # --- evaluators -----------------------------------------------------------------------------

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from agent.evals.language import detect
 from agent.house_sommelier.criteria import criteria
 from agent.house_sommelier.lexicon import Language
 from agent.sommelier.wine import Allergen, WineQuery
+from agent.text import language_of
 from tests.house import answered, called, filters, spoken
 
 DUTCH: list[tuple[str, dict[str, Any]]] = [
@@ -103,7 +103,7 @@ async def test_a_wine_is_described_in_the_language_of_the_guest(
 ) -> None:
     answer = await answered(text, wines=[SYRAH])
     assert answer.wines[0].description == description
-    assert detect(f"{answer.intro} {answer.closing}") == language
+    assert language_of(f"{answer.intro} {answer.closing}") == language
 
 
 async def test_english_notes_are_marked_as_such_in_the_details() -> None:

@@ -1,32 +1,12 @@
 """The terms of a text: the same for both databases, in any language."""
 
 import re
-import sqlite3
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agent
-from db.documents.stemming import stem
 from db.documents.terms import index_terms, query_terms, terms
-
-
-def test_stems_are_those_of_sqlites_porter_tokenizer() -> None:
-    sources = sorted(Path(agent.__file__).parent.rglob("*.py"))
-    prose = " ".join(source.read_text(encoding="utf-8") for source in sources)
-    words = sorted(set(re.findall(r"[a-z]{4,40}", prose.lower())))
-    assert len(words) > 2000
-    with sqlite3.connect(":memory:") as database:
-        database.execute("CREATE VIRTUAL TABLE texts USING fts5(word, tokenize='porter ascii')")
-        database.execute("CREATE VIRTUAL TABLE found USING fts5vocab(texts, 'instance')")
-        database.executemany("INSERT INTO texts(rowid, word) VALUES (?, ?)", enumerate(words))
-        stems = dict(database.execute("SELECT doc, term FROM found"))
-    database.close()
-    assert {word: stem(word) for word in words} == {
-        word: stems[number] for number, word in enumerate(words)
-    }
 
 
 @pytest.mark.parametrize(

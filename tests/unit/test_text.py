@@ -1,0 +1,141 @@
+"""Text folded, cut and told by language."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.text import fold, language_of, sentences, stem, truncate_at_boundary, words
+
+FILLER = "x" * 60
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "kept"),
+    [
+        ("Short.", 100, "Short."),
+        ("One. Two. Three", 12, "One. Two."),
+        ("One. Two. Three", 9, "One. Two."),
+        ("One. Two. Three", 8, "One."),
+        ("A first paragraph\n\nA second one without an end", 30, "A first paragraph"),
+        ("Para one.\n\nPara two. And more", 24, "Para one.\n\nPara two."),
+        ("Try Dr. Loosen today " + FILLER, 30, "Try Dr. Loosen today"),
+        ("It costs 9.50 euros a bottle " + FILLER, 30, "It costs 9.50 euros a bottle"),
+        ("Serve cool. Use e.g. a bucket of ice " + FILLER, 36, "Serve cool."),
+        ("Really?! Yes, and more to say here", 20, "Really?!"),
+        ("“Fine.” He left, slowly, by the door", 20, "“Fine.”"),
+        ("很好。再来一杯吧", 5, "很好。"),
+        ("no boundary at all here", 12, "no boundary"),
+        ("x" * 50, 10, "x" * 10),
+        ("Choose.\n1. Chinon from the Loire and more", 12, "Choose."),
+    ],
+)
+def test_cut(text: str, limit: int, kept: str) -> None:
+    assert truncate_at_boundary(text, limit) == kept
+
+
+@given(st.text(), st.integers(1, 200))
+def test_a_cut_is_a_prefix_within_the_limit(text: str, limit: int) -> None:
+    kept = truncate_at_boundary(text, limit)
+    assert text.startswith(kept)
+    assert len(kept) <= limit
+    assert kept == text or len(text) > limit
+
+
+@given(st.lists(st.sampled_from(["One is here.", "Is it?", "So!"]), min_size=1, max_size=40))
+def test_a_cut_loses_less_than_the_next_sentence(sentences: list[str]) -> None:
+    text = " ".join(sentences)
+    kept = truncate_at_boundary(text, 100)
+    assert kept == text or (kept[-1] in ".?!" and len(kept) > 100 - len(" One is here."))
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("Châteauneuf-du-Pape, GRÜN", "chateauneuf-du-pape, grun"),
+        ("Œil, Ærø, Łódź, straße, İstanbul", "oeil, aero, lodz, strasse, istanbul"),
+        ("cre\u0301mant", "cremant"),
+        ("Οίνος Виноградный", "οινοσ виноградныи"),
+        ("ワイングラス", "ワイングラス"),
+        ("カ\u3099ス", "ガス"),
+        ("\u110b\u116a\u110b\u1175\u11ab", "와인"),
+        ("शराब की", "शराब की"),
+        ("fer\u00admen\u200dta\ufefftion", "fermentation"),
+        ("ﬁno № ²", "fino no 2"),
+    ],
+)
+def test_case_and_accents_are_folded_and_letters_kept(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+@given(st.text())
+def test_folding_twice_changes_nothing(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+
+
+def test_words_are_letters_digits_and_their_marks() -> None:
+    assert words("Côte-Rôtie 2019: l'Ermite, शराब_की") == [
+        *("cote", "rotie", "2019", "l", "ermite", "शराब", "की"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "group", ["ferment fermented fermenting fermentation fermentations", "tannin tannins"]
+)
+def test_words_of_one_family_have_one_stem(group: str) -> None:
+    assert len({stem(word) for word in group.split()}) == 1
+
+
+def test_a_very_long_word_is_its_own_stem() -> None:
+    assert stem("ing" * 40) == "ing" * 40
+
+
+def test_sentences_do_not_end_in_abbreviations_and_numbers() -> None:
+    text = "Try 1.5 l of Dr. Loosen, e.g. a Kabinett. It keeps!) Ja, z.B. kühl. 好。再来"
+    assert sentences(text) == [
+        "Try 1.5 l of Dr. Loosen, e.g. a Kabinett.",
+        "It keeps!)",
+        "Ja, z.B. kühl.",
+        "好。",
+        "再来",
+    ]
+
+
+SPOKEN = [
+    ("en", "For your lamb I would open this one: fresh, and not too heavy."),
+    ("en", "Two reds that are good with lamb."),
+    ("de", "Zum Lamm passt dieser Rotwein, der nicht zu schwer ist."),
+    ("de", "Das passt am besten:"),
+    ("fr", "Pour votre gigot, voici deux rouges qui ne coûtent pas trop cher."),
+    ("fr", "C'est un vin léger, d'une belle fraîcheur."),
+    ("es", "Para el cordero le recomiendo estos dos tintos, que no pesan demasiado."),
+    ("es", "Esto es lo que mejor encaja:"),
+    ("it", "Per l'agnello ecco due rossi che non costano troppo."),
+    ("it", "Ecco che cosa si adatta meglio con il pesce."),
+    ("nl", "Bij het lamsvlees past deze rode wijn, die niet te zwaar is."),
+    ("nl", "Hier zijn twee witte wijnen voor bij de mosselen."),
+]
+UNCLEAR = [
+    "",
+    "42 !!",
+    "Château Margaux 2015",
+    "Sangiovese, Merlot e Cabernet",
+    "Raspberry, graphite, fine tannin.",
+    "Para o seu cordeiro, um tinto com taninos firmes, que não passa dos 20 euros.",
+    "Αυτό το κρασί ταιριάζει με το αρνί.",
+    "ラム肉には、この赤ワインがよく合います。",
+]
+
+
+@pytest.mark.parametrize(("language", "text"), SPOKEN)
+def test_a_sentence_is_enough_to_tell_the_language(language: str, text: str) -> None:
+    assert language_of(text) == language
+
+
+@pytest.mark.parametrize("text", UNCLEAR)
+def test_an_unclear_text_has_no_language(text: str) -> None:
+    assert language_of(text) is None
+
+
+def test_foreign_names_do_not_change_the_language() -> None:
+    text = "Für das Lamm: La Rioja Alta Viña Ardanza, Domaine de la Côte und Poggio al Vento."
+    assert language_of(text) in ("de", None)
