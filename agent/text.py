@@ -79,7 +79,7 @@ class _Folded(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         spelled = chr(code).casefold().translate(_UNDECOMPOSED)
-        apart = unicodedata.normalize("NFKD", spelled).lower().translate(_UNDECOMPOSED)
+        apart = unicodedata.normalize("NFKD", spelled).casefold().translate(_UNDECOMPOSED)
         kept = (each for each in apart if not _is_accent(unicodedata.combining(each)))
         self[code] = unicodedata.normalize("NFC", "".join(kept))
         return self[code]
