@@ -1,152 +1,178 @@
-"""Settings of the whole product, read once from the environment and `.env`.
+"""Settings of the whole product, read once from the environment and `.env`, in groups.
 
-Every setting is documented in `.env.example`. An empty value counts as not set.
+Every variable is documented in `.env.example`. An empty value counts as not set. A default stands
+here and nowhere else; those of a turn's limits are the engine's, for those who use it alone.
 """
 
+import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import unquote, urlsplit
 
+from dotenv import dotenv_values
 from platformdirs import user_data_path
-from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
-ResponseMode = Literal["prompt", "json_object", "json_schema"]
-TraceContent = Literal["full", "masked", "none"]
-Access = Literal["open", "allow_list"]
+from agent.engine.limits import DailyBudget, Limits
+
+LIMITS: Final = Limits()
+HTTP_URL: Final = TypeAdapter(HttpUrl)
 
 
 class SettingsError(ValueError):
     """A setting has a wrong value; the message is one line and names the variable."""
 
 
-def default_database_url() -> str:
-    """An SQLite file in the platform's data folder."""
-    return f"sqlite+aiosqlite:///{user_data_path('sommelier') / 'sommelier.sqlite3'}"
+def _without_slash(value: str) -> str:
+    try:
+        return str(HTTP_URL.validate_python(value)).rstrip("/")
+    except ValidationError as error:
+        raise ValueError(error.errors()[0]["msg"]) from None
 
 
-class Settings(BaseSettings):
-    """What can be set, with the defaults that make an empty machine work."""
+def _at_commas(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
 
-    model_config = SettingsConfigDict(
-        env_file=".env",
-        env_file_encoding="utf-8",
-        env_ignore_empty=True,
-        extra="ignore",
-        frozen=True,
-        hide_input_in_errors=True,
+
+def _are_people(value: object) -> object:
+    ids = value if isinstance(value, tuple) else ()
+    if not all(re.fullmatch(r"[1-9]\d{0,15}", str(each)) for each in ids):
+        raise ValueError(
+            "must be ids of people, like 12345,67890; a @name or the id of a group is none"
+        )
+    return value
+
+
+def _is_taken_by_langfuse(value: str) -> str:
+    if value.startswith("langfuse") or not re.fullmatch("[a-z0-9_-]{1,40}", value):
+        raise ValueError(
+            "must be 1 to 40 of a-z, 0-9, _ and -, and not begin with langfuse: Langfuse "
+            "refuses scores of any other"
+        )
+    return value
+
+
+def _is_supported(value: SecretStr) -> SecretStr:
+    schemes = ("sqlite+aiosqlite:///", "postgresql+psycopg://")
+    if not value.get_secret_value().startswith(schemes):
+        raise ValueError(f"must start with {' or '.join(schemes)}")
+    return value
+
+
+Url = Annotated[str, AfterValidator(_without_slash)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_at_commas)]
+# Of validators that run before the type's own, the last one is the first.
+PeopleIds = Annotated[tuple[int, ...], BeforeValidator(_are_people), BeforeValidator(_at_commas)]
+Environment = Annotated[str, AfterValidator(_is_taken_by_langfuse)]
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_is_supported)]
+
+
+class Group(BaseModel):
+    """Settings that belong together; a field's alias is the name of its variable."""
+
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, hide_input_in_errors=True, protected_namespaces=()
     )
 
-    telegram_bot_token: SecretStr | None = None
-    telegram_base_url: HttpUrl = HttpUrl("https://api.telegram.org")
-    telegram_messages_per_second: int = Field(default=30, ge=0)
 
-    openai_api_key: SecretStr | None = None
-    openai_base_url: HttpUrl | None = None
-    llm_model: str = Field(default="gpt-4o", min_length=1)
-    llm_fallback_models: Annotated[tuple[str, ...], NoDecode] = ()
-    llm_response_mode: ResponseMode = "json_object"
-    llm_prices: str | None = None
-    llm_timeout_seconds: float = Field(default=60, gt=0, le=600)
-    llm_max_tokens: int = Field(default=1500, ge=64)
-    llm_max_tokens_ceiling: int = Field(default=6000, ge=64)
-    structured_output_max_retries: int = Field(default=2, ge=0, le=10)
+class TelegramSettings(Group):
+    """The bot, and Telegram's server."""
 
-    turn_max_requests: int = Field(default=12, ge=1)
-    turn_max_tool_calls: int = Field(default=16, ge=0)
-    turn_max_tokens: int = Field(default=100_000, ge=1)
-    turn_max_cost_usd: float = Field(default=0.50, gt=0)
-    turn_timeout_seconds: float = Field(default=120, gt=0)
-    tool_timeout_seconds: float = Field(default=15, gt=0)
+    bot_token: SecretStr | None = Field(None, alias="TELEGRAM_BOT_TOKEN")
+    base_url: Url = Field("https://api.telegram.org", alias="TELEGRAM_BASE_URL")
+    messages_per_second: int = Field(30, alias="TELEGRAM_MESSAGES_PER_SECOND", ge=0)
 
-    max_content_length: int = Field(default=2000, ge=100)
-    history_messages: int = Field(default=20, ge=0, le=200)
 
-    burst_seconds: float = Field(default=0.8, ge=0, le=10)
-    update_max_tries: int = Field(default=3, ge=1)
-    turns_poll_seconds: float = Field(default=0.05, ge=0.005, le=5)
-    turns_version: str = Field(default="turns-1", min_length=1)
-    executor_id: str | None = None
-    turns_at_once: int = Field(default=64, ge=1)
-    shutdown_seconds: float = Field(default=20, ge=0)
-    retention_days: float = Field(default=7, gt=0)
+class ModelSettings(Group):
+    """The language models; `name` is asked first, then those of `fallback_names` in their order."""
 
-    webhook_url: HttpUrl | None = None
-    webhook_secret: SecretStr | None = None
-    http_host: str = "127.0.0.1"
-    http_port: int | None = Field(default=None, ge=0, le=65535)
-    api_token: SecretStr | None = None
+    api_key: SecretStr | None = Field(None, alias="OPENAI_API_KEY")
+    base_url: Url | None = Field(None, alias="OPENAI_BASE_URL")
+    name: str = Field("gpt-4o", alias="LLM_MODEL", min_length=1)
+    fallback_names: Names = Field((), alias="LLM_FALLBACK_MODELS")
+    response_mode: Literal["prompt", "json_object", "json_schema"] = Field(
+        "json_object", alias="LLM_RESPONSE_MODE"
+    )
+    prices: str | None = Field(None, alias="LLM_PRICES")
+    timeout_seconds: float = Field(60, alias="LLM_TIMEOUT_SECONDS", gt=0, le=600)
 
-    enable_query_refinement: bool | None = None
-    embedding_model: str | None = None
-    embedding_base_url: HttpUrl | None = None
-    embedding_api_key: SecretStr | None = None
-    document_max_mb: float = Field(default=20, gt=0, le=1000)
-    searxng_url: HttpUrl | None = None
-    brave_api_key: SecretStr | None = None
+    @property
+    def is_set(self) -> bool:
+        """Whether a model is configured; a local server needs a URL but no key."""
+        return self.api_key is not None or self.base_url is not None
 
-    database_url: SecretStr = Field(default_factory=lambda: SecretStr(default_database_url()))
 
-    langfuse_public_key: SecretStr | None = None
-    langfuse_secret_key: SecretStr | None = None
-    langfuse_base_url: HttpUrl = HttpUrl("https://cloud.langfuse.com")
-    langfuse_tracing_environment: str | None = None
-    langfuse_release: str | None = None
-    langfuse_prompt_label: str = Field(default="production", min_length=1)
-    langfuse_prompt_seconds: float = Field(default=60, ge=5)
-    trace_user_key: SecretStr = SecretStr("sommelier")
-    trace_content: TraceContent = "masked"
-    trace_retention_days: float = Field(default=14, gt=0)
-    stats_retention_days: float = Field(default=90, ge=8)
+class TurnSettings(Group):
+    """What one turn may use, and what is remembered of it."""
 
-    admin_ids: Annotated[tuple[int, ...], NoDecode] = ()
-    access: Access = "open"
-    budget_person_requests: int | None = Field(default=None, ge=1)
-    budget_person_tokens: int | None = Field(default=None, ge=1)
-    budget_person_cost_usd: float | None = Field(default=None, gt=0)
-    budget_total_requests: int | None = Field(default=None, ge=1)
-    budget_total_tokens: int | None = Field(default=None, ge=1)
-    budget_total_cost_usd: float | None = Field(default=None, gt=0)
-    budget_admins_exempt: bool = True
+    structured_output_max_retries: int = Field(
+        LIMITS.structured_output_max_retries, alias="STRUCTURED_OUTPUT_MAX_RETRIES", ge=0, le=10
+    )
+    max_requests: int = Field(LIMITS.requests, alias="TURN_MAX_REQUESTS", ge=1)
+    max_tool_calls: int = Field(LIMITS.tool_calls, alias="TURN_MAX_TOOL_CALLS", ge=0)
+    max_tokens: int = Field(LIMITS.tokens, alias="TURN_MAX_TOKENS", ge=1)
+    max_cost_usd: float = Field(LIMITS.cost_usd, alias="TURN_MAX_COST_USD", gt=0)
+    timeout_seconds: float = Field(LIMITS.seconds, alias="TURN_TIMEOUT_SECONDS", gt=0)
+    tool_timeout_seconds: float = Field(LIMITS.tool_seconds, alias="TOOL_TIMEOUT_SECONDS", gt=0)
+    answer_tokens: int = Field(LIMITS.answer_tokens, alias="LLM_MAX_TOKENS", ge=64)
+    answer_tokens_ceiling: int = Field(
+        LIMITS.answer_tokens_ceiling, alias="LLM_MAX_TOKENS_CEILING", ge=64
+    )
+    max_content_length: int = Field(2000, alias="MAX_CONTENT_LENGTH", ge=100)
+    history_messages: int = Field(20, alias="HISTORY_MESSAGES", ge=0, le=200)
 
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    @property
+    def limits(self) -> Limits:
+        """The limits as the engine takes them."""
+        return Limits(
+            structured_output_max_retries=self.structured_output_max_retries,
+            requests=self.max_requests,
+            tool_calls=self.max_tool_calls,
+            tokens=self.max_tokens,
+            cost_usd=self.max_cost_usd,
+            seconds=self.timeout_seconds,
+            tool_seconds=self.tool_timeout_seconds,
+            answer_tokens=self.answer_tokens,
+            answer_tokens_ceiling=self.answer_tokens_ceiling,
+        )
 
-    @field_validator("admin_ids", mode="before")
-    @classmethod
-    def _are_ids_of_people(cls, value: object) -> object:
-        # Runs after the splitting below: of such validators the last one is the first.
-        ids = value if isinstance(value, tuple | list) else ()
-        if not all(re.fullmatch(r"[1-9]\d{0,15}", str(each)) for each in ids):
-            raise ValueError(
-                "must be ids of people, like 12345,67890; a @name or the id of a group is none"
-            )
-        return value
 
-    @field_validator("langfuse_tracing_environment")
-    @classmethod
-    def _environment_is_taken(cls, value: str | None) -> str | None:
-        if value and (value.startswith("langfuse") or not re.fullmatch("[a-z0-9_-]{1,40}", value)):
-            raise ValueError(
-                "must be 1 to 40 of a-z, 0-9, _ and -, and not begin with langfuse: Langfuse "
-                "refuses scores of any other"
-            )
-        return value
+class UpdateSettings(Group):
+    """How updates become turns, and how long their record is kept."""
 
-    @field_validator("llm_fallback_models", "admin_ids", mode="before")
-    @classmethod
-    def _split_at_commas(cls, value: object) -> object:
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
+    burst_seconds: float = Field(0.8, alias="BURST_SECONDS", ge=0, le=10)
+    max_tries: int = Field(3, alias="UPDATE_MAX_TRIES", ge=1)
+    poll_seconds: float = Field(0.05, alias="TURNS_POLL_SECONDS", ge=0.005, le=5)
+    version: str = Field("turns-1", alias="TURNS_VERSION", min_length=1)
+    executor_id: str | None = Field(None, alias="EXECUTOR_ID")
+    at_once: int = Field(64, alias="TURNS_AT_ONCE", ge=1)
+    shutdown_seconds: float = Field(20, alias="SHUTDOWN_SECONDS", ge=0)
+    retention_days: float = Field(7, alias="RETENTION_DAYS", gt=0)
 
-    @field_validator("database_url")
-    @classmethod
-    def _database_is_supported(cls, value: SecretStr) -> SecretStr:
-        schemes = ("sqlite+aiosqlite:///", "postgresql+psycopg://")
-        if not value.get_secret_value().startswith(schemes):
-            raise ValueError(f"must start with {' or '.join(schemes)}")
-        return value
+
+class HttpSettings(Group):
+    """What is served over HTTP: the webhook, metrics, the API."""
+
+    webhook_url: Url | None = Field(None, alias="WEBHOOK_URL")
+    webhook_secret: SecretStr | None = Field(None, alias="WEBHOOK_SECRET")
+    host: str = Field("127.0.0.1", alias="HTTP_HOST")
+    port: int | None = Field(None, alias="HTTP_PORT", ge=0, le=65535)
+    api_token: SecretStr | None = Field(None, alias="API_TOKEN")
 
     @model_validator(mode="after")
     def _webhook_is_whole(self) -> Self:
@@ -157,7 +183,7 @@ class Settings(BaseSettings):
             raise ValueError(
                 "WEBHOOK_SECRET must be set with WEBHOOK_URL: 1 to 256 of A-Z, a-z, 0-9, _ and -"
             )
-        if self.http_port is None:
+        if self.port is None:
             raise ValueError("HTTP_PORT must be set with WEBHOOK_URL: the port to listen on")
         return self
 
@@ -170,60 +196,187 @@ class Settings(BaseSettings):
                 "API_TOKEN must be 16 or more of A-Z, a-z, 0-9, . _ ~ + / and -, as "
                 "`openssl rand -hex 32` prints them"
             )
-        if self.http_port is None:
+        if self.port is None:
             raise ValueError("HTTP_PORT must be set with API_TOKEN: the port to listen on")
         return self
 
-    @property
-    def has_model(self) -> bool:
-        """Whether a language model is configured; a local server needs a URL but no key."""
-        return self.openai_api_key is not None or self.openai_base_url is not None
+
+class DocumentSettings(Group):
+    """How documents are read and found, and whether questions are refined before."""
+
+    refinement: bool | None = Field(None, alias="ENABLE_QUERY_REFINEMENT")
+    max_mb: float = Field(20, alias="DOCUMENT_MAX_MB", gt=0, le=1000)
+    embedding_model: str | None = Field(None, alias="EMBEDDING_MODEL")
+    embedding_base_url: Url | None = Field(None, alias="EMBEDDING_BASE_URL")
+    embedding_api_key: SecretStr | None = Field(None, alias="EMBEDDING_API_KEY")
+
+
+class PlaceSettings(Group):
+    """Where places are searched for; one's own instance comes before the service with a key."""
+
+    searxng_url: Url | None = Field(None, alias="SEARXNG_URL")
+    brave_api_key: SecretStr | None = Field(None, alias="BRAVE_API_KEY")
 
     @property
-    def has_langfuse(self) -> bool:
-        """Whether turns are sent to Langfuse."""
-        return self.langfuse_public_key is not None and self.langfuse_secret_key is not None
-
-    @property
-    def has_place_search(self) -> bool:
+    def is_set(self) -> bool:
         """Whether places are searched for, instead of links to a search being shown."""
         return self.searxng_url is not None or self.brave_api_key is not None
+
+
+class DatabaseSettings(Group):
+    """The database; by default an SQLite file in the platform's data folder."""
+
+    url: DatabaseUrl = Field(
+        default_factory=lambda: SecretStr(
+            f"sqlite+aiosqlite:///{user_data_path('sommelier') / 'sommelier.sqlite3'}"
+        ),
+        alias="DATABASE_URL",
+    )
+
+
+class TracingSettings(Group):
+    """Where traces go, what they may hold, and how long they are kept."""
+
+    public_key: SecretStr | None = Field(None, alias="LANGFUSE_PUBLIC_KEY")
+    secret_key: SecretStr | None = Field(None, alias="LANGFUSE_SECRET_KEY")
+    base_url: Url = Field("https://cloud.langfuse.com", alias="LANGFUSE_BASE_URL")
+    environment: Environment | None = Field(None, alias="LANGFUSE_TRACING_ENVIRONMENT")
+    release: str | None = Field(None, alias="LANGFUSE_RELEASE")
+    prompt_label: str = Field("production", alias="LANGFUSE_PROMPT_LABEL", min_length=1)
+    prompt_seconds: float = Field(60, alias="LANGFUSE_PROMPT_SECONDS", ge=5)
+    user_key: SecretStr = Field(SecretStr("sommelier"), alias="TRACE_USER_KEY")
+    content: Literal["full", "masked", "none"] = Field("masked", alias="TRACE_CONTENT")
+    retention_days: float = Field(14, alias="TRACE_RETENTION_DAYS", gt=0)
+    stats_retention_days: float = Field(90, alias="STATS_RETENTION_DAYS", ge=8)
+
+    @property
+    def langfuse_keys(self) -> tuple[str, str] | None:
+        """The public and the secret key of Langfuse; None unless both are set."""
+        if self.public_key is None or self.secret_key is None:
+            return None
+        return self.public_key.get_secret_value(), self.secret_key.get_secret_value()
+
+
+class AccessSettings(Group):
+    """Who is an admin, and who is let in."""
+
+    admin_ids: PeopleIds = Field((), alias="ADMIN_IDS")
+    mode: Literal["open", "allow_list"] = Field("open", alias="ACCESS")
+
+
+class BudgetSettings(Group):
+    """What a person, and everyone together, may use in a day."""
+
+    person_requests: int | None = Field(None, alias="BUDGET_PERSON_REQUESTS", ge=1)
+    person_tokens: int | None = Field(None, alias="BUDGET_PERSON_TOKENS", ge=1)
+    person_cost_usd: float | None = Field(None, alias="BUDGET_PERSON_COST_USD", gt=0)
+    total_requests: int | None = Field(None, alias="BUDGET_TOTAL_REQUESTS", ge=1)
+    total_tokens: int | None = Field(None, alias="BUDGET_TOTAL_TOKENS", ge=1)
+    total_cost_usd: float | None = Field(None, alias="BUDGET_TOTAL_COST_USD", gt=0)
+    admins_exempt: bool = Field(True, alias="BUDGET_ADMINS_EXEMPT")
+
+    @property
+    def person(self) -> DailyBudget:
+        """The budget of each person."""
+        return DailyBudget(self.person_requests, self.person_tokens, self.person_cost_usd)
+
+    @property
+    def everyone(self) -> DailyBudget:
+        """The budget of all together."""
+        return DailyBudget(self.total_requests, self.total_tokens, self.total_cost_usd)
+
+
+class LogSettings(Group):
+    """What is logged."""
+
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
+
+
+class Settings(BaseModel):
+    """What can be set, with the defaults that make an empty machine work."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    telegram: TelegramSettings = TelegramSettings()
+    model: ModelSettings = ModelSettings()
+    turn: TurnSettings = TurnSettings()
+    updates: UpdateSettings = UpdateSettings()
+    http: HttpSettings = HttpSettings()
+    documents: DocumentSettings = DocumentSettings()
+    places: PlaceSettings = PlaceSettings()
+    database: DatabaseSettings = Field(default_factory=DatabaseSettings)
+    tracing: TracingSettings = TracingSettings()
+    access: AccessSettings = AccessSettings()
+    budgets: BudgetSettings = BudgetSettings()
+    log: LogSettings = LogSettings()
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must never stand in a log, beside what `bot.logs` knows by its form."""
         values = (
-            self.telegram_bot_token,
-            self.openai_api_key,
-            self.embedding_api_key,
-            self.brave_api_key,
-            self.langfuse_secret_key,
-            self.webhook_secret,
-            self.api_token,
-            self.trace_user_key if "trace_user_key" in self.model_fields_set else None,
+            self.telegram.bot_token,
+            self.model.api_key,
+            self.documents.embedding_api_key,
+            self.places.brave_api_key,
+            self.tracing.secret_key,
+            self.http.webhook_secret,
+            self.http.api_token,
+            self.tracing.user_key if "user_key" in self.tracing.model_fields_set else None,
         )
-        password = urlsplit(self.database_url.get_secret_value()).password
-        told = [value.get_secret_value() for value in values if value]
-        return (*told, unquote(password)) if password else tuple(told)
+        known = [value.get_secret_value() for value in values if value]
+        password = urlsplit(self.database.url.get_secret_value()).password
+        return (*known, unquote(password)) if password else tuple(known)
+
+
+def variables() -> dict[str, tuple[str, str]]:
+    """Every variable, with the group and the field that it sets."""
+    return {
+        str(field.alias): (group, name)
+        for group, of in Settings.model_fields.items()
+        for name, field in _group(of.annotation).model_fields.items()
+    }
 
 
 def load_settings(env_file: Path | None = Path(".env")) -> Settings:
-    """Settings from the environment and `env_file`.
+    """Settings from the environment and `env_file`; the environment wins.
 
     Raises:
         SettingsError: a value is wrong; one line that names the variable and says what is expected.
     """
-    try:
-        return Settings(_env_file=env_file)
-    except ValidationError as error:
-        raise SettingsError(describe(error)) from None
+    written = dotenv_values(env_file, encoding="utf-8") if env_file else {}
+    return settings_of(_given(written) | _given(os.environ))
+
+
+def settings_of(values: Mapping[str, str]) -> Settings:
+    """Settings from the values of variables.
+
+    Raises:
+        SettingsError: a value is wrong; one line that names the variable and says what is expected.
+    """
+    groups, wrong = dict[str, Group](), list[str]()
+    for name, field in Settings.model_fields.items():
+        try:
+            groups[name] = _group(field.annotation).model_validate(values)
+        except ValidationError as error:
+            wrong.append(describe(error))
+    if wrong:
+        raise SettingsError("; ".join(wrong))
+    return Settings.model_validate(groups)
 
 
 def describe(error: ValidationError) -> str:
     """One line for every wrong variable, without its value: it may be a secret."""
     lines = []
     for issue in error.errors(include_url=False, include_context=False, include_input=False):
-        name = "_".join(str(part) for part in issue["loc"][:1]).upper()
-        said = issue["msg"].removeprefix("Value error, ")
-        lines.append(f"{name}: {said}" if name else said)
+        name = "".join(str(part) for part in issue["loc"][:1])
+        problem = issue["msg"].removeprefix("Value error, ")
+        lines.append(f"{name}: {problem}" if name else problem)
     return "; ".join(lines)
+
+
+def _given(values: Mapping[str, str | None]) -> dict[str, str]:
+    return {name.upper(): value for name, value in values.items() if value}
+
+
+def _group(annotation: Any) -> type[Group]:
+    return cast("type[Group]", annotation)

@@ -85,7 +85,7 @@ def chat() -> None:
     from bot import console
     from bot.app import open_chat
 
-    console.chat(lambda telegram: open_chat(settings, telegram), has_model=settings.has_model)
+    console.chat(lambda telegram: open_chat(settings, telegram), has_model=settings.model.is_set)
 
 
 @app.command()

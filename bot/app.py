@@ -20,11 +20,11 @@ from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.links import TraceLinks
 from agent.turn_records import TurnRecord
-from bot import telegram_wiring, wiring
+from bot import telegram_wiring
 from bot.budgets import Budgets
-from bot.library import Library, open_library
 from bot.memory import Memory, forget, forgetting
 from bot.metrics import Metrics
+from bot.resources import Resources, open_resources, research_tools
 from bot.service import open_service
 from bot.stopping import bounded
 from bot.telegram import local_telegram
@@ -79,53 +79,53 @@ async def open_app(
     token = local_telegram.TOKEN if telegram else telegram_wiring.bot_token(settings)
     async with AsyncExitStack() as stack:
         limited_log = RateLimitedLogger()
-        library = await stack.enter_async_context(open_library(settings, limited_log))
-        desk, memory = library.desk, Memory.of(library.sessions)
+        resources = await stack.enter_async_context(open_resources(settings, limited_log))
+        desk, memory = resources.desk, Memory.of(resources.sessions)
         tracer = telegram_wiring.tracer(settings, memory.traces.save, limited_log)
         metrics = Metrics(lambda: tracer.dropped_spans)
         stack.push_async_callback(bounded, "tracing", tracer.close)
         inbox = AcceptQueue()
         application = telegram_application(settings, token, inbox, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        pace = telegram_wiring.pace(0 if telegram else settings.telegram_messages_per_second)
+        pace = telegram_wiring.pace(0 if telegram else settings.telegram.messages_per_second)
         # Whoever sits at the machine is its admin.
-        admins = frozenset([*settings.admin_ids, *([telegram.chat_id] if telegram else [])])
+        admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
         replies = Replies(
             message_repo=memory.messages,
             tracer=tracer,
             sender=Sender(application.bot, pace, memory.chats),
             metrics=metrics,
-            hashed=partial(keyed_hash, key=settings.trace_user_key),
+            hashed=partial(keyed_hash, key=settings.tracing.user_key),
             record=memory.turns.record,
             rating=rating,
             budgets=telegram_wiring.budgets(settings, memory, admins),
-            max_content_length=settings.max_content_length,
+            max_content_length=settings.turn.max_content_length,
         )
         bot = TelegramBot(
             replies=replies,
-            answerer=sommelier(settings, library),
-            history_messages=settings.history_messages,
+            answerer=sommelier(settings, resources),
+            history_messages=settings.turn.history_messages,
         )
         extras = Extras(
             memory=memory,
             desk=desk,
             admin_ids=admins,
             links=await stack.enter_async_context(open_links(settings)),
-            allow_list=settings.access == "allow_list",
-            hide=wiring.kept(settings),
+            allow_list=settings.access.mode == "allow_list",
+            hide=telegram_wiring.kept(settings),
         )
         yield App(application, bot, memory, metrics, inbox, extras, limited_log)
 
 
-def sommelier(settings: Settings, library: Library) -> Sommelier:
+def sommelier(settings: Settings, resources: Resources) -> Sommelier:
     """Who answers."""
     return Sommelier(
-        catalogue=SqlCatalogue(library.sessions),
-        models=library.models,
-        limits=wiring.limits(settings),
-        research_tools=wiring.research_tools(library.desk),
-        prompts=library.desk.prompts,
-        prices=library.desk.prices,
+        catalogue=SqlCatalogue(resources.sessions),
+        models=resources.models,
+        limits=settings.turn.limits,
+        research_tools=research_tools(resources.desk),
+        prompts=resources.desk.prompts,
+        prices=resources.desk.prices,
     )
 
 
@@ -166,7 +166,7 @@ def telegram_application(
     telegram: local_telegram.LocalTelegram | None = None,
 ) -> AnyApplication:
     """The Telegram application without handlers, on the network or on `telegram`."""
-    api = wiring.root(settings.telegram_base_url)
+    api = settings.telegram.base_url
     builder = Application.builder().token(token).job_queue(None).update_queue(inbox)
     builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
     if telegram is not None:
@@ -206,7 +206,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         TokenRejected: Telegram does not know the token.
     """
     stop = stop or stop_on_signals()
-    url = settings.database_url.get_secret_value()
+    url = settings.database.url.get_secret_value()
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(open_app(settings))
         stack.enter_context(only_one(url))
@@ -231,7 +231,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         judged = delivery.wake if delivery else app.extras.judged
         bot = durable_bot(app, service.queue)
         bot.register(app.application, further_handlers(bot, replace(app.extras, judged=judged)))
-        if settings.has_model:
+        if settings.model.is_set:
             await load_client()
         if await service.run(stop):
             return True
@@ -256,12 +256,12 @@ def api_routes(
     record: Callable[[TurnRecord], Awaitable[None]] = unrecorded,
 ) -> Sequence[BaseRoute]:
     """The HTTP API; nothing without a token. What a call took is kept by `record`."""
-    token = settings.api_token
+    token = settings.http.api_token
     if token is None:
         return []
     from bot.http.api import Api  # noqa: PLC0415 - FastAPI takes a while to load
 
-    user = keyed_hash("api", token.get_secret_value(), settings.trace_user_key)
+    user = keyed_hash("api", token.get_secret_value(), settings.tracing.user_key)
     api = Api(desk=desk, tracer=tracer, token=token, user=user, budgets=budgets, record=record)
     return api.routes()
 

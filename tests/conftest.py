@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from config import Settings
+from config import variables
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer
 from tests.doubles.otlp import OtlpReceiver
@@ -91,7 +91,7 @@ def no_network(network_guard: NetworkGuard) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def empty_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No settings, no `.env`, no data, no proxy: the test starts in a folder of its own."""
-    ours = {name.upper() for name in Settings.model_fields} | PROXIES
+    ours = set(variables()) | PROXIES
     for name in list(os.environ):
         if name.upper() in ours or name.upper().startswith(FOREIGN_PREFIXES):
             monkeypatch.delenv(name)

@@ -23,7 +23,7 @@ from bot.telegram.sender import Sender
 from bot.turn import Replies
 from bot.updates.journal import DurableSettings, open_turns
 from bot.updates.polling import AcceptQueue
-from config import Settings
+from config import settings_of
 from db.engine import session_factory
 from db.repositories.chats import SqlChatRepository
 from db.repositories.updates import SqlUpdateRepository
@@ -75,8 +75,8 @@ async def running(
     to stop. With a `desk` it looks things up. `further` makes more handlers of the bot's `Replies`,
     which get `replies_with` too, and `door` who is let in.
     """
-    settings = Settings.model_validate(
-        {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
+    settings = settings_of(
+        {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
     )
     engine = await migrated_sqlite(Path("updates.sqlite3"))
     updates = SqlUpdateRepository(session_factory(engine))

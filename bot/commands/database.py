@@ -15,7 +15,7 @@ app = typer.Typer(help="Create and upgrade the database.", no_args_is_help=True)
 def upgrade() -> None:
     """Bring the database to this version's schema."""
     settings = open_settings("WARNING")
-    from bot.library import open_engine
+    from bot.resources import open_engine
     from db import migrate
 
     async def upgrade() -> None:
@@ -32,7 +32,7 @@ def upgrade() -> None:
 def status() -> None:
     """Show the database's schema version. Exit status 1 if it needs an upgrade."""
     settings = open_settings("WARNING")
-    from bot.library import open_engine
+    from bot.resources import open_engine
     from db import migrate
 
     async def status() -> str | None:

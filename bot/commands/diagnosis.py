@@ -7,9 +7,14 @@ import httpx
 
 from agent.documents.embedding import EmbeddingService
 from agent.documents.embedding_local import LocalEmbedding
-from bot import wiring
 from bot.commands import doctor
-from bot.library import open_documents, open_engine, require_newest_schema
+from bot.resources import (
+    embedder_of,
+    open_documents,
+    open_engine,
+    place_search,
+    require_newest_schema,
+)
 from config import Settings, SettingsError
 from db import migrate
 from db.engine import session_factory
@@ -24,41 +29,40 @@ async def diagnose(settings: Settings) -> list[doctor.Finding]:
 
 def checks(settings: Settings) -> Mapping[str, doctor.Check | str]:
     """What is checked, in the order in which it is shown."""
-    token, telegram = wiring.plain(settings.telegram_bot_token), settings.telegram_base_url
+    token = settings.telegram.bot_token
     places = partial(_check_places, settings)
     return {
         "database": partial(_check_database, settings),
         "documents": partial(_check_documents, settings),
         "embeddings": (
             partial(_check_embeddings, settings)
-            if settings.embedding_model
+            if settings.documents.embedding_model
             else doctor.NO_EMBEDDINGS
         ),
-        "model": partial(_check_model, settings) if settings.has_model else doctor.NO_MODEL,
-        "places": places if settings.has_place_search else doctor.NO_PLACE_SEARCH,
+        "model": partial(_check_model, settings) if settings.model.is_set else doctor.NO_MODEL,
+        "places": places if settings.places.is_set else doctor.NO_PLACE_SEARCH,
         "Telegram": (
-            partial(doctor.check_telegram, wiring.root(telegram), token)
+            partial(doctor.check_telegram, settings.telegram.base_url, token.get_secret_value())
             if token
             else doctor.NO_TOKEN
         ),
         "Langfuse": partial(_check_langfuse, settings)
-        if settings.has_langfuse
+        if settings.tracing.langfuse_keys
         else doctor.NO_LANGFUSE,
     }
 
 
 async def _check_langfuse(settings: Settings) -> str:
-    keys = (settings.langfuse_public_key, settings.langfuse_secret_key)
-    base_url = wiring.root(settings.langfuse_base_url)
-    said = await doctor.check_langfuse(base_url, *(wiring.plain(key) or "" for key in keys))
-    own_key = "trace_user_key" in settings.model_fields_set
+    tracing = settings.tracing
+    said = await doctor.check_langfuse(tracing.base_url, *(tracing.langfuse_keys or ("", "")))
+    own_key = "user_key" in tracing.model_fields_set
     return said if own_key else f"{said}; {doctor.GUESSABLE_KEY}"
 
 
 async def _check_model(settings: Settings) -> str:
-    base = settings.openai_base_url
-    key = wiring.plain(settings.openai_api_key)
-    return await doctor.check_model(wiring.root(base) if base else None, key, settings.llm_model)
+    model = settings.model
+    key = model.api_key.get_secret_value() if model.api_key else None
+    return await doctor.check_model(model.base_url, key, model.name)
 
 
 async def _check_database(settings: Settings) -> str:
@@ -89,7 +93,7 @@ async def _check_documents(settings: Settings) -> str:
 
 async def _check_embeddings(settings: Settings) -> str:
     try:
-        embedder: EmbeddingService | LocalEmbedding | None = wiring.embedder(settings)
+        embedder: EmbeddingService | LocalEmbedding | None = embedder_of(settings)
     except SettingsError as error:
         raise doctor.Ailment(str(error)) from None
     if embedder is None:
@@ -102,4 +106,4 @@ async def _check_embeddings(settings: Settings) -> str:
 
 async def _check_places(settings: Settings) -> str:
     async with httpx.AsyncClient() as http:
-        return await doctor.check_places(wiring.place_search(settings, http))
+        return await doctor.check_places(place_search(settings, http))

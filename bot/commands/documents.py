@@ -136,7 +136,7 @@ def _print_json(found: Iterable[dict[str, object]]) -> None:
 
 @asynccontextmanager
 async def _open(settings: "Settings") -> AsyncIterator["SqlDocumentStore"]:
-    from bot.library import open_database, open_documents
+    from bot.resources import open_database, open_documents
 
     async with (
         open_database(settings) as sessions,
@@ -148,7 +148,7 @@ async def _open(settings: "Settings") -> AsyncIterator["SqlDocumentStore"]:
 async def _add(settings: "Settings", paths: list[Path]) -> "AddReport":
     from db.documents.indexing import add_documents
 
-    max_bytes = round(settings.document_max_mb * BYTES_PER_MB)
+    max_bytes = round(settings.documents.max_mb * BYTES_PER_MB)
     async with _open(settings) as documents:
         with progress_bar("Indexing") as progress:
             return await add_documents(

@@ -28,16 +28,19 @@ async def open_starter_rooms(settings: "Settings") -> AsyncIterator[Rooms]:
     """The starter catalogue and documents, and no others, in a database of their own."""
     from pydantic import SecretStr
 
+    from config import DatabaseSettings
+
     with TemporaryDirectory(prefix="sommelier-") as folder:
         url = SecretStr(f"sqlite+aiosqlite:///{folder}/starter.sqlite3")
-        async with open_rooms(settings.model_copy(update={"database_url": url})) as rooms:
+        database = DatabaseSettings(DATABASE_URL=url)
+        async with open_rooms(settings.model_copy(update={"database": database})) as rooms:
             yield rooms
 
 
 @asynccontextmanager
 async def open_rooms(settings: "Settings") -> AsyncIterator[Rooms]:
     """The catalogue and the documents of the configured database."""
-    from bot.library import open_database, open_documents
+    from bot.resources import open_database, open_documents
     from db.repositories.wines import SqlCatalogue
 
     async with open_database(settings) as sessions, open_documents(settings, sessions) as documents:
@@ -47,24 +50,20 @@ async def open_rooms(settings: "Settings") -> AsyncIterator[Rooms]:
 @asynccontextmanager
 async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments | None"]:
     """Langfuse's datasets and experiments; None without keys."""
-    from bot import wiring
-
-    public, secret = (
-        wiring.plain(settings.langfuse_public_key),
-        wiring.plain(settings.langfuse_secret_key),
-    )
-    if public is None or secret is None:
+    if settings.tracing.langfuse_keys is None:
         yield None
         return
     from agent.tracing.langfuse.experiments import Experiments
     from agent.tracing.langfuse.spans import Origin
+    from bot.resources import hide, prepare_trace
 
+    public, secret = settings.tracing.langfuse_keys
     experiments = Experiments(
         Origin(public),
         secret,
-        wiring.root(settings.langfuse_base_url),
-        wiring.prepare(settings),
-        hide=wiring.hide(settings),
+        settings.tracing.base_url,
+        prepare_trace(settings),
+        hide=hide(settings),
     )
     try:
         yield experiments

@@ -40,9 +40,9 @@ def wanted_variants(
     texts = _prompts(settings, list(dict.fromkeys(prompts or [REPOSITORY])))
     titles = _titles(list(texts))
     names = list(
-        dict.fromkeys(models or [settings.llm_model if settings.has_model else MODEL_NAME])
+        dict.fromkeys(models or [settings.model.name if settings.model.is_set else MODEL_NAME])
     )
-    if not settings.has_model and names != [MODEL_NAME]:
+    if not settings.model.is_set and names != [MODEL_NAME]:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
     return [
         Named(
@@ -93,10 +93,10 @@ async def open_variants(
 ) -> "AsyncIterator[list[Variant]]":
     """The variants, each a sommelier with its own model, prompt and research; models closed."""
     from agent.evals.run import Variant
-    from bot import wiring
+    from bot.resources import model_of
 
     models = {
-        name: wiring.model(settings, name, settings.llm_response_mode)
+        name: model_of(settings, name, settings.model.response_mode)
         for name in dict.fromkeys(each.model for each in named)
         if name is not None
     }
@@ -121,22 +121,22 @@ def _sommelier(
     """The sommelier of the product; places are not searched for, which costs and changes daily."""
     from agent.desk import ResearchDesk
     from agent.sommelier.service import Sommelier
-    from bot import wiring
+    from bot.resources import prices, research_tools
 
-    limits, prices = wiring.limits(settings), wiring.prices(settings)
+    limits, listed = settings.turn.limits, prices(settings)
     desk = ResearchDesk(
         documents=rooms.documents,
         models=models,
-        refinement=settings.enable_query_refinement,
+        refinement=settings.documents.refinement,
         limits=limits,
         prompts=prompts,
-        prices=prices,
+        prices=listed,
     )
     return Sommelier(
         catalogue=rooms.catalogue,
         models=models,
         limits=limits,
-        research_tools=wiring.research_tools(desk),
+        research_tools=research_tools(desk),
         prompts=prompts,
-        prices=prices,
+        prices=listed,
     )

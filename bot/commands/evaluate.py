@@ -53,9 +53,9 @@ def quotes(
 ) -> None:
     """Ask each model 24 questions with known answers, in each mode, and score the quotes."""
     settings = open_settings("WARNING")
-    if not settings.has_model:
+    if not settings.model.is_set:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
-    asked = _models(settings, _letters(modes), model or [settings.llm_model])
+    asked = _models(settings, _letters(modes), model or [settings.model.name])
     from agent.evals.quotes_report import as_json, as_markdown
 
     runs = asyncio.run(_evaluate(settings, asked))
@@ -79,10 +79,10 @@ def _models(
 ) -> dict[str, "LLMService"]:
     """A model for each column of the report."""
     from agent.evals.quotes_run import MODES
-    from bot import wiring
+    from bot.resources import model_of
 
     return {
-        f"{name} {letter}": wiring.model(settings, name, MODES[letter])
+        f"{name} {letter}": model_of(settings, name, MODES[letter])
         for name in dict.fromkeys(names)
         for letter in letters
     }
@@ -90,7 +90,7 @@ def _models(
 
 async def _evaluate(settings: "Settings", models: dict[str, "LLMService"]) -> "list[Run]":
     from agent.evals.quotes_run import evaluate_quotes
-    from bot import wiring
+    from bot.resources import prices
 
     order, run = list(models), f"{datetime.now():%Y-%m-%d %H:%M:%S}"
     try:
@@ -103,13 +103,13 @@ async def _evaluate(settings: "Settings", models: dict[str, "LLMService"]) -> "l
                 return await evaluate_quotes(
                     models,
                     documents=rooms.documents,
-                    limits=wiring.limits(settings),
+                    limits=settings.turn.limits,
                     progress=lambda label, done, total: progress(
                         order.index(label) * total + done, len(order) * total
                     ),
                     run=run,
                     record=record,
-                    prices=wiring.prices(settings),
+                    prices=prices(settings),
                 )
     finally:
         for model in models.values():

@@ -36,7 +36,7 @@ def list_prompts(label: Label = DEFAULT_LABEL) -> None:
     from agent.prompts import repository_prompts
 
     settings = open_settings("WARNING")
-    if not settings.has_langfuse:
+    if not settings.tracing.langfuse_keys:
         _show([_row(prompt, None, label) for prompt in repository_prompts().values()])
         return
     with open_api(settings) as api:
@@ -135,15 +135,13 @@ def _show(rows: Sequence[Sequence[str]]) -> None:
 @contextmanager
 def open_api(settings: "Settings") -> Iterator["PromptApi"]:
     """Langfuse's prompts; trouble with them ends the command with one line and status 2."""
-    public, secret = settings.langfuse_public_key, settings.langfuse_secret_key
-    if public is None or secret is None:
+    if settings.tracing.langfuse_keys is None:
         fail(NO_KEYS, 2)
     from agent.tracing.langfuse.prompt_api import PromptApi, PromptsUnavailable
 
     api = PromptApi(
-        public.get_secret_value(),
-        secret.get_secret_value(),
-        str(settings.langfuse_base_url),
+        *settings.tracing.langfuse_keys,
+        settings.tracing.base_url,
         timeout_seconds=TIMEOUT_SECONDS,
     )
     try:

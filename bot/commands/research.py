@@ -42,11 +42,11 @@ def ask(
         asked = _question(question)
         settings = open_settings("WARNING")
         from bot.http.models import AskResponse
-        from bot.library import open_library
+        from bot.resources import open_resources
 
         async def answer() -> "Answer":
-            async with open_library(settings) as library:
-                return await library.desk.ask(asked, refine=refine or None)
+            async with open_resources(settings) as resources:
+                return await resources.desk.ask(asked, refine=refine or None)
 
         answered = asyncio.run(answer())
     if as_json:
@@ -68,11 +68,11 @@ def quotes(
         asked = _question(query)
         settings = open_settings("WARNING")
         from bot.http.models import QuotesDocument
-        from bot.library import open_library
+        from bot.resources import open_resources
 
         async def look_up() -> "Quotes":
-            async with open_library(settings) as library:
-                return await library.desk.quotes(asked)
+            async with open_resources(settings) as resources:
+                return await resources.desk.quotes(asked)
 
         found = asyncio.run(look_up())
     if as_json:
@@ -106,15 +106,15 @@ def find(
 async def _find(category: str, place: str) -> "Places":
     from agent.places.categories import category_named
     from agent.places.queries import QueryGenerationFailed, place_named
-    from bot.library import open_library
+    from bot.resources import open_resources
 
     try:
         name, where = category_named(category), place_named(place)
     except ValueError as error:
         raise _Failed(str(error), 2) from None
-    async with open_library(open_settings("WARNING")) as library:
+    async with open_resources(open_settings("WARNING")) as resources:
         try:
-            return await library.desk.find(name, where)
+            return await resources.desk.find(name, where)
         except QueryGenerationFailed as error:
             raise _Failed(str(error)) from None
 

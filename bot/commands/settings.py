@@ -16,6 +16,6 @@ def open_settings(log_level: str | None = None) -> "Settings":
     from config import load_settings  # noqa: PLC0415
 
     settings = load_settings()
-    level = log_level if log_level and settings.log_level != "DEBUG" else settings.log_level
+    level = log_level if log_level and settings.log.level != "DEBUG" else settings.log.level
     configure_logging(level, settings.secrets)
     return settings

@@ -121,7 +121,7 @@ def export(
         return
     from agent.tracing.masking import Masking
 
-    content: Any = "full" if settings.trace_content == "full" else "masked"
+    content: Any = "full" if settings.tracing.content == "full" else "masked"
     hide = Masking(content, (), settings.secrets).text
     _write(file, [dataset_item(turn, hide) for turn in turns])
     typer.echo(printable(f"{len(turns)} turn{'s' * (len(turns) > 1)} written to {file}."))
@@ -162,7 +162,7 @@ def dataset_item(turn: "ExportedTurn", hide: Callable[[str], str] = str) -> dict
 
 @asynccontextmanager
 async def _open(settings: "Settings") -> AsyncIterator["Sessions"]:
-    from bot.library import open_database
+    from bot.resources import open_database
 
     async with open_database(settings) as sessions:
         yield sessions
@@ -186,7 +186,7 @@ async def _read_trace(settings: "Settings", trace_id: str) -> "TraceRecord | Non
         from agent.engine.trace_records import ScoreRecord
 
         liked = float(feedback.verdict == "liked")
-        from bot.wiring import hide
+        from bot.resources import hide
 
         comment = hide(settings)(feedback.comment)
         said = ": ".join(str(part) for part in (feedback.reason, comment) if part)
@@ -200,8 +200,8 @@ def _summary_json(trace: "TraceSummary") -> dict[str, Any]:
 
 
 def _how_to_fill(settings: "Settings") -> str:
-    if settings.has_langfuse:
-        return IN_LANGFUSE.format(settings.langfuse_base_url)
+    if settings.tracing.langfuse_keys:
+        return IN_LANGFUSE.format(settings.tracing.base_url)
     return NO_TRACES
 
 

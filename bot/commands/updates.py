@@ -16,7 +16,7 @@ app = typer.Typer(help="See messages that could not be answered.", no_args_is_he
 def list_updates() -> None:
     """Show the updates that were set aside, with the reason. The words in them are not shown."""
     settings = open_settings("WARNING")
-    from bot.library import open_database
+    from bot.resources import open_database
     from db.repositories.updates import SqlUpdateRepository, StoredUpdate
 
     async def read() -> list[StoredUpdate]:
@@ -34,7 +34,7 @@ def retry(
 ) -> None:
     """Have an update tried again by the bot that runs, within seconds."""
     settings = open_settings("WARNING")
-    from bot.library import open_database
+    from bot.resources import open_database
     from db.repositories.updates import SqlUpdateRepository
 
     async def ask() -> bool:

@@ -48,7 +48,7 @@ def search_text(
     from agent.house_sommelier.understanding import understand
     from agent.sommelier.wine import WineSearchResult
     from bot.commands.tables import wine_table
-    from bot.library import open_database
+    from bot.resources import open_database
     from db.repositories.wines import SqlCatalogue
 
     async def search() -> WineSearchResult:
@@ -69,7 +69,7 @@ def search_text(
 def count_wines() -> None:
     """Show how many wines the catalogue holds."""
     settings = open_settings("WARNING")
-    from bot.library import open_database
+    from bot.resources import open_database
     from db.repositories.wines import SqlCatalogue
 
     async def count() -> int:
@@ -80,7 +80,7 @@ def count_wines() -> None:
 
 
 async def _import(settings: "Settings", file: Path) -> "ImportReport":
-    from bot.library import open_database
+    from bot.resources import open_database
     from db.catalogue import import_catalogue
 
     async with open_database(settings) as sessions:

@@ -42,7 +42,7 @@ from bot.telegram.sender import Sender
 from bot.turn import Replies
 from bot.updates.lanes import dispatch
 from bot.updates.polling import AcceptQueue, introduce
-from config import Settings, SettingsError, load_settings
+from config import SettingsError, load_settings, settings_of
 from db.admin_models import TurnRow
 from db.engine import Sessions, session_factory
 from db.repositories.broadcasts import SqlBroadcastRepository
@@ -901,8 +901,8 @@ async def dispatching(
 
 
 def application_of(bot_api: BotApi) -> AnyApplication:
-    settings = Settings.model_validate(
-        {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
+    settings = settings_of(
+        {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
     )
     return telegram_application(settings, bot_api.token, AcceptQueue())
 
@@ -945,4 +945,4 @@ def test_ids_that_nobody_has_are_refused(ids: str, monkeypatch: pytest.MonkeyPat
 
 def test_ids_of_admins_stand_between_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADMIN_IDS", " 12345, 67890,")
-    assert load_settings(None).admin_ids == (12345, 67890)
+    assert load_settings(None).access.admin_ids == (12345, 67890)

@@ -30,7 +30,7 @@ from bot.budgets import Budgets
 from bot.http.api import Api
 from bot.http.server import http_app, listen, serve_http
 from bot.metrics import Metrics
-from config import Settings
+from config import Settings, settings_of
 from db.engine import session_factory
 from db.repositories.people import SqlPeopleRepository
 from db.repositories.turns import SqlTurnRepository
@@ -439,7 +439,7 @@ async def test_a_call_is_a_turn_in_the_trace(
     tracer = Recorder(
         langfuse_sink(otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
     )
-    token = Settings(api_token=SecretStr(TOKEN), http_port=0, trace_user_key=SecretStr("key"))
+    token = settings_of({"API_TOKEN": TOKEN, "HTTP_PORT": "0", "TRACE_USER_KEY": "key"})
     async with open_model(model_server) as model:
         routes = api_routes(token, desk(models=[model]), tracer)
         async with serving(routes) as it:

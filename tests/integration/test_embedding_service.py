@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from pydantic import HttpUrl, SecretStr
 
-from bot import wiring
-from config import Settings
+from bot.resources import embedder_of
+from config import settings_of
 from tests.doubles.web import Web, vector
 
 
@@ -17,12 +16,14 @@ def web() -> Iterator[Web]:
 
 
 async def test_vectors_come_in_the_order_of_the_texts_from_the_models_own_server(web: Web) -> None:
-    settings = Settings(
-        embedding_model="vectors",
-        openai_base_url=HttpUrl(f"{web.base_url}/v1"),
-        openai_api_key=SecretStr("sk-model"),
+    settings = settings_of(
+        {
+            "EMBEDDING_MODEL": "vectors",
+            "OPENAI_BASE_URL": f"{web.base_url}/v1",
+            "OPENAI_API_KEY": "sk-model",
+        }
     )
-    embedder = wiring.embedder(settings)
+    embedder = embedder_of(settings)
     assert embedder is not None
     texts = ["oak", "tannin", "acidity"]
     try:
@@ -33,4 +34,4 @@ async def test_vectors_come_in_the_order_of_the_texts_from_the_models_own_server
 
 
 def test_without_a_model_for_them_there_are_no_vectors() -> None:
-    assert wiring.embedder(Settings(openai_api_key=SecretStr("sk-model"))) is None
+    assert embedder_of(settings_of({"OPENAI_API_KEY": "sk-model"})) is None

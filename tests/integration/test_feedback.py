@@ -38,7 +38,7 @@ from bot.telegram.rate_limit import Pace
 from bot.telegram.sender import Sender
 from bot.turn import Replies
 from bot.updates.polling import AcceptQueue
-from config import Settings
+from config import settings_of
 from db.engine import session_factory
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.messages import SqlMessageRepository
@@ -821,8 +821,8 @@ async def test_a_press_that_is_run_again_after_a_crash_changes_nothing_more(
     async with room.open():
         message = await room.answered()
         await room.press("👎")
-    settings = Settings.model_validate(
-        {"telegram_bot_token": room.bot_api.token, "telegram_base_url": room.bot_api.base_url}
+    settings = settings_of(
+        {"TELEGRAM_BOT_TOKEN": room.bot_api.token, "TELEGRAM_BASE_URL": room.bot_api.base_url}
     )
     application = telegram_application(settings, room.bot_api.token, AcceptQueue())
     journal = Recorded()

@@ -32,7 +32,7 @@ from bot.telegram.research_commands import ResearchCommands
 from bot.telegram.sender import Sender
 from bot.turn import Replies
 from bot.updates.polling import AcceptQueue
-from config import Settings
+from config import Settings, settings_of
 from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository
 from tests.databases import migrated_sqlite
@@ -621,8 +621,8 @@ class TestAfterACrash:
         self, step: str, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
         journal = Rewound()
-        settings = Settings.model_validate(
-            {"telegram_bot_token": bot_api.token, "telegram_base_url": bot_api.base_url}
+        settings = settings_of(
+            {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
         )
         application = telegram_application(settings, bot_api.token, AcceptQueue())
         bot = bot_of(application, messages, journal)

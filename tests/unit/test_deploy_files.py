@@ -20,7 +20,7 @@ from agent.repositories import Backlog
 from bot.__main__ import app
 from bot.http.server import WEBHOOK_PATH, http_app, listen, serve_http
 from bot.metrics import Metrics
-from config import Settings, load_settings
+from config import Settings, load_settings, variables
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = (ROOT / "docs/deploy.md").read_text("utf-8")
@@ -28,7 +28,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
 
-SETTINGS = {name.upper() for name in Settings.model_fields}
+SETTINGS = set(variables())
 OF_OTHERS = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB", "PASSWORD", "HOST"}
 CLOSING = timedelta(seconds=4 + 5 * 4)
 """The HTTP server's 4 s, and 5 s each for polling, tracing, Telegram and the database."""
@@ -99,9 +99,9 @@ def test_the_image_starts_with_its_own_settings(monkeypatch: pytest.MonkeyPatch)
     for name, value in image_settings().items():
         monkeypatch.setenv(name, value)
     settings = load_settings(env_file=None)
-    assert settings.database_url.get_secret_value() == "sqlite+aiosqlite:////data/sommelier.sqlite3"
+    assert settings.database.url.get_secret_value() == "sqlite+aiosqlite:////data/sommelier.sqlite3"
     assert instructions("VOLUME") == instructions("WORKDIR")[-1:] == ["/data"]
-    assert instructions("EXPOSE") == [str(settings.http_port)]
+    assert instructions("EXPOSE") == [str(settings.http.port)]
 
 
 @pytest.mark.parametrize("service", ["migrate", "bot"])
@@ -110,8 +110,8 @@ def test_the_services_settings_are_valid(service: str, monkeypatch: pytest.Monke
         monkeypatch.setenv(name, interpolated(value))
     settings = load_settings(env_file=None)
     url = "postgresql+psycopg://sommelier:abc123@postgres/sommelier"
-    assert settings.database_url.get_secret_value() == url
-    assert (str(settings.webhook_url), settings.http_port) == ("https://bot.example.com/", 8080)
+    assert settings.database.url.get_secret_value() == url
+    assert (settings.http.webhook_url, settings.http.port) == ("https://bot.example.com", 8080)
 
 
 def test_the_bots_wait_for_the_upgrade_of_the_tables() -> None:
@@ -205,7 +205,7 @@ async def test_the_health_check_tells_a_bot_that_answers_from_one_that_does_not(
 
 
 def test_whoever_stops_the_bot_waits_for_its_turns_to_end() -> None:
-    needed = Settings.model_fields["shutdown_seconds"].default + CLOSING.total_seconds()
+    needed = Settings().updates.shutdown_seconds + CLOSING.total_seconds()
     docker_run = re.search(r"--stop-timeout (\d+)", DEPLOY)
     assert docker_run
     given = (
@@ -246,7 +246,8 @@ def test_every_setting_is_quoted_with_its_default() -> None:
         "RETENTION_DAYS",
     }
     for name, value in quoted:
-        assert Settings.model_fields[name.lower()].default == float(value)
+        group, field = variables()[name]
+        assert getattr(getattr(Settings(), group), field) == float(value)
 
 
 def test_the_webhook_is_where_the_load_balancer_sends_it() -> None:

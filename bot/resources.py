@@ -1,0 +1,254 @@
+"""Open what the settings describe, without Telegram: database, documents, models, prompts, search.
+
+`bot.app` puts Telegram, turns and HTTP in front of it. It stands apart because a command that only
+looks something up is to start without loading any of these.
+"""
+
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import httpx
+from platformdirs import user_cache_path
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from agent.desk import ResearchDesk
+from agent.documents.embedding import EmbeddingService
+from agent.documents.embedding_local import NOT_INSTALLED, PREFIX, LocalEmbedding, is_installed
+from agent.documents.refine import refinement_wanted
+from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
+from agent.engine.llm import LLMService
+from agent.engine.prices import Prices
+from agent.engine.tools import Tool
+from agent.engine.trace_records import TraceRecord
+from agent.engine.wire import ResponseMode
+from agent.places.search import PlaceSearch
+from agent.places.tools import find_places_tool
+from agent.places.web_search import BraveSearch, SearxngSearch
+from agent.prompts import REPOSITORY, Prompts
+from agent.tracing.exporter import RateLimitedLogger
+from agent.tracing.langfuse.prompts import LangfusePrompts
+from agent.tracing.masking import Masking, prepared
+from bot.stopping import bounded
+from config import Settings, SettingsError
+from db import migrate
+from db.catalogue import load_starter
+from db.documents.indexing import load_starter_documents
+from db.engine import Sessions, create_engine, session_factory
+from db.errors import DatabaseUnavailable
+from db.repositories.documents import SqlDocumentStore
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The desk, and what stands behind it."""
+
+    sessions: Sessions
+    documents: SqlDocumentStore
+    models: Sequence[LLMService]
+    desk: ResearchDesk
+
+
+@asynccontextmanager
+async def open_resources(
+    settings: Settings, limited_log: RateLimitedLogger | None = None
+) -> AsyncIterator[Resources]:
+    """Documents, models and place search, tied together at the desk.
+
+    `limited_log` says what is out of order with Langfuse.
+
+    Raises:
+        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
+        SettingsError: what a setting asks for is not installed, or LLM_PRICES is no list.
+    """
+    async with AsyncExitStack() as stack:
+        sessions = await stack.enter_async_context(open_database(settings))
+        documents = await stack.enter_async_context(open_documents(settings, sessions))
+        models = models_of(settings)
+        for model in models:
+            stack.push_async_callback(bounded, "the model", model.close)
+        http = httpx.AsyncClient()
+        stack.push_async_callback(bounded, "the place search", http.aclose)
+        prompts = await stack.enter_async_context(open_prompts(settings, limited_log))
+        desk = ResearchDesk(
+            documents=documents,
+            models=models,
+            search=place_search(settings, http),
+            refinement=settings.documents.refinement,
+            limits=settings.turn.limits,
+            prompts=prompts,
+            prices=prices(settings),
+        )
+        yield Resources(sessions, documents, models, desk)
+
+
+@asynccontextmanager
+async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
+    """The database as it is, closed at the end."""
+    engine = create_engine(settings.database.url.get_secret_value())
+    try:
+        yield engine
+    finally:
+        await bounded("the database", engine.dispose)
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
+    """The database at this version's schema, with the starter wines and documents if it has none.
+
+    Raises:
+        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
+    """
+    async with open_engine(settings) as engine:
+        if engine.dialect.name == "sqlite":
+            await migrate.upgrade(engine)
+        else:
+            await require_newest_schema(engine)
+        sessions = session_factory(engine)
+        await load_starter(sessions)
+        async with open_documents(settings, sessions) as documents:
+            if sys.stderr.isatty() and not await documents.count():
+                print("Indexing the starter documents, this once ...", file=sys.stderr)
+            await load_starter_documents(documents)
+        yield sessions
+
+
+async def require_newest_schema(engine: AsyncEngine) -> None:
+    """Raise DatabaseUnavailable if the database was not upgraded to this version."""
+    revision = await migrate.current(engine)
+    if revision != migrate.head():
+        raise DatabaseUnavailable(
+            f"The database is at revision {revision or 'none'}, this version needs "
+            f"{migrate.head()}: run `sommelier db upgrade`."
+        )
+
+
+@asynccontextmanager
+async def open_documents(settings: Settings, sessions: Sessions) -> AsyncIterator[SqlDocumentStore]:
+    """The documents, found by meaning too where there is an embedding source.
+
+    Raises:
+        SettingsError: the embedding model is to run here, and what runs it is not installed.
+    """
+    embedder = embedder_of(settings)
+    try:
+        yield SqlDocumentStore(sessions, embedder)
+    finally:
+        if embedder is not None:
+            await bounded("the embedding source", embedder.close)
+
+
+@asynccontextmanager
+async def open_prompts(
+    settings: Settings, limited_log: RateLimitedLogger | None = None
+) -> AsyncIterator[Prompts]:
+    """The prompts in use: with Langfuse's keys those managed there, kept up to date."""
+    tracing = settings.tracing
+    if tracing.langfuse_keys is None:
+        yield REPOSITORY
+        return
+    prompts = LangfusePrompts(
+        *tracing.langfuse_keys,
+        tracing.base_url,
+        label=tracing.prompt_label,
+        every_seconds=tracing.prompt_seconds,
+        limited_log=limited_log,
+    )
+    await prompts.start()
+    try:
+        yield prompts
+    finally:
+        await bounded("the prompts", prompts.close)
+
+
+def models_of(settings: Settings) -> list[LLMService]:
+    """The configured model and what to fall back on, in order; none without a server."""
+    names = (settings.model.name, *settings.model.fallback_names)
+    mode = settings.model.response_mode
+    return [model_of(settings, name, mode) for name in names] if settings.model.is_set else []
+
+
+def model_of(settings: Settings, name: str, mode: ResponseMode) -> LLMService:
+    """One model of the configured server."""
+    return LLMService(
+        model=name,
+        api_key=settings.model.api_key,
+        base_url=settings.model.base_url,
+        mode=mode,
+        timeout_seconds=settings.model.timeout_seconds,
+    )
+
+
+def embedder_of(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
+    """The configured source of vectors, None if documents are searched by words only.
+
+    The key of the model's server is not sent to a server of another address.
+
+    Raises:
+        SettingsError: the model is to run here, and what runs it is not installed.
+    """
+    documents = settings.documents
+    if documents.embedding_model is None:
+        return None
+    if documents.embedding_model.startswith(PREFIX):
+        if not is_installed():
+            raise SettingsError(f"EMBEDDING_MODEL: {NOT_INSTALLED}")
+        name = documents.embedding_model.removeprefix(PREFIX)
+        return LocalEmbedding(name, cache=user_cache_path("sommelier") / "models")
+    own = documents.embedding_base_url
+    return EmbeddingService(
+        model=documents.embedding_model,
+        api_key=documents.embedding_api_key or (None if own else settings.model.api_key),
+        base_url=own or settings.model.base_url,
+        timeout_seconds=settings.model.timeout_seconds,
+    )
+
+
+def place_search(settings: Settings, http: httpx.AsyncClient) -> PlaceSearch | None:
+    """The configured search for places; one's own instance before the one with a key."""
+    if settings.places.searxng_url is not None:
+        return SearxngSearch(settings.places.searxng_url, http)
+    if settings.places.brave_api_key is not None:
+        return BraveSearch(settings.places.brave_api_key, http)
+    return None
+
+
+def research_tools(desk: ResearchDesk) -> list[Tool]:
+    """What a turn may look up, as tools over the same documents, models and places as `desk`."""
+    refine = refinement_wanted(desk.refinement, None)
+    return [
+        search_documents_tool(desk.documents),
+        ask_documents_tool(desk.documents, desk.models, refine=refine, prompts=desk.prompts),
+        quote_documents_tool(desk.documents, desk.models, cache=desk.cache, prompts=desk.prompts),
+        find_places_tool(desk.models, desk.search, prompts=desk.prompts),
+    ]
+
+
+def prices(settings: Settings) -> Prices:
+    """What models cost; what is not known of the configured ones is logged here, at the start.
+
+    Raises:
+        SettingsError: LLM_PRICES is not a list of prices.
+    """
+    try:
+        found = Prices.from_setting(settings.model.prices, settings.model.base_url)
+    except ValueError as error:
+        raise SettingsError(f"LLM_PRICES: {error}") from None
+    if settings.model.is_set:
+        for name in (settings.model.name, *settings.model.fallback_names):
+            found.of(name)
+    return found
+
+
+def prepare_trace(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:
+    """Makes of a trace what may be shown of it."""
+    return partial(prepared, content=settings.tracing.content, secrets=settings.secrets)
+
+
+def hide(settings: Settings) -> Callable[[object], object]:
+    """What may be shown of data that stands in no trace; nothing if no content may leave."""
+    if settings.tracing.content == "none":
+        return lambda data: None
+    return Masking(settings.tracing.content, (), settings.secrets).value
