@@ -25,10 +25,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from benchmarks.environments import ROOT
 from benchmarks.report import machine, with_measured
 from benchmarks.retrieval_corpus import DIMENSIONS, MODEL, WORDS, Corpus, fill
-from db import migrate
 from db.documents.vectors import nearest
 from db.embedding import cosine
-from db.engine import Sessions, create_engine, session_factory
+from db.engine import Sessions, create_engine, session_factory, upgrade_schema
 from db.repositories.documents import SqlDocumentStore
 
 DOCUMENT = ROOT / "docs" / "documents.md"
@@ -102,7 +101,7 @@ async def row(
 async def run(url: str, sizes: Sequence[int], searches: int) -> list[Sequence[str]]:
     """A line for every size; on Postgres one with pgvector, and one without."""
     engine = create_engine(url)
-    await migrate.upgrade(engine)
+    await upgrade_schema(engine)
     sessions, corpus, rows = session_factory(engine), Corpus(), []
     name = {"sqlite": "SQLite", "postgresql": "Postgres with pgvector"}[engine.dialect.name]
     for size in sorted(sizes):

@@ -52,7 +52,8 @@ def _status(error: Exception) -> int | None:
     from bot.updates.polling import TokenRejected
     from bot.updates.single_process import AlreadyRunning
     from config import SettingsError
-    from db.errors import CatalogueFileError, DatabaseUnavailable
+    from db.csv_rows import CatalogueFileError
+    from db.engine import DatabaseUnavailable
 
     if isinstance(error, SettingsError | TokenRejected):
         return 2

@@ -33,11 +33,17 @@ from agent.tracing.langfuse.prompts import LangfusePrompts
 from agent.tracing.masking import Masking, prepared
 from bot.stopping import bounded
 from config import Settings, SettingsError
-from db import migrate
 from db.catalogue import load_starter
 from db.documents.indexing import load_starter_documents
-from db.engine import Sessions, create_engine, session_factory
-from db.errors import DatabaseUnavailable
+from db.engine import (
+    DatabaseUnavailable,
+    Sessions,
+    create_engine,
+    newest_revision,
+    schema_revision,
+    session_factory,
+    upgrade_schema,
+)
 from db.repositories.documents import SqlDocumentStore
 
 
@@ -103,7 +109,7 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
     """
     async with open_engine(settings) as engine:
         if engine.dialect.name == "sqlite":
-            await migrate.upgrade(engine)
+            await upgrade_schema(engine)
         else:
             await require_newest_schema(engine)
         sessions = session_factory(engine)
@@ -117,11 +123,11 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
 
 async def require_newest_schema(engine: AsyncEngine) -> None:
     """Raise DatabaseUnavailable if the database was not upgraded to this version."""
-    revision = await migrate.current(engine)
-    if revision != migrate.head():
+    revision = await schema_revision(engine)
+    if revision != newest_revision():
         raise DatabaseUnavailable(
             f"The database is at revision {revision or 'none'}, this version needs "
-            f"{migrate.head()}: run `sommelier db upgrade`."
+            f"{newest_revision()}: run `sommelier db upgrade`."
         )
 
 

@@ -23,9 +23,8 @@ from sqlalchemy import exists, select
 
 from agent.sommelier.wine import Wine
 from db import generic_csv, xwines
-from db.csv_rows import Fields, Problem
+from db.csv_rows import CatalogueFileError, Fields, Problem
 from db.engine import Sessions
-from db.errors import CatalogueFileError
 from db.models import WineRow
 from db.rows import chunks, load_wines, save_wines
 

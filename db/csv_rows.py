@@ -1,10 +1,12 @@
 """Reading one CSV row field by field, collecting everything that is wrong with it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Final, TypeVar
+
+SHOWN_PROBLEMS: Final = 20
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -21,6 +23,17 @@ class Problem:
         place = [f"line {self.line}"] if self.line else []
         place += [self.column] if self.column else []
         return f"{', '.join(place)}: {self.reason}" if place else self.reason
+
+
+class CatalogueFileError(Exception):
+    """Nothing of a file was imported; `problems` says why, row by row."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        lines = [str(problem) for problem in self.problems[:SHOWN_PROBLEMS]]
+        if len(self.problems) > SHOWN_PROBLEMS:
+            lines.append(f"... and {len(self.problems) - SHOWN_PROBLEMS} more")
+        super().__init__("\n".join(lines))
 
 
 class Fields:

@@ -1,32 +1,111 @@
-"""The tables. Rows are what is stored; what others see is in `agent`."""
+"""The tables, and how rows of either database are written and read.
 
+Rows are what is stored; what others see of them is in `agent`.
+"""
+
+from array import array
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Final
+from dataclasses import fields
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import (
+    ARRAY,
     JSON,
+    REAL,
     BigInteger,
+    Date,
+    DateTime,
+    Dialect,
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
+    MetaData,
     String,
+    TypeDecorator,
     UniqueConstraint,
+    text,
 )
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy.types import TypeEngine
 
-from db import admin_models  # noqa: F401 - its tables belong to the schema too
-from db.base import Base as Base  # noqa: PLC0414 - with all tables, whoever takes it from here
-from db.base import UtcDateTime, Vector
+from db.search_text import storable
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 FULL_TEXT: Final = "wines_fts"
-"""The full-text index: a virtual table in SQLite, a generated column in Postgres. Only migrations
-know how it is made; comparisons of schema and models leave out every name that starts with it."""
+"""The full-text index of wines: a virtual table in SQLite, a generated column in Postgres.
+Only migrations know how it is made; comparisons of schema and models leave such names out."""
 
 CHUNKS_FULL_TEXT: Final = "chunks_fts"
 """The full-text index of the documents: a virtual table in SQLite, a table of postings in Postgres.
 Triggers keep both in step with the chunks."""
 FULL_TEXTS: Final = (FULL_TEXT, CHUNKS_FULL_TEXT)
+
+
+class Base(DeclarativeBase):
+    """All tables, with constraint names that migrations can rely on."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware moment in UTC, also in SQLite, which stores no time zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """To UTC; a naive moment is an error rather than a guess."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a moment without a time zone cannot be stored")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Aware again."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Vector(TypeDecorator[Sequence[float]]):
+    """32-bit floats: a blob in SQLite, an array in Postgres, which pgvector reads as its own."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """The type of the database at hand."""
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(ARRAY(REAL))
+        return dialect.type_descriptor(LargeBinary())
+
+    def process_bind_param(
+        self, value: Sequence[float] | None, dialect: Dialect
+    ) -> list[float] | bytes | None:
+        """As the database stores it."""
+        if value is None:
+            return None
+        return list(value) if dialect.name == "postgresql" else array("f", value).tobytes()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Sequence[float] | None:
+        """Numbers again."""
+        return array("f", value) if isinstance(value, bytes) else value
 
 
 class WineRow(Base):
@@ -206,3 +285,180 @@ class ChunkVectorRow(Base):
     dimensions: Mapped[int]
     signs: Mapped[bytes]
     vector: Mapped[Sequence[float]] = mapped_column(Vector)
+
+
+class TurnRow(Base):
+    """A turn that has ended; its id is that of its update."""
+
+    __tablename__ = "turns"
+    __table_args__ = (Index(None, "user_id", "at"), Index(None, "chat_id", "at"))
+
+    turn_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    chat_id: Mapped[int] = mapped_column(BigInteger)
+    user_id: Mapped[int] = mapped_column(BigInteger)
+    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    outcome: Mapped[str]
+    seconds: Mapped[float]
+    requests: Mapped[int]
+    retries: Mapped[int]
+    tokens: Mapped[int] = mapped_column(BigInteger)
+    cost_usd: Mapped[float]
+    error_types: Mapped[list[str]] = mapped_column(JSON)
+    trace_id: Mapped[str | None] = mapped_column(String, index=True)
+    root_id: Mapped[str | None]
+
+
+class UnderWayRow(Base):
+    """A turn that has begun and has not ended; what it uses is not known yet."""
+
+    __tablename__ = "turns_under_way"
+
+    turn_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(BigInteger)
+    since: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class AnswerRow(Base):
+    """A message that is an answer, or a part of one."""
+
+    __tablename__ = "answers"
+
+    chat_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    message_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    turn_id: Mapped[int] = mapped_column(
+        ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True
+    )
+
+
+UNDELIVERED: Final = text("revision > delivered_revision")
+
+
+class FeedbackRow(Base):
+    """What a person thinks of a turn; no verdict: they took it back.
+
+    `asked_chat_id` and `asked_message_id` are those of the message that asked what was wrong.
+    """
+
+    __tablename__ = "feedback"
+    __table_args__ = (
+        Index(None, "asked_chat_id", "asked_message_id"),
+        Index(
+            "ix_feedback_undelivered",
+            "updated_at",
+            "turn_id",
+            sqlite_where=UNDELIVERED,
+            postgresql_where=UNDELIVERED,
+        ),
+    )
+
+    turn_id: Mapped[int] = mapped_column(
+        ForeignKey("turns.turn_id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    verdict: Mapped[str | None]
+    reason: Mapped[str | None]
+    comment: Mapped[str]
+    revision: Mapped[int]
+    delivered_revision: Mapped[int]
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    asked_chat_id: Mapped[int | None] = mapped_column(BigInteger)
+    asked_message_id: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class PersonRow(Base):
+    """A person who wrote, or whom an admin allowed or blocked before they did.
+
+    `warned_on` is the day they were last told that their budget is nearly used up, `introduced_on`
+    that on which admins were asked whether to let them in.
+    """
+
+    __tablename__ = "people"
+
+    user_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    access: Mapped[str | None]
+    first_seen: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    last_seen: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    chat_id: Mapped[int | None] = mapped_column(BigInteger)
+    warned_on: Mapped[date | None] = mapped_column(Date)
+    introduced_on: Mapped[date | None] = mapped_column(Date)
+
+
+class BroadcastRow(Base):
+    """A message of an admin to everyone; `sent` and `failed` count chats."""
+
+    __tablename__ = "broadcasts"
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    text: Mapped[str]
+    created_by: Mapped[int] = mapped_column(BigInteger)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    state: Mapped[str]
+    sent: Mapped[int]
+    failed: Mapped[int]
+
+
+class TraceRow(Base):
+    """A trace of the local store: what a list shows and filters, and the whole as JSON."""
+
+    __tablename__ = "traces"
+
+    trace_id: Mapped[str] = mapped_column(String, primary_key=True)
+    started_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    ended_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    session: Mapped[str]
+    user: Mapped[str]
+    question: Mapped[str]
+    outcome: Mapped[str]
+    level: Mapped[str]
+    retry_count: Mapped[int]
+    cost_usd: Mapped[float]
+    tokens: Mapped[int] = mapped_column(BigInteger)
+    error_types: Mapped[list[str]] = mapped_column(JSON)
+    record: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+def utc_now() -> datetime:
+    """This moment, aware."""
+    return datetime.now(UTC)
+
+
+def values_of(record: "DataclassInstance", model: type[Base]) -> dict[str, Any]:
+    """The columns of a record's row, as both databases can store them."""
+    columns = model.__table__.columns
+    return {each.name: _stored(getattr(record, each.name)) for each in columns}
+
+
+def record_of(kind: type[T], row: Base, **others: object) -> T:
+    """The record that a row holds; `others` are the fields that are not columns of it."""
+    wanted = {each.name for each in fields(kind)} - others.keys()
+    values = {name: _read(getattr(row, name)) for name in wanted if name in row.__table__.columns}
+    return kind(**values | others)
+
+
+def _read(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _stored(value: object) -> object:
+    if isinstance(value, str):
+        return storable(value)
+    return [_stored(each) for each in value] if isinstance(value, tuple) else value
+
+
+def insert_into(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+    """An insert of this database, that can say what is to happen to a row that is there."""
+    on_sqlite = session.get_bind().dialect.name == "sqlite"
+    return sqlite.insert(model) if on_sqlite else postgresql.insert(model)
+
+
+def insert_once(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+    """An insert that leaves a row that is there already as it is."""
+    return insert_into(session, model).on_conflict_do_nothing()
+
+
+def upsert(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+    """An insert that replaces a row that is there already."""
+    statement = insert_into(session, model)
+    columns = model.__table__.columns
+    keys = [column.name for column in columns if column.primary_key]
+    changed = {each.name: statement.excluded[each.name] for each in columns if not each.primary_key}
+    return statement.on_conflict_do_update(index_elements=keys, set_=changed)

@@ -9,7 +9,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import selectinload
 
 from agent.sommelier.wine import Wine
-from db.base import Base
 from db.models import WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
 from db.search_text import country_key, grape_key, places, search_text, shuffle
 
@@ -114,23 +113,3 @@ def _allergens(wine: Wine) -> list[Record]:
         {"wine_id": wine.id, "position": at, "allergen": allergen.value}
         for at, allergen in enumerate(wine.allergens)
     ]
-
-
-def insert_into(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
-    """An insert of this database, that can say what is to happen to a row that is there."""
-    on_sqlite = session.get_bind().dialect.name == "sqlite"
-    return sqlite.insert(model) if on_sqlite else postgresql.insert(model)
-
-
-def insert_once(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
-    """An insert that leaves a row that is there already as it is."""
-    return insert_into(session, model).on_conflict_do_nothing()
-
-
-def upsert(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
-    """An insert that replaces a row that is there already."""
-    statement = insert_into(session, model)
-    columns = model.__table__.columns
-    keys = [column.name for column in columns if column.primary_key]
-    changed = {each.name: statement.excluded[each.name] for each in columns if not each.primary_key}
-    return statement.on_conflict_do_update(index_elements=keys, set_=changed)

@@ -1,1 +1,1 @@
-"""The schema's history. `db.migrate` applies it; developers use alembic's own commands."""
+"""The schema's history. `db.engine` applies it; developers use alembic's own commands."""

@@ -10,8 +10,7 @@ from alembic import context
 from alembic.util import CommandError
 from sqlalchemy import Connection
 
-from db.engine import create_engine
-from db.migrate import compared, lock
+from db.engine import compared, create_engine, lock
 from db.models import Base
 
 

@@ -18,9 +18,8 @@ from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.sommelier.wine import Wine
-from db import migrate
 from db.catalogue import import_catalogue, read_catalogue
-from db.engine import Sessions, create_engine, session_factory
+from db.engine import Sessions, create_engine, session_factory, upgrade_schema
 from tests.workers import WORKER, run_id, together
 
 CELLAR = Path(__file__).parent / "cellar.csv"
@@ -144,7 +143,7 @@ def _libpq(url: str) -> str:
 
 async def _prepare(url: str, wines: Path | None) -> str:
     engine = create_engine(url)
-    await migrate.upgrade(engine)
+    await upgrade_schema(engine)
     if wines:
         await import_catalogue(session_factory(engine), wines)
     # Closing the last connection also folds SQLite's write-ahead log into the file.

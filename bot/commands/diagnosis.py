@@ -16,9 +16,7 @@ from bot.resources import (
     require_newest_schema,
 )
 from config import Settings, SettingsError
-from db import migrate
-from db.engine import session_factory
-from db.errors import DatabaseUnavailable
+from db.engine import DatabaseUnavailable, schema_revision, session_factory
 from db.repositories.wines import SqlCatalogue
 
 
@@ -68,7 +66,7 @@ async def _check_model(settings: Settings) -> str:
 async def _check_database(settings: Settings) -> str:
     try:
         async with open_engine(settings) as engine:
-            revision = await migrate.current(engine)
+            revision = await schema_revision(engine)
             if revision is None and engine.dialect.name == "sqlite":
                 return "empty; it is filled on the first start"
             await require_newest_schema(engine)
@@ -81,7 +79,7 @@ async def _check_database(settings: Settings) -> str:
 async def _check_documents(settings: Settings) -> str:
     try:
         async with open_engine(settings) as engine:
-            if await migrate.current(engine) is None:
+            if await schema_revision(engine) is None:
                 return "none yet; the starter documents are indexed on the first start"
             await require_newest_schema(engine)
             async with open_documents(settings, session_factory(engine)) as documents:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent.turn_records import TraceSummary
     from config import Settings
     from db.engine import Sessions
-    from db.turn_export import ExportedTurn
+    from db.repositories.turns import ExportedTurn
 
 AGO: Final = re.compile(r"(\d{1,4})([mhdw])")
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -88,7 +88,7 @@ def show_trace(
     if trace is None:
         fail(_how_to_fill(settings))
     if as_json:
-        from db.trace_rows import to_json
+        from db.repositories.traces import to_json
 
         typer.echo(json.dumps(to_json(trace), indent=2))
         return
@@ -109,7 +109,7 @@ def export(
     """Save turns as a dataset for `sommelier eval run`: question, what stood before, what for."""
     settings = open_settings("WARNING")
     moment = since_moment(since)
-    from db.turn_export import exported_turns
+    from db.repositories.turns import exported_turns
 
     async def read() -> "list[ExportedTurn]":
         async with _open(settings) as sessions:

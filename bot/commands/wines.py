@@ -25,7 +25,7 @@ def import_file(
     """Add the wines of a CSV file, all or none. Wines that are there already are updated."""
     settings = open_settings("WARNING")
     from bot.commands.tables import problem_table
-    from db.errors import CatalogueFileError
+    from db.csv_rows import CatalogueFileError
 
     try:
         report = asyncio.run(_import(settings, file))

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final, cast
+from typing import Final
 
 from sqlalchemy import select, update
 
 from agent.turn_records import Broadcast, BroadcastState
-from db.admin_models import BroadcastRow
 from db.engine import Sessions
-from db.repositories.messages import utc_now
+from db.models import BroadcastRow, record_of, utc_now
 from db.search_text import storable
 
 DRAFT: Final[BroadcastState] = "draft"
@@ -44,7 +43,7 @@ class SqlBroadcastRepository:
         """A broadcast, None if there is none."""
         async with self._sessions() as session:
             row = await session.get(BroadcastRow, broadcast_id)
-            return _broadcast(row) if row else None
+            return record_of(Broadcast, row) if row else None
 
     async def begin(self, broadcast_id: int) -> bool:
         """Start sending a draft; True only once, however often it is confirmed."""
@@ -71,15 +70,3 @@ class SqlBroadcastRepository:
         )
         async with self._sessions.begin() as session:
             return (await session.scalars(statement)).first() is not None
-
-
-def _broadcast(row: BroadcastRow) -> Broadcast:
-    return Broadcast(
-        id=row.id,
-        text=row.text,
-        created_by=row.created_by,
-        created_at=row.created_at,
-        state=cast("BroadcastState", row.state),
-        sent=row.sent,
-        failed=row.failed,
-    )

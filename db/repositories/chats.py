@@ -7,14 +7,12 @@ from sqlalchemy import update
 
 from agent.repositories import ChatState
 from db.engine import Sessions
-from db.models import ChatRow
-from db.repositories.messages import utc_now
-from db.rows import insert_once
+from db.models import ChatRow, insert_once, utc_now
 from db.search_text import storable
 
 
 class SqlChatRepository:
-    """Fulfils `agent.ports.ChatRepository` on SQLite and Postgres alike."""
+    """Fulfils `agent.repositories.ChatRepository` on SQLite and Postgres alike."""
 
     def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
         self._sessions = sessions

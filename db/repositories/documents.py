@@ -19,8 +19,7 @@ from db.documents.retrieval import documents_of, load_chunks, matching
 from db.documents.terms import index_terms
 from db.documents.vectors import nearest, save_vectors, without_vectors
 from db.engine import Sessions
-from db.models import ChunkRow, DocumentRow
-from db.repositories.messages import utc_now
+from db.models import ChunkRow, DocumentRow, record_of, utc_now
 from db.search_text import storable
 
 Fate = Literal["added", "updated", "unchanged"]
@@ -54,7 +53,7 @@ class StoredDocument:
 
 
 class SqlDocumentStore:
-    """Fulfils `agent.ports.DocumentStore` on SQLite and Postgres alike.
+    """Fulfils `agent.repositories.DocumentStore` on SQLite and Postgres alike.
 
     With an `embedder` chunks are also found by meaning; while it fails, by their words only.
     """
@@ -106,7 +105,8 @@ class SqlDocumentStore:
         """All documents, by path."""
         async with self._sessions() as session:
             rows = await session.scalars(select(DocumentRow).order_by(DocumentRow.path))
-            return sorted(map(_to_document, rows), key=lambda document: document.path)
+            documents = [record_of(StoredDocument, row) for row in rows]
+        return sorted(documents, key=lambda document: document.path)
 
     async def hashes(self) -> dict[str, str]:
         """The content hash of every document, by path."""
@@ -275,16 +275,3 @@ def _to_chunk_row(owner: str, title: str, position: int, piece: Piece) -> Row:
 
 def _length(chunk_row: Row) -> int:
     return len(f"{chunk_row['heading_terms']} {chunk_row['text_terms']}".split())
-
-
-def _to_document(row: DocumentRow) -> StoredDocument:
-    return StoredDocument(
-        id=row.id,
-        path=row.path,
-        title=row.title,
-        kind=row.kind,
-        content_hash=row.content_hash,
-        size=row.size,
-        parts=row.parts,
-        added_at=row.added_at,
-    )

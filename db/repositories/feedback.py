@@ -6,17 +6,14 @@ on several replicas are counted one after the other.
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final, cast
+from typing import Final
 
 from sqlalchemy import ColumnElement, Row, Select, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.turn_records import Feedback, FeedbackReason, Verdict
-from db.admin_models import FeedbackRow, TurnRow
-from db.base import UtcDateTime
 from db.engine import Sessions
-from db.repositories.messages import utc_now
-from db.rows import insert_into
+from db.models import FeedbackRow, TurnRow, UtcDateTime, insert_into, record_of, utc_now
 from db.search_text import storable
 
 LONGEST_COMMENT: Final = 1000  # characters
@@ -151,13 +148,4 @@ async def _load(session: AsyncSession, turn_id: int) -> Feedback | None:
 
 def _feedback(found: Row[FeedbackRow, str | None, str | None, datetime]) -> Feedback:
     row, trace_id, root_id, answered_at = found
-    return Feedback(
-        turn_id=row.turn_id,
-        verdict=cast("Verdict | None", row.verdict),
-        reason=cast("FeedbackReason | None", row.reason),
-        comment=row.comment,
-        revision=row.revision,
-        trace_id=trace_id,
-        root_id=root_id,
-        answered_at=answered_at,
-    )
+    return record_of(Feedback, row, trace_id=trace_id, root_id=root_id, answered_at=answered_at)

@@ -1,25 +1,18 @@
 """Conversations over SQL."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from typing import cast
+from datetime import datetime
 
 from sqlalchemy import delete, select
 
 from agent.engine.history import Role, StoredMessage
 from db.engine import Sessions
-from db.models import MessageRow
-from db.rows import insert_once
+from db.models import MessageRow, insert_once, record_of, utc_now
 from db.search_text import storable
 
 
-def utc_now() -> datetime:
-    """This moment, aware."""
-    return datetime.now(UTC)
-
-
 class SqlMessageRepository:
-    """Fulfils `agent.ports.MessageRepository` on SQLite and Postgres alike."""
+    """Fulfils `agent.repositories.MessageRepository` on SQLite and Postgres alike."""
 
     def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
         self._sessions = sessions
@@ -56,7 +49,7 @@ class SqlMessageRepository:
         )
         async with self._sessions() as session:
             rows = (await session.scalars(newest)).all()
-        return [to_message(row) for row in reversed(rows)]
+        return [record_of(StoredMessage, row) for row in reversed(rows)]
 
     async def forget(self, chat_id: int) -> int:
         """Delete a chat's messages; how many there were."""
@@ -75,14 +68,3 @@ class SqlMessageRepository:
                 return False
             await session.execute(delete(MessageRow).where(of_chat, MessageRow.turn_id == turn_id))
             return True
-
-
-def to_message(row: MessageRow) -> StoredMessage:
-    """The message of a row."""
-    return StoredMessage(
-        role=cast(Role, row.role),
-        content=row.content,
-        wine_ids=tuple(row.wine_ids),
-        created_at=row.created_at,
-        turn_id=row.turn_id,
-    )

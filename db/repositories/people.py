@@ -7,10 +7,8 @@ from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from agent.turn_records import Access
-from db.admin_models import PersonRow
 from db.engine import Sessions
-from db.models import ChatRow
-from db.rows import insert_into
+from db.models import ChatRow, PersonRow, insert_into
 
 
 class SqlPeopleRepository:

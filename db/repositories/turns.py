@@ -1,28 +1,45 @@
-"""The turns that have ended, over SQL."""
+"""The turns that have ended, over SQL: kept, counted by day, exported with their words."""
 
 import asyncio
-from collections.abc import Callable
-from datetime import UTC, datetime, time, timedelta
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from math import ceil
+from statistics import median
+from typing import Final, NamedTuple
 
 from sqlalchemy import Delete, Select, delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 
+from agent.engine.history import StoredMessage
 from agent.engine.limits import Spent
-from agent.turn_records import Spending, Stats, TurnRecord
-from db.admin_models import AnswerRow, FeedbackRow, TurnRow, UnderWayRow
+from agent.turn_records import DayStats, Spending, Stats, TurnRecord
 from db.engine import Sessions
-from db.repositories.messages import utc_now
-from db.rows import upsert
-from db.search_text import storable
-from db.turn_stats import CountedTurn, stats_of
+from db.models import (
+    AnswerRow,
+    FeedbackRow,
+    MessageRow,
+    TurnRow,
+    UnderWayRow,
+    record_of,
+    upsert,
+    utc_now,
+    values_of,
+)
 
 LOCK: Final = 0x70726F73
 """The number of the lock that turns begin under, one after the other; no other code uses it."""
 ROWS_AT_ONCE: Final = 1000
 """So that others get their turn between: a busy week has 100,000 rows."""
+HISTORY: Final = 10
+"""Messages before a turn that are exported with it."""
 LONGEST_TURN: Final = timedelta(hours=1)
 """A turn that began earlier and has not ended is not under way any more: its process died."""
+
+Asked = aliased(MessageRow)
+Said = aliased(MessageRow)
 
 
 class SqlTurnRepository:
@@ -44,7 +61,7 @@ class SqlTurnRepository:
         ]
         async with self._sessions.begin() as session:
             await session.execute(_under_way_is_over(turn.turn_id))
-            await session.execute(upsert(session, TurnRow).values(_row(turn)))
+            await session.execute(upsert(session, TurnRow).values(values_of(turn, TurnRow)))
             if answers:
                 await session.execute(upsert(session, AnswerRow).values(answers))
 
@@ -146,43 +163,136 @@ async def _spent(session: AsyncSession, sums: Select[int, int, float, int]) -> t
     return Spent(int(requests), int(tokens), float(cost)), int(turns)
 
 
-def _row(turn: TurnRecord) -> dict[str, object]:
-    return {
-        "turn_id": turn.turn_id,
-        "chat_id": turn.chat_id,
-        "user_id": turn.user_id,
-        "at": turn.at,
-        "outcome": storable(turn.outcome),
-        "seconds": turn.seconds,
-        "requests": turn.requests,
-        "retries": turn.retries,
-        "tokens": turn.tokens,
-        "cost_usd": turn.cost_usd,
-        "error_types": [storable(name) for name in turn.error_types],
-        "trace_id": turn.trace_id,
-        "root_id": turn.root_id,
-    }
-
-
 async def _load(session: AsyncSession, turn_id: int) -> TurnRecord | None:
     row = await session.get(TurnRow, turn_id)
     if row is None:
         return None
     answers = select(AnswerRow.message_id).where(AnswerRow.turn_id == turn_id)
     message_ids = await session.scalars(answers.order_by(AnswerRow.message_id))
-    return TurnRecord(
-        turn_id=row.turn_id,
-        chat_id=row.chat_id,
-        user_id=row.user_id,
-        at=row.at,
-        outcome=row.outcome,
-        seconds=row.seconds,
-        requests=row.requests,
-        retries=row.retries,
-        tokens=row.tokens,
-        cost_usd=row.cost_usd,
-        error_types=tuple(row.error_types),
-        trace_id=row.trace_id,
-        root_id=row.root_id,
-        message_ids=tuple(message_ids),
+    return record_of(TurnRecord, row, message_ids=tuple(message_ids))
+
+
+class CountedTurn(NamedTuple):
+    """What of a turn is counted."""
+
+    at: datetime
+    user_id: int
+    outcome: str
+    retries: int
+    tokens: int
+    cost_usd: float
+    seconds: float
+    verdict: str | None
+
+
+def stats_of(turns: Sequence[CountedTurn], first: date, last: date) -> Stats:
+    """The numbers of every day (UTC) from `first` to `last`, those without turns included."""
+    of_day: dict[date, list[CountedTurn]] = defaultdict(list)
+    for turn in turns:
+        of_day[turn.at.astimezone(UTC).date()].append(turn)
+    days = (first + timedelta(days=number) for number in range((last - first).days + 1))
+    by_day = tuple(_counted(day, of_day[day]) for day in days)
+    return Stats(by_day, _counted(first, turns))
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least `share` of all do not exceed; 0 without values."""
+    ordered = sorted(values)
+    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0.0
+
+
+def _counted(day: date, turns: Sequence[CountedTurn]) -> DayStats:
+    seconds = [turn.seconds for turn in turns]
+    verdicts = Counter(turn.verdict for turn in turns)
+    return DayStats(
+        day=day,
+        people=len({turn.user_id for turn in turns if turn.user_id}),  # 0: the HTTP API
+        turns=len(turns),
+        retried=sum(turn.retries > 0 for turn in turns),
+        outcomes=dict(Counter(turn.outcome for turn in turns)),
+        liked=verdicts["liked"],
+        disliked=verdicts["disliked"],
+        tokens=sum(turn.tokens for turn in turns),
+        cost_usd=sum(turn.cost_usd for turn in turns),
+        median_seconds=median(seconds) if seconds else 0.0,
+        p95_seconds=percentile(seconds, 0.95),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedTurn:
+    """A turn in the words that are remembered of it; nothing in it says who wrote them."""
+
+    turn_id: int
+    question: str
+    answer: str
+    history: tuple[StoredMessage, ...]
+    retries: int
+    outcome: str
+    verdict: str | None = None
+    reason: str | None = None
+    comment: str = ""
+    trace_id: str | None = None
+
+
+async def exported_turns(
+    sessions: Sessions,
+    *,
+    since: datetime | None = None,
+    disliked: bool = False,
+    retried: bool = False,
+) -> list[ExportedTurn]:
+    """The turns since a moment whose words are still remembered, oldest first.
+
+    Only those that are `disliked`, or needed retries, or both, if asked for.
+    """
+    query = _turns()
+    if since is not None:
+        query = query.where(TurnRow.at >= since)
+    if disliked:
+        query = query.where(FeedbackRow.verdict == "disliked")
+    if retried:
+        query = query.where(TurnRow.retries > 0)
+    async with sessions() as session:
+        found = (await session.execute(query)).all()
+        return [await _exported(session, *row) for row in found]
+
+
+def _turns() -> Select[TurnRow, FeedbackRow | None, MessageRow, MessageRow | None]:
+    asked = (Asked.turn_id == TurnRow.turn_id) & (Asked.role == "user")
+    said = (Said.turn_id == TurnRow.turn_id) & (Said.role == "assistant")
+    return (
+        select(TurnRow, FeedbackRow, Asked, Said)
+        .join(Asked, asked)
+        .join(Said, said, isouter=True)
+        .join(FeedbackRow, FeedbackRow.turn_id == TurnRow.turn_id, isouter=True)
+        .order_by(TurnRow.at, TurnRow.turn_id)
+    )
+
+
+async def _exported(
+    session: AsyncSession,
+    turn: TurnRow,
+    feedback: FeedbackRow | None,
+    asked: MessageRow,
+    said: MessageRow | None,
+) -> ExportedTurn:
+    return ExportedTurn(
+        turn_id=turn.turn_id,
+        question=asked.content,
+        answer=said.content if said else "",
+        history=await _before(session, asked),
+        retries=turn.retries,
+        outcome=turn.outcome,
+        verdict=feedback.verdict if feedback else None,
+        reason=feedback.reason if feedback else None,
+        comment=feedback.comment if feedback else "",
+        trace_id=turn.trace_id,
+    )
+
+
+async def _before(session: AsyncSession, asked: MessageRow) -> tuple[StoredMessage, ...]:
+    earlier = (MessageRow.chat_id == asked.chat_id) & (MessageRow.id < asked.id)
+    query = select(MessageRow).where(earlier).order_by(MessageRow.id.desc()).limit(HISTORY)
+    newest_first = await session.scalars(query)
+    return tuple(reversed([record_of(StoredMessage, row) for row in newest_first]))

@@ -10,9 +10,7 @@ from sqlalchemy.orm import aliased
 
 from agent.repositories import Backlog
 from db.engine import Sessions
-from db.models import UpdateRow
-from db.repositories.messages import utc_now
-from db.rows import insert_once
+from db.models import UpdateRow, insert_once, record_of, utc_now
 
 WAITING: Final = "waiting"
 TAKEN: Final = "taken"
@@ -66,7 +64,7 @@ class SqlUpdateRepository:
         """An update, None if it was never accepted or is forgotten."""
         async with self._sessions() as session:
             row = await session.get(UpdateRow, update_id)
-            return _stored(row) if row else None
+            return record_of(StoredUpdate, row) if row else None
 
     async def begun(self, update_id: int, progress: int) -> int:
         """How often the turn of an update was begun since it last made progress."""
@@ -84,7 +82,7 @@ class SqlUpdateRepository:
             row.progress = progress
             if row.state == RETRY:
                 row.state = WAITING
-            return _stored(row)
+            return record_of(StoredUpdate, row)
 
     async def waiting(self, chat_id: int, since: int) -> list[StoredUpdate]:
         """The waiting updates of a chat from `since` on, in order."""
@@ -99,7 +97,7 @@ class SqlUpdateRepository:
             .limit(100)
         )
         async with self._sessions() as session:
-            return [_stored(row) for row in await session.scalars(query)]
+            return [record_of(StoredUpdate, row) for row in await session.scalars(query)]
 
     async def take(self, update_ids: Sequence[int], turn_id: int) -> list[StoredUpdate]:
         """Make updates the turn `turn_id`; what it consists of, in order.
@@ -117,7 +115,7 @@ class SqlUpdateRepository:
             await session.execute(statement, execution_options={"synchronize_session": False})
             of_turn = select(UpdateRow).where(UpdateRow.turn_id == turn_id)
             rows = await session.scalars(of_turn.order_by(UpdateRow.update_id))
-            return [_stored(row) for row in rows]
+            return [record_of(StoredUpdate, row) for row in rows]
 
     async def done(self, turn_id: int) -> None:
         """A turn is done: its updates lose their content."""
@@ -192,24 +190,11 @@ class SqlUpdateRepository:
     async def _in_state(self, state: str) -> list[StoredUpdate]:
         query = select(UpdateRow).where(UpdateRow.state == state).order_by(UpdateRow.update_id)
         async with self._sessions() as session:
-            return [_stored(row) for row in await session.scalars(query)]
+            return [record_of(StoredUpdate, row) for row in await session.scalars(query)]
 
     async def _set(self, where: ColumnElement[bool], **values: object) -> None:
         async with self._sessions.begin() as session:
             await session.execute(update(UpdateRow).where(where).values(values))
-
-
-def _stored(row: UpdateRow) -> StoredUpdate:
-    return StoredUpdate(
-        row.update_id,
-        row.chat_id,
-        row.payload,
-        row.received_at,
-        row.state,
-        row.tries,
-        row.retries,
-        row.error,
-    )
 
 
 def _begun(turn_id: int) -> ColumnElement[bool]:

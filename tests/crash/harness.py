@@ -21,9 +21,8 @@ import httpx
 import psycopg
 from sqlalchemy import make_url
 
-from db import migrate
 from db.catalogue import load_starter
-from db.engine import create_engine, session_factory
+from db.engine import create_engine, session_factory, upgrade_schema
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
 from tests.crash.records import Records
 from tests.databases import FAST_POSTGRES
@@ -76,7 +75,7 @@ async def new_database(server: Server | None, folder: Path) -> str:
         named = make_url(maintenance).set(database=f"crash_{number}")
         url = named.render_as_string(hide_password=False)
     engine = create_engine(url)
-    await migrate.upgrade(engine)
+    await upgrade_schema(engine)
     await load_starter(session_factory(engine))
     await engine.dispose()
     return url

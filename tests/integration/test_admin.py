@@ -43,8 +43,8 @@ from bot.turn import Replies
 from bot.updates.lanes import dispatch
 from bot.updates.polling import AcceptQueue, introduce
 from config import SettingsError, load_settings, settings_of
-from db.admin_models import TurnRow
 from db.engine import Sessions, session_factory
+from db.models import TurnRow
 from db.repositories.broadcasts import SqlBroadcastRepository
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.people import SqlPeopleRepository

@@ -10,8 +10,7 @@ from agent.engine.history import StoredMessage
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Style, Wine
 from db.catalogue import STARTER, import_catalogue, read_catalogue
-from db.engine import create_engine, session_factory
-from db.migrate import upgrade
+from db.engine import create_engine, session_factory, upgrade_schema
 from db.repositories.wines import SqlCatalogue
 from tests.fakes import root_span
 
@@ -27,7 +26,7 @@ def starter_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 async def _fill(url: str, wines: Path) -> None:
     engine = create_engine(url)
-    await upgrade(engine)
+    await upgrade_schema(engine)
     await import_catalogue(session_factory(engine), wines)
     await engine.dispose()
 

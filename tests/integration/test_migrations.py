@@ -12,9 +12,14 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 import migrations
-from db import migrate
-from db.engine import create_engine
-from db.errors import DatabaseUnavailable
+from db.engine import (
+    DatabaseUnavailable,
+    compared,
+    create_engine,
+    newest_revision,
+    schema_revision,
+    upgrade_schema,
+)
 from db.models import Base
 from tests.databases import Databases
 
@@ -25,7 +30,7 @@ def differences(connection: Connection) -> list[object]:
     context = MigrationContext.configure(
         connection,
         opts={
-            "include_name": lambda name, kind, _parents: migrate.compared(name, kind),
+            "include_name": lambda name, kind, _parents: compared(name, kind),
             "compare_type": True,
         },
     )
@@ -52,18 +57,18 @@ async def test_the_comparison_would_notice_a_missing_column_and_index(engine: As
 async def test_an_empty_database_has_no_revision_and_upgrade_brings_it_to_head(
     empty_engine: AsyncEngine,
 ) -> None:
-    assert await migrate.current(empty_engine) is None
-    await migrate.upgrade(empty_engine)
-    assert await migrate.current(empty_engine) == migrate.head()
-    await migrate.upgrade(empty_engine)
-    assert await migrate.current(empty_engine) == migrate.head()
+    assert await schema_revision(empty_engine) is None
+    await upgrade_schema(empty_engine)
+    assert await schema_revision(empty_engine) == newest_revision()
+    await upgrade_schema(empty_engine)
+    assert await schema_revision(empty_engine) == newest_revision()
 
 
 async def test_replicas_that_start_at_once_migrate_once(databases: Databases) -> None:
     url = databases.create()
     replicas = [create_engine(url) for _ in range(4)]
-    await asyncio.gather(*(migrate.upgrade(replica) for replica in replicas))
-    assert [await migrate.current(replica) for replica in replicas] == [migrate.head()] * 4
+    await asyncio.gather(*(upgrade_schema(replica) for replica in replicas))
+    assert [await schema_revision(replica) for replica in replicas] == [newest_revision()] * 4
     for replica in replicas:
         await replica.dispose()
 
@@ -72,7 +77,7 @@ async def test_a_migration_that_fails_leaves_nothing_behind(empty_engine: AsyncE
     async with empty_engine.begin() as connection:
         await connection.execute(text("CREATE TABLE messages (id INTEGER)"))
     with pytest.raises(Exception, match="already exists"):
-        await migrate.upgrade(empty_engine)
+        await upgrade_schema(empty_engine)
     async with empty_engine.connect() as connection:
         assert await connection.run_sync(tables) == {"messages"}
 
@@ -88,22 +93,22 @@ def test_alembics_own_command_migrates_down_and_up(
 
     async def revision() -> str | None:
         engine = create_engine(url)
-        found = await migrate.current(engine)
+        found = await schema_revision(engine)
         await engine.dispose()
         return found
 
     command.upgrade(config, "head")
-    assert asyncio.run(revision()) == migrate.head()
+    assert asyncio.run(revision()) == newest_revision()
     command.downgrade(config, "base")
     assert asyncio.run(revision()) is None
     command.upgrade(config, "head")
-    assert asyncio.run(revision()) == migrate.head()
+    assert asyncio.run(revision()) == newest_revision()
 
 
 async def test_an_in_memory_database_can_be_migrated() -> None:
     engine = create_engine("sqlite+aiosqlite:///:memory:")
-    await migrate.upgrade(engine)
-    assert await migrate.current(engine) == migrate.head()
+    await upgrade_schema(engine)
+    assert await schema_revision(engine) == newest_revision()
     await engine.dispose()
 
 
@@ -126,7 +131,7 @@ async def test_sqlite_files_are_opened_for_concurrent_use(tmp_path: Path) -> Non
 async def test_an_unreachable_postgres_is_named_without_its_password() -> None:
     engine = create_engine("postgresql+psycopg://sommelier:s3cret@127.0.0.1:1/cellar")
     with pytest.raises(DatabaseUnavailable) as caught:
-        await migrate.upgrade(engine)
+        await upgrade_schema(engine)
     await engine.dispose()
     message = str(caught.value)
     assert "cellar on 127.0.0.1:1 cannot be reached" in message
@@ -139,7 +144,7 @@ async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path.write_text("this is not a database, and long enough to be looked at as one " * 4)
     engine = create_engine(f"sqlite+aiosqlite:///{path}")
     with pytest.raises(DatabaseUnavailable, match=r"notes\.txt cannot be reached: file is not"):
-        await migrate.upgrade(engine)
+        await upgrade_schema(engine)
     await engine.dispose()
 
 

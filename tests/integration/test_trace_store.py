@@ -13,8 +13,7 @@ from agent.engine.messages import Usage
 from agent.engine.trace_records import PromptRef, ScoreRecord, SpanRecord, TraceRecord
 from agent.turn_records import TraceSummary
 from db.engine import Sessions
-from db.repositories.traces import SqlTraceStore
-from db.trace_rows import from_json, plain, to_json, to_row
+from db.repositories.traces import SqlTraceStore, from_json, plain, to_json, to_row
 from tests.traces import NOON, bare_trace, retried_trace
 
 KEPT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)

@@ -15,14 +15,13 @@ from agent.repositories import (
     TurnRepository,
 )
 from agent.turn_records import Broadcast, DayStats, Feedback, Spending, TurnRecord
-from db.admin_models import AnswerRow, FeedbackRow, PersonRow, TurnRow
 from db.engine import Sessions
+from db.models import AnswerRow, FeedbackRow, PersonRow, TurnRow
 from db.repositories.broadcasts import SqlBroadcastRepository
 from db.repositories.chats import SqlChatRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.people import SqlPeopleRepository
-from db.repositories.turns import SqlTurnRepository
-from db.turn_stats import percentile
+from db.repositories.turns import SqlTurnRepository, percentile
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA, BOB = 8_000_000_001, 42

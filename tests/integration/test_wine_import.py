@@ -18,9 +18,8 @@ from db.catalogue import (
     parse_catalogue,
     read_catalogue,
 )
-from db.csv_rows import Problem
+from db.csv_rows import CatalogueFileError, Problem
 from db.engine import Sessions, create_engine, session_factory
-from db.errors import CatalogueFileError
 from db.generic_csv import HEADER
 from db.repositories.wines import SqlCatalogue
 from tests.databases import CELLAR, Databases
