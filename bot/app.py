@@ -16,10 +16,10 @@ from agent.desk import ResearchDesk
 from agent.engine.journal import Journal
 from agent.engine.llm import load_client
 from agent.engine.span import Tracer, keyed_hash
+from agent.repositories import TurnRecord
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.links import TraceLinks
-from agent.turn_records import TurnRecord
 from bot import telegram_wiring
 from bot.budgets import Budgets
 from bot.memory import Memory, forget, forgetting

@@ -16,9 +16,12 @@ from agent.engine.limits import (
     day_of,
 )
 from agent.engine.outcome import BUDGET
-from agent.repositories import PeopleRepository, TurnRepository
+from agent.repositories import (
+    PeopleRepository,
+    Spending,
+    TurnRepository,
+)
 from agent.sommelier.service import Reply
-from agent.turn_records import Spending
 from bot.telegram.outgoing import Outgoing
 
 OWN: Final = "You have used up today's {what}."

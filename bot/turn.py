@@ -15,10 +15,12 @@ from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import UNLIMITED, Allowance
 from agent.engine.model_chain import Seen
 from agent.engine.span import Span, Tracer, trace_id_of
-from agent.repositories import MessageRepository
+from agent.repositories import (
+    MessageRepository,
+    TurnRecord,
+)
 from agent.sommelier.service import Reply
 from agent.text import truncate_at_boundary
-from agent.turn_records import TurnRecord
 from bot.budgets import Budgets, with_note
 from bot.metrics import Metrics
 from bot.telegram import texts

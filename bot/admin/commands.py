@@ -13,8 +13,12 @@ from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.trace_records import TraceRecord
-from agent.repositories import PeopleRepository, TurnRepository
-from agent.turn_records import DayStats, TurnRecord
+from agent.repositories import (
+    DayStats,
+    PeopleRepository,
+    TurnRecord,
+    TurnRepository,
+)
 from bot.admin.stats_chart import stats_chart
 from bot.admin.stats_text import stats_table
 from bot.telegram import texts

@@ -8,7 +8,7 @@ from datetime import date
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
-from agent.turn_records import DayStats
+from agent.repositories import DayStats
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from agent.turn_records import DayStats, Stats
+from agent.repositories import DayStats, Stats
 
 LABEL_WIDTH: Final = 13
 COLUMN_WIDTH: Final = 10

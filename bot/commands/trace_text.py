@@ -15,7 +15,7 @@ from rich.tree import Tree
 
 from agent.engine.messages import Usage
 from agent.engine.trace_records import Level, ScoreRecord, SpanKind, SpanRecord, TraceRecord
-from agent.turn_records import TraceSummary
+from agent.repositories import TraceSummary
 from bot.commands.output import printable
 
 LEVELS: Final[dict[Level, str]] = {"ERROR": "bold red", "WARNING": "yellow", "DEFAULT": "green"}

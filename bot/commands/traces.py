@@ -19,7 +19,7 @@ from bot.commands.settings import open_settings
 
 if TYPE_CHECKING:
     from agent.engine.trace_records import TraceRecord
-    from agent.turn_records import TraceSummary
+    from agent.repositories import TraceSummary
     from config import Settings
     from db.engine import Sessions
     from db.repositories.turns import ExportedTurn

@@ -28,7 +28,7 @@ from starlette.routing import Mount
 from agent.desk import ResearchDesk
 from agent.documents.quotes import Quotes
 from agent.engine.span import Tracer
-from agent.turn_records import TurnRecord
+from agent.repositories import TurnRecord
 from bot.budgets import Budgets
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
 from bot.http.models import (

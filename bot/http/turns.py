@@ -27,8 +27,8 @@ from agent.engine.outcome import (
     score_turn,
 )
 from agent.engine.span import Span, Tracer
+from agent.repositories import TurnRecord
 from agent.sommelier.service import Reply
-from agent.turn_records import TurnRecord
 from bot.budgets import Budgets
 from bot.look_ups import BEST_PASSAGES, is_over_budget, within
 from bot.turn import patiently, unrecorded

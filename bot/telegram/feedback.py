@@ -13,9 +13,13 @@ from telegram.constants import ChatType, ParseMode
 from telegram.error import TelegramError
 from telegram.ext import CallbackQueryHandler, MessageHandler, filters
 
-from agent.repositories import FeedbackRepository, TurnRepository
+from agent.repositories import (
+    Feedback,
+    FeedbackRepository,
+    TurnRecord,
+    TurnRepository,
+)
 from agent.tracing.masking import mask
-from agent.turn_records import Feedback, TurnRecord
 from bot.telegram import feedback_buttons as shown
 from bot.telegram.buttons import acknowledge, show_rows, shown_rows
 from bot.telegram.conversation import AnyHandler, Context, TelegramBot

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agent.turn_records import Feedback, FeedbackReason, Verdict
+from agent.repositories import Feedback, FeedbackReason, Verdict
 from bot.telegram.buttons import ShownRows
 from bot.telegram.outgoing import Button, Rows, keyboard
 

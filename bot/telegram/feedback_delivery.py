@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agent.engine.retry import Backoff, Sleep
-from agent.repositories import FeedbackRepository
+from agent.repositories import (
+    Feedback,
+    FeedbackRepository,
+)
 from agent.tracing.exporter import NotNow, RateLimitedLogger
-from agent.turn_records import Feedback
 from bot.stopping import unless
 
 log = logging.getLogger(__name__)

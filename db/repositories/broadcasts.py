@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import select, update
 
-from agent.turn_records import Broadcast, BroadcastState
+from agent.repositories import Broadcast, BroadcastState
 from db.engine import Sessions
 from db.models import BroadcastRow, record_of, utc_now
 from db.search_text import storable

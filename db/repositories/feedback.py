@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Row, Select, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.turn_records import Feedback, FeedbackReason, Verdict
+from agent.repositories import Feedback, FeedbackReason, Verdict
 from db.engine import Sessions
 from db.models import FeedbackRow, TurnRow, UtcDateTime, insert_into, record_of, utc_now
 from db.search_text import storable

@@ -6,7 +6,7 @@ from typing import cast
 from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from agent.turn_records import Access
+from agent.repositories import Access
 from db.engine import Sessions
 from db.models import ChatRow, PersonRow, insert_into
 

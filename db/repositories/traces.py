@@ -14,7 +14,7 @@ from sqlalchemy import RowMapping, case, delete, select
 
 from agent.engine.messages import Usage
 from agent.engine.trace_records import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
-from agent.turn_records import TraceSummary
+from agent.repositories import TraceSummary
 from db.engine import Sessions
 from db.models import TraceRow, upsert, utc_now
 from db.search_text import storable

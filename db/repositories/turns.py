@@ -15,7 +15,7 @@ from sqlalchemy.orm import aliased
 
 from agent.engine.history import StoredMessage
 from agent.engine.limits import Spent
-from agent.turn_records import DayStats, Spending, Stats, TurnRecord
+from agent.repositories import DayStats, Spending, Stats, TurnRecord
 from db.engine import Sessions
 from db.models import (
     AnswerRow,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.evals import dataset
-from agent.turn_records import TurnRecord
+from agent.repositories import TurnRecord
 from db.engine import create_engine, session_factory
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.messages import SqlMessageRepository

@@ -23,10 +23,10 @@ from agent.engine.limits import NO_BUDGET, DailyBudget, Spent
 from agent.engine.llm import LLMService
 from agent.engine.span import NO_TRACE
 from agent.engine.trace_records import TraceRecord
+from agent.repositories import Access, Broadcast, Spending, TurnRecord
 from agent.sommelier.service import MODEL_DOWN, NO_MODEL, Sommelier
 from agent.tracing.langfuse.links import TraceLinks
 from agent.tracing.recorder import Recorder
-from agent.turn_records import Access, Broadcast, Spending, TurnRecord
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import CHART_NAME, AdminCommands, Links, TraceOf
 from bot.admin.stats_chart import HEIGHT, WIDTH

@@ -21,10 +21,14 @@ from agent.desk import ResearchDesk
 from agent.documents.store import Chunk
 from agent.engine.limits import DailyBudget
 from agent.engine.span import NO_TRACE, Tracer, keyed_hash
-from agent.repositories import Backlog
+from agent.repositories import (
+    Backlog,
+    DayStats,
+    Spending,
+    TurnRecord,
+)
 from agent.tracing.langfuse.sink import langfuse_sink
 from agent.tracing.recorder import Recorder
-from agent.turn_records import DayStats, Spending, TurnRecord
 from bot.app import api_routes
 from bot.budgets import Budgets
 from bot.http.api import Api

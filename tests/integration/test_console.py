@@ -15,8 +15,8 @@ import pytest
 
 from agent.desk import ResearchDesk
 from agent.engine.span import NO_TRACE
+from agent.repositories import Feedback
 from agent.sommelier.service import Sommelier
-from agent.turn_records import Feedback
 from bot.app import close_application, telegram_application
 from bot.console import plain_text, rich_text
 from bot.telegram import feedback_buttons as shown

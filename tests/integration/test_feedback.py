@@ -21,12 +21,12 @@ from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Limits
 from agent.engine.retry import Backoff
 from agent.engine.span import NO_TRACE, Span
+from agent.repositories import Feedback, TurnRecord
 from agent.sommelier.service import Reply
 from agent.tracing.exporter import NotNow
 from agent.tracing.langfuse.feedback import LangfuseFeedback
 from agent.tracing.langfuse.sink import langfuse_sink
 from agent.tracing.recorder import Recorder
-from agent.turn_records import Feedback, TurnRecord
 from bot.app import close_application, telegram_application
 from bot.telegram import feedback_buttons as shown
 from bot.telegram import texts

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent.engine.messages import Usage
 from agent.engine.trace_records import PromptRef, ScoreRecord, SpanRecord, TraceRecord
-from agent.turn_records import TraceSummary
+from agent.repositories import TraceSummary
 from db.engine import Sessions
 from db.repositories.traces import SqlTraceStore, from_json, plain, to_json, to_row
 from tests.traces import NOON, bare_trace, retried_trace

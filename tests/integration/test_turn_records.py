@@ -9,12 +9,16 @@ from sqlalchemy import func, select
 
 from agent.engine.limits import Spent
 from agent.repositories import (
+    Broadcast,
     BroadcastRepository,
+    DayStats,
+    Feedback,
     FeedbackRepository,
     PeopleRepository,
+    Spending,
+    TurnRecord,
     TurnRepository,
 )
-from agent.turn_records import Broadcast, DayStats, Feedback, Spending, TurnRecord
 from db.engine import Sessions
 from db.models import AnswerRow, FeedbackRow, PersonRow, TurnRow
 from db.repositories.broadcasts import SqlBroadcastRepository

@@ -18,9 +18,12 @@ from agent.engine.limits import (
     allowance_of,
 )
 from agent.engine.messages import LLMResponse, Usage
-from agent.repositories import PeopleRepository, TurnRepository
+from agent.repositories import (
+    PeopleRepository,
+    Spending,
+    TurnRepository,
+)
 from agent.sommelier.service import Reply
-from agent.turn_records import Spending
 from bot.budgets import TYPICAL, Budgets, duration_text, one_turn
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

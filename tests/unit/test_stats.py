@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from agent.turn_records import DayStats, Stats
+from agent.repositories import DayStats, Stats
 from bot.admin.stats_chart import COLORS, HEIGHT, WIDTH, nice_top, parts, stats_chart, title
 from bot.admin.stats_text import stats_table
 

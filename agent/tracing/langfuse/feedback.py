@@ -8,11 +8,11 @@ from typing import Final
 import httpx
 
 from agent.engine.trace_records import score_id
+from agent.repositories import Feedback, FeedbackReason
 from agent.tracing.exporter import NotNow, Refused
 from agent.tracing.langfuse.sink import AGAIN, REQUEST_SECONDS, SCORES, advice, media_type
 from agent.tracing.langfuse.spans import text
 from agent.tracing.masking import mask
-from agent.turn_records import Feedback, FeedbackReason
 
 log = logging.getLogger(__name__)
 
