@@ -33,7 +33,7 @@ _UNDECOMPOSED: Final = str.maketrans(
 # Letters and digits of every script, with the marks that are part of a word in theirs.
 _WORD: Final = re.compile(
     r"(?:[^\W_]|[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
-    r"\u0900-\u0963\u0966-\u0dff\u0e00-\u109f\u1780-\u17dd\u3099\u309a])+"
+    r"\u0900-\u0963\u0966-\u0dff\u0e00-\u109f\u1780-\u17dd\u3099\u309a])++"
 )
 _APART: Final = re.compile("[\u1100-\u11ff]{2,}|[\u3046-\u30fd][\u3099\u309a]")
 """Syllables of Korean and Japanese that were written in parts."""
@@ -43,10 +43,8 @@ _SENTENCE_END: Final = re.compile(
     re.VERBOSE,
 )
 _PARAGRAPH_END: Final = re.compile(r"\n[ \t]*+\n")
-_LAST_WORD: Final = re.compile(r"\S++\Z")
-_NEXT_CHARACTER: Final = re.compile(r"\s*+(\S)")
 _LOOK_BACK: Final = 40
-"""Characters before a full stop that say whether it ends a sentence."""
+"""Characters around a full stop that say whether it ends a sentence."""
 _PLAIN_WORD: Final = re.compile(r"[^\W\d_]++(?:'(?=[^\W\d_]{2}))?")
 """As languages are told by: "l'" is a word, but no English "wine's"."""
 _STEMMERS: Final[Mapping[Language, str]] = {
@@ -151,15 +149,15 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     if match["full"] or match["stop"].strip("\"'»”’)]") != ".":
         return True
     before = text[max(0, match.start() - 2 * _LOOK_BACK) : match.start()]
-    last = _LAST_WORD.search(before, max(0, len(before) - _LOOK_BACK))
-    word = (last[0] if last else "").strip("([\"'«„“").lower()
+    last = "" if before[-1:].isspace() else "".join(before[-_LOOK_BACK:].split()[-1:])
+    word = last.strip("([\"'«„“").lower()
     if word in _abbreviations() or (len(word) == 1 and word.isalpha()):
         return False
-    line = before[: last.start()].rstrip(" \t*#>-") if last else ""
+    line = before[: len(before) - len(last)].rstrip(" \t*#>-")
     if word.isdigit() and line[-1:] in {"", "\n"}:
         return False
-    following = _NEXT_CHARACTER.match(text, match.end())
-    return following is None or not following[1].islower()
+    following = text[match.end() : match.end() + _LOOK_BACK].lstrip()
+    return not following[:1].islower()
 
 
 def _last_paragraph_end(text: str, limit: int) -> int:

@@ -1,24 +1,99 @@
-"""Cutting a document into chunks: by heading, then by paragraph, then by sentence. Pure.
+"""What a file says under its headings, and the chunks that it is retrieved by. Pure.
 
 A chunk is a contiguous, verbatim part of its document's text, since quotes are checked against it;
 the chunks of a document together hold all of its text.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
 from agent.text import truncate_at_boundary
-from db.documents.outline import Section
 
 LIMIT: Final = 1500
 """Characters of a chunk, but for a short rest that would not stand alone."""
 REST: Final = 200
 """A rest of a section below this many characters joins the chunk before it."""
+SPACE: Final = re.compile(r"\s*+")
+BLANK_LINE: Final = re.compile(r"\n[^\S\n]*+\n\s*+")
 
-_BLANK_LINE: Final = re.compile(r"\n[^\S\n]*\n\s*")
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph (`level` 0) or a heading (`level` from 1, the highest)."""
+
+    text: str
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What stands under one heading: paragraphs separated by blank lines."""
+
+    headings: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A file's title and sections; `title` is empty where the file gives none."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+
+@dataclass(slots=True)
+class _Open:
+    """A section while it is read."""
+
+    heading: Block
+    headings: tuple[str, ...]
+    paragraphs: list[str] = field(default_factory=list)
+
+
+def outline(blocks: Iterable[Block], title: str = "") -> Outline:
+    """Blocks grouped by their headings.
+
+    Without a `title` the first heading of level 1 is the title. The title's own heading is left
+    out of the heading chains: it stands beside them already.
+    """
+    blocks = [block for block in blocks if block.text.strip()]
+    title = title or next((block.text for block in blocks if block.level == 1), "")
+    return Outline(title, tuple(_sections(_opened(blocks, title))))
+
+
+def _opened(blocks: Iterable[Block], title: str) -> list[_Open]:
+    found = [_Open(Block(""), ())]
+    chain: list[Block] = []
+    titled = False
+    for block in blocks:
+        if not block.level:
+            found[-1].paragraphs.append(block.text)
+            continue
+        chain = [above for above in chain if above.level < block.level]
+        if block.level == 1 and block.text == title and not titled:
+            titled = True
+        else:
+            chain.append(block)
+        found.append(_Open(block, tuple(heading.text for heading in chain)))
+    return found
+
+
+def _sections(opened: list[_Open]) -> Iterator[Section]:
+    for number, section in enumerate(opened):
+        text = "\n\n".join(section.paragraphs)
+        if not text and _is_leaf(opened, number):
+            text = section.heading.text
+        if text:
+            yield Section(section.headings, text)
+
+
+def _is_leaf(opened: list[_Open], number: int) -> bool:
+    """Whether nothing stands below this heading: then it is a text of its own, or would be lost."""
+    following = opened[number + 1 : number + 2]
+    return all(section.heading.level <= opened[number].heading.level for section in following)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +138,13 @@ def _merge(units: Sequence[Span], limit: int) -> list[Span]:
 
 def _units(text: str, limit: int) -> Iterator[Span]:
     """Paragraphs without the white space around them; the parts of those that are too long."""
-    edges = [0, *(match.end() for match in _BLANK_LINE.finditer(text)), len(text)]
+    edges = [0, *(match.end() for match in BLANK_LINE.finditer(text)), len(text)]
     for start, end in pairwise(edges):
         begin, stop = _strip(text, start, end)
         while stop - begin > limit:
             cut = begin + _cut(text[begin : begin + limit + REST], limit)
             yield _strip(text, begin, cut)
-            begin, _ = _strip(text, cut, stop)
+            begin = _next_word(text, cut)
         if stop > begin:
             yield begin, stop
 
@@ -77,6 +152,10 @@ def _units(text: str, limit: int) -> Iterator[Span]:
 def _strip(text: str, start: int, end: int) -> Span:
     part = text[start:end]
     return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
+
+
+def _next_word(text: str, at: int) -> int:
+    return at if (space := SPACE.match(text, at)) is None else space.end()
 
 
 def _cut(window: str, limit: int) -> int:

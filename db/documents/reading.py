@@ -10,10 +10,12 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from db.documents.outline import Block, Kind, Outline, Section, outline
+from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
 from db.search_text import storable
+
+Kind = Literal["markdown", "text", "html", "pdf"]
 
 MAX_FILE_BYTES: Final = 20_000_000
 INDEX_VERSION: Final = 2
@@ -38,6 +40,10 @@ BYTE_ORDER_MARKS: Final = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+
+
+class Unreadable(ValueError):
+    """A file that cannot be read for a reason we can name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,36 +127,19 @@ def _readable(text: str) -> str:
     return unicodedata.normalize("NFC", storable(text)).replace("\u00ad", "")
 
 
-class Unreadable(ValueError):
-    """A file that cannot be read for a reason we can name."""
-
-
 def _read(data: bytes, kind: Kind) -> tuple[Outline, str]:
-    # The parsers are imported late: they are heavy, and most commands read no file.
+    # Imported late: the parsers are heavy, and most commands read no file.
+    from db.documents import formats  # noqa: PLC0415
+
     if kind == "pdf":
-        return _read_pdf(data), ""
+        return formats.read_pdf(data), ""
     text, note = decode(data)
     if kind == "html":
-        from db.documents.html_text import read_html  # noqa: PLC0415
-
         # Without a byte order mark or UTF-8, a page says itself how it is encoded.
-        return read_html(data if note else text), ""
+        return formats.read_html(data if note else text), ""
     if kind == "markdown":
-        from db.documents.markdown_text import read_markdown  # noqa: PLC0415
-
-        return read_markdown(text), note
-    return outline(map(Block, re.split(r"\n[^\S\n]*\n\s*", text.strip()))), note
-
-
-def _read_pdf(data: bytes) -> Outline:
-    from db.documents.pdf_text import EncryptedError, read_pdf  # noqa: PLC0415
-
-    if b"%PDF-" not in data[:1024]:
-        raise Unreadable("is not a PDF file")
-    try:
-        return read_pdf(data)
-    except EncryptedError as error:
-        raise Unreadable(str(error)) from None
+        return formats.read_markdown(text), note
+    return outline(map(Block, BLANK_LINE.split(text.strip()))), note
 
 
 def decode(data: bytes) -> tuple[str, str]:

@@ -7,7 +7,8 @@ databases find the same chunks in the same order.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import ARRAY, Float, String, bindparam, func, select, text
@@ -17,6 +18,9 @@ from agent.documents.store import Chunk
 from db.documents.terms import query_terms
 from db.models import ChunkRow, DocumentRow
 
+RANK_CONSTANT: Final = 60
+"""Of reciprocal rank fusion, from Cormack, Clarke and Buettcher (2009)."""
+MAX_PER_DOCUMENT: Final = 3
 HEADING_WEIGHT: Final = 2.0
 TEXT_WEIGHT: Final = 1.0
 LEAST_WEIGHT: Final = 1e-6
@@ -137,3 +141,33 @@ def _to_chunk(row: ChunkRow, document: DocumentRow, score: float) -> Chunk:
         text=row.text,
         score=score,
     )
+
+
+def fuse(rankings: Sequence[Sequence[int]]) -> list[tuple[int, float]]:
+    """Items of all rankings with their scores, best first.
+
+    An item scores 1 / (60 + its rank) in each ranking; equals keep the order of the smaller number.
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, 1):
+            scores[item] = scores.get(item, 0.0) + 1 / (RANK_CONSTANT + rank)
+    return sorted(scores.items(), key=lambda scored: (-scored[1], scored[0]))
+
+
+def spread(
+    ranked: Sequence[int],
+    limit: int,
+    document_of: Callable[[int], str],
+    most: int = MAX_PER_DOCUMENT,
+) -> list[int]:
+    """The first `limit` items, at most `most` of one document unless nothing else matches."""
+    taken: Counter[str] = Counter()
+    chosen: list[int] = []
+    spare: list[int] = []
+    for item in ranked:
+        document = document_of(item)
+        taken[document] += 1
+        (chosen if taken[document] <= most else spare).append(item)
+    kept = {*chosen[:limit], *spare[: max(limit - len(chosen), 0)]}
+    return [item for item in ranked if item in kept]

@@ -13,9 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.documents.store import Chunk, Embedder
 from db import embedding
 from db.documents.chunking import Piece, chunk
-from db.documents.fusion import fuse, spread
 from db.documents.reading import Document
-from db.documents.retrieval import documents_of, load_chunks, matching
+from db.documents.retrieval import documents_of, fuse, load_chunks, matching, spread
 from db.documents.terms import index_terms
 from db.documents.vectors import nearest, save_vectors, without_vectors
 from db.engine import Sessions

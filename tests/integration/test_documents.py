@@ -11,9 +11,9 @@ import pytest
 from pypdf import PdfWriter
 
 from agent.documents.store import DocumentStore
+from db.documents.chunking import Section
+from db.documents.formats import unbroken
 from db.documents.indexing import AddReport, add_documents, load_starter_documents
-from db.documents.outline import Section
-from db.documents.pdf_text import unbroken
 from db.documents.reading import Content, Document, Problem, read_bytes, read_document
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore, StoredDocument

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from db.documents.fusion import fuse, spread
-from db.documents.outline import Section
+from db.documents.chunking import Section
 from db.documents.reading import Document
+from db.documents.retrieval import fuse, spread
 from db.documents.terms import query_terms, terms
 from db.documents.vectors import nearest
 from db.embedding import embed

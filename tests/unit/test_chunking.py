@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.documents.chunking import LIMIT, REST, Piece, chunk
-from db.documents.markdown_text import read_markdown
-from db.documents.outline import Block, Section, outline
+from db.documents.chunking import LIMIT, REST, Block, Piece, Section, chunk, outline
+from db.documents.formats import read_markdown
 
 sentences = st.sampled_from(
     [
