@@ -1,0 +1,201 @@
+"""The starter catalogue: pairings that a sommelier would sign, and no gap where people ask most."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine
+from db.catalogue import STARTER, read_catalogue
+from db.search_text import fold
+
+WINES = read_catalogue(STARTER).wines
+
+SOFT = (Level.NONE, Level.LOW)
+NOT_HIGH = (*SOFT, Level.MEDIUM)
+SWEET = (Sweetness.SWEET, Sweetness.LUSCIOUS)
+CRISP = (Sweetness.BONE_DRY, Sweetness.DRY)
+DEMI_SEC_STYLES = (Style.SPARKLING, Style.ALCOHOL_FREE)
+
+Rule = Callable[[Wine], bool]
+
+
+def tannin(*levels: Level) -> Rule:
+    return lambda wine: wine.tannin in levels
+
+
+def as_sweet_as_dessert(wine: Wine) -> bool:
+    """A demi-sec with bubbles is sweet enough for fruit; a still wine is not."""
+    demi_sec = wine.sweetness is Sweetness.MEDIUM and wine.style in DEMI_SEC_STYLES
+    return wine.sweetness in SWEET or demi_sec
+
+
+def for_oysters(wine: Wine) -> bool:
+    brisk = wine.acidity is Level.HIGH or wine.style is Style.FORTIFIED
+    light = wine.body is not Body.FULL and (wine.abv or 0) <= 15
+    return wine.colour is Colour.WHITE and wine.sweetness in CRISP and brisk and light
+
+
+def for_heat(wine: Wine) -> bool:
+    fortified = wine.style is Style.FORTIFIED
+    return wine.tannin in SOFT and (wine.abv or 0) <= 14 and not fortified
+
+
+def for_oily_fish(wine: Wine) -> bool:
+    return wine.tannin in SOFT or (wine.tannin is Level.MEDIUM and wine.body is not Body.FULL)
+
+
+def for_red_meat(wine: Wine) -> bool:
+    strong = wine.colour is not Colour.WHITE or wine.style is Style.FORTIFIED
+    return strong and wine.sweetness not in SWEET
+
+
+def sweet(wine: Wine) -> bool:
+    return wine.sweetness in SWEET
+
+
+def not_sweet(wine: Wine) -> bool:
+    return wine.sweetness not in SWEET
+
+
+RULES: dict[Food, tuple[Rule, ...]] = {
+    Food.OYSTERS: (for_oysters,),
+    Food.SHELLFISH: (tannin(*SOFT), not_sweet),
+    Food.FISH: (tannin(*SOFT), not_sweet),
+    Food.OILY_FISH: (for_oily_fish, not_sweet),
+    Food.SUSHI: (tannin(*SOFT), not_sweet),
+    Food.SALAD: (tannin(*SOFT), not_sweet),
+    Food.EGGS: (tannin(*SOFT), not_sweet),
+    Food.VEGETABLES: (tannin(*NOT_HIGH), not_sweet),
+    Food.RISOTTO: (not_sweet,),
+    Food.POULTRY: (tannin(*NOT_HIGH),),
+    Food.CHARCUTERIE: (tannin(*NOT_HIGH),),
+    Food.TAPAS: (tannin(*NOT_HIGH), not_sweet),
+    Food.SPICY: (for_heat,),
+    Food.CURRY: (for_heat,),
+    Food.ASIAN: (tannin(*NOT_HIGH),),
+    Food.SOFT_CHEESE: (tannin(*SOFT),),
+    Food.GOAT_CHEESE: (tannin(*NOT_HIGH), not_sweet),
+    Food.BLUE_CHEESE: (sweet,),
+    Food.FRUIT_DESSERT: (as_sweet_as_dessert,),
+    Food.CREAMY_DESSERT: (as_sweet_as_dessert,),
+    Food.CHOCOLATE: (sweet,),
+    Food.BEEF: (for_red_meat,),
+    Food.LAMB: (not_sweet,),
+    Food.BARBECUE: (for_red_meat,),
+    Food.BURGERS: (for_red_meat,),
+    Food.GAME: (not_sweet,),
+    Food.PASTA: (not_sweet,),
+    Food.PIZZA: (not_sweet,),
+}
+
+
+@pytest.mark.parametrize("food", RULES, ids=str)
+def test_pairings_keep_to_the_rules(food: Food) -> None:
+    broken = [w.id for w in WINES if food in w.foods and not all(keeps(w) for keeps in RULES[food])]
+    assert broken == []
+
+
+def test_everything_that_filters_look_at_is_known() -> None:
+    known = ("colour", "sweetness", "body", "acidity", "tannin", "abv", "price", "region", "notes")
+    gaps = [(w.id, name) for w in WINES for name in known if getattr(w, name) in (None, "")]
+    assert gaps == []
+    assert [w.id for w in WINES if not w.foods or not w.grapes] == []
+
+
+@pytest.mark.parametrize("food", Food, ids=str)
+def test_every_food_has_wines_for_every_purse(food: Food) -> None:
+    suited = [wine.price or 0 for wine in WINES if food in wine.foods]
+    for low, high in ((0, 15), (15, 30)):
+        assert len([price for price in suited if low <= price < high]) >= 2
+
+
+EVERYDAY, GOOD, BETTER, FINE, GREAT = (0, 12), (12, 20), (20, 35), (35, 70), (70, 500)
+UP_TO_FINE = (EVERYDAY, GOOD, BETTER, FINE)
+FROM_GOOD = (GOOD, BETTER, FINE)
+ASKED = {
+    "red bordeaux": (*UP_TO_FINE, GREAT, (34, 45), (45, 55), (55, 70), (70, 88)),
+    "white bordeaux": (EVERYDAY, FINE),
+    "red burgundy": (GOOD, BETTER, FINE, GREAT),
+    "white burgundy": (EVERYDAY, GOOD, BETTER, FINE, GREAT),
+    "chablis": (GOOD, (20, 36), GREAT),
+    "red beaujolais": (EVERYDAY, GOOD, BETTER),
+    "sparkling champagne": (BETTER, (35, 50), (50, 80), GREAT),
+    "rose champagne": (FINE, GREAT),
+    "cremant": (EVERYDAY, GOOD),
+    "rose cremant": (GOOD,),
+    "sancerre": (GOOD, BETTER, FINE),
+    "vouvray": (GOOD, BETTER),
+    "red rhone": (EVERYDAY, GOOD, BETTER, FINE, GREAT),
+    "chateauneuf du pape": (BETTER, FINE, GREAT),
+    "rose provence": (EVERYDAY, GOOD, BETTER, FINE),
+    "red languedoc": (EVERYDAY, GOOD, BETTER),
+    "riesling germany": (EVERYDAY, GOOD, FINE),
+    "riesling mosel": (EVERYDAY, GOOD, FINE),
+    "pinot gris": (EVERYDAY, GOOD, BETTER, FINE),
+    "pinot blanc": (EVERYDAY, GOOD, BETTER),
+    "pinot noir germany": (EVERYDAY, GOOD, BETTER),
+    "sparkling germany": (EVERYDAY, GOOD, BETTER),
+    "gruner veltliner": (EVERYDAY, GOOD, FINE),
+    "red austria": (EVERYDAY, GOOD, BETTER, FINE),
+    "barolo": (BETTER, FINE, GREAT),
+    "barbaresco": (FINE, GREAT),
+    "barbera": (EVERYDAY, GOOD, FINE),
+    "chianti": (EVERYDAY, GOOD, BETTER, FINE, GREAT),
+    "brunello": (FINE, GREAT),
+    "amarone": (BETTER, FINE, GREAT),
+    "primitivo": (EVERYDAY, GOOD, BETTER),
+    "red sicily": (EVERYDAY, GOOD, BETTER, FINE),
+    "prosecco": (EVERYDAY, GOOD, BETTER),
+    "white italy": (*UP_TO_FINE,),
+    "red rioja": (EVERYDAY, GOOD, BETTER, FINE, GREAT),
+    "ribera del duero": (EVERYDAY, GOOD, BETTER, FINE, GREAT),
+    "cava": (EVERYDAY, GOOD),
+    "albarino": (GOOD,),
+    "red portugal": (*UP_TO_FINE,),
+    "port": (EVERYDAY, GOOD, BETTER, FINE, GREAT),
+    "sherry": (EVERYDAY, GOOD, BETTER),
+    "vinho verde": (EVERYDAY, GOOD),
+    "red greece": (EVERYDAY, GOOD, BETTER),
+    "white greece": (EVERYDAY, GOOD, BETTER),
+    "orange": (EVERYDAY, GOOD, BETTER, FINE),
+    "alcohol free red": (EVERYDAY,),
+    "alcohol free white": (EVERYDAY, GOOD, BETTER),
+    "alcohol free rose": (EVERYDAY,),
+    "netherlands": (GOOD, BETTER),
+    "belgium": (BETTER,),
+    "england": (GOOD, BETTER, FINE),
+    "red united states": UP_TO_FINE,
+    "white united states": FROM_GOOD,
+    "red australia": UP_TO_FINE,
+    "white australia": UP_TO_FINE,
+    "sauvignon blanc new zealand": (EVERYDAY, GOOD, BETTER),
+    "pinot noir new zealand": (GOOD, BETTER, FINE),
+    "red south africa": (EVERYDAY, BETTER, FINE),
+    "white south africa": (EVERYDAY, GOOD, BETTER, FINE),
+    "malbec argentina": (EVERYDAY, GOOD, BETTER),
+    "red chile": (EVERYDAY, GOOD, BETTER),
+    "sweet": (GOOD, BETTER, FINE, GREAT),
+    "merlot": (EVERYDAY, GOOD, BETTER, FINE),
+    "syrah": (EVERYDAY, GOOD, BETTER, FINE),
+    "cabernet sauvignon": (EVERYDAY, GOOD, BETTER, FINE, GREAT),
+    "chardonnay": (EVERYDAY, GOOD, BETTER, FINE, GREAT),
+}
+
+
+def described(wine: Wine) -> str:
+    said: Iterable[str] = (wine.style, wine.colour or "", wine.country, wine.region)
+    return f" {fold(' '.join((*said, wine.appellation, wine.name, wine.grapes[0])))} "
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_there_is_a_wine_for_what_people_ask_for(asked: str) -> None:
+    style = "alcohol free " if asked.startswith("alcohol free") else ""
+    words = asked.removeprefix(style).split()
+    prices = [
+        wine.price or 0
+        for wine in WINES
+        if all(f" {word} " in described(wine) for word in words)
+        and (not style or wine.style is Style.ALCOHOL_FREE)
+    ]
+    gaps = [band for band in ASKED[asked] if not any(band[0] <= p < band[1] for p in prices)]
+    assert gaps == []
