@@ -226,7 +226,12 @@ async def events(found: Quotes, seconds: float) -> AsyncIterator[str]:
     """Quotes as server-sent events: one `result` each, then `done`."""
     for quote in found.quotes:
         yield event("result", ResultEvent.of(quote))
-    yield event("done", DoneEvent.of(found, seconds))
+    done = DoneEvent(
+        result_count=len(found.quotes),
+        summary=found.summary,
+        processing_time_ms=round(seconds * 1000),
+    )
+    yield event("done", done)
 
 
 def event(name: str, data: BaseModel) -> str:

@@ -1,17 +1,15 @@
 """What the HTTP API takes and gives, and what `--json` prints: one shape for both."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasGenerator, AliasPath, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from agent.documents.answer import Answer, Citation
-from agent.documents.quotes import Quote, Quotes
-from agent.documents.refine import FallbackReason, Refinement
+from agent.documents.refine import FallbackReason
 from agent.engine.guard import clean
 from agent.engine.outcome import Outcome
-from agent.places.find import FoundPlace, Places, SearchLink
+from agent.places.find import FoundPlace, SearchLink
 from agent.places.queries import visible
 from bot.telegram.research_text import LONGEST_QUESTION
 
@@ -56,7 +54,20 @@ class QueryRequest(_Request):
 
 
 class _Response(BaseModel):
+    """Made by `of` from what was found; a field of another name there says so."""
+
     model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    @classmethod
+    def of(cls, found: object) -> Self:
+        """What was found, in this shape."""
+        return cls.model_validate(found)
+
+
+class _CamelCase(_Response):
+    """Named as the events of the research on structured snippets are."""
+
+    model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel))
 
 
 class RewriteResponse(_Response):
@@ -73,11 +84,6 @@ class RewriteResponse(_Response):
     security_flags: list[str]
     fallback_reason: FallbackReason | None
 
-    @classmethod
-    def of(cls, refinement: Refinement) -> "RewriteResponse":
-        """What a refinement came to."""
-        return cls.model_validate(refinement)
-
 
 class CitationResponse(_Response):
     """What `[path]` in an answer, or `[number]` in its footnoted form, points at."""
@@ -88,17 +94,12 @@ class CitationResponse(_Response):
     location: str
     passage: str
 
-    @classmethod
-    def of(cls, citation: Citation) -> "CitationResponse":
-        """One citation."""
-        return cls.model_validate(citation)
-
 
 class AskResponse(_Response):
     """An answer. `answer` cites as `[path]`, `footnoted` as `[number]` of `citations`."""
 
     question: str
-    answer: str
+    answer: str = Field(validation_alias="text")
     footnoted: str
     citations: list[CitationResponse]
     enough_information: bool
@@ -106,29 +107,9 @@ class AskResponse(_Response):
     outcome: Outcome
     refined_question: str | None
     fallback_reason: FallbackReason | None = Field(
-        description="Why the question was not refined; null if it was."
+        validation_alias=AliasPath("refinement", "fallback_reason"),
+        description="Why the question was not refined; null if it was.",
     )
-
-    @classmethod
-    def of(cls, answer: Answer) -> "AskResponse":
-        """An answer of the desk."""
-        return cls(
-            question=answer.question,
-            answer=answer.text,
-            footnoted=answer.footnoted,
-            citations=[CitationResponse.of(citation) for citation in answer.citations],
-            enough_information=answer.enough_information,
-            by_model=answer.by_model,
-            outcome=answer.outcome,
-            refined_question=answer.refined_question,
-            fallback_reason=answer.refinement.fallback_reason,
-        )
-
-
-class _CamelCase(_Response):
-    """Named as the events of the research on structured snippets are."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class ResultEvent(_CamelCase):
@@ -140,11 +121,6 @@ class ResultEvent(_CamelCase):
     source_location: str
     relevance: str
 
-    @classmethod
-    def of(cls, quote: Quote) -> "ResultEvent":
-        """One quote."""
-        return cls.model_validate(quote)
-
 
 class DoneEvent(_CamelCase):
     """What comes after the last passage."""
@@ -153,62 +129,28 @@ class DoneEvent(_CamelCase):
     summary: str
     processing_time_ms: int
 
-    @classmethod
-    def of(cls, quotes: Quotes, seconds: float) -> "DoneEvent":
-        """What quotes that took `seconds` come to."""
-        return cls(
-            result_count=len(quotes.quotes),
-            summary=quotes.summary,
-            processing_time_ms=round(seconds * 1000),
-        )
-
 
 class QuotesDocument(_CamelCase):
     """All passages of a query at once, as a model was asked for them."""
 
     query: str
-    snippets: list[ResultEvent]
+    snippets: list[ResultEvent] = Field(validation_alias="quotes")
     summary: str
     no_results: bool
     by_model: bool
     outcome: Outcome
 
-    @classmethod
-    def of(cls, quotes: Quotes) -> "QuotesDocument":
-        """The quotes of the desk."""
-        return cls(
-            query=quotes.query,
-            snippets=[ResultEvent.of(quote) for quote in quotes.quotes],
-            summary=quotes.summary,
-            no_results=quotes.no_results,
-            by_model=quotes.by_model,
-            outcome=quotes.outcome,
-        )
-
 
 class PlacesDocument(_Response):
     """Ten queries, what was found for them, and links to search with."""
 
-    category: str
-    place: str
-    queries: list[str]
-    by_rules: bool
+    category: str = Field(validation_alias=AliasPath("queries", "category"))
+    place: str = Field(validation_alias=AliasPath("queries", "place"))
+    queries: list[str] = Field(validation_alias=AliasPath("queries", "queries"))
+    by_rules: bool = Field(validation_alias=AliasPath("queries", "by_rules"))
     results: list[FoundPlace]
     links: list[SearchLink]
     note: str
-
-    @classmethod
-    def of(cls, places: Places) -> "PlacesDocument":
-        """The places of the desk."""
-        return cls(
-            category=places.queries.category,
-            place=places.queries.place,
-            queries=list(places.queries.queries),
-            by_rules=places.queries.by_rules,
-            results=list(places.results),
-            links=list(places.links),
-            note=places.note,
-        )
 
 
 class FieldProblem(_Response):
