@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from bot.commands import database, documents, evaluate, prompts, research, traces, updates, wines
-from bot.commands.settings import open_settings
+from bot.commands import database, evaluate, library, prompts, research, traces
+from bot.commands.output import open_settings
 
 app = typer.Typer(
     help="A sommelier that recommends wines from your cellar, in Telegram or in this terminal.",
@@ -22,10 +22,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(database.app, name="db")
-app.add_typer(wines.app, name="wines")
-app.add_typer(documents.app, name="documents")
-app.add_typer(updates.app, name="updates")
+app.add_typer(database.db_app, name="db")
+app.add_typer(library.wines_app, name="wines")
+app.add_typer(library.documents_app, name="documents")
+app.add_typer(database.updates_app, name="updates")
 app.add_typer(evaluate.app, name="eval")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(traces.app, name="traces")
@@ -82,7 +82,7 @@ def _options(
 @app.command()
 def chat() -> None:
     """Talk to the sommelier here. Lines piped in are answered one by one."""
-    settings = open_settings("WARNING")
+    settings = open_settings()
     from bot import console
     from bot.app import open_chat
 
@@ -92,7 +92,7 @@ def chat() -> None:
 @app.command()
 def run() -> None:
     """Answer people in Telegram, until stopped. Needs TELEGRAM_BOT_TOKEN."""
-    settings = open_settings()
+    settings = open_settings(None)
     from bot.app import run_bot
 
     asyncio.run(run_bot(settings))
@@ -114,9 +114,9 @@ def doctor() -> None:
         typer.echo(f"✗ settings: {error}")
         raise typer.Exit(1) from None
     typer.echo("✓ settings: every value is well-formed")
-    from bot.commands.diagnosis import diagnose
+    from bot.commands.doctor import examine
 
-    findings = asyncio.run(diagnose(settings))
+    findings = asyncio.run(examine(settings))
     for finding in findings:
         typer.echo(str(finding))
     if any(finding.state == "wrong" for finding in findings):

@@ -18,7 +18,6 @@ from agent.tracing.langfuse.links import TraceLinks
 from agent.tracing.masking import Masking, mask
 from agent.tracing.recorder import Recorder
 from bot.budgets import Budgets
-from bot.commands import doctor
 from bot.memory import Forget, Memory
 from bot.resources import prepare_trace
 from bot.service import ServiceSettings
@@ -38,7 +37,7 @@ def bot_token(settings: Settings) -> str:
     """
     secret = settings.telegram.bot_token
     if secret is None:
-        raise SettingsError(f"TELEGRAM_BOT_TOKEN is not set: {doctor.NO_TOKEN}")
+        raise SettingsError("TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you")
     token = secret.get_secret_value()
     if not BOT_TOKEN.fullmatch(token):
         raise SettingsError(

@@ -208,7 +208,7 @@ def tree_text(trace: TraceRecord) -> str:
     """A trace as plain text."""
     from rich.console import Console  # noqa: PLC0415 - only for admins without Langfuse
 
-    from bot.commands.trace_text import trace_page  # noqa: PLC0415
+    from bot.commands.traces import trace_page  # noqa: PLC0415
 
     plain = StringIO()
     console = Console(file=plain, width=TREE_WIDTH, color_system=None, emoji=False)

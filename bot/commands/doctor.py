@@ -1,6 +1,7 @@
-"""What works, what is not configured, and what to do about what is wrong.
+"""`sommelier doctor`: what works, what is not configured, and what to do about what is wrong.
 
-A check is an async function that returns what it found or raises `Ailment`.
+A check is an async function of the settings that returns what it found, or raises `NotConfigured`
+or `Ailment`.
 """
 
 import asyncio
@@ -14,25 +15,22 @@ from agent.documents.embedding_local import LocalModelError
 from agent.documents.store import Embedder
 from agent.engine.errors import ToolError
 from agent.engine.refusals import advice
-from agent.places.search import PlaceSearch
+from bot.resources import (
+    embedder_of,
+    open_documents,
+    open_engine,
+    place_search,
+    require_newest_schema,
+)
+from config import Settings, SettingsError
+from db.engine import DatabaseUnavailable, schema_revision, session_factory
+from db.repositories.wines import SqlCatalogue
 
 SECONDS: Final = 5
-"""The longest a check may take."""
+"""The longest a request of a check may take; a check may take twice as long."""
 
 State = Literal["ok", "off", "wrong"]
 SIGNS: Final[Mapping[State, str]] = {"ok": "✓", "off": "–", "wrong": "✗"}
-
-NO_MODEL: Final = (
-    "the house sommelier answers; set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
-)
-NO_TOKEN: Final = "set TELEGRAM_BOT_TOKEN to what @BotFather gives you"  # noqa: S105
-NO_EMBEDDINGS: Final = (
-    "documents are found by their words; set EMBEDDING_MODEL to find them by meaning too"
-)
-NO_PLACE_SEARCH: Final = (
-    "places are links to a web search; set SEARXNG_URL or BRAVE_API_KEY to list them"
-)
-NO_LANGFUSE: Final = "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to trace turns"
 
 GUESSABLE_KEY: Final = (
     "set TRACE_USER_KEY to a long random text, as `openssl rand -hex 32` prints one: with the "
@@ -40,6 +38,10 @@ GUESSABLE_KEY: Final = (
 )
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
+
+
+class NotConfigured(Exception):
+    """Something is not configured; the text says how it would be, and what happens without."""
 
 
 class Ailment(Exception):
@@ -58,42 +60,71 @@ class Finding:
         return f"{SIGNS[self.state]} {self.name}: {self.text}"
 
 
-Check = Callable[[], Awaitable[str]]
+async def examine(settings: Settings) -> list[Finding]:
+    """Run every check at once."""
+    return list(
+        await asyncio.gather(*(_find(name, check(settings)) for name, check in CHECKS.items()))
+    )
 
 
-async def examine(checks: Mapping[str, Check | str]) -> list[Finding]:
-    """Run every check at once; in place of a check, a text says that it is not configured."""
-    return list(await asyncio.gather(*(_find(name, check) for name, check in checks.items())))
-
-
-async def _find(name: str, check: Check | str) -> Finding:
-    if isinstance(check, str):
-        return Finding(name, "off", f"not configured; {check}")
+async def _find(name: str, check: Awaitable[str]) -> Finding:
     try:
         async with asyncio.timeout(SECONDS * 2):
-            return Finding(name, "ok", await check())
+            return Finding(name, "ok", await check)
     except TimeoutError:
         return Finding(name, "wrong", f"no answer within {SECONDS * 2} seconds")
+    except NotConfigured as error:
+        return Finding(name, "off", f"not configured; {error}")
     except Ailment as error:
         return Finding(name, "wrong", str(error))
 
 
-async def check_model(base_url: str | None, key: str | None, model: str) -> str:
-    """Whether the model's server lets us in, and knows the model."""
-    url = (base_url or OPENAI_URL).rstrip("/")
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    response = await _get(f"{url}/models", "OPENAI_BASE_URL", headers=headers)
-    if response.status_code != httpx.codes.OK:
-        raise Ailment(advice(response.status_code))
-    known = [str(entry.get("id")) for entry in _json(response).get("data") or []]
-    if known and model not in known:
-        some = ", ".join(known[:5])
-        return f"the server answers, but does not list LLM_MODEL {model}; it lists {some}"
-    return f"{model} at {url}"
+async def check_database(settings: Settings) -> str:
+    """Whether the database is there, and at this version's schema."""
+    try:
+        async with open_engine(settings) as engine:
+            revision = await schema_revision(engine)
+            if revision is None and engine.dialect.name == "sqlite":
+                return "empty; it is filled on the first start"
+            await require_newest_schema(engine)
+            count = await SqlCatalogue(session_factory(engine)).count()
+            return f"{engine.dialect.name}, up to date, {count} wines"
+    except DatabaseUnavailable as error:
+        raise Ailment(str(error)) from None
 
 
-async def check_embeddings(embedder: Embedder) -> str:
+async def check_documents(settings: Settings) -> str:
+    """How many documents there are."""
+    try:
+        async with open_engine(settings) as engine:
+            if await schema_revision(engine) is None:
+                return "none yet; the starter documents are indexed on the first start"
+            await require_newest_schema(engine)
+            async with open_documents(settings, session_factory(engine)) as documents:
+                stored = await documents.documents()
+    except DatabaseUnavailable:
+        raise Ailment("cannot be counted before the database is right") from None
+    return f"{len(stored)} documents in {sum(each.parts for each in stored)} parts"
+
+
+async def check_embeddings(settings: Settings) -> str:
     """Whether the embedding source makes vectors."""
+    try:
+        embedder = embedder_of(settings)
+    except SettingsError as error:
+        raise Ailment(str(error)) from None
+    if embedder is None:
+        raise NotConfigured(
+            "documents are found by their words; set EMBEDDING_MODEL to find them by meaning too"
+        )
+    try:
+        return await try_embedder(embedder)
+    finally:
+        await embedder.close()
+
+
+async def try_embedder(embedder: Embedder) -> str:
+    """What a source of vectors is, and how long its vectors are."""
     try:
         async with asyncio.timeout(SECONDS):
             (vector,) = await embedder.embed(["wine"])
@@ -114,20 +145,48 @@ async def check_embeddings(embedder: Embedder) -> str:
     return f"{embedder.name}, vectors of {len(vector)} numbers"
 
 
-async def check_places(search: PlaceSearch | None) -> str:
+async def check_model(settings: Settings) -> str:
+    """Whether the model's server lets us in, and knows the model."""
+    model = settings.model
+    if not model.is_set:
+        raise NotConfigured(
+            "the house sommelier answers; set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
+        )
+    url = model.base_url or OPENAI_URL
+    key = model.api_key.get_secret_value() if model.api_key else None
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    response = await _get(f"{url}/models", "OPENAI_BASE_URL", headers=headers)
+    if response.status_code != httpx.codes.OK:
+        raise Ailment(advice(response.status_code))
+    known = [str(entry.get("id")) for entry in _json(response).get("data") or []]
+    if known and model.name not in known:
+        some = ", ".join(known[:5])
+        return f"the server answers, but does not list LLM_MODEL {model.name}; it lists {some}"
+    return f"{model.name} at {url}"
+
+
+async def check_places(settings: Settings) -> str:
     """Whether the place search answers; one query is made."""
-    if search is None:
-        raise Ailment(NO_PLACE_SEARCH)
-    try:
-        hits = await search.search("wine")
-    except ToolError as error:
-        raise Ailment(str(error)) from None
+    async with httpx.AsyncClient() as http:
+        search = place_search(settings, http)
+        if search is None:
+            raise NotConfigured(
+                "places are links to a web search; set SEARXNG_URL or BRAVE_API_KEY to list them"
+            )
+        try:
+            hits = await search.search("wine")
+        except ToolError as error:
+            raise Ailment(str(error)) from None
     return f"the search answers, {len(hits)} results for a first query"
 
 
-async def check_telegram(root: str, token: str) -> str:
+async def check_telegram(settings: Settings) -> str:
     """Whether Telegram knows the bot."""
-    response = await _get(f"{root}/bot{token}/getMe", "TELEGRAM_BASE_URL")
+    telegram = settings.telegram
+    if telegram.bot_token is None:
+        raise NotConfigured("set TELEGRAM_BOT_TOKEN to what @BotFather gives you")
+    url = f"{telegram.base_url}/bot{telegram.bot_token.get_secret_value()}/getMe"
+    response = await _get(url, "TELEGRAM_BASE_URL")
     if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.NOT_FOUND):
         raise Ailment("TELEGRAM_BOT_TOKEN is rejected; get a valid one from @BotFather")
     if response.status_code != httpx.codes.OK:
@@ -135,10 +194,13 @@ async def check_telegram(root: str, token: str) -> str:
     return f"this is @{(_json(response).get('result') or {}).get('username')}"
 
 
-async def check_langfuse(root: str, public_key: str, secret_key: str) -> str:
-    """Whether Langfuse takes the keys."""
-    auth = httpx.BasicAuth(public_key, secret_key)
-    response = await _get(f"{root}/api/public/projects", "LANGFUSE_BASE_URL", auth=auth)
+async def check_langfuse(settings: Settings) -> str:
+    """Whether Langfuse takes the keys, and nobody can guess whose hash is whose."""
+    tracing = settings.tracing
+    if tracing.langfuse_keys is None:
+        raise NotConfigured("set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to trace turns")
+    url, auth = f"{tracing.base_url}/api/public/projects", httpx.BasicAuth(*tracing.langfuse_keys)
+    response = await _get(url, "LANGFUSE_BASE_URL", auth=auth)
     if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
         raise Ailment(
             "the keys are rejected; check LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, and that "
@@ -146,8 +208,21 @@ async def check_langfuse(root: str, public_key: str, secret_key: str) -> str:
         )
     if response.status_code != httpx.codes.OK:
         raise Ailment(f"Langfuse answers {response.status_code}; check LANGFUSE_BASE_URL")
-    projects = _json(response).get("data") or []
-    return f"traces go to {', '.join(str(project.get('name')) for project in projects) or root}"
+    names = [str(project.get("name")) for project in _json(response).get("data") or []]
+    said = f"traces go to {', '.join(names) or tracing.base_url}"
+    return said if "user_key" in tracing.model_fields_set else f"{said}; {GUESSABLE_KEY}"
+
+
+CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
+    "database": check_database,
+    "documents": check_documents,
+    "embeddings": check_embeddings,
+    "model": check_model,
+    "places": check_places,
+    "Telegram": check_telegram,
+    "Langfuse": check_langfuse,
+}
+"""What is checked, in the order in which it is shown."""
 
 
 async def _get(

@@ -14,8 +14,7 @@ import typer
 from bot.commands.eval_data import STARTER, Plan, Wanted, read_plan
 from bot.commands.eval_rooms import open_experiments, open_rooms, open_starter_rooms
 from bot.commands.eval_variants import Named, open_variants, wanted_variants
-from bot.commands.output import fail, printable, progress_bar, show
-from bot.commands.settings import open_settings
+from bot.commands.output import fail, open_settings, printable, progress_bar, show
 
 if TYPE_CHECKING:
     from agent.evals.recording import Recording

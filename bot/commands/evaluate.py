@@ -15,8 +15,7 @@ import typer
 from bot.commands import eval_run
 from bot.commands.eval_rooms import open_experiments, open_starter_rooms
 from bot.commands.eval_run import write_files
-from bot.commands.output import fail, progress_bar
-from bot.commands.settings import open_settings
+from bot.commands.output import fail, open_settings, progress_bar
 
 if TYPE_CHECKING:
     from agent.engine.llm import LLMService

@@ -1,33 +1,79 @@
-"""How commands talk to a terminal or a pipe."""
+"""What commands share: settings, the database, and how they talk to a terminal or a pipe."""
 
 # ruff: noqa: PLC0415
 
-from collections.abc import Callable, Iterator
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
+from rich.console import Console, RenderableType
+from rich.table import Column, Table
+from rich.text import Text
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from config import Settings
+    from db.engine import Sessions
 
-WIDTH_IN_A_PIPE = 400
+T = TypeVar("T")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+WIDTH_IN_A_PIPE: Final = 400
 
 
-def show(table: "Table", *, error: bool = False) -> None:
-    """Print a table; in a pipe its cells are not wrapped."""
-    from rich.console import Console
+def open_settings(log_level: str | None = "WARNING") -> "Settings":
+    """The settings, with logging set up: at `log_level` unless LOG_LEVEL is DEBUG.
 
+    Raises:
+        SettingsError: a value is wrong.
+    """
+    from bot.logs import configure_logging
+    from config import load_settings
+
+    settings = load_settings()
+    level = log_level if log_level and settings.log.level != "DEBUG" else settings.log.level
+    configure_logging(level, settings.secrets)
+    return settings
+
+
+def with_database(settings: "Settings", work: "Callable[[Sessions], Awaitable[T]]") -> T:
+    """What `work` makes of the database at this version's schema.
+
+    Raises:
+        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
+    """
+    from bot.resources import open_database
+
+    async def run() -> T:
+        async with open_database(settings) as sessions:
+            return await work(sessions)
+
+    return asyncio.run(run())
+
+
+def table(columns: Iterable[str | Column], rows: Iterable[Iterable[str | Text]]) -> Table:
+    """A table; what its cells say is neither markup nor obeyed by a terminal."""
+    made = [Column(each, overflow="fold") if isinstance(each, str) else each for each in columns]
+    found = Table(*made, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        found.add_row(*(Text(one_line(cell)) if isinstance(cell, str) else cell for cell in row))
+    return found
+
+
+def show(renderable: RenderableType, *, error: bool = False) -> None:
+    """Print a table or a tree; in a pipe its cells are not wrapped."""
     console = Console(stderr=error)
     if not console.is_terminal:
         console.width = WIDTH_IN_A_PIPE
-    console.print(table)
+    console.print(renderable)
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal, moved by what is done and what there is in all; nothing in a pipe."""
-    from rich.console import Console
     from rich.progress import Progress
 
     errors = Console(stderr=True)
@@ -36,9 +82,19 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+def print_json(data: object) -> None:
+    """Print data as JSON for people's eyes and for machines."""
+    typer.echo(json.dumps(data, ensure_ascii=False, indent=2))
+
+
 def printable(text: str) -> str:
     """A text without characters that a terminal would obey."""
     return "".join(char for char in text if char.isprintable() or char in "\n\t")
+
+
+def one_line(text: str) -> str:
+    """A text without characters that a terminal would obey, nor line breaks."""
+    return printable(" ".join(text.splitlines())).replace("\t", " ")
 
 
 def fail(reason: str, status: int = 1) -> NoReturn:

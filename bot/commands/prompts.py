@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bot.commands.output import fail, printable, show
-from bot.commands.settings import open_settings
+from bot.commands.output import fail, open_settings, printable, show, table
 
 if TYPE_CHECKING:
     from agent.prompts import Prompt
@@ -35,17 +34,13 @@ def list_prompts(label: Label = DEFAULT_LABEL) -> None:
     """The prompts, and which version of each the sommelier uses."""
     from agent.prompts import repository_prompts
 
-    settings = open_settings("WARNING")
-    if not settings.tracing.langfuse_keys:
-        _show([_row(prompt, None, label) for prompt in repository_prompts().values()])
-        return
-    with open_api(settings) as api:
-        _show(
-            [
-                _row(prompt, api.current(name, label), label)
-                for name, prompt in repository_prompts().items()
-            ]
-        )
+    settings = open_settings()
+    prompts, stored = repository_prompts(), {}
+    if settings.tracing.langfuse_keys:
+        with open_api(settings) as api:
+            stored = {name: api.current(name, label) for name in prompts}
+    rows = [_row(prompt, stored.get(name), label) for name, prompt in prompts.items()]
+    show(table(["prompt", "version", "label", "source", "variables"], rows))
 
 
 @app.command()
@@ -53,7 +48,7 @@ def diff(label: Label = DEFAULT_LABEL) -> None:
     """Compare the repository's prompts with Langfuse's; status 1 if they differ, 2 on trouble."""
     from agent.prompts import repository_prompts
 
-    settings = open_settings("WARNING")
+    settings = open_settings()
     with open_api(settings) as api:
         differences = [
             difference(prompt, api.current(name, label), label)
@@ -71,7 +66,7 @@ def push(label: Label = DEFAULT_LABEL) -> None:
     """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
     from agent.prompts import repository_prompts
 
-    settings = open_settings("WARNING")
+    settings = open_settings()
     pushed = 0
     with open_api(settings) as api:
         for name, prompt in repository_prompts().items():
@@ -116,20 +111,8 @@ def _row(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> Sequenc
     reason = refusal(name, stored.text) if stored else None
     if stored is None or reason:
         refused = f" (Langfuse's version {stored.version} is refused: {reason})" if stored else ""
-        return (name, str(prompt.ref.version), "", f"repository{printable(refused)}", needed)
+        return (name, str(prompt.ref.version), "", f"repository{refused}", needed)
     return (name, str(stored.version), label, "Langfuse", needed)
-
-
-def _show(rows: Sequence[Sequence[str]]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None)
-    for heading in ("prompt", "version", "label", "source", "variables"):
-        table.add_column(heading)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    show(table)
 
 
 @contextmanager

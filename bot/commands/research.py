@@ -3,31 +3,31 @@
 # ruff: noqa: PLC0415
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from bot.commands.output import fail, printable
-from bot.commands.settings import open_settings
+from bot.commands.output import AsJson, fail, open_settings, printable
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from agent.desk import ResearchDesk
     from agent.documents.answer import Answer
-    from agent.documents.quotes import Quote, Quotes
+    from agent.documents.quotes import Quotes
     from agent.places.find import Places
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+T = TypeVar("T")
 
-NOT_REFINED = {
+NOT_REFINED: Final = {
     "disabled": "refinement is switched off here (ENABLE_QUERY_REFINEMENT)",
     "no_model": "no language model is configured here",
     "refused": "the model declined",
 }
-NO_REFINEMENT = "the model gave no usable question"
+NO_REFINEMENT: Final = "the model gave no usable question"
 
 
 def ask(
@@ -40,23 +40,17 @@ def ask(
     """Answer a question from the documents, each statement with its source."""
     with _failures(as_json):
         asked = _question(question)
-        settings = open_settings("WARNING")
-        from bot.http.models import AskResponse
-        from bot.resources import open_resources
-
-        async def answer() -> "Answer":
-            async with open_resources(settings) as resources:
-                return await resources.desk.ask(asked, refine=refine or None)
-
-        answered = asyncio.run(answer())
+        answer = _with_desk(lambda desk: desk.ask(asked, refine=refine or None))
     if as_json:
-        _print_json(AskResponse.of(answered))
+        from bot.http.models import AskResponse
+
+        _print_json(AskResponse.of(answer))
         return
-    reason = answered.refinement.fallback_reason
+    reason = answer.refinement.fallback_reason
     if refine and reason:
         why = NOT_REFINED.get(reason, NO_REFINEMENT)
         typer.echo(f"The question was not refined: {why}.", err=True)
-    _print(_answer_lines(answered))
+    _print(_answer_lines(answer))
 
 
 def quotes(
@@ -66,16 +60,10 @@ def quotes(
     """Show passages of the documents word for word, with their sources."""
     with _failures(as_json):
         asked = _question(query)
-        settings = open_settings("WARNING")
-        from bot.http.models import QuotesDocument
-        from bot.resources import open_resources
-
-        async def look_up() -> "Quotes":
-            async with open_resources(settings) as resources:
-                return await resources.desk.quotes(asked)
-
-        found = asyncio.run(look_up())
+        found = _with_desk(lambda desk: desk.quotes(asked))
     if as_json:
+        from bot.http.models import QuotesDocument
+
         _print_json(QuotesDocument.of(found))
     else:
         _print(_quotes_lines(found))
@@ -92,7 +80,7 @@ def find(
 ) -> None:
     """Find places for people who love wine: shops, bars, wineries …"""
     with _failures(as_json):
-        found = asyncio.run(_find(category, place))
+        found = _find(category, place)
         if save is not None:
             _save(save, found.queries.as_text)
     if as_json:
@@ -103,20 +91,29 @@ def find(
         _print(_place_lines(found))
 
 
-async def _find(category: str, place: str) -> "Places":
+def _with_desk(work: "Callable[[ResearchDesk], Awaitable[T]]") -> T:
+    settings = open_settings()
+    from bot.resources import open_resources
+
+    async def run() -> T:
+        async with open_resources(settings) as resources:
+            return await work(resources.desk)
+
+    return asyncio.run(run())
+
+
+def _find(category: str, place: str) -> "Places":
     from agent.places.categories import category_named
     from agent.places.queries import QueryGenerationFailed, place_named
-    from bot.resources import open_resources
 
     try:
         name, where = category_named(category), place_named(place)
     except ValueError as error:
         raise _Failed(str(error), 2) from None
-    async with open_resources(open_settings("WARNING")) as resources:
-        try:
-            return await resources.desk.find(name, where)
-        except QueryGenerationFailed as error:
-            raise _Failed(str(error)) from None
+    try:
+        return _with_desk(lambda desk: desk.find(name, where))
+    except QueryGenerationFailed as error:
+        raise _Failed(str(error)) from None
 
 
 def _question(text: str) -> str:
@@ -173,12 +170,10 @@ def _answer_lines(answer: "Answer") -> Iterable[str]:
 
 def _quotes_lines(found: "Quotes") -> Iterable[str]:
     for number, quote in enumerate(found.quotes, 1):
-        yield f"{number}. “{quote.content}”\n{_indented(_source(quote))}\n"
+        source = f"{quote.source_title} · {quote.source_location} ({quote.path})"
+        yield f"{number}. “{quote.content}”"
+        yield _indented(f"{source}\n{quote.relevance}") + "\n"
     yield found.summary
-
-
-def _source(quote: "Quote") -> str:
-    return f"{quote.source_title} · {quote.source_location} ({quote.path})\n{quote.relevance}"
 
 
 def _place_lines(found: "Places") -> Iterable[str]:

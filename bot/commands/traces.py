@@ -1,24 +1,40 @@
-"""`sommelier traces`: what happened in each turn, without Langfuse."""
+"""`sommelier traces`: what happened in each turn, without Langfuse.
+
+Everything in a trace may have been written by anybody, so it is shown as text without markup and
+without characters that a terminal would obey.
+"""
 
 # ruff: noqa: PLC0415
 
-import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeGuard
 
 import typer
+from rich.console import Group
+from rich.table import Column, Table
+from rich.text import Text
+from rich.tree import Tree
 
-from bot.commands.output import fail, printable, show
-from bot.commands.settings import open_settings
+from bot.commands.output import (
+    AsJson,
+    fail,
+    one_line,
+    open_settings,
+    print_json,
+    printable,
+    show,
+    table,
+    with_database,
+)
 
 if TYPE_CHECKING:
-    from agent.engine.trace_records import TraceRecord
+    from agent.engine.messages import Usage
+    from agent.engine.trace_records import ScoreRecord, SpanRecord, TraceRecord
     from agent.repositories import TraceSummary
     from config import Settings
     from db.engine import Sessions
@@ -33,11 +49,27 @@ NO_TRACES: Final = (
 )
 IN_LANGFUSE: Final = "No turn is in the local store: new ones are traced in Langfuse, at {}."
 
+LEVELS: Final[Mapping[str, str]] = {"ERROR": "bold red", "WARNING": "yellow", "DEFAULT": "green"}
+KINDS: Final[Mapping[str, str]] = {
+    "agent": "bold",
+    "generation": "magenta",
+    "tool": "cyan",
+    "retriever": "blue",
+    "guardrail": "dim",
+    "span": "dim",
+}
+NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
+ERRORS: Final = frozenset({"error_type", "error_types", "validation_path"})
+SHOWN_ID: Final = 8  # digits of an id in the list; enough to be the only one
+SHOWN_QUESTION: Final = 60
+SHOWN_LINES: Final = 3
+SHOWN_WIDTH: Final = 160
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
 Since = Annotated[
     str | None,
     typer.Option(help="Only turns since then: 30m, 24h, 7d, 2w ago, or a date like 2026-05-31."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 app = typer.Typer(help="See what happened in each turn, and why.", no_args_is_help=True)
 
@@ -50,21 +82,17 @@ def list_traces(
     as_json: AsJson = False,
 ) -> None:
     """Show the turns: first those that failed, then those that fell back, then the newest."""
-    settings = open_settings("WARNING")
-    moment = since_moment(since)
+    settings, moment = open_settings(), since_moment(since)
+    level: Literal["WARNING"] | None = "WARNING" if failed else None
     from db.repositories.traces import SqlTraceStore
 
-    async def read() -> "list[TraceSummary]":
-        async with _open(settings) as sessions:
-            level: Any = "WARNING" if failed else None
-            return await SqlTraceStore(sessions).summaries(limit, since=moment, level=level)
-
-    found = asyncio.run(read())
+    found = with_database(
+        settings,
+        lambda sessions: SqlTraceStore(sessions).summaries(limit, since=moment, level=level),
+    )
     if as_json:
-        typer.echo(json.dumps([_summary_json(each) for each in found], indent=2))
+        print_json([_summary_json(each) for each in found])
     elif found:
-        from bot.commands.trace_text import trace_table
-
         show(trace_table(found))
         typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
     else:
@@ -80,9 +108,9 @@ def show_trace(
     as_json: AsJson = False,
 ) -> None:
     """Draw a turn as a tree: every request to the model, every tool, what it took and cost."""
-    settings = open_settings("WARNING")
+    settings = open_settings()
     try:
-        trace = asyncio.run(_read_trace(settings, trace_id))
+        trace = with_database(settings, lambda sessions: _read_trace(settings, sessions, trace_id))
     except LookupError as error:
         fail(f"{error}; see `sommelier traces list`")
     if trace is None:
@@ -90,11 +118,9 @@ def show_trace(
     if as_json:
         from db.repositories.traces import to_json
 
-        typer.echo(json.dumps(to_json(trace), indent=2))
-        return
-    from bot.commands.trace_text import trace_page
-
-    show(trace_page(trace, full=full))
+        print_json(to_json(trace))
+    else:
+        show(trace_page(trace, full=full))
 
 
 @app.command("export")
@@ -107,15 +133,14 @@ def export(
     since: Since = None,
 ) -> None:
     """Save turns as a dataset for `sommelier eval run`: question, what stood before, what for."""
-    settings = open_settings("WARNING")
-    moment = since_moment(since)
+    settings, moment = open_settings(), since_moment(since)
     from db.repositories.turns import exported_turns
 
-    async def read() -> "list[ExportedTurn]":
-        async with _open(settings) as sessions:
-            return await exported_turns(sessions, since=moment, disliked=disliked, retried=retried)
-
-    turns = [turn for turn in asyncio.run(read()) if turn.question.strip()]
+    found = with_database(
+        settings,
+        lambda sessions: exported_turns(sessions, since=moment, disliked=disliked, retried=retried),
+    )
+    turns = [turn for turn in found if turn.question.strip()]
     if not turns:
         typer.echo("No such turn whose words are still remembered; nothing was written.")
         return
@@ -160,35 +185,26 @@ def dataset_item(turn: "ExportedTurn", hide: Callable[[str], str] = str) -> dict
     }
 
 
-@asynccontextmanager
-async def _open(settings: "Settings") -> AsyncIterator["Sessions"]:
-    from bot.resources import open_database
-
-    async with open_database(settings) as sessions:
-        yield sessions
-
-
-async def _read_trace(settings: "Settings", trace_id: str) -> "TraceRecord | None":
+async def _read_trace(
+    settings: "Settings", sessions: "Sessions", trace_id: str
+) -> "TraceRecord | None":
     """The trace, with what the person thought of it; None if `last` is asked for and none is."""
     from db.repositories.feedback import SqlFeedbackRepository
     from db.repositories.traces import SqlTraceStore
 
-    async with _open(settings) as sessions:
-        store = SqlTraceStore(sessions)
-        if trace_id == LAST:
-            newest = await store.summaries(1, failing_first=False)
-            if not newest:
-                return None
-            trace_id = newest[0].trace_id
-        trace = await store.get(trace_id)
-        feedback = await SqlFeedbackRepository(sessions).of_trace(trace.trace_id)
+    store = SqlTraceStore(sessions)
+    if trace_id == LAST:
+        newest = await store.summaries(1, failing_first=False)
+        if not newest:
+            return None
+        trace_id = newest[0].trace_id
+    trace = await store.get(trace_id)
+    feedback = await SqlFeedbackRepository(sessions).of_trace(trace.trace_id)
     if feedback is not None and feedback.verdict is not None:
         from agent.engine.trace_records import ScoreRecord
-
-        liked = float(feedback.verdict == "liked")
         from bot.resources import hide
 
-        comment = hide(settings)(feedback.comment)
+        liked, comment = float(feedback.verdict == "liked"), hide(settings)(feedback.comment)
         said = ": ".join(str(part) for part in (feedback.reason, comment) if part)
         trace.scores["user_feedback"] = ScoreRecord("user_feedback", liked, "BOOLEAN", said)
     return trace
@@ -211,3 +227,163 @@ def _write(file: Path, items: Sequence[dict[str, Any]]) -> None:
         file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     except OSError as error:
         fail(f"the turns cannot be written to {file}: {error.strerror or error}")
+
+
+def trace_table(traces: "Iterable[TraceSummary]") -> Table:
+    """One trace a row."""
+    columns = [Column(name, no_wrap=True) for name in ("When (UTC)", "Id", "Level", "Outcome")]
+    columns += [
+        Column(name, justify="right", no_wrap=True) for name in ("Retries", "Seconds", "Cost")
+    ]
+    rows = (
+        (
+            f"{each.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
+            each.trace_id[:SHOWN_ID],
+            Text(each.level, LEVELS.get(each.level, "")),
+            each.outcome,
+            str(each.retry_count),
+            f"{each.seconds:.2f}",
+            cost_text(each.cost_usd),
+            ", ".join(each.error_types),
+            _cut(each.question, SHOWN_QUESTION),
+        )
+        for each in traces
+    )
+    return table([*columns, "What went wrong", "Question"], rows)
+
+
+def trace_page(trace: "TraceRecord", *, full: bool = False) -> Group:
+    """A trace as a page: what it is, and its tree; inputs and outputs are cut unless `full`."""
+    return Group(_head(trace), _tree(trace, full=full))
+
+
+def _head(trace: "TraceRecord") -> Text:
+    when = EPOCH + timedelta(microseconds=trace.root.started_ns // 1000)
+    head = Text().append(f"trace {one_line(trace.trace_id)}", "bold")
+    head.append(f"\n{when:%Y-%m-%d %H:%M:%S} UTC", "dim")
+    head.append(f" · session {one_line(trace.session)} · user {one_line(trace.user)}", "dim")
+    for score in trace.scores.values():
+        head.append(f"\nscore {one_line(_score(score))}")
+    return head
+
+
+def _tree(trace: "TraceRecord", *, full: bool) -> Tree:
+    """The spans of a trace, each below its parent."""
+    tree = Tree(_label(trace.root, full=full), guide_style="dim")
+    nodes = {trace.root.span_id: tree}
+    for span in trace.spans[1:]:
+        above = nodes.get(span.parent_id or "", tree)
+        nodes[span.span_id] = above.add(_label(span, full=full))
+    return tree
+
+
+def cost_text(cost_usd: float) -> str:
+    """An amount, to the digits that say something; a dash for nothing."""
+    if not cost_usd:
+        return "–"
+    return f"${cost_usd:.2f}" if cost_usd >= 1 else f"${cost_usd:.4f}"
+
+
+def _duration(span: "SpanRecord") -> str:
+    """How long a span took."""
+    if span.ended_ns is None:
+        return "not ended"
+    milliseconds = (span.ended_ns - span.started_ns) / 1_000_000
+    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f} s"
+
+
+def usage_text(usage: "Usage") -> str:
+    """The tokens of a request."""
+    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+    return f"{usage.prompt_tokens:,}{cached} + {usage.completion_tokens:,} tokens"
+
+
+def value_lines(value: object) -> list[str]:
+    """An input or an output in lines: messages one below the other, data as JSON."""
+    if value in NOTHING:
+        return []
+    if isinstance(value, str):
+        return value.splitlines()
+    if _are_messages(value):
+        return [line for message in value for line in _message_lines(message)]
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str).splitlines()
+
+
+def cut_lines(value: object) -> list[str]:
+    """The first lines of an input or an output; of messages the last one, which is new."""
+    if _are_messages(value) and len(value) > 1:
+        return [f"… {len(value) - 1} earlier", *cut_lines([value[-1]])]
+    if value not in NOTHING and not isinstance(value, str) and not _are_messages(value):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    lines = value_lines(value)
+    shown = [_cut(line, SHOWN_WIDTH) for line in lines[:SHOWN_LINES]]
+    more = len(lines) - len(shown)
+    return [*shown, f"… {more} more lines"] if more else shown
+
+
+def _failing(span: "SpanRecord") -> bool:
+    """Whether a span failed, or worked in part."""
+    return span.level != "DEFAULT"
+
+
+def _label(span: "SpanRecord", *, full: bool) -> Text:
+    label = Text().append(one_line(span.name), LEVELS[span.level] if _failing(span) else "bold")
+    label.append(f" [{span.kind}]", KINDS.get(span.kind, ""))
+    label.append(f" {_duration(span)}", "dim")
+    if _failing(span):
+        label.append(f" {span.level}", LEVELS[span.level])
+    for part in _generation_parts(span):
+        label.append(f" · {one_line(part)}", "dim")
+    _append_metadata(label, span.metadata)
+    for name, value in (("in ", span.input), ("out", span.output)):
+        for number, line in enumerate(value_lines(value) if full else cut_lines(value)):
+            label.append(f"\n{name if number == 0 else '   '} ", "dim")
+            label.append(one_line(line))
+    return label
+
+
+def _generation_parts(span: "SpanRecord") -> Iterable[str]:
+    if span.model:
+        yield span.model
+    if span.usage is not None:
+        yield usage_text(span.usage)
+    if span.cost_usd:
+        yield cost_text(span.cost_usd)
+    if span.prompt is not None:
+        yield f"prompt {span.prompt.name} v{span.prompt.version}" + (
+            f" ({span.prompt.label})" if span.prompt.label else ""
+        )
+
+
+def _append_metadata(label: Text, metadata: Mapping[str, Any]) -> None:
+    said = {key: value for key, value in metadata.items() if value not in NOTHING}
+    for number, (key, value) in enumerate(said.items()):
+        label.append("\n" if number == 0 else " · ", "dim")
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        style = "red" if key in ERRORS else "dim"
+        label.append(one_line(f"{key}={_cut(text, SHOWN_WIDTH)}"), style)
+
+
+def _score(score: "ScoreRecord") -> str:
+    value = f"{score.value:g}" if isinstance(score.value, float | int) else score.value
+    return f"{score.name} = {value}" + (f" ({score.comment})" if score.comment else "")
+
+
+def _are_messages(value: object) -> TypeGuard[Sequence[Mapping[str, Any]]]:
+    return (
+        isinstance(value, list | tuple)
+        and bool(value)
+        and all(isinstance(each, Mapping) and "role" in each for each in value)
+    )
+
+
+def _message_lines(message: Mapping[str, Any]) -> list[str]:
+    content = message.get("content")
+    said = content if isinstance(content, str) else json.dumps(content, default=str)
+    calls = message.get("tool_calls")
+    text = said if not calls else f"{said} {json.dumps(calls, ensure_ascii=False, default=str)}"
+    return f"{message['role']}: {text}".splitlines()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"

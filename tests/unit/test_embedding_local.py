@@ -94,13 +94,13 @@ async def test_why_a_model_is_not_there_reaches_the_log_and_the_doctor(tmp_path:
     with pytest.raises(EmbeddingError, match="onnx:gone failed: gone is not there"):
         await embed(local, ["oak"], 5)
     with pytest.raises(doctor.Ailment, match=r"^gone is not there$"):
-        await doctor.check_embeddings(local)
+        await doctor.try_embedder(local)
     await local.close()
 
 
 async def test_the_doctor_says_how_long_the_vectors_are(tmp_path: Path) -> None:
     local = LocalEmbedding("small", cache=tmp_path, load=Loads())
-    assert await doctor.check_embeddings(local) == "onnx:small, vectors of 3 numbers"
+    assert await doctor.try_embedder(local) == "onnx:small, vectors of 3 numbers"
     await local.close()
 
 

@@ -14,8 +14,14 @@ from rich.console import Console, RenderableType
 from agent.engine.messages import Usage
 from agent.engine.trace_records import TraceRecord
 from agent.repositories import TraceSummary
-from bot.commands.trace_text import cost_text, cut_lines, trace_page, trace_table, usage_text
-from bot.commands.traces import since_moment
+from bot.commands.traces import (
+    cost_text,
+    cut_lines,
+    since_moment,
+    trace_page,
+    trace_table,
+    usage_text,
+)
 from tests.traces import NOON, bare_trace, retried_trace
 
 SUMMARY = TraceSummary(
