@@ -10,6 +10,7 @@ from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLM, LLMResponse, Message, ToolCall, Usage
 from agent.engine.parsing import ParseResult
+from agent.engine.run import Run
 from agent.engine.span import NO_TRACE, Span, Tracer
 from agent.engine.tools import Tool, ToolOutput, tool
 
@@ -27,6 +28,7 @@ __all__ = [
     "ModelError",
     "OutputContract",
     "ParseResult",
+    "Run",
     "Span",
     "Tool",
     "ToolCall",

@@ -11,10 +11,12 @@ from agent.documents.store import DocumentStore
 from agent.engine.limits import Ledger, Limits
 from agent.engine.messages import LLM
 from agent.engine.prices import Prices
+from agent.engine.prompts import Prompts
+from agent.engine.run import Run
 from agent.engine.span import NO_SPAN, Span
 from agent.places.find import Places, find_places
 from agent.places.search import PlaceSearch
-from agent.prompts import REPOSITORY, Prompts
+from agent.prompts import REPOSITORY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +41,15 @@ class ResearchDesk:
         """Whether a request for refinement is heeded."""
         return bool(self.models) and self.refinement is not False
 
-    def new_ledger(self) -> Ledger:
-        """A ledger that knows the prices here; for a caller who wants to read it afterwards."""
-        return Ledger(prices=self.prices)
+    def run(self, ledger: Ledger | None, span: Span) -> Run:
+        """The run of one look-up."""
+        return Run(
+            self.models,
+            limits=self.limits,
+            ledger=ledger or Ledger(prices=self.prices),
+            span=span,
+            prompts=self.prompts,
+        )
 
     async def ask(
         self,
@@ -55,12 +63,8 @@ class ResearchDesk:
         return await answer_question(
             question,
             documents=self.documents,
-            models=self.models,
+            run=self.run(ledger, span),
             refine=refinement_wanted(self.refinement, refine),
-            limits=self.limits,
-            ledger=ledger or self.new_ledger(),
-            span=span,
-            prompts=self.prompts,
         )
 
     async def quotes(
@@ -68,14 +72,7 @@ class ResearchDesk:
     ) -> Quotes:
         """Passages of the documents, word for word."""
         return await find_quotes(
-            query,
-            documents=self.documents,
-            models=self.models,
-            cache=self.cache,
-            limits=self.limits,
-            ledger=ledger or self.new_ledger(),
-            span=span,
-            prompts=self.prompts,
+            query, documents=self.documents, run=self.run(ledger, span), cache=self.cache
         )
 
     def stream_quotes(
@@ -85,12 +82,8 @@ class ResearchDesk:
         return stream_quotes(
             query,
             documents=self.documents,
-            models=self.models,
+            run=self.run(None, span),
             cache=self.cache,
-            limits=self.limits,
-            ledger=self.new_ledger(),
-            span=span,
-            prompts=self.prompts,
         )
 
     async def refine(
@@ -98,13 +91,7 @@ class ResearchDesk:
     ) -> Refinement:
         """A question in the words of the documents; as it was when refinement is off or fails."""
         return await refine_question(
-            question,
-            models=self.models,
-            enabled=self.refinement is not False,
-            limits=self.limits,
-            ledger=ledger or self.new_ledger(),
-            span=span,
-            prompts=self.prompts,
+            question, run=self.run(ledger, span), enabled=self.refinement is not False
         )
 
     async def find(
@@ -116,13 +103,4 @@ class ResearchDesk:
         span: Span = NO_SPAN,
     ) -> Places:
         """Places of a category. Raises what `agent.places.queries.generate_queries` says."""
-        return await find_places(
-            category,
-            place,
-            models=self.models,
-            search=self.search,
-            limits=self.limits,
-            ledger=ledger or self.new_ledger(),
-            span=span,
-            prompts=self.prompts,
-        )
+        return await find_places(category, place, run=self.run(ledger, span), search=self.search)

@@ -6,48 +6,20 @@ every other text of that name must leave too: the loop fills these variables and
 
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
-from agent.engine.templates import render, variables
+from agent.engine.prompts import Prompt, Prompts, variables
+from agent.engine.run import Run
 from agent.engine.trace_records import PromptRef
 
 FILE: Final = Path(__file__).with_suffix(".toml")
 LONGEST_PROMPT: Final = 20_000
 """In characters; the longest of the repository has some 2,000."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A template, and which version of which prompt it is."""
-
-    text: str
-    ref: PromptRef
-
-    def render(self, **values: str) -> str:
-        """Fill in the variables; the values stand in the system message as they are.
-
-        Raises:
-            KeyError: the template has a variable that is not given.
-        """
-        return render(self.text, values)
-
-
-class Prompts(Protocol):
-    """Where the prompts of a turn come from."""
-
-    def get(self, name: str) -> Prompt:
-        """Return the prompt to use now, at once: nothing is waited for.
-
-        Raises:
-            KeyError: this product has no prompt of that name.
-        """
-        ...
 
 
 class RepositoryPrompts:
@@ -59,6 +31,15 @@ class RepositoryPrompts:
 
 
 REPOSITORY: Final[Prompts] = RepositoryPrompts()
+
+
+def prompt_for(run: Run, name: str) -> Prompt:
+    """Return the prompt of that name to use in a turn: the repository's unless the run has its own.
+
+    Raises:
+        KeyError: this product has no prompt of that name.
+    """
+    return (run.prompts or REPOSITORY).get(name)
 
 
 class _Text(BaseModel):

@@ -21,13 +21,14 @@ from agent.documents.refine import refinement_wanted
 from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
 from agent.engine.llm import LLMService
 from agent.engine.prices import Prices
+from agent.engine.prompts import Prompts
 from agent.engine.tools import Tool
 from agent.engine.trace_records import TraceRecord
 from agent.engine.wire import ResponseMode
 from agent.places.search import PlaceSearch
 from agent.places.tools import find_places_tool
 from agent.places.web_search import BraveSearch, SearxngSearch
-from agent.prompts import REPOSITORY, Prompts
+from agent.prompts import REPOSITORY
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.prompts import LangfusePrompts
 from agent.tracing.masking import Masking, prepared
@@ -226,9 +227,9 @@ def research_tools(desk: ResearchDesk) -> list[Tool]:
     refine = refinement_wanted(desk.refinement, None)
     return [
         search_documents_tool(desk.documents),
-        ask_documents_tool(desk.documents, desk.models, refine=refine, prompts=desk.prompts),
-        quote_documents_tool(desk.documents, desk.models, cache=desk.cache, prompts=desk.prompts),
-        find_places_tool(desk.models, desk.search, prompts=desk.prompts),
+        ask_documents_tool(desk.documents, refine=refine),
+        quote_documents_tool(desk.documents, cache=desk.cache),
+        find_places_tool(desk.search),
     ]
 
 

@@ -13,8 +13,8 @@ from telegram import Bot, Update
 
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import UNLIMITED, Allowance
-from agent.engine.model_chain import Seen
 from agent.engine.span import Span, Tracer, trace_id_of
+from agent.engine.trace_records import Known
 from agent.repositories import (
     MessageRepository,
     TurnRecord,
@@ -240,7 +240,7 @@ class Replies:
             log.exception("A turn of chat %s could not be stored", chat_id)
 
 
-def seen(delivery: Delivery) -> Seen:
+def seen(delivery: Delivery) -> Known:
     """What the trace shows of a delivery."""
     metadata = {
         "message_id": delivery.message_ids[-1] if delivery.message_ids else None,

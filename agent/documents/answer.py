@@ -27,12 +27,10 @@ from agent.documents.refine import Refinement, refine_question
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
-from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.messages import LLM
 from agent.engine.outcome import Outcome, error_types
-from agent.engine.span import NO_SPAN, Span
-from agent.prompts import REPOSITORY, Prompts
+from agent.engine.run import Run
+from agent.prompts import prompt_for
 from agent.sommelier.grounding import ungrounded_text
 from agent.sommelier.misquotes import misquoted
 
@@ -105,14 +103,10 @@ async def answer_question(
     question: str,
     *,
     documents: DocumentStore,
-    models: Sequence[LLM] = (),
+    run: Run,
     refine: bool = False,
     refinement: Refinement | None = None,
     limit: int = DEFAULT_CHUNKS,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    ledger: Ledger | None = None,
-    span: Span = NO_SPAN,
-    prompts: Prompts = REPOSITORY,
 ) -> Answer:
     """Answer `question` from at most `limit` (8 at most) chunks of `documents`.
 
@@ -120,34 +114,19 @@ async def answer_question(
     the question itself is answered. Without models, or when they fail, the answer is the best
     passages with their citations. Raises only what the store raises.
     """
-    ledger = ledger if ledger is not None else Ledger()
     if refinement is None:
-        refinement = await refine_question(
-            question,
-            models=models,
-            enabled=refine,
-            kept_back=1,
-            limits=limits,
-            ledger=ledger,
-            span=span,
-            prompts=prompts,
-        )
-    chunks = await retrieve(documents, refinement.queries, limit, span)
-    prompt = prompts.get("documents-answer")
+        refinement = await refine_question(question, run=run, enabled=refine, kept_back=1)
+    chunks = await retrieve(documents, refinement.queries, limit, run.span)
+    prompt = prompt_for(run, "documents-answer")
     response = None
-    if models and chunks:
+    if run.models and chunks:
         response = await generate_agentic_response(
             PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
-            llm=models,
+            run=run.instructed(prompt, not_enough=NOT_ENOUGH),
             contract=cited_answer(chunks),
-            instructions=prompt.render(not_enough=NOT_ENOUGH),
-            limits=limits,
-            ledger=ledger,
-            span=span,
-            prompt=prompt.ref,
         )
     answer = _answer(question, chunks, refinement, response)
-    record(span, answer.outcome, response, prompt.ref if response else None)
+    record(run.span, answer.outcome, response, prompt.ref if response else None)
     return answer
 
 

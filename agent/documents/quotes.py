@@ -30,12 +30,11 @@ from agent.documents.quote_contract import (
     verbatim,
 )
 from agent.documents.store import Chunk, DocumentStore
-from agent.engine.limits import Ledger, Limits
-from agent.engine.loop import AgenticResponse, generate_agentic_response, schema_text
-from agent.engine.messages import LLM
+from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.outcome import Outcome, error_types
-from agent.engine.span import NO_SPAN, Span
-from agent.prompts import REPOSITORY, Prompt, Prompts
+from agent.engine.prompts import Prompt
+from agent.engine.run import Run
+from agent.prompts import prompt_for
 
 MAX_TOKENS: Final = 4096
 BEST_MATCH: Final = "Found by the search."
@@ -91,13 +90,9 @@ async def find_quotes(
     query: str,
     *,
     documents: DocumentStore,
-    models: Sequence[LLM] = (),
+    run: Run,
     cache: Cache = NO_CACHE,
     limit: int = DEFAULT_CHUNKS,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    ledger: Ledger | None = None,
-    span: Span = NO_SPAN,
-    prompts: Prompts = REPOSITORY,
 ) -> Quotes:
     """Passages of at most `limit` (8 at most) chunks that answer `query`, at most 8, verbatim.
 
@@ -105,45 +100,31 @@ async def find_quotes(
     over the same chunks, models and prompt is answered from `cache`. Raises only what the store
     raises.
     """
-    chunks = await retrieve(documents, [query], limit, span)
-    prompt = prompts.get("documents-quotes")
-    key = cache_key(query, chunks, [model.model for model in models], prompt.text)
+    chunks = await retrieve(documents, [query], limit, run.span)
+    prompt = prompt_for(run, "documents-quotes")
+    key = cache_key(query, chunks, [model.model for model in run.models], prompt.text)
     if (kept := cache.get(key)) is not None:
-        span.update(metadata={"cached": True})
-        record(span, kept.outcome, None, prompt.ref)
+        run.span.update(metadata={"cached": True})
+        record(run.span, kept.outcome, None, prompt.ref)
         return replace(kept, query=query, cached=True)
-    response = await _ask(
-        query, chunks, models, limits=limits, ledger=ledger, span=span, prompt=prompt
-    )
+    response = await _ask(query, chunks, run, prompt)
     found = _quotes(query, chunks, response)
-    record(span, found.outcome, response, prompt.ref if response else None)
+    record(run.span, found.outcome, response, prompt.ref if response else None)
     if found.by_model and found.outcome == "answered":
         cache.put(key, found)
     return found
 
 
 async def _ask(
-    query: str,
-    chunks: Sequence[Chunk],
-    models: Sequence[LLM],
-    *,
-    limits: Limits,
-    ledger: Ledger | None,
-    span: Span,
-    prompt: Prompt,
+    query: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
 ) -> AgenticResponse[QuotesAnswer] | None:
-    if not (models and chunks):
+    if not (run.models and chunks):
         return None
     contract = quotes_contract(chunks)
+    run = run.instructed(prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.text)
+    limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
     return await generate_agentic_response(
-        user_message(query, chunks),
-        llm=models,
-        contract=contract,
-        instructions=prompt.render(max_snippets=str(MAX_SNIPPETS), schema=schema_text(contract)),
-        limits=replace(limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS),
-        ledger=ledger,
-        span=span,
-        prompt=prompt.ref,
+        user_message(query, chunks), run=replace(run, limits=limits), contract=contract
     )
 
 
@@ -151,28 +132,14 @@ async def stream_quotes(
     query: str,
     *,
     documents: DocumentStore,
-    models: Sequence[LLM] = (),
+    run: Run,
     cache: Cache = NO_CACHE,
     limit: int = DEFAULT_CHUNKS,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    ledger: Ledger | None = None,
-    span: Span = NO_SPAN,
-    prompts: Prompts = REPOSITORY,
 ) -> AsyncIterator[Quote | QuotesDone]:
     """The quotes that `find_quotes` finds, one by one, then a `QuotesDone`."""
     clock = asyncio.get_running_loop().time
     started = clock()
-    found = await find_quotes(
-        query,
-        documents=documents,
-        models=models,
-        cache=cache,
-        limit=limit,
-        limits=limits,
-        ledger=ledger,
-        span=span,
-        prompts=prompts,
-    )
+    found = await find_quotes(query, documents=documents, run=run, cache=cache, limit=limit)
     for quote in found.quotes:
         yield quote
     yield QuotesDone(

@@ -15,12 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent.documents.passages import as_data
 from agent.engine.contract import Evidence, OutputContract, string_leaves
 from agent.engine.guard import security_flags
-from agent.engine.limits import Ledger, Limits
-from agent.engine.loop import AgenticResponse, generate_agentic_response, schema_text
-from agent.engine.messages import LLM
-from agent.engine.span import NO_SPAN, Span
+from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.run import Run
+from agent.engine.span import Span
 from agent.places.distinct import words
-from agent.prompts import REPOSITORY, Prompts
+from agent.prompts import REPOSITORY, prompt_for
 from agent.sommelier.grounding import ungrounded_text
 
 log = logging.getLogger(__name__)
@@ -99,13 +98,9 @@ def refinement_wanted(server: bool | None, request: bool | None) -> bool:
 async def refine_question(
     question: str,
     *,
-    models: Sequence[LLM],
+    run: Run,
     enabled: bool = True,
     kept_back: int = 0,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    ledger: Ledger | None = None,
-    span: Span = NO_SPAN,
-    prompts: Prompts = REPOSITORY,
 ) -> Refinement:
     """`question` rewritten for retrieval: one request to the first model, at most 30 s, no retry.
 
@@ -113,34 +108,29 @@ async def refine_question(
     left beside the `kept_back` ones, on a time-out, and on an empty or invalid response. Suspected
     prompt injection is logged by name, and on the trace. Never raises, except when cancelled.
     """
-    ledger = ledger if ledger is not None else Ledger()
     suspected = tuple(security_flags(question))
     reason: FallbackReason | None = None
-    if not enabled or not models:
+    if not enabled or not run.models:
         reason = "no_model" if enabled else "disabled"
-    elif ledger.requests_left(limits) <= kept_back:
+    elif run.ledger.requests_left(run.limits) <= kept_back:
         reason = "budget"
     if reason:
         return Refinement(question, question, security_flags=suspected, fallback_reason=reason)
-    prompt = prompts.get("refinement")
-    with span.child("refine", "span", input=question) as step:
+    limits = replace(
+        run.limits,
+        structured_output_max_retries=0,
+        model_tries=1,
+        seconds=min(SECONDS, run.limits.seconds),
+    )
+    asked = run.instructed(prompt_for(run, "refinement"), schema=CONTRACT.output.text)
+    with run.span.child("refine", "span", input=question) as step:
         response = await generate_agentic_response(
             PROMPT.format(question=as_data(question)),
-            llm=models[:1],
+            run=replace(asked, models=run.models[:1], limits=limits, span=step),
             contract=CONTRACT,
-            instructions=prompt.render(schema=schema_text(CONTRACT)),
-            limits=replace(
-                limits,
-                structured_output_max_retries=0,
-                model_tries=1,
-                seconds=min(SECONDS, limits.seconds),
-            ),
-            ledger=ledger,
-            span=step,
-            prompt=prompt.ref,
         )
         refinement = _refinement(question, suspected, response)
-        _record(refinement, step, span)
+        _record(refinement, step, run.span)
     return refinement
 
 

@@ -4,8 +4,8 @@
 `quote_documents` ask a model of their own and return what was verified: dearer, and safer.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import asdict, replace
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,11 +15,9 @@ from agent.documents.passages import DEFAULT_CHUNKS, MAX_CHUNKS, retrieve
 from agent.documents.quote_cache import NO_CACHE, Cache
 from agent.documents.quotes import find_quotes
 from agent.documents.store import Chunk, DocumentStore
-from agent.engine.limits import Limits, current_ledger
-from agent.engine.messages import LLM
-from agent.engine.span import current_span
+from agent.engine.limits import Limits
+from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.prompts import REPOSITORY, Prompts
 from agent.sommelier.wine import Text
 
 SEARCH: Final = (
@@ -68,72 +66,44 @@ class QuoteDocuments(BaseModel):
 def search_documents_tool(documents: DocumentStore) -> Tool:
     """search_documents over `documents`."""
 
-    async def run(arguments: SearchDocuments) -> ToolOutput:
-        chunks = await retrieve(documents, [arguments.query], arguments.limit, current_span.get())
+    async def search(arguments: SearchDocuments, run: Run) -> ToolOutput:
+        chunks = await retrieve(documents, [arguments.query], arguments.limit, run.span)
         return ToolOutput(excerpts(chunks) or NOTHING, by_chunk(chunks))
 
-    return Tool("search_documents", SEARCH, SearchDocuments, run)
+    return Tool("search_documents", SEARCH, SearchDocuments, search)
 
 
-def ask_documents_tool(
-    documents: DocumentStore,
-    models: Sequence[LLM] = (),
-    *,
-    refine: bool = False,
-    limits: Limits = TOOL_LIMITS,
-    prompts: Prompts = REPOSITORY,
-) -> Tool:
-    """ask_documents over `documents`; requests to `models` count in the ledger of the turn."""
+def ask_documents_tool(documents: DocumentStore, *, refine: bool = False) -> Tool:
+    """ask_documents over `documents`; it asks the turn's models and counts in its ledger."""
 
-    async def run(arguments: AskDocuments) -> ToolOutput:
+    async def ask(arguments: AskDocuments, run: Run) -> ToolOutput:
+        run = replace(run, limits=TOOL_LIMITS)
         answer = await answer_question(
-            arguments.question,
-            documents=documents,
-            models=models,
-            refine=refine,
-            limits=limits,
-            ledger=current_ledger.get(),
-            span=current_span.get(),
-            prompts=prompts,
+            arguments.question, documents=documents, run=run, refine=refine
         )
         sources = {each.path: each.title for each in answer.citations}
         content = {"answer": answer.text, "sources": sources, "found": answer.enough_information}
         cited = [chunk for chunk in answer.chunks if chunk.path in sources]
         return ToolOutput(content, by_chunk(cited))
 
-    return Tool("ask_documents", ASK, AskDocuments, run)
+    return Tool("ask_documents", ASK, AskDocuments, ask)
 
 
-def quote_documents_tool(
-    documents: DocumentStore,
-    models: Sequence[LLM] = (),
-    *,
-    cache: Cache = NO_CACHE,
-    limits: Limits = TOOL_LIMITS,
-    prompts: Prompts = REPOSITORY,
-) -> Tool:
-    """quote_documents over `documents`; requests to `models` count in the ledger of the turn."""
+def quote_documents_tool(documents: DocumentStore, *, cache: Cache = NO_CACHE) -> Tool:
+    """quote_documents over `documents`; it asks the turn's models and counts in its ledger."""
 
-    async def run(arguments: QuoteDocuments) -> ToolOutput:
-        found = await find_quotes(
-            arguments.query,
-            documents=documents,
-            models=models,
-            cache=cache,
-            limits=limits,
-            ledger=current_ledger.get(),
-            span=current_span.get(),
-            prompts=prompts,
-        )
+    async def quote(arguments: QuoteDocuments, run: Run) -> ToolOutput:
+        run = replace(run, limits=TOOL_LIMITS)
+        found = await find_quotes(arguments.query, documents=documents, run=run, cache=cache)
         content = {
-            "quotes": [asdict(quote) for quote in found.quotes],
+            "quotes": [asdict(each) for each in found.quotes],
             "summary": found.summary,
             "no_results": found.no_results,
         }
-        quoted = {quote.chunk_id for quote in found.quotes}
+        quoted = {each.chunk_id for each in found.quotes}
         return ToolOutput(content, by_chunk(each for each in found.chunks if each.id in quoted))
 
-    return Tool("quote_documents", QUOTE, QuoteDocuments, run)
+    return Tool("quote_documents", QUOTE, QuoteDocuments, quote)
 
 
 def by_chunk(chunks: Iterable[Chunk]) -> dict[str, object]:

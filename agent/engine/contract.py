@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from agent.engine.feedback import FEEDBACK
 from agent.engine.messages import JsonSchema, OutputSchema
+from agent.engine.tools import ToolResult
 
 T = TypeVar("T")
 
@@ -26,10 +27,12 @@ class Evidence:
     found: dict[str, object] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
 
-    def add(self, text: str, found: Mapping[str, object]) -> None:
-        """Take in one tool's result: the text the model saw, and the things in it by id."""
-        self.texts.append(text)
-        self.found.update(found)
+    def add_results(self, results: Iterable[ToolResult]) -> None:
+        """Take in what tools returned; not an error, which may repeat what the model made up."""
+        for result in results:
+            if result.error_type is None:
+                self.texts.append(result.text)
+                self.found.update(result.found)
 
 
 Semantic = Callable[[T], str | None]
@@ -51,10 +54,6 @@ def _as_text(value: object, evidence: Evidence) -> str:
     return "\n\n".join(text for text in said or map(json.dumps, leaves) if text.strip())
 
 
-def _no_ids(value: object) -> Sequence[str]:
-    return ()
-
-
 def _no_salvage(value: T, evidence: Evidence) -> T | None:
     return None
 
@@ -64,7 +63,7 @@ class OutputContract(Generic[T]):
     """A contract for answers of `type`.
 
     `semantic` and `grounding` say what is wrong with a value, or None. `render` makes the text a
-    person gets and `ids` the ids it names. `salvage` leaves the valid part of a value that broke a
+    person gets. `salvage` leaves the valid part of a value that broke a
     rule, or None; what it leaves is held to all rules again.
 
     `type` is anything that has a pydantic schema, or a TypeAdapter of it. A contract for `str` is
@@ -77,7 +76,6 @@ class OutputContract(Generic[T]):
     semantic: Semantic[T] = _no_rule
     grounding: Grounding[T] = _no_rule
     render: Render[T] = _as_text
-    ids: Callable[[T], Sequence[str]] = _no_ids
     salvage: Callable[[T, Evidence], T | None] = _no_salvage
     read_text: Callable[[str], object | None] | None = None
     correction: str = FEEDBACK
@@ -100,6 +98,12 @@ class OutputContract(Generic[T]):
             with suppress(ValidationError):
                 return self.adapter.validate_json(json.dumps(value))
             raise error from None
+
+    def write(self, answer: T | None) -> str:
+        """Write a valid answer as a model should have: text as it is, anything else as JSON."""
+        if isinstance(answer, str):
+            return answer
+        return "" if answer is None else self.adapter.dump_json(answer, by_alias=True).decode()
 
     @cached_property
     def output(self) -> OutputSchema:

@@ -41,15 +41,3 @@ class NoJournal:
 
 
 NO_JOURNAL: Final = NoJournal()
-
-
-async def step_seen(journal: Journal, name: str, run: Callable[[], Awaitable[R]]) -> tuple[R, bool]:
-    """A step, and whether it ran now: it did not if it came from the record."""
-    ran = False
-
-    async def seen() -> R:
-        nonlocal ran
-        ran = True
-        return await run()
-
-    return await journal.step(name, seen), ran

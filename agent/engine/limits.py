@@ -1,6 +1,5 @@
 """The limits of a turn, the ledger of what it used, and the budgets of a day."""
 
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Final, Literal, TypeVar
@@ -86,10 +85,6 @@ class Ledger:
         if self.cost_usd >= limits.cost_usd:
             return "cost"
         return None
-
-
-current_ledger: Final[ContextVar[Ledger | None]] = ContextVar("current_ledger", default=None)
-"""The ledger of the turn whose tool runs; a tool that asks a model counts its requests there."""
 
 
 BudgetLimit = Literal["requests", "tokens", "cost"]

@@ -1,26 +1,20 @@
 """One turn: tools first, then the structured answer, with retries around the answer only."""
 
-import asyncio
-import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final, Generic, Literal, TypeVar
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.echoes import noted
+from agent.engine.conversation import Conversation
 from agent.engine.errors import DeadlinePassed, LimitReached, ModelError
-from agent.engine.journal import NO_JOURNAL, Journal, step_seen
-from agent.engine.limits import Ledger, Limits, current_ledger
-from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolCall
-from agent.engine.model_chain import REPLAYED, Request, Requests, Seen
-from agent.engine.parsing import ParseResult
-from agent.engine.span import NO_SPAN, Span, current_span
-from agent.engine.structured import Attempt, Attempts, Conversation, structured_answer
-from agent.engine.templates import SCHEMA_RULE, render
-from agent.engine.tool_calls import assistant_message, ids_in, is_whole, with_unique_ids
-from agent.engine.tools import Tool, Toolbox, ToolResult
-from agent.engine.trace_records import PromptRef
+from agent.engine.limits import Ledger
+from agent.engine.messages import LLMResponse, Message
+from agent.engine.model_chain import ModelChain, Request
+from agent.engine.parsing import ParseResult, parse_response, salvage
+from agent.engine.prompts import render
+from agent.engine.run import Run
+from agent.engine.span import Span
+from agent.engine.tools import Tool, Toolbox
 
 T = TypeVar("T")
 
@@ -36,16 +30,22 @@ Outcome = Literal[
 ]
 
 NEEDED_A_TOOL: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
-CUT_OFF: Final = "this call was cut off at the token limit; call again with shorter arguments"
-ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is known"
+SCHEMA_RULE: Final = (
+    "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
+    "no text around it, no Markdown fence.\n{{schema}}"
+)
+"""How a prompt asks for a structured answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgenticResponse(Generic[T]):
-    """What a turn came to. `text` is empty unless the outcome is answered or salvaged."""
+    """What a turn came to. `text` is empty unless the outcome is answered or salvaged.
+
+    `messages` is what the turn added to its history: the person's message, tool calls with their
+    results, and the answer as the model should have written it, if there is one.
+    """
 
     text: str
-    wine_ids: list[str]
     outcome: Outcome
     ledger: Ledger
     answer: T | None = None
@@ -53,6 +53,7 @@ class AgenticResponse(Generic[T]):
     error_types: tuple[str, ...] = ()
     retry_count: int = 0
     models: tuple[str, ...] = ()
+    messages: tuple[Message, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -63,221 +64,178 @@ class AgenticResponse(Generic[T]):
 async def generate_agentic_response(
     message: str,
     *,
-    llm: LLM | Sequence[LLM],
+    run: Run,
     contract: OutputContract[T],
-    instructions: str = "You are a helpful assistant.",
-    tools: Sequence[Tool | Callable[..., Awaitable[object]]] | Toolbox = (),
-    history: Sequence[Message] = (),
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    ledger: Ledger | None = None,
-    span: Span = NO_SPAN,
-    journal: Journal = NO_JOURNAL,
-    prompt: PromptRef | None = None,
+    tools: Sequence[Tool | Callable[..., object]] | Toolbox = (),
 ) -> AgenticResponse[T]:
-    """Answer `message` within `limits`, as `contract` wants it.
+    """Answer `message` within the limits of `run`, as `contract` wants it.
 
     Runs the tool calls the model asks for, then parses its final response; an invalid one is shown
-    to the model with what is wrong, up to `limits.structured_output_max_retries` times, with what
-    the tools returned still in the messages. Further models in `llm` are asked when the first is
-    down. When all attempts fail the text is empty, or what of an answer keeps every rule.
+    to the model with what is wrong, up to `run.limits.structured_output_max_retries` times, with
+    what the tools returned still in the messages. Further models of the run are asked when the
+    first is down. When all attempts fail the text is empty, or what of an answer keeps every rule.
 
-    `instructions` open the conversation, with the contract's schema below them unless they hold it
-    already; `prompt` says in the trace which prompt they were made of.
-
-    Requests and tool calls are steps of `journal`. Never raises, except when cancelled; `ledger`
-    is complete even then.
+    Requests and tool calls are steps of the run's journal. Never raises, except when cancelled; the
+    run's ledger is complete even then.
 
     Raises:
-        TypeError: there is no model, or what is given is no model or no contract.
+        TypeError: the run has no model, or what is given is no contract.
     """
+    require_parts(run, contract)
+    run, toolbox = run.begun(), tools if isinstance(tools, Toolbox) else Toolbox(tools)
+    chat = Conversation(system_prompt(run.instructions, contract), run.history, message)
+    models, evidence = ModelChain(run), Evidence(texts=chat.said_by_people)
+    attempts: list[Attempt[T]] = []
+    tokens = run.limits.answer_tokens
+    try:
+        while len(attempts) <= run.limits.structured_output_max_retries:
+            request = next_request(run, contract, toolbox, attempts, tokens)
+            reply, span = await models.ask(chat, request)
+            if reply.finish_reason == "length":
+                tokens = run.limits.raised(tokens)
+            if reply.tool_calls and request.tools:
+                calls, cut_off = chat.numbered(reply.tool_calls), reply.finish_reason == "length"
+                results = await toolbox.call_all(calls, run, step=models.steps, cut_off=cut_off)
+                chat.add_results(reply, calls, results)
+                evidence.add_results(results)
+                continue
+            result = parse_response(reply, contract, evidence, toolbox.names)
+            attempts.append(attempt := Attempt.of(reply, result, attempts))
+            attempt.record(span)
+            if not attempt.result.retryable:
+                break
+            chat.correct(reply, attempt.result, contract.correction)
+        outcome, problem = outcome_of(attempts[-1].result), attempts[-1].result.error
+    except DeadlinePassed:
+        outcome, problem = "deadline", f"the turn took longer than {run.limits.seconds:g} s"
+    except LimitReached as error:
+        outcome, problem = "limit", str(error)
+    except ModelError as error:
+        outcome, problem = "model_error", str(error)
+    return response_of(
+        outcome,
+        problem,
+        run=run,
+        contract=contract,
+        evidence=evidence,
+        attempts=attempts,
+        chat=chat,
+    )
+
+
+def require_parts(run: Run, contract: OutputContract[T]) -> None:
+    """Raise TypeError for what a turn cannot be made of."""
     if not isinstance(contract, OutputContract):
         raise TypeError(f"contract must be like OutputContract(str), not {contract!r}")
-    messages: list[Message] = [
-        {"role": "system", "content": system_prompt(instructions, contract)},
-        *history,
-        {"role": "user", "content": message},
-    ]
-    ledger = ledger if ledger is not None else Ledger()
-    deadline = asyncio.get_running_loop().time() + limits.seconds
-    turn = _Turn(
-        Requests(_models(llm), limits, ledger, span, deadline, journal, prompt),
-        Attempts(contract, Evidence(texts=said_by_people(history, message))),
-        Conversation(messages),
-        tools if isinstance(tools, Toolbox) else Toolbox(tools),
-        limits,
-        ledger,
-        span,
-        ids_in(messages),
-    )
-    try:
-        result = await structured_answer(turn.ask, turn.attempts, turn.conversation, limits)
-    except DeadlinePassed:
-        return turn.broken_off("deadline", f"the turn took longer than {limits.seconds:g} s")
-    except LimitReached as error:
-        return turn.broken_off("limit", str(error))
-    except ModelError as error:
-        return turn.broken_off("model_error", str(error))
-    return turn.finished(result)
-
-
-def _models(llm: LLM | Sequence[LLM]) -> Sequence[LLM]:
-    models = llm if isinstance(llm, Sequence) else [llm]
-    if not models or not all(hasattr(each, "model") for each in models):
-        raise TypeError(f"llm must be a model or several, like LLMService(model=...), not {llm!r}")
-    return models
-
-
-def said_by_people(history: Sequence[Message], message: str) -> list[str]:
-    """What people wrote in this conversation: an answer may repeat their names and numbers."""
-    earlier = [str(each.get("content")) for each in history if each.get("role") == "user"]
-    return [*earlier, message]
+    if not isinstance(run, Run) or not run.models:
+        raise TypeError(f"run must have a model, like Run([LLMService(model=...)]), not {run!r}")
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
     """The instructions, and the schema of the final answer if they lack it and it is no text."""
-    schema = schema_text(contract)
+    schema = contract.output.text
     if contract.any_text or schema in instructions:
         return instructions
     return f"{instructions}\n\n{render(SCHEMA_RULE, {'schema': schema})}"
 
 
-def schema_text(contract: OutputContract[T]) -> str:
-    """A contract's JSON Schema as it stands in prompts."""
-    return json.dumps(contract.output.schema)
+@dataclass(frozen=True, slots=True)
+class Attempt(Generic[T]):
+    """One answer of the model, and what it came to."""
+
+    reply: LLMResponse
+    result: ParseResult[T]
+
+    @classmethod
+    def of(
+        cls, reply: LLMResponse, result: ParseResult[T], earlier: "Sequence[Attempt[T]]"
+    ) -> "Attempt[T]":
+        """The attempt; one that repeats the invalid answer before it is called degenerate."""
+        repeats = earlier and reply.content.strip() and earlier[-1].reply.content == reply.content
+        if repeats and result.retryable:
+            result = replace(result, error_type="degenerate")
+        return cls(reply, result)
+
+    def record(self, span: Span) -> None:
+        """Say on the span of its generation what the answer came to."""
+        error = self.result.error_type
+        metadata = {"validation_path": self.result.path} | ({"error_type": error} if error else {})
+        span.update(name="llm.answer", metadata=metadata, level="WARNING" if error else None)
 
 
-@dataclass(slots=True)
-class _Turn(Generic[T]):
-    """The state of one turn."""
+def next_request(
+    run: Run,
+    contract: OutputContract[T],
+    toolbox: Toolbox,
+    attempts: Sequence[Attempt[T]],
+    tokens: int,
+) -> Request:
+    """What is asked next. Requests are kept back for this attempt and its retries.
 
-    requests: Requests
-    attempts: Attempts[T]
-    conversation: Conversation
-    toolbox: Toolbox
-    limits: Limits
-    ledger: Ledger
-    span: Span
-    call_ids: set[str]
+    Some servers hold a model to the response format so strictly that it cannot call a tool; one
+    that should have called a tool, and did not, is given the chance.
+    """
+    limits, ledger, number = run.limits, run.ledger, len(attempts)
+    kept_back = limits.structured_output_max_retries - number + 1
+    may_call = (
+        ledger.tool_calls < limits.tool_calls and ledger.requests + kept_back < limits.requests
+    )
+    offered = toolbox.schemas if may_call else ()
+    error = attempts[-1].result.error_type if attempts else None
+    format_in_the_way = offered and error in NEEDED_A_TOOL and ledger.tool_calls == 0
+    return Request(
+        tools=offered,
+        output=None if format_in_the_way else contract.requested,
+        max_tokens=tokens,
+        temperature=contract.temperature,
+        attempt=number,
+    )
 
-    @property
-    def output(self) -> OutputSchema | None:
-        return self.attempts.contract.requested
 
-    async def ask(self, number: int, max_tokens: int) -> Attempt[T]:
-        """One attempt: whatever tools the model wants first, then its answer."""
-        while True:
-            offered = self.toolbox.schemas if self._may_call_tools(number) else ()
-            request = Request(
-                self.conversation.messages,
-                offered,
-                output=None if offered and self._format_in_the_way() else self.output,
-                max_tokens=max_tokens,
-                temperature=self.attempts.contract.temperature,
-            )
-            response, attempt = await self.requests.send(
-                request, attempt=number, read=partial(self._read, offered=bool(offered))
-            )
-            if attempt is not None:
-                return attempt
-            await self._run_tools(response)
-            if response.finish_reason == "length":
-                max_tokens = self.limits.raised(max_tokens)
+def outcome_of(result: ParseResult[T]) -> Outcome:
+    """What a turn came to whose attempts came to an end by themselves."""
+    if result.ok:
+        return "answered"
+    if result.error_type == "refusal":
+        return "refusal"
+    return "content_filter" if result.error_type == "content_filter" else "exhausted"
 
-    def _format_in_the_way(self) -> bool:
-        """Whether to do without a response format beside tools.
 
-        Some servers hold a model to the format so strictly that it cannot call a tool; one that
-        should have called a tool, and did not, is given the chance.
-        """
-        last = self.attempts.last
-        return last is not None and last.error_type in NEEDED_A_TOOL and self.ledger.tool_calls == 0
+def response_of(
+    outcome: Outcome,
+    problem: str | None,
+    *,
+    run: Run,
+    contract: OutputContract[T],
+    evidence: Evidence,
+    attempts: Sequence[Attempt[T]],
+    chat: Conversation,
+) -> AgenticResponse[T]:
+    """The response: the valid answer, else what can be salvaged of the newest that has something.
 
-    def _may_call_tools(self, number: int) -> bool:
-        """Whether tools are offered: requests are kept back for this attempt and its retries."""
-        kept_back = self.limits.structured_output_max_retries - number + 1
-        return (
-            self.ledger.tool_calls < self.limits.tool_calls
-            and self.ledger.requests + kept_back < self.limits.requests
-        )
+    Of a refused question nothing is salvaged.
+    """
+    found: ParseResult[T] | None = None
+    if outcome == "answered":
+        found = attempts[-1].result
+    elif outcome not in {"refusal", "content_filter"}:
+        salvaged = (salvage(each.result.answer, contract, evidence) for each in reversed(attempts))
+        found = next((each for each in salvaged if each is not None), None)
+        outcome = "salvaged" if found else outcome
+    errors = [each.result.error_type for each in attempts]
+    return AgenticResponse(
+        text=found.text if found else "",
+        outcome=outcome,
+        ledger=run.ledger,
+        answer=found.answer if found else None,
+        error=problem,
+        error_types=tuple(error for error in errors if error),
+        retry_count=max(0, len(attempts) - 1),
+        models=tuple(dict.fromkeys(each.reply.model for each in attempts)),
+        messages=(*chat.added, *([_said(found.answer, contract)] if found else [])),
+    )
 
-    def _read(self, response: LLMResponse, *, offered: bool) -> tuple[Attempt[T] | None, Seen]:
-        """The response as an attempt; None when it asks for tools it was offered."""
-        if response.tool_calls and offered:
-            return None, {}
-        attempt = self.attempts.read(response, self.toolbox.names)
-        metadata = {"validation_path": attempt.result.path}
-        if attempt.result.error_type is None:
-            return attempt, {"name": "llm.answer", "metadata": metadata}
-        metadata["error_type"] = attempt.result.error_type
-        return attempt, {"name": "llm.answer", "metadata": metadata, "level": "WARNING"}
 
-    async def _run_tools(self, response: LLMResponse) -> None:
-        """Run a response's tool calls side by side; answer each id exactly once, in order."""
-        calls = with_unique_ids(response.tool_calls, self.call_ids)
-        allowed = max(0, self.limits.tool_calls - self.ledger.tool_calls)
-        self.ledger.tool_calls += min(allowed, len(calls))
-        cut_off = calls[-1] if response.finish_reason == "length" else None
-        results = await asyncio.gather(
-            *(self._run_tool(call, last=call is cut_off) for call in calls[:allowed]),
-        )
-        results += [ToolResult(f"Error: {ENOUGH_CALLS}", error_type="limit")] * len(calls[allowed:])
-        self.conversation.add(noted(assistant_message(response.content, calls), response.echo))
-        for call, result in zip(calls, results, strict=True):
-            if result.error_type is None:  # an error may repeat what the model made up
-                self.attempts.evidence.add(result.text, result.found)
-            self.conversation.add(
-                {"role": "tool", "tool_call_id": call.id, "content": result.text or "(no result)"}
-            )
-
-    async def _run_tool(self, call: ToolCall, *, last: bool) -> ToolResult:
-        metadata = {"step": self.requests.step, "call_id": call.id}
-        name = call.name if call.name in self.toolbox.names else "unknown"
-        with self.span.child(
-            f"tool.{name}", "tool", input=call.arguments, metadata=metadata
-        ) as span:
-            current_span.set(span)
-            current_ledger.set(self.ledger)
-            run = partial(self._call_tool, call, last=last)
-            result, ran = await step_seen(self.requests.journal, "tool", run)
-            span.update(output=result.text, metadata=None if ran else REPLAYED)
-            if result.error_type:
-                self.ledger.tool_errors += 1
-                span.update(level="ERROR", metadata={"error_type": result.error_type})
-        return result
-
-    async def _call_tool(self, call: ToolCall, *, last: bool) -> ToolResult:
-        """Run a call, unless it is the `last` of a response that was cut off, and within it."""
-        if last and not is_whole(call):
-            return ToolResult(f"Error: {CUT_OFF}", error_type="truncated")
-        left = self.requests.deadline - asyncio.get_running_loop().time()
-        seconds = max(0.0, min(self.limits.tool_seconds, left))
-        return await self.toolbox.call(call, seconds=seconds, max_chars=self.limits.result_chars)
-
-    def finished(self, result: ParseResult[T]) -> AgenticResponse[T]:
-        """The attempts came to an end by themselves."""
-        if result.ok:
-            return self._response(result, "answered")
-        if result.error_type == "refusal":
-            return self.broken_off("refusal", result.error)
-        if result.error_type == "content_filter":
-            return self.broken_off("content_filter", result.error)
-        return self.broken_off("exhausted", result.error)
-
-    def broken_off(self, outcome: Outcome, error: str | None) -> AgenticResponse[T]:
-        """No valid answer: what can be salvaged of the attempts, or an empty text."""
-        refused = outcome in {"refusal", "content_filter"}
-        if not refused and (salvaged := self.attempts.salvage()):
-            return replace(self._response(salvaged, "salvaged"), error=error)
-        return replace(self._response(ParseResult("", []), outcome), error=error)
-
-    def _response(self, result: ParseResult[T], outcome: Outcome) -> AgenticResponse[T]:
-        return AgenticResponse(
-            text=result.text,
-            wine_ids=list(result.wine_ids),
-            outcome=outcome,
-            ledger=self.ledger,
-            answer=result.answer,
-            error_types=tuple(self.attempts.error_types),
-            retry_count=max(0, len(self.attempts.made) - 1),
-            models=tuple(dict.fromkeys(made.response.model for made in self.attempts.made)),
-        )
+def _said(answer: T | None, contract: OutputContract[T]) -> Message:
+    """A valid answer as a message of the history of later turns."""
+    return {"role": "assistant", "content": contract.write(answer)}

@@ -4,6 +4,7 @@
 all stand behind it.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -100,6 +101,11 @@ class OutputSchema:
     name: str
     schema: JsonSchema
     strict_schema: JsonSchema | None
+
+    @property
+    def text(self) -> str:
+        """The schema as it stands in prompts."""
+        return json.dumps(self.schema)
 
 
 class LLM(Protocol):

@@ -57,7 +57,6 @@ class ParseResult(Generic[T]):
     """
 
     text: str
-    wine_ids: list[str]
     error: str | None = None
     error_type: str | None = None
     answer: T | None = None
@@ -160,7 +159,7 @@ def judge(
         kind = type(error).__name__
         log.error("a rule of the contract failed: %s %s", kind, where(error))  # noqa: TRY400
         problem = f"the answer could not be checked ({kind}); answer differently"
-    return ParseResult("", [], problem, "semantic", None, path)
+    return ParseResult("", problem, "semantic", None, path)
 
 
 def _judged(
@@ -168,15 +167,29 @@ def _judged(
 ) -> ParseResult[T]:
     if broken := contract.broken_rule(answer, evidence):
         kind, problem = broken
-        return ParseResult("", [], problem, kind, answer, path)
+        return ParseResult("", problem, kind, answer, path)
     text = CONTROLS.sub("", contract.render(answer, evidence))
     if not text.strip():
-        return ParseResult("", [], "the answer has no text", "semantic", answer, path)
-    return ParseResult(text, list(contract.ids(answer)), None, None, answer, path)
+        return ParseResult("", "the answer has no text", "semantic", answer, path)
+    return ParseResult(text, None, None, answer, path)
+
+
+def salvage(
+    answer: T | None, contract: OutputContract[T], evidence: Evidence
+) -> ParseResult[T] | None:
+    """Save the valid part of an answer that broke a rule, held to all rules again; None without."""
+    try:
+        valid = None if answer is None else contract.salvage(answer, evidence)
+    except Exception as error:
+        kind = type(error).__name__
+        log.error("nothing could be salvaged: %s %s", kind, where(error))  # noqa: TRY400
+        return None
+    result = None if valid is None else judge(valid, contract, evidence)
+    return result if result and result.ok else None
 
 
 def _failed(kind: str, problem: str, path: str = "strict") -> ParseResult[T]:
-    return ParseResult("", [], problem, kind, None, path)
+    return ParseResult("", problem, kind, None, path)
 
 
 def names_call(text: str, tool_names: Collection[str]) -> bool:

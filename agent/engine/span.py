@@ -4,7 +4,6 @@ import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from typing import Any, Final, Protocol, Unpack
 
 from pydantic import SecretStr
@@ -147,9 +146,6 @@ class NoTracer:
 
 NO_SPAN: Final = NoSpan()
 NO_TRACE: Final = NoTracer()
-
-current_span: Final[ContextVar[Span]] = ContextVar("current_span", default=NO_SPAN)
-"""The span of the tool that runs; a tool opens its own spans below it."""
 
 
 def keyed_hash(kind: str, value: int | str, key: SecretStr | str) -> str:

@@ -1,4 +1,4 @@
-"""Tools: a typed function, its schema for the model, and how one call is run.
+"""Tools: a typed function, its schema for the model, and how calls are run.
 
 Two kinds of failure: wrong arguments, a `ToolError`, a time-out or a crash become a message that
 tells the model what is wrong and go on; nothing a tool does ends a turn. The type of a crash is
@@ -11,9 +11,9 @@ import json
 import logging
 import traceback
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
@@ -22,7 +22,8 @@ from pydantic_core import PydanticSerializationError
 from agent.engine.errors import ToolError
 from agent.engine.feedback import describe_validation_error, fence
 from agent.engine.messages import ToolCall, ToolSchema
-from agent.engine.tool_calls import json_object
+from agent.engine.run import Run
+from agent.engine.span import NO_SPAN, Span
 from agent.engine.wire import sendable
 from agent.text import truncate_at_boundary
 
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 ERROR_PREFIX: Final = "Error: "
 BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+CUT_OFF: Final = "this call was cut off at the token limit; call again with shorter arguments"
+ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,31 +54,57 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Tool:
-    """A function the model may call with `arguments`, a pydantic model of keyword arguments."""
+    """A function the model may call with `arguments`, a pydantic model.
+
+    The function takes that model, or its fields by name if it is `by_name`. A plain function runs
+    in a thread, and goes on there when its time is over. A parameter annotated `Run` is given the
+    turn's run, traced on the span of the tool; the model does not see it.
+    """
 
     name: str
     description: str
     arguments: type[BaseModel]
-    run: Callable[[Any], Awaitable[object]]
+    function: Callable[..., object]
+    by_name: bool = False
 
     @cached_property
     def schema(self) -> ToolSchema:
         """The tool as the model sees it."""
         return ToolSchema(self.name, self.description, _slim(self.arguments.model_json_schema()))
 
+    async def run(self, arguments: BaseModel, run: Run) -> object:
+        """Call the function. Raises what it raises."""
+        context = {name: run for name, given in _parameters(self.function) if given}
+        if self.by_name:
+            named = {name: getattr(arguments, name) for name in self.arguments.model_fields}
+            call = partial(self.function, **named, **context)
+        else:
+            call = partial(self.function, arguments, **context)
+        if inspect.iscoroutinefunction(self.function):
+            output = call()
+        else:
+            output = await asyncio.to_thread(call)
+        return await output if inspect.isawaitable(output) else output
 
-def tool(function: Callable[..., Awaitable[object]]) -> Tool:
-    """A tool made of an async function: its name, its docstring, its annotated parameters.
+
+def _parameters(function: Callable[..., object]) -> list[tuple[str, bool]]:
+    """The parameters of a function, and of each whether it is given the run."""
+    known = inspect.signature(function).parameters.values()
+    return [(each.name, each.annotation is Run or each.annotation == "Run") for each in known]
+
+
+def tool(function: Callable[..., object]) -> Tool:
+    """Make a tool of a function: its name, its docstring, its annotated parameters.
 
     Raises:
-        TypeError: the function is not async, has no docstring, or a parameter that a model cannot
-            give by its name and type.
+        TypeError: it is no function, has no docstring, or a parameter that a model cannot give by
+            its name and type.
     """
     name = getattr(function, "__name__", repr(function))
-    is_async = inspect.isroutine(function) and inspect.iscoroutinefunction(function)
-    if not is_async or not function.__doc__:
-        raise TypeError(f"tool {name} must be an async function with a docstring")
+    if not inspect.isroutine(function) or not function.__doc__:
+        raise TypeError(f"tool {name} must be a function with a docstring")
     hints = get_type_hints(function, include_extras=True)
+    context = {name for name, given in _parameters(function) if given}
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in BY_NAME or parameter.name.startswith("_"):
@@ -83,21 +112,18 @@ def tool(function: Callable[..., Awaitable[object]]) -> Tool:
         if parameter.name not in hints:
             raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (hints[parameter.name], default)
+        if parameter.name not in context:
+            fields[parameter.name] = (hints[parameter.name], default)
     with warnings.catch_warnings():  # of names that a model has methods of: "copy", "schema"
         warnings.simplefilter("ignore", UserWarning)
         model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-
-    async def run(arguments: BaseModel) -> object:
-        return await function(**{key: getattr(arguments, key) for key in fields})
-
-    return Tool(name, inspect.cleandoc(function.__doc__), model, run)
+    return Tool(name, inspect.cleandoc(function.__doc__), model, function, by_name=True)
 
 
 class Toolbox:
     """The tools of one turn, by name."""
 
-    def __init__(self, tools: Iterable[Tool | Callable[..., Awaitable[object]]] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool | Callable[..., object]] = ()) -> None:
         made = [each if isinstance(each, Tool) else tool(each) for each in tools]
         self._by_name = {each.name: each for each in made}
         if len(self._by_name) < len(made):
@@ -105,11 +131,47 @@ class Toolbox:
         self.schemas: Sequence[ToolSchema] = [each.schema for each in made]
         self.names: Sequence[str] = list(self._by_name)
 
-    async def call(self, call: ToolCall, *, seconds: float, max_chars: int) -> ToolResult:
-        """Run one call, for at most `seconds`; the text of the result has at most `max_chars`."""
+    async def call_all(
+        self, calls: Sequence[ToolCall], run: Run, *, step: int, cut_off: bool
+    ) -> list[ToolResult]:
+        """Run a response's calls side by side, each a step of the journal; results in their order.
+
+        Calls beyond the limit are refused; the last of a response that was `cut_off` does not run
+        if it was cut itself. `step` is that of the response, for the trace.
+        """
+        allowed = max(0, run.limits.tool_calls - run.ledger.tool_calls)
+        run.ledger.tool_calls += min(allowed, len(calls))
+        cut = calls[-1] if cut_off and not is_whole(calls[-1]) else None
+        results = await asyncio.gather(
+            *(self._traced(call, run, step=step, cut=call is cut) for call in calls[:allowed])
+        )
+        return results + [_failed("limit", ENOUGH_CALLS)] * len(calls[allowed:])
+
+    async def _traced(self, call: ToolCall, run: Run, *, step: int, cut: bool) -> ToolResult:
+        name = call.name if call.name in self.names else "unknown"
+        with run.span.child(
+            f"tool.{name}",
+            "tool",
+            input=call.arguments,
+            metadata={"step": step, "call_id": call.id},
+        ) as span:
+
+            async def result_of() -> ToolResult:
+                return _failed("truncated", CUT_OFF) if cut else await self.call(call, run, span)
+
+            result = await run.step("tool", result_of, span)
+            span.update(output=result.text)
+            if result.error_type:
+                run.ledger.tool_errors += 1
+                span.update(level="ERROR", metadata={"error_type": result.error_type})
+        return result
+
+    async def call(self, call: ToolCall, run: Run, span: Span = NO_SPAN) -> ToolResult:
+        """Run one call within the limits of `run`; its tool is given the run, traced on `span`."""
         wanted = self._by_name.get(call.name)
         if wanted is None:
-            return _failed("unknown_tool", f"there is no tool {fence(call.name)}. {self._listed}")
+            listed = ", ".join(self.names) or "none"
+            return _failed("unknown_tool", f"there is no tool {fence(call.name)}. Tools: {listed}")
         try:
             arguments = wanted.arguments.model_validate(json_object(call.arguments))
         except ValidationError as error:
@@ -118,22 +180,51 @@ class Toolbox:
             return _failed("invalid_arguments", str(error))
         except RecursionError:
             return _failed("invalid_arguments", "the arguments are nested too deeply")
-        return await _run(wanted, arguments, seconds, max_chars)
-
-    @property
-    def _listed(self) -> str:
-        return f"Tools: {', '.join(self.names) or 'none'}"
+        return await _run(wanted, arguments, run.of_tool(span))
 
 
-async def _run(wanted: Tool, arguments: BaseModel, seconds: float, max_chars: int) -> ToolResult:
+def json_object(text: str) -> dict[str, Any]:
+    """Read the arguments a model wrote; none at all count as an empty object.
+
+    Raises:
+        ValueError: they are no JSON object; the message says so, without the text.
+    """
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", "a number JSON has not, or nested too deeply")
+        raise ValueError(f"the arguments are not valid JSON ({reason})") from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError("the arguments must be a JSON object")  # noqa: TRY004
+    return value
+
+
+def is_whole(call: ToolCall) -> bool:
+    """Tell whether a call's arguments were written to their end."""
+    try:
+        return bool(call.arguments.strip()) and json_object(call.arguments) is not None
+    except ValueError:
+        return False
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+async def _run(wanted: Tool, arguments: BaseModel, run: Run) -> ToolResult:
+    seconds = min(run.limits.tool_seconds, run.seconds_left)
     try:
         async with asyncio.timeout(seconds) as limit:
-            output = await wanted.run(arguments)
+            output = await wanted.run(arguments, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
-        return ToolResult(bounded(as_text(output.content), max_chars), output.found)
+        return ToolResult(bounded(as_text(output.content), run.limits.result_chars), output.found)
     except ToolError as error:
-        return _failed("tool_error", bounded(sendable(str(error)), max_chars))
+        return _failed("tool_error", bounded(sendable(str(error)), run.limits.result_chars))
     except (Exception, asyncio.CancelledError) as error:
         if limit.expired():
             return _failed("timeout", f"{wanted.name} took longer than {seconds:g} s")

@@ -7,12 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from agent.engine.echoes import ECHOED, echo_of, with_thoughts, without_echoes
 from agent.engine.errors import ModelResponseInvalid
-from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema, Usage
+from agent.engine.messages import (
+    Echo,
+    LLMResponse,
+    Message,
+    OutputSchema,
+    ToolCall,
+    ToolSchema,
+    Usage,
+)
 
 ResponseMode = Literal["prompt", "json_object", "json_schema"]
 
+ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
+THOUGHTS: Final = "reasoning_content"
 UNSENDABLE: Final = re.compile("[\ud800-\udfff\x00]")
 FORMAT_WORDS: Final = ("response_format", "json_", "grammar", "schema")
 TOO_MUCH: Final = ("too large", "context length", "at most")
@@ -202,3 +211,39 @@ def _usage(usage: object) -> Usage:
 
 def _count(value: object) -> int:
     return int(value) if isinstance(value, int | float) and 0 < value < math.inf else 0
+
+
+def echo_of(message: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]) -> Echo | None:
+    """What of a server's message is to come back beside what was read of it; None if nothing."""
+    echo = Echo(_echoed(message), tuple(map(_echoed, calls)))
+    return echo if echo.message or any(echo.calls) else None
+
+
+def _echoed(said: Mapping[str, Any]) -> dict[str, Any]:
+    """An empty text counts: DeepSeek misses that too. What no request can hold does not."""
+    found = {name: said[name] for name in ECHOED if said.get(name) is not None}
+    return {name: value for name, value in found.items() if _is_json(value)}
+
+
+def _is_json(value: object) -> bool:
+    """Whether a value read from JSON can be written again: Python reads NaN and any depth."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def without_echoes(message: Message) -> Message:
+    """A message for a server that knows nothing beside the words and the calls."""
+    plain = {name: value for name, value in message.items() if name not in ECHOED}
+    if calls := plain.get("tool_calls"):
+        plain["tool_calls"] = [
+            {name: value for name, value in call.items() if name not in ECHOED} for call in calls
+        ]
+    return plain
+
+
+def with_thoughts(message: Message) -> Message:
+    """A message for a server that wants thoughts beside whatever an assistant ever said."""
+    return {THOUGHTS: ""} | message if message.get("role") == "assistant" else message

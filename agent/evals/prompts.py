@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.engine.errors import AgentError
+from agent.engine.prompts import Prompt
 from agent.engine.trace_records import PromptRef
-from agent.prompts import REPOSITORY, Prompt, refusal, repository_prompts
+from agent.prompts import REPOSITORY, refusal, repository_prompts
 
 if TYPE_CHECKING:
     from agent.tracing.langfuse.prompt_api import PromptApi

@@ -22,7 +22,8 @@ from typing import Final
 from agent.documents.passages import DEFAULT_CHUNKS
 from agent.documents.quotes import find_quotes
 from agent.documents.store import DocumentStore
-from agent.engine.limits import Ledger, Limits
+from agent.engine import run as engine
+from agent.engine.limits import Limits
 from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema
 from agent.engine.prices import KNOWN_PRICES, Prices
 from agent.engine.span import Span, Tracer, trace_id_of
@@ -198,11 +199,10 @@ async def _ask(
     found = await find_quotes(
         question.query,
         documents=documents,
-        models=[recorder],
+        run=engine.Run(
+            [recorder], limits=replace(limits, structured_output_max_retries=0), span=span
+        ),
         limit=limit,
-        limits=replace(limits, structured_output_max_retries=0),
-        ledger=Ledger(),
-        span=span,
     )
     score = scored(question, recorder.response, found.chunks, prices)
     return replace(score, asked=recorder.asked, seconds=recorder.seconds)

@@ -12,12 +12,10 @@ from typing import Final
 from urllib.parse import parse_qsl, quote_plus, urlsplit
 
 from agent.engine.errors import ToolError
-from agent.engine.limits import Ledger, Limits
-from agent.engine.messages import LLM
-from agent.engine.span import NO_SPAN, Span
+from agent.engine.run import Run
+from agent.engine.span import Span
 from agent.places.queries import Queries, generate_queries
 from agent.places.search import PlaceHit, PlaceSearch
-from agent.prompts import REPOSITORY, Prompts
 from agent.text import fold
 
 log = logging.getLogger(__name__)
@@ -71,14 +69,10 @@ async def find_places(
     category: str,
     place: str,
     *,
-    models: Sequence[LLM] = (),
+    run: Run,
     search: PlaceSearch | None = None,
     search_link: str = SEARCH_LINK,
     search_seconds: float = SEARCH_SECONDS,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    ledger: Ledger | None = None,
-    span: Span = NO_SPAN,
-    prompts: Prompts = REPOSITORY,
 ) -> Places:
     """Places of a category in `place`: the results of ten queries merged, at most 20, best first.
 
@@ -86,16 +80,14 @@ async def find_places(
     without a provider, or when it fails; what took longer than `search_seconds` has failed. Raises
     what `generate_queries` raises.
     """
-    queries = await generate_queries(
-        category, place, models=models, limits=limits, ledger=ledger, span=span, prompts=prompts
-    )
+    queries = await generate_queries(category, place, run=run)
     links = tuple(
         SearchLink(query, search_link.replace("{query}", quote_plus(query)))
         for query in queries.queries
     )
     if search is None:
         return Places(queries, (), links, NO_PROVIDER)
-    with span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
+    with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
         answers = await _search_all(search, queries.queries, search_seconds)
         errors = [each for each in answers if isinstance(each, ToolError)]
         found = merged(

@@ -16,14 +16,12 @@ from pydantic import Field, RootModel, model_validator
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import AgentError
 from agent.engine.feedback import fence
-from agent.engine.limits import Ledger, Limits
-from agent.engine.loop import AgenticResponse, generate_agentic_response, schema_text
-from agent.engine.messages import LLM
+from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.outcome import Outcome, error_types, record_outcome
-from agent.engine.span import NO_SPAN, Span
+from agent.engine.run import Run
 from agent.places.categories import CATEGORIES, category_named
 from agent.places.distinct import duplicates, mentions
-from agent.prompts import REPOSITORY, Prompts
+from agent.prompts import prompt_for
 
 QUERY_COUNT: Final = 10
 REPAIRS: Final = 1
@@ -111,11 +109,7 @@ async def generate_queries(
     category: str,
     place: str,
     *,
-    models: Sequence[LLM],
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    ledger: Ledger | None = None,
-    span: Span = NO_SPAN,
-    prompts: Prompts = REPOSITORY,
+    run: Run,
 ) -> Queries:
     """10 distinct queries for a category (see `CATEGORIES`) in `place`.
 
@@ -126,26 +120,27 @@ async def generate_queries(
         QueryGenerationFailed: the model's answer was invalid, and so was its repair.
     """
     name, where = category_named(category), place_named(place)
-    if not models:
+    if not run.models:
         return queries_by_rules(name, where)
     known, contract = CATEGORIES[name], queries_contract(where)
-    prompt = prompts.get("place-queries")
+    prompt = prompt_for(run, "place-queries")
+    asked = run.instructed(
+        prompt,
+        category=name,
+        label=known.label,
+        hint=known.hint,
+        schema=contract.output.text,
+    )
+    limits = replace(run.limits, structured_output_max_retries=REPAIRS)
     response = await generate_agentic_response(
         PROMPT.format(name=name, place=json.dumps(where, ensure_ascii=False)),
-        llm=models,
+        run=replace(asked, limits=limits),
         contract=contract,
-        instructions=prompt.render(
-            category=name, label=known.label, hint=known.hint, schema=schema_text(contract)
-        ),
-        limits=replace(limits, structured_output_max_retries=REPAIRS),
-        ledger=ledger,
-        span=span,
-        prompt=prompt.ref,
     )
     retries, errors = response.retry_count, error_types(response)
     found = _queries(name, where, response)
     outcome = found.outcome if found else "failed"
-    record_outcome(span, outcome, retries=retries, error_types=errors, prompt=prompt.ref)
+    record_outcome(run.span, outcome, retries=retries, error_types=errors, prompt=prompt.ref)
     if found is None:
         raise QueryGenerationFailed(
             f"no 10 distinct search queries for {name} in {where!r}: {response.error}; "

@@ -1,21 +1,18 @@
 """The tool that finds places: wine shops, bars, wineries."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agent.engine.errors import ToolError
-from agent.engine.limits import Limits, current_ledger
-from agent.engine.messages import LLM
-from agent.engine.span import current_span
+from agent.engine.limits import Limits
+from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.places.categories import CATEGORIES, category_named
 from agent.places.find import SEARCH_LINK, find_places
 from agent.places.queries import QueryGenerationFailed
 from agent.places.search import PlaceSearch
-from agent.prompts import REPOSITORY, Prompts
 from agent.sommelier.wine import Text
 
 FIND: Final = (
@@ -39,29 +36,18 @@ class FindPlaces(BaseModel):
     place: Text = Field(description="A town, district or region, as the guest named it.")
 
 
-def find_places_tool(
-    models: Sequence[LLM] = (),
-    search: PlaceSearch | None = None,
-    *,
-    search_link: str = SEARCH_LINK,
-    limits: Limits = TOOL_LIMITS,
-    prompts: Prompts = REPOSITORY,
-) -> Tool:
-    """find_places over `search`; requests to `models` count in the ledger of the turn."""
+def find_places_tool(search: PlaceSearch | None = None, *, search_link: str = SEARCH_LINK) -> Tool:
+    """find_places over `search`; it asks the turn's models and counts in its ledger."""
 
-    async def run(arguments: FindPlaces) -> ToolOutput:
+    async def find(arguments: FindPlaces, run: Run) -> ToolOutput:
         try:
             found = await find_places(
                 arguments.category,
                 arguments.place,
-                models=models,
+                run=replace(run, limits=TOOL_LIMITS),
                 search=search,
                 search_link=search_link,
                 search_seconds=SEARCH_SECONDS,
-                limits=limits,
-                ledger=current_ledger.get(),
-                span=current_span.get(),
-                prompts=prompts,
             )
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
@@ -72,4 +58,4 @@ def find_places_tool(
             content["note"] = found.note
         return ToolOutput(content, {each.url: each for each in shown})
 
-    return Tool("find_places", FIND, FindPlaces, run)
+    return Tool("find_places", FIND, FindPlaces, find)

@@ -124,7 +124,6 @@ SOMMELIER: Final = OutputContract(
     semantic=validate_semantic_content,
     grounding=unsupported,
     render=render,
-    ids=wine_ids,
     salvage=supported_part,
 )
 

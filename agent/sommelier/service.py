@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
+from agent.engine.contract import OutputContract
 from agent.engine.history import StoredMessage, window
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import UNLIMITED, Allowance, Ledger, Limits
-from agent.engine.loop import AgenticResponse, generate_agentic_response, schema_text
-from agent.engine.messages import LLM, Message
+from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.messages import LLM
 from agent.engine.outcome import (
     BUDGET,
     Outcome,
@@ -21,12 +22,14 @@ from agent.engine.outcome import (
     score_turn,
 )
 from agent.engine.prices import KNOWN_PRICES, Prices
+from agent.engine.prompts import Prompt, Prompts
+from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox, where
 from agent.engine.trace_records import PromptRef
 from agent.house_sommelier import HouseSommelier, Language, as_note, language_of, say
-from agent.prompts import REPOSITORY, Prompt, Prompts, research_rules
-from agent.sommelier.contract import SOMMELIER, in_language
+from agent.prompts import REPOSITORY, research_rules
+from agent.sommelier.contract import SOMMELIER, in_language, wine_ids
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
@@ -89,11 +92,13 @@ class Sommelier:
     ) -> None:
         self._toolbox = Toolbox([*wine_tools(catalogue), *research_tools])
         self._research_rules = research_rules([tool.name for tool in research_tools])
-        self._schema = schema_text(SOMMELIER)
         self._prompts = prompts
-        self._prices = prices
-        self._models = models
-        self._limits = limits or Limits()
+        self._run = Run(
+            models,
+            limits=limits or Limits(),
+            ledger=Ledger(prices=prices),
+            prompts=prompts,
+        )
         self._house = HouseSommelier()
 
     async def answer(
@@ -110,15 +115,16 @@ class Sommelier:
         When the allowance is used up no model is asked, and `BUDGET` is among the error types.
         """
         prompt = self._prompts.get("sommelier")
-        limits = allowance.narrowed(self._limits)
-        asked = _Asked(guard_input(message, span), window(history), span, journal, prompt, limits)
-        ledger = Ledger(prices=self._prices, ceiling=limits)
+        run = self._run.turn(
+            span=span, journal=journal, allowance=allowance, history=window(history)
+        )
+        ledger, message = run.ledger, guard_input(message, span)
         response: AgenticResponse[SommelierResponse] | None = None
         try:
-            if self._models and not allowance.used_up:
-                response = await self._generate(self._models, asked, ledger)
-            over_budget = bool(self._models and allowance.after(ledger.spent).used_up)
-            reply = await self._reply(response, asked, ledger, over_budget=over_budget)
+            if run.models:
+                asked = replace(run, instructions=self._instructions(prompt), prompt=prompt.ref)
+                response = await self._generate(message, asked, SOMMELIER)
+            reply = await self._reply(message, response, run, prompt)
         except Exception as error:
             log.error("a turn failed: %s %s", type(error).__name__, where(error))  # noqa: TRY400
             reply = Reply(FAILED, (), "failed", error_types=(type(error).__name__,))
@@ -137,72 +143,64 @@ class Sommelier:
 
     async def _reply(
         self,
+        message: str,
         response: AgenticResponse[SommelierResponse] | None,
-        asked: "_Asked",
-        ledger: Ledger,
-        *,
-        over_budget: bool,
+        run: Run,
+        prompt: Prompt,
     ) -> Reply:
         if response is not None and response.ok:
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
+        language = language_of([*run.history, {"role": "user", "content": message}])
         if response is not None and response.outcome in {"refusal", "content_filter"}:
-            return Reply(say("declined", asked.language), (), "refused")
-        by_rules = await self._generate([self._house], asked, Ledger(prices=self._prices))
-        ledger.tool_calls += by_rules.ledger.tool_calls
-        ledger.tool_errors += by_rules.ledger.tool_errors
+            return Reply(say("declined", language), (), "refused")
+        over_budget = run.is_over_budget
+        by_rules = await self._by_rules(message, run, prompt, language)
         if not by_rules.ok:
-            return Reply(say("failed", asked.language), (), "failed")
+            return Reply(say("failed", language), (), "failed")
         if over_budget:
             return replace(_shown(by_rules, "fallback"), error_types=(BUDGET,))
         if response is None:
-            return _shown(by_rules, "answered", "" if asked.history else asked.note("no_model"))
-        return _shown(by_rules, "fallback", asked.note("model_down"))
+            note = "" if run.history else as_note(say("no_model", language))
+            return _shown(by_rules, "answered", note)
+        return _shown(by_rules, "fallback", as_note(say("model_down", language)))
+
+    async def _by_rules(
+        self, message: str, run: Run, prompt: Prompt, language: Language
+    ) -> AgenticResponse[SommelierResponse]:
+        """Let the house sommelier answer: within the limits of any turn, whatever is used up."""
+        by_rules = replace(
+            run,
+            models=[self._house],
+            limits=self._run.limits,
+            ledger=Ledger(prices=run.ledger.prices),
+            instructions=self._instructions(prompt),
+        )
+        response = await self._generate(message, by_rules, in_language(language))
+        run.ledger.tool_calls += response.ledger.tool_calls
+        run.ledger.tool_errors += response.ledger.tool_errors
+        return response
+
+    def _instructions(self, prompt: Prompt) -> str:
+        rules, schema = self._research_rules, SOMMELIER.output.text
+        return prompt.render(research_rules=rules, schema=schema)
 
     async def _generate(
-        self, models: Sequence[LLM], asked: "_Asked", ledger: Ledger
+        self, message: str, run: Run, contract: OutputContract[SommelierResponse]
     ) -> AgenticResponse[SommelierResponse]:
-        prompt = asked.prompt
         response = await generate_agentic_response(
-            asked.message,
-            llm=models,
-            contract=SOMMELIER if models is self._models else in_language(asked.language),
-            instructions=prompt.render(research_rules=self._research_rules, schema=self._schema),
-            tools=self._toolbox,
-            history=asked.history,
-            limits=asked.limits if models is self._models else self._limits,
-            ledger=ledger,
-            span=asked.span,
-            journal=asked.journal,
-            prompt=prompt.ref if models is self._models else None,  # rules go by no prompt
+            message, run=run, contract=contract, tools=self._toolbox
         )
-        guard_output(response, asked.span, {"wines": response.wine_ids})
+        guard_output(response, run.span, {"wines": _wines(response)})
         return response
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What one turn answers, and where it is traced and recorded."""
-
-    message: str
-    history: Sequence[Message]
-    span: Span
-    journal: Journal
-    prompt: Prompt
-    limits: Limits
-
-    @property
-    def language(self) -> Language:
-        """The language of the conversation, as the rules tell it; English if they cannot."""
-        return language_of([*self.history, {"role": "user", "content": self.message}])
-
-    def note(self, key: Literal["no_model", "model_down"]) -> str:
-        """Why rules answered, in the person's language."""
-        return as_note(say(key, self.language))
+def _wines(response: AgenticResponse[SommelierResponse]) -> list[str]:
+    return wine_ids(response.answer) if response.answer else []
 
 
 def _shown(response: AgenticResponse[SommelierResponse], outcome: Outcome, note: str = "") -> Reply:
     text = f"{response.text}\n\n{note}" if note else response.text
-    return Reply(text, tuple(response.wine_ids), outcome, answer=response.answer)
+    return Reply(text, tuple(_wines(response)), outcome, answer=response.answer)
 
 
 def record(span: Span, reply: Reply, prompt: PromptRef) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.engine.errors import ToolError
-from agent.engine.span import Span, current_span
+from agent.engine.run import Run
+from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult
 
@@ -50,8 +51,8 @@ class FindSimilarWines(WineQuery):
 def wine_tools(catalogue: Catalogue) -> list[Tool]:
     """search_wines, get_wine and find_similar_wines over `catalogue`."""
 
-    async def search_wines(query: WineQuery) -> ToolOutput:
-        with retrieving("retrieve.wines", query) as span:
+    async def search_wines(query: WineQuery, run: Run) -> ToolOutput:
+        with retrieving("retrieve.wines", query, run) as span:
             result = await catalogue.search(query)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
         return found(result)
@@ -66,10 +67,10 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
             content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
         return ToolOutput(content, by_id(wines))
 
-    async def find_similar_wines(arguments: FindSimilarWines) -> ToolOutput:
+    async def find_similar_wines(arguments: FindSimilarWines, run: Run) -> ToolOutput:
         if not await catalogue.get([arguments.wine_id]):
             raise ToolError("there is no wine with this id; use search_wines to find ids")
-        with retrieving("retrieve.similar", arguments) as span:
+        with retrieving("retrieve.similar", arguments, run) as span:
             result = await catalogue.similar(arguments.wine_id, arguments)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
         return found(result)
@@ -81,10 +82,10 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
     ]
 
 
-def retrieving(name: str, query: BaseModel) -> AbstractContextManager[Span]:
+def retrieving(name: str, query: BaseModel, run: Run) -> AbstractContextManager[Span]:
     """A retriever's span below the tool that runs."""
     asked = query.model_dump(mode="json", exclude_defaults=True)
-    return current_span.get().child(name, "retriever", input=asked)
+    return run.span.child(name, "retriever", input=asked)
 
 
 def found(result: WineSearchResult) -> ToolOutput:

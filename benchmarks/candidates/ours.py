@@ -1,8 +1,15 @@
 """The loop of this project, tracing off."""
 
-from agent import NO_TRACE, Limits, LLMService, OutputContract, Tracer, generate_agentic_response
+from agent import (
+    NO_TRACE,
+    Limits,
+    LLMService,
+    OutputContract,
+    Run,
+    Tracer,
+    generate_agentic_response,
+)
 from agent import tool as as_tool
-from agent.engine.limits import Ledger
 from benchmarks.scenario import (
     INSTRUCTIONS,
     MAX_TOKENS,
@@ -25,16 +32,9 @@ def make(base_url: str, tracer: Tracer = NO_TRACE) -> Candidate:
 
     async def answer(kind: Kind) -> Answer:
         with tracer.turn(input=kind.question, session="42", user="a1b2c3d4e5f60718") as span:
-            ledger = Ledger()
+            run = Run([llm], instructions=INSTRUCTIONS, limits=LIMITS, span=span)
             response = await generate_agentic_response(
-                kind.question,
-                llm=llm,
-                contract=contract,
-                instructions=INSTRUCTIONS,
-                tools=tools,
-                limits=LIMITS,
-                ledger=ledger,
-                span=span,
+                kind.question, run=run, contract=contract, tools=tools
             )
             span.update(
                 output=response.text,
@@ -42,8 +42,8 @@ def make(base_url: str, tracer: Tracer = NO_TRACE) -> Candidate:
                     "outcome": response.outcome,
                     "retry_count": response.retry_count,
                     "error_types": ",".join(response.error_types),
-                    "llm_calls": ledger.requests,
-                    "tool_calls": ledger.tool_calls,
+                    "llm_calls": run.ledger.requests,
+                    "tool_calls": run.ledger.tool_calls,
                 },
             )
             span.score("structured_retries", response.retry_count, "NUMERIC")

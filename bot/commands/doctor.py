@@ -14,7 +14,7 @@ import httpx
 from agent.documents.embedding_local import LocalModelError
 from agent.documents.store import Embedder
 from agent.engine.errors import ToolError
-from agent.engine.refusals import advice
+from agent.engine.llm import advice
 from bot.resources import (
     embedder_of,
     open_documents,

@@ -13,8 +13,8 @@ from bot.commands.output import fail
 
 if TYPE_CHECKING:
     from agent.engine.llm import LLMService
+    from agent.engine.prompts import Prompts
     from agent.evals.run import Variant
-    from agent.prompts import Prompts
     from agent.sommelier.service import Sommelier
     from bot.commands.eval_rooms import Rooms
     from config import Settings

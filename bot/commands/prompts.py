@@ -12,7 +12,7 @@ import typer
 from bot.commands.output import fail, open_settings, printable, show, table
 
 if TYPE_CHECKING:
-    from agent.prompts import Prompt
+    from agent.engine.prompts import Prompt
     from agent.tracing.langfuse.prompt_api import PromptApi, StoredPrompt
     from config import Settings
 
@@ -103,7 +103,7 @@ def difference(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> s
 
 def _row(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> Sequence[str]:
     """Name, version, label, source and variables of the version in use."""
-    from agent.engine.templates import variables
+    from agent.engine.prompts import variables
     from agent.prompts import braced, refusal
 
     name = prompt.ref.name

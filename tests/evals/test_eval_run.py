@@ -17,11 +17,12 @@ from agent.engine.history import StoredMessage
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import UNLIMITED, Allowance, Limits
 from agent.engine.llm import LLMService
+from agent.engine.prompts import Prompts
 from agent.engine.span import Span
 from agent.evals.dataset import Conversation, parsed
 from agent.evals.prompts import prompt_of_file
 from agent.evals.run import Result, Variant, evaluate
-from agent.prompts import REPOSITORY, Prompts
+from agent.prompts import REPOSITORY
 from agent.sommelier.service import Reply, Sommelier
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_prompts import PUBLIC_KEY, SECRET_KEY, LangfusePromptServer

@@ -17,6 +17,7 @@ from agent.engine.contract import OutputContract
 from agent.engine.errors import ToolError
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import Outcome, generate_agentic_response
+from agent.engine.run import Run
 from agent.engine.tools import Tool, tool
 from tests.doubles.model_server import (
     ModelServer,
@@ -37,7 +38,7 @@ from tests.doubles.model_server import (
 )
 from tests.doubles.model_steps import call
 from tests.fakes import CHINON
-from tests.faults.turns import INVENTED, SEARCH, VALID, search, service, turn, valid
+from tests.faults.turns import INVENTED, SEARCH, VALID, named, search, service, turn, valid
 
 TEXT = json.dumps(VALID)
 SINGLE_QUOTED = (
@@ -268,7 +269,7 @@ async def test_fault(fault: Fault, model_server: ModelServer) -> None:
     assert model_server.steps_left == 0
     assert response.ok == (fault.outcome == "answered")
     if response.ok:
-        assert response.wine_ids == [CHINON.id]
+        assert named(response) == [CHINON.id]
     assert_ledger(response.ledger, model_server)
 
 
@@ -309,10 +310,9 @@ class TestTools:
         model_server.script(tool_call(broken.name, {}), answer_json({"said": "done"}))
         response = await generate_agentic_response(
             "Go",
-            llm=(llm := service(model_server)),
+            run=Run([llm := service(model_server)], limits=limits or Limits(seconds=10)),
             contract=OutputContract(Said),
             tools=[broken],
-            limits=limits or Limits(seconds=10),
         )
         await llm.close()
         assert_ledger(response.ledger, model_server)
@@ -475,7 +475,7 @@ class TestBreakingOff:
         mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}
         model_server.script(search(), answer_json(mixed), hang(5))
         response = await turn(service(model_server), limits=Limits(seconds=0.6))
-        assert (response.outcome, response.wine_ids) == ("salvaged", [CHINON.id])
+        assert (response.outcome, named(response)) == ("salvaged", [CHINON.id])
 
 
 async def test_cached_tokens_are_counted_apart_and_cheaper(model_server: ModelServer) -> None:

@@ -26,7 +26,17 @@ from tests.doubles.model_server import (
     tool_calls,
 )
 from tests.fakes import CHINON
-from tests.faults.turns import INFORMATIONAL, INVENTED, SEARCH, VALID, search, service, turn, valid
+from tests.faults.turns import (
+    INFORMATIONAL,
+    INVENTED,
+    SEARCH,
+    VALID,
+    named,
+    search,
+    service,
+    turn,
+    valid,
+)
 
 TEXT = json.dumps(VALID)
 NOW = {"Retry-After": "0"}
@@ -113,6 +123,6 @@ async def test_any_script_of_faults_ends_in_a_counted_and_well_formed_turn(
     assert spent.usage.completion_tokens == counted.completion
     assert spent.tool_calls <= limits.tool_calls
     assert response.ok == (response.outcome in {"answered", "salvaged"})
-    assert set(response.wine_ids) <= {CHINON.id}
+    assert set(named(response)) <= {CHINON.id}
     response.text.encode()
     assert "\x00" not in response.text

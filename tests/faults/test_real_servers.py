@@ -29,7 +29,7 @@ from tests.doubles.model_server import (
 from tests.doubles.server import LoopbackServer
 from tests.fakes import CHINON
 from tests.faults.test_conformance import assert_ledger
-from tests.faults.turns import SEARCH, VALID, search, service, turn, valid
+from tests.faults.turns import SEARCH, VALID, named, search, service, turn, valid
 
 TEXT = json.dumps(VALID)
 
@@ -210,7 +210,7 @@ async def test_a_habit(habit: Habit, model_server: ModelServer) -> None:
     assert (response.outcome, response.error_types) == (habit.outcome, habit.error_types)
     assert len(model_server.requests) == habit.requests
     assert model_server.steps_left == 0
-    assert response.wine_ids == ([CHINON.id] if response.ok else [])
+    assert named(response) == ([CHINON.id] if response.ok else [])
     assert_ledger(response.ledger, model_server)
 
 

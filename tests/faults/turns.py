@@ -5,11 +5,12 @@ from typing import Any
 
 from agent.engine.limits import Ledger, Limits
 from agent.engine.llm import LLMService
-from agent.engine.loop import AgenticResponse, generate_agentic_response, schema_text
+from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message
+from agent.engine.run import Run
 from agent.engine.span import NO_SPAN, Span
 from agent.prompts import repository_prompts
-from agent.sommelier.contract import SOMMELIER
+from agent.sommelier.contract import SOMMELIER, wine_ids
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
@@ -49,6 +50,11 @@ def service(server: ModelServer, **settings: Any) -> LLMService:
     return LLMService(**(defaults | settings))
 
 
+def named(response: AgenticResponse[SommelierResponse]) -> list[str]:
+    """The ids of the wines in an answer."""
+    return wine_ids(response.answer) if response.answer else []
+
+
 async def turn(
     *services: LLMService,
     message: str = QUESTION,
@@ -62,16 +68,18 @@ async def turn(
     try:
         return await generate_agentic_response(
             message,
-            llm=services,
-            contract=SOMMELIER,
-            instructions=repository_prompts()["sommelier"].render(
-                research_rules="", schema=schema_text(SOMMELIER)
+            run=Run(
+                services,
+                instructions=repository_prompts()["sommelier"].render(
+                    research_rules="", schema=SOMMELIER.output.text
+                ),
+                history=history,
+                limits=limits or Limits(seconds=10),
+                ledger=ledger or Ledger(),
+                span=span,
             ),
+            contract=SOMMELIER,
             tools=wine_tools(catalogue or FakeCatalogue()),
-            history=history,
-            limits=limits or Limits(seconds=10),
-            ledger=ledger,
-            span=span,
         )
     finally:
         for each in services:

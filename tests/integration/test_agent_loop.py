@@ -9,6 +9,7 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import FEEDBACK, feedback
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.run import Run
 from agent.sommelier.contract import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from tests.doubles.model_server import ModelServer, answer, answer_json, refusal, tool_calls
@@ -20,6 +21,7 @@ from tests.faults.turns import (
     QUESTION,
     SEARCH,
     VALID,
+    named,
     search,
     service,
     turn,
@@ -38,7 +40,7 @@ def last_messages(server: ModelServer, count: int = 2) -> list[dict[str, str]]:
 
 
 def assert_answered(response: AgenticResponse[SommelierResponse]) -> None:
-    assert (response.outcome, response.text, response.wine_ids) == ("answered", SHOWN, [CHINON.id])
+    assert (response.outcome, response.text, named(response)) == ("answered", SHOWN, [CHINON.id])
 
 
 class TestRetries:
@@ -60,7 +62,7 @@ class TestRetries:
     ) -> None:
         model_server.script(answer("no"), answer("still no"), answer("never"))
         response = await turn(service(model_server))
-        assert (response.text, response.wine_ids, response.ok) == ("", [], False)
+        assert (response.text, response.answer, response.ok) == ("", None, False)
         assert response.outcome == "exhausted"
         assert len(model_server.requests) == 3
 
@@ -270,15 +272,20 @@ async def test_the_turn_is_the_question_that_was_asked(model_server: ModelServer
 class TestMisuse:
     """What somebody who uses the loop for the first time is told."""
 
-    @pytest.mark.parametrize("llm", [[], "gpt-4o", None])
-    async def test_what_is_no_model_is_named(self, llm: Any) -> None:
-        with pytest.raises(TypeError, match="llm must be a model or several"):
-            await generate_agentic_response("Hi", llm=llm, contract=SOMMELIER)
+    @pytest.mark.parametrize("models", ["gpt-4o", None, [None]])
+    def test_what_is_no_model_is_named(self, models: Any) -> None:
+        with pytest.raises(TypeError, match=r"models must be like \[LLMService\(model=...\)\]"):
+            Run(models)
+
+    @pytest.mark.parametrize("run", [Run(), None])
+    async def test_a_run_needs_a_model(self, run: Any) -> None:
+        with pytest.raises(TypeError, match="run must have a model"):
+            await generate_agentic_response("Hi", run=run, contract=SOMMELIER)
 
     async def test_what_is_no_contract_is_named(self, model_server: ModelServer) -> None:
         wrong: Any = SommelierResponse
         with pytest.raises(TypeError, match=r"contract must be like OutputContract\(str\)"):
-            await generate_agentic_response("Hi", llm=service(model_server), contract=wrong)
+            await generate_agentic_response("Hi", run=Run([service(model_server)]), contract=wrong)
 
 
 async def test_a_history_with_tool_calls_keeps_its_ids_to_itself(
@@ -320,7 +327,9 @@ async def test_a_salvage_that_fails_leaves_nothing_and_breaks_no_turn(
     model_server.script(answer("secret"))
     limits = Limits(structured_output_max_retries=0)
     asked = service(model_server)
-    response = await generate_agentic_response("Hi", llm=asked, contract=contract, limits=limits)
+    response = await generate_agentic_response(
+        "Hi", run=Run([asked], limits=limits), contract=contract
+    )
     await asked.close()
     assert (response.outcome, response.text) == ("exhausted", "")
     assert "nothing could be salvaged: KeyError" in caplog.text

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from agent.engine.limits import Limits
+from agent.engine.prompts import Prompt
 from agent.engine.trace_records import PromptRef
-from agent.prompts import Prompt, repository_prompts
+from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.prompts import LangfusePrompts

@@ -10,13 +10,15 @@ from agent.desk import ResearchDesk
 from agent.documents.quote_cache import QuoteCache
 from agent.documents.quotes import find_quotes
 from agent.documents.tools import ask_documents_tool, quote_documents_tool
-from agent.engine.journal import NO_JOURNAL, Journal, step_seen
+from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Limits
 from agent.engine.prices import Price, Prices
+from agent.engine.prompts import Prompt
+from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.engine.trace_records import PromptRef
 from agent.places.tools import find_places_tool
-from agent.prompts import REPOSITORY, Prompt, repository_prompts
+from agent.prompts import REPOSITORY, repository_prompts
 from agent.sommelier.service import Reply, Sommelier
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, tool_call
 from tests.fakes import FakeCatalogue, SpanRecord, root_span
@@ -179,11 +181,7 @@ class TestResearch:
         async with open_model(model_server) as model:
             found = [
                 await find_quotes(
-                    "lees",
-                    documents=FakeLibrary(),
-                    models=[model],
-                    cache=cache,
-                    prompts=prompts,
+                    "lees", run=Run([model], prompts=prompts), documents=FakeLibrary(), cache=cache
                 )
                 for prompts in (REPOSITORY, REPOSITORY, HousePrompts(), HousePrompts())
             ]
@@ -193,20 +191,15 @@ class TestResearch:
         self, model_server: ModelServer
     ) -> None:
         library, prompts = FakeLibrary(), HousePrompts()
-        async with open_model(model_server) as model:
-            tools = [
-                ask_documents_tool(library, [model], prompts=prompts),
-                quote_documents_tool(library, [model], prompts=prompts),
-                find_places_tool([model], prompts=prompts),
-            ]
-            _, root = await reply_to(
-                model_server,
-                tool_call("ask_documents", {"question": "What are lees?"}),
-                answer(f"Lees are yeast cells [{SUR_LIE.path}]."),
-                valid_text(),
-                tools=tools,
-                prompts=prompts,
-            )
+        tools = [ask_documents_tool(library), quote_documents_tool(library), find_places_tool()]
+        _, root = await reply_to(
+            model_server,
+            tool_call("ask_documents", {"question": "What are lees?"}),
+            answer(f"Lees are yeast cells [{SUR_LIE.path}]."),
+            valid_text(),
+            tools=tools,
+            prompts=prompts,
+        )
         names = [span.prompt and span.prompt.name for span in generations(root)]
         assert names == ["sommelier", "documents-answer", "sommelier"]
 
@@ -237,13 +230,6 @@ class TestReplay:
         _, root = await reply_to(model_server, valid_text(), journal=resumed)
         seen = [(span.level, span.metadata.get("replayed")) for span in generations(root)]
         assert seen == [("ERROR", True), (None, None)]
-
-    async def test_a_step_says_whether_it_ran(self) -> None:
-        async def run() -> str:
-            return "now"
-
-        assert await step_seen(NO_JOURNAL, "step", run) == ("now", True)
-        assert await step_seen(Recording(recorded=["then"]), "step", run) == ("then", False)
 
 
 def valid_text() -> Step:

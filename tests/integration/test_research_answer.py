@@ -5,6 +5,7 @@ import pytest
 from agent.documents.answer import CORRECTION, NOT_ENOUGH, Answer, answer_question
 from agent.documents.passages import MODEL_FAILED, NO_MODEL
 from agent.engine.limits import Ledger, Limits
+from agent.engine.run import Run
 from tests.doubles.model_server import (
     ModelServer,
     Step,
@@ -39,7 +40,7 @@ async def ask(
     server.script(*steps)
     async with open_model(server) as model:
         return await answer_question(
-            QUESTION, documents=library or FakeLibrary(), models=[model], limits=limits
+            QUESTION, run=Run([model], limits=limits), documents=library or FakeLibrary()
         )
 
 
@@ -251,7 +252,7 @@ class TestDegrading:
         assert len(model_server.requests) == 1
 
     async def test_without_a_model_the_best_passages_and_their_citations(self) -> None:
-        found = await answer_question(QUESTION, documents=FakeLibrary())
+        found = await answer_question(QUESTION, run=Run(), documents=FakeLibrary())
         assert (found.outcome, found.by_model) == ("answered", False)
         assert NO_MODEL in found.text
         assert found.text.count("[methods/sur-lie.md]") >= 1
@@ -293,7 +294,9 @@ class TestRecord:
         model_server.script(answer("Uncited."), answer(GOOD))
         ledger = Ledger()
         async with open_model(model_server) as model:
-            await answer_question(QUESTION, documents=FakeLibrary(), models=[model], ledger=ledger)
+            await answer_question(
+                QUESTION, run=Run([model], ledger=ledger), documents=FakeLibrary()
+            )
         assert ledger.requests == 2
         assert ledger.usage.prompt_tokens == model_server.usage.prompt
 
@@ -301,7 +304,7 @@ class TestRecord:
         model_server.script(answer("Lees [methods/magic.md]."), answer(GOOD))
         root = root_span()
         async with open_model(model_server) as model:
-            await answer_question(QUESTION, documents=FakeLibrary(), models=[model], span=root)
+            await answer_question(QUESTION, run=Run([model], span=root), documents=FakeLibrary())
         assert root.names == ["retrieve.documents", "llm.answer", "llm.answer", "guard.output"]
         assert root.metadata["outcome"] == "answered"
         assert (root.metadata["retry_count"], root.metadata["error_types"]) == (1, "grounding")
@@ -310,5 +313,5 @@ class TestRecord:
 
     async def test_at_most_eight_chunks_are_retrieved(self) -> None:
         library = FakeLibrary()
-        await answer_question(QUESTION, documents=library, limit=50)
+        await answer_question(QUESTION, run=Run(), documents=library, limit=50)
         assert library.limits == [8]

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
+from agent.engine.run import Run
 from agent.places.categories import CATEGORIES
 from agent.places.find import NO_PROVIDER, NOTHING_FOUND, SEARCH_FAILED, Places, find_places
 from agent.places.queries import Queries, QueryGenerationFailed, generate_queries
@@ -45,7 +46,7 @@ async def generate(
 ) -> Queries:
     server.script(*steps)
     async with open_model(server) as model:
-        return await generate_queries(category, place, models=[model], limits=FAST)
+        return await generate_queries(category, place, run=Run([model], limits=FAST))
 
 
 class TestContract:
@@ -170,12 +171,12 @@ class TestRepair:
         assert (found.outcome, found.error_types) == ("fallback", ("model_error",))
 
     async def test_without_a_model_it_is_done_by_rules(self) -> None:
-        found = await generate_queries("wine bars", " Bilbao ", models=[])
+        found = await generate_queries("wine bars", " Bilbao ", run=Run())
         assert (found.category, found.place, found.by_rules) == ("WINE_BAR", "Bilbao", True)
 
     async def test_a_blank_place(self) -> None:
         with pytest.raises(ValueError, match="the place is empty"):
-            await generate_queries("WINE_BAR", " \n", models=[])
+            await generate_queries("WINE_BAR", " \n", run=Run())
 
 
 class FakeSearch:
@@ -203,8 +204,8 @@ YELP_TWO = PlaceHit("Bar Dos", "https://yelp.example/dos")
 SCRIPT = PlaceHit("Trap", "javascript:alert(1)")
 
 
-async def places(search: FakeSearch | None, **options: Any) -> Places:
-    return await find_places("WINE_BAR", "Bilbao", search=search, **options)
+async def places(search: FakeSearch | None, run: Run | None = None, **options: Any) -> Places:
+    return await find_places("WINE_BAR", "Bilbao", run=run or Run(), search=search, **options)
 
 
 class TestPlaces:
@@ -267,7 +268,7 @@ class TestPlaces:
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         root = root_span()
-        await places(FakeSearch({"wine bar Bilbao": [ARDO]}), span=root)
+        await places(FakeSearch({"wine bar Bilbao": [ARDO]}), Run(span=root))
         (span,) = root.children
         assert (span.metadata["error"], span.metadata["failed"]) == ("the provider is down", 9)
         assert "9 searches for places failed, the first: the provider is down" in caplog.text
@@ -289,7 +290,7 @@ class TestPlaces:
         model_server.script(answer_json(NINE), answer_json(TEN))
         root = root_span()
         async with open_model(model_server) as model:
-            await places(FakeSearch({}, otherwise=[ARDO]), models=[model], span=root)
+            await places(FakeSearch({}, otherwise=[ARDO]), Run([model], span=root))
         assert root.names == ["llm.answer", "llm.answer", "retrieve.places"]
         assert root.metadata["retry_count"] == 1
         assert root.children[-1].output == [ARDO.url]
@@ -410,7 +411,7 @@ class TestProviders:
         search_server.reply = JSONResponse({"results": [hit]})
         async with httpx.AsyncClient() as http:
             search = SearxngSearch(search_server.base_url, http)
-            found = await find_places("WINE_BAR", "Bilbao", search=search)
+            found = await find_places("WINE_BAR", "Bilbao", run=Run(), search=search)
         assert [each.url for each in found.results] == [hit["url"]]
         assert {request.url.path for request in search_server.seen} == {"/search"}
         assert len(search_server.seen) == 10

@@ -12,6 +12,7 @@ from agent.documents.quote_contract import DROPPED_SUMMARY, verbatim
 from agent.documents.quotes import Quote, Quotes, QuotesDone, find_quotes, stream_quotes
 from agent.documents.store import Chunk
 from agent.engine.limits import Limits
+from agent.engine.run import Run
 from agent.engine.wire import ResponseMode
 from tests.doubles.model_server import (
     ModelServer,
@@ -65,7 +66,7 @@ async def find(
     server.script(*steps)
     async with open_model(server, mode=mode) as model:
         return await find_quotes(
-            QUERY, documents=library or FakeLibrary(), models=[model], limits=FAST
+            QUERY, run=Run([model], limits=FAST), documents=library or FakeLibrary()
         )
 
 
@@ -275,7 +276,7 @@ class TestDegrading:
     """A person always gets something that stands in the sources."""
 
     async def test_without_a_model_the_best_passages(self) -> None:
-        found = await find_quotes(QUERY, documents=FakeLibrary())
+        found = await find_quotes(QUERY, run=Run(), documents=FakeLibrary())
         assert (found.summary, found.by_model, found.outcome) == (NO_MODEL, False, "answered")
         assert all(
             verbatim(q.content, c.text) for q, c in zip(found.quotes, found.chunks, strict=True)
@@ -311,7 +312,7 @@ class TestStream:
         async with open_model(model_server) as model:
             events = [
                 event
-                async for event in stream_quotes(QUERY, documents=FakeLibrary(), models=[model])
+                async for event in stream_quotes(QUERY, run=Run([model]), documents=FakeLibrary())
             ]
         assert [type(event) for event in events] == [Quote, Quote, QuotesDone]
         done = events[-1]
@@ -332,7 +333,7 @@ class TestCache:
     ) -> Quotes:
         async with open_model(server, **settings) as model:
             return await find_quotes(
-                query, documents=FakeLibrary((chunk,)), models=[model], cache=self.cache
+                query, run=Run([model]), documents=FakeLibrary((chunk,)), cache=self.cache
             )
 
     async def test_it_is_answered_without_a_request(self, model_server: ModelServer) -> None:
@@ -381,7 +382,7 @@ async def test_the_trace_of_quotes(model_server: ModelServer) -> None:
     model_server.script(quoted(snippet("Lees glow.")), quoted(LEES))
     root = root_span()
     async with open_model(model_server) as model:
-        await find_quotes(QUERY, documents=FakeLibrary(), models=[model], span=root)
+        await find_quotes(QUERY, run=Run([model], span=root), documents=FakeLibrary())
     assert root.names == ["retrieve.documents", "llm.answer", "llm.answer", "guard.output"]
     assert (root.metadata["retried"], root.metadata["error_types"]) == ("yes", "grounding")
     assert (root.metadata["prompt_name"], root.metadata["prompt_version"]) == (

@@ -8,7 +8,9 @@ from agent.documents.tools import ask_documents_tool, quote_documents_tool, sear
 from agent.engine.contract import OutputContract
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.messages import ToolCall
+from agent.engine.messages import LLM, ToolCall
+from agent.engine.run import Run
+from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox, ToolResult
 from agent.places.search import PlaceHit
 from agent.places.tools import find_places_tool
@@ -20,23 +22,20 @@ from tests.library import OYSTERS, SUR_LIE, FakeLibrary, open_model
 LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
 
 
-async def run(tool: Tool, **arguments: Any) -> ToolResult:
+async def run(tool: Tool, *models: LLM, **arguments: Any) -> ToolResult:
     wish = ToolCall("call_1", tool.name, json.dumps(arguments))
-    return await Toolbox([tool]).call(wish, seconds=5, max_chars=10_000)
+    return await Toolbox([tool]).call(wish, Run(models, limits=Limits(tool_seconds=5)))
 
 
 async def turn(
-    server: ModelServer, tools: Sequence[Tool], ledger: Ledger, **options: Any
+    server: ModelServer, tools: Sequence[Tool], ledger: Ledger, span: Span
 ) -> AgenticResponse[SommelierResponse]:
     async with open_model(server) as model:
         return await generate_agentic_response(
             "What are lees?",
-            llm=model,
+            run=Run([model], limits=Limits(seconds=10), ledger=ledger, span=span),
             contract=OutputContract(SommelierResponse),
             tools=tools,
-            limits=Limits(seconds=10),
-            ledger=ledger,
-            **options,
         )
 
 
@@ -60,8 +59,8 @@ class TestDocuments:
     ) -> None:
         model_server.script(answer(LEES))
         async with open_model(model_server) as model:
-            tool = ask_documents_tool(FakeLibrary(), [model])
-            found = await run(tool, question="What are the lees of oysters?")
+            tool = ask_documents_tool(FakeLibrary())
+            found = await run(tool, model, question="What are the lees of oysters?")
         assert json.loads(found.text) == {
             "answer": LEES,
             "sources": {SUR_LIE.path: SUR_LIE.title},
@@ -82,7 +81,7 @@ class TestDocuments:
             answer_json({"snippets": [said], "summary": "Lees.", "noResults": False})
         )
         async with open_model(model_server) as model:
-            found = await run(quote_documents_tool(FakeLibrary(), [model]), query="lees")
+            found = await run(quote_documents_tool(FakeLibrary()), model, query="lees")
         assert json.loads(found.text)["quotes"][0]["content"] == "Lees are mostly dead   yeast"
         assert list(found.found) == [SUR_LIE.id]
 
@@ -95,9 +94,8 @@ class TestDocuments:
             answer_json({"response_type": "informational", "intro": LEES}),
         )
         ledger, root = Ledger(), root_span()
-        async with open_model(model_server) as model:
-            tools = [ask_documents_tool(FakeLibrary(), [model])]
-            response = await turn(model_server, tools, ledger, span=root)
+        tools = [ask_documents_tool(FakeLibrary())]
+        response = await turn(model_server, tools, ledger, span=root)
         assert response.outcome == "answered"
         assert ledger.requests == len(model_server.requests) == 3
         assert ledger.usage.prompt_tokens == model_server.usage.prompt
@@ -134,7 +132,7 @@ class TestPlaces:
     ) -> None:
         model_server.script(answer_json([]), answer_json([]))
         async with open_model(model_server) as model:
-            found = await run(find_places_tool([model]), category="WINERY", place="Bilbao")
+            found = await run(find_places_tool(), model, category="WINERY", place="Bilbao")
         assert found.error_type == "tool_error"
         assert "no 10 distinct search queries" in found.text
 

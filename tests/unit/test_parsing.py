@@ -214,9 +214,9 @@ def test_what_is_no_answer_is_named(response: LLMResponse, kind: str, retryable:
 
 
 def test_parse_result_is_ok_only_with_a_text() -> None:
-    assert ParseResult("Hello", []).ok
-    assert not ParseResult("  ", []).ok
-    assert not ParseResult("Hello", [], "broken").ok
+    assert ParseResult("Hello").ok
+    assert not ParseResult("  ").ok
+    assert not ParseResult("Hello", "broken").ok
 
 
 def test_a_choice_of_the_schema_is_no_placeholder() -> None:

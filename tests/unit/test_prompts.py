@@ -7,17 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.engine.contract import OutputContract
-from agent.engine.loop import schema_text, system_prompt
-from agent.engine.templates import render, variables
+from agent.engine.loop import system_prompt
+from agent.engine.prompts import Prompt, render, variables
 from agent.engine.trace_records import PromptRef
-from agent.prompts import (
-    LONGEST_PROMPT,
-    REPOSITORY,
-    Prompt,
-    refusal,
-    repository_prompts,
-    research_rules,
-)
+from agent.prompts import LONGEST_PROMPT, REPOSITORY, refusal, repository_prompts, research_rules
 from agent.sommelier.contract import SOMMELIER
 
 NEEDED = {
@@ -151,7 +144,7 @@ class TestSchema:
 
     def test_it_stays_where_the_prompt_has_it(self) -> None:
         prompt = Prompt("{{schema}} is the shape.", PromptRef("sommelier", 1))
-        text = prompt.render(schema=schema_text(SOMMELIER))
+        text = prompt.render(schema=SOMMELIER.output.text)
         assert system_prompt(text, SOMMELIER) == text
 
     def test_an_answer_in_plain_text_has_none(self) -> None:

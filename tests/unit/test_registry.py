@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from agent.engine.errors import ToolError
+from agent.engine.limits import Limits
 from agent.engine.messages import ToolCall
+from agent.engine.run import Run
 from agent.engine.tools import Toolbox, tool
 
 
@@ -39,9 +41,8 @@ async def hidden(_city: str) -> str:
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
-        (at_once, "tool at_once must be an async function with a docstring"),
-        ("look", "tool 'look' must be an async function with a docstring"),
-        (functools.partial(look, "Rome"), "must be an async function with a docstring"),
+        ("look", "tool 'look' must be a function with a docstring"),
+        (functools.partial(look, "Rome"), "must be a function with a docstring"),
         (untyped, "tool untyped: annotate the parameter city"),
         (many, r"tool many: \*cities: str cannot be given by name"),
         (hidden, "tool hidden: _city: str cannot be given by name"),
@@ -58,9 +59,8 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 
 async def called(function: Any, arguments: str = "{}") -> tuple[str, str | None]:
-    result = await Toolbox([function]).call(
-        ToolCall("1", function.__name__, arguments), seconds=1, max_chars=100
-    )
+    run = Run(limits=Limits(tool_seconds=1, result_chars=100))
+    result = await Toolbox([function]).call(ToolCall("1", function.__name__, arguments), run)
     return result.text, result.error_type
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from agent.engine.messages import ToolCall
+from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Food, Style, WineQuery
@@ -52,10 +53,10 @@ def test_the_schemas_cost_few_tokens(tools: dict[str, Tool]) -> None:
 async def test_similar_wines_take_the_filters_of_a_search(tools: dict[str, Tool]) -> None:
     filters = json.dumps({"wine_id": CHINON.id, "max_price": 25})
     call = ToolCall("1", "find_similar_wines", filters)
-    result = await Toolbox(tools.values()).call(call, seconds=5, max_chars=5000)
+    result = await Toolbox(tools.values()).call(call, Run())
     assert (result.error_type, list(result.found)) == (None, [RIOJA.id])
     wrong = ToolCall("2", "find_similar_wines", '{"wine_id": "x", "colours": ["mauve"]}')
-    assert (await Toolbox(tools.values()).call(wrong, seconds=5, max_chars=5000)).error_type
+    assert (await Toolbox(tools.values()).call(wrong, Run())).error_type
 
 
 def test_exclusions_are_read_as_small_models_write_them() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from agent.engine.llm import error_text, retry_after
 from agent.engine.messages import Usage
-from agent.engine.refusals import error_text, retry_after
 from agent.engine.wire import Dialect, read_response
 
 

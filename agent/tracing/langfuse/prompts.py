@@ -8,8 +8,9 @@ from functools import partial
 from typing import Final
 
 from agent.engine.feedback import fence
+from agent.engine.prompts import Prompt
 from agent.engine.trace_records import PromptRef
-from agent.prompts import Prompt, refusal, repository_prompts
+from agent.prompts import refusal, repository_prompts
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.prompt_api import PromptApi, PromptsUnavailable, StoredPrompt
 

@@ -1,0 +1,129 @@
+"""What a turn carries through the engine: one object for all that is asked on its behalf."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Final, TypeVar
+
+from agent.engine.errors import LimitReached
+from agent.engine.journal import NO_JOURNAL, Journal
+from agent.engine.limits import UNLIMITED, Allowance, Ledger, Limits
+from agent.engine.messages import LLM, Message
+from agent.engine.prompts import Prompt, Prompts
+from agent.engine.span import NO_SPAN, Span
+from agent.engine.trace_records import PromptRef
+
+R = TypeVar("R")
+
+INSTRUCTIONS: Final = "You are a helpful assistant."
+REPLAYED: Final = {"replayed": True}
+"""The metadata of a span whose step came from the journal, after an interruption of the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One turn: make one for each message that is answered.
+
+    `models` are asked in order, the next when one is down. `instructions` open the conversation,
+    `history` is what was said before; `prompt` says in the trace what the instructions were made
+    of. Whatever a turn asks of models counts in its `ledger` and stops at its `deadline` (a time
+    of the event loop), `limits.seconds` after each question at the latest. `allowance` is what the
+    day's budgets leave, `prompts` where the look-ups of a turn take theirs from.
+    """
+
+    models: Sequence[LLM] = ()
+    _: KW_ONLY
+    instructions: str = INSTRUCTIONS
+    history: Sequence[Message] = ()
+    limits: Limits = field(default_factory=Limits)
+    ledger: Ledger = field(default_factory=Ledger)
+    span: Span = NO_SPAN
+    journal: Journal = NO_JOURNAL
+    deadline: float | None = None
+    allowance: Allowance = UNLIMITED
+    prompts: Prompts | None = None
+    prompt: PromptRef | None = None
+
+    def __post_init__(self) -> None:
+        is_sequence = isinstance(self.models, Sequence)
+        if not is_sequence or not all(hasattr(each, "model") for each in self.models):
+            raise TypeError(f"models must be like [LLMService(model=...)], not {self.models!r}")
+
+    def turn(
+        self,
+        *,
+        span: Span = NO_SPAN,
+        journal: Journal = NO_JOURNAL,
+        allowance: Allowance = UNLIMITED,
+        history: Sequence[Message] = (),
+    ) -> "Run":
+        """Make the run of one turn of this one, within `allowance` and with a ledger of its own.
+
+        When the allowance is used up there is no model to ask.
+        """
+        limits = allowance.narrowed(self.limits)
+        return replace(
+            self,
+            models=() if allowance.used_up else self.models,
+            history=history,
+            limits=limits,
+            ledger=Ledger(prices=self.ledger.prices, ceiling=limits),
+            span=span,
+            journal=journal,
+            allowance=allowance if self.models else UNLIMITED,
+        )
+
+    def instructed(self, prompt: Prompt, **values: str) -> "Run":
+        """Make the run of a question of its own: by this prompt, and with no history."""
+        return replace(self, instructions=prompt.render(**values), prompt=prompt.ref, history=())
+
+    def of_tool(self, span: Span) -> "Run":
+        """Make the run that a tool is given, traced on `span`; the call itself is a step."""
+        return replace(
+            self,
+            span=span,
+            journal=NO_JOURNAL,
+            instructions=INSTRUCTIONS,
+            prompt=None,
+            history=(),
+        )
+
+    def begun(self) -> "Run":
+        """Make the same run with its deadline set; needs a running event loop."""
+        ends = asyncio.get_running_loop().time() + self.limits.seconds
+        return replace(self, deadline=ends if self.deadline is None else min(ends, self.deadline))
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, never negative; needs a running event loop."""
+        if self.deadline is None:
+            return self.limits.seconds
+        return max(0.0, self.deadline - asyncio.get_running_loop().time())
+
+    @property
+    def is_over_budget(self) -> bool:
+        """Whether the day's budget is used up, by this turn or before it."""
+        return self.allowance.after(self.ledger.spent).used_up is not None
+
+    def require_request(self) -> None:
+        """Raise LimitReached if the turn may make no further request to a model."""
+        if limit := self.ledger.exhausted(self.limits):
+            raise LimitReached(f"this turn has used up its {limit}")
+
+    async def step(self, name: str, work: Callable[[], Awaitable[R]], span: Span) -> R:
+        """Take a step of the journal; what comes from its record is marked so on `span`.
+
+        Raises:
+            StepsChanged: another step is recorded at this place.
+        """
+        ran = False
+
+        async def seen() -> R:
+            nonlocal ran
+            ran = True
+            return await work()
+
+        result = await self.journal.step(name, seen)
+        if not ran:
+            span.update(metadata=REPLAYED)
+        return result
