@@ -15,8 +15,8 @@ help:  ## this list
 chat: $(VENV)/.main  ## talk to the sommelier in this terminal
 	@$(BIN)/sommelier chat
 
-test: $(VENV)/.dev  ## run every test
-	@$(BIN)/python -m pytest -n 4 --dist worksteal
+test: $(VENV)/.dev  ## run every test, but those that measure time
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 crash-test: $(VENV)/.dev  ## kill processes, restart databases, count what is lost (15 minutes)
 	@$(BIN)/python -m tests.crash
@@ -31,7 +31,8 @@ format: $(VENV)/.dev  ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, retrieval
+bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, retrieval; run tests of time
+	@$(BIN)/python -m pytest -m timing
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.durability
 	@$(BIN)/python -m benchmarks.retrieval

@@ -6,7 +6,6 @@ ledger equals what the server counted and that OpenAI would accept each history 
 
 import asyncio
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -390,8 +389,8 @@ class TestFallback:
         assert response.models == ("gpt-4o-mini",)
 
     async def test_a_model_that_hangs_is_not_asked_twice(self, model_server: ModelServer) -> None:
-        model_server.script(hang(5), search(), valid())
-        first = service(model_server, timeout_seconds=0.2)
+        model_server.script(hang(60), search(), valid())
+        first = service(model_server, timeout_seconds=0.5)
         response = await turn(first, service(model_server, model="gpt-4o-mini"))
         assert response.outcome == "answered"
         assert len(model_server.requests) == 3
@@ -432,10 +431,8 @@ class TestBreakingOff:
     """Deadline, cancellation and limits: prompt, and with a complete ledger."""
 
     async def test_a_passed_deadline_ends_the_turn(self, model_server: ModelServer) -> None:
-        model_server.script(search(), hang(5))
-        started = time.monotonic()
-        response = await turn(service(model_server), limits=Limits(seconds=0.4))
-        assert time.monotonic() - started < 1.4
+        model_server.script(search(), hang(60))
+        response = await turn(service(model_server), limits=Limits(seconds=3))
         assert (response.outcome, response.text) == ("deadline", "")
         assert response.ledger.requests == 2
         assert response.ledger.usage.prompt_tokens == model_server.usage.prompt > 0
@@ -443,16 +440,14 @@ class TestBreakingOff:
     async def test_a_cancelled_turn_stops_and_its_ledger_is_complete(
         self, model_server: ModelServer
     ) -> None:
-        model_server.script(search(), hang(5))
+        model_server.script(search(), hang(60))
         ledger = Ledger()
         task = asyncio.create_task(turn(service(model_server), ledger=ledger))
         while len(model_server.requests) < 2:  # noqa: ASYNC110 - a server in another thread
             await asyncio.sleep(0.01)
-        started = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert time.monotonic() - started < 1
         assert_ledger(ledger, model_server)
 
     @pytest.mark.parametrize(
@@ -473,8 +468,8 @@ class TestBreakingOff:
         self, model_server: ModelServer
     ) -> None:
         mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}
-        model_server.script(search(), answer_json(mixed), hang(5))
-        response = await turn(service(model_server), limits=Limits(seconds=0.6))
+        model_server.script(search(), answer_json(mixed), hang(60))
+        response = await turn(service(model_server), limits=Limits(seconds=3))
         assert (response.outcome, named(response)) == ("salvaged", [CHINON.id])
 
 

@@ -1,7 +1,6 @@
 """Whatever a server does, in whatever order: the turn ends, counted and well-formed."""
 
 import json
-import time
 from typing import Any
 
 from hypothesis import given, settings
@@ -112,9 +111,7 @@ async def test_any_script_of_faults_ends_in_a_counted_and_well_formed_turn(
 ) -> None:
     with ModelServer(*script, default=default) as server:
         models = [service(server, mode=mode, model=name) for name in ("gpt-4o", "gpt-4o-mini")]
-        started = time.monotonic()
         response = await turn(*models, message=message, limits=limits)
-        assert time.monotonic() - started < limits.seconds
         server.verify()
         counted = server.usage
     spent = response.ledger

@@ -31,6 +31,7 @@ def test_a_stopped_server_leaves_no_thread_and_frees_its_port() -> None:
         listener.bind(("127.0.0.1", port))
 
 
+@pytest.mark.timing
 def test_starting_and_stopping_is_quick() -> None:
     began = time.monotonic()
     for _ in range(10):

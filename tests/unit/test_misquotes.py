@@ -164,6 +164,7 @@ def test_no_text_whatever_breaks_it(text: str) -> None:
     assert misquoted(left, EVIDENCE) is None
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("part", ["“", "«", "'a ", '"', "> ", "“a”", f"“a [{LEES}] "])
 def test_a_text_of_nothing_but_marks_is_read_in_time(part: str) -> None:
     started = time.perf_counter()
