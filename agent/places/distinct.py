@@ -6,47 +6,68 @@ the two share 0.7 of their words or more: at 0.6 "wine shop" and "natural wine s
 """
 
 import re
-import unicodedata
+import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import groupby, takewhile
-from typing import Final
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated, Final
 
-from agent.places.countries import COUNTRY_NAMES
-from agent.text import fold
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from agent import text
 
 SAME: Final = 0.7
-FILLER: Final = frozenset(
-    "a an the in on at of for to from with and or by near nearby around me my where what best top "
-    "good great local find list guide le la les el los las il lo gli der die das den dem de des "
-    "du di da do dos del della en im am zu bei mit von fur beste bester besten bestes meilleur "
-    "meilleure meilleurs meilleures mejor mejores migliore migliori melhor melhores pour avec "
-    "dans con para em com per nel nella y et und e и в の で に を が は と も".split()
-)
-COMMON_IN_NAMES: Final = frozenset(
-    "san santa saint sao st ste new north south east west upon city town village valley island "
-    "lake river county province region district".split()
-)
-"""A word of many places' names; alone it names none of them."""
+LEAST_STEM: Final = 3
 POSTCODE: Final = re.compile(r"\d{4,}")
-COORDINATE: Final = re.compile(r"\d+[.,]\d+")
-
+COORDINATE: Final = re.compile(r"(?<!\d)\d++[.,]\d++")
 AS_TYPED: Final = re.compile(r"([ao])\1|([aou])e")
 """An umlaut, å or ø as it is written on a keyboard without them, beside what looks like one."""
-
-INFLECTED: Final = frozenset(
-    tuple(pair.split("/"))
-    for pair in (
-        "/s /es /x y/ies l/ux /e /n /en /er /ar o/i e/i a/e a/he o/hi io/i ao/os "
-        "/ie a/ie a/y /u /ы /и а/ы а/и а/е ь/и и/е о/а /а /у /е /ες α/ες ο/α /ים ה/ות"
-    ).split(" ")
+OF_ONE_SCRIPT: Final = re.compile(
+    "[\u3400-\u9fff々]++|[\u3040-\u309f]++|[\u30a0-\u30ff]++|[^\u3400-\u9fff々\u3040-\u30ff]++"
 )
-"""Endings of one word in both numbers, or in the case that "in" asks for, in some languages."""
-LEAST_STEM: Final = 3
+"""Chinese, hiragana, katakana, any other: Japanese has no spaces between them."""
+
+
+def words(said: str) -> list[str]:
+    """Return the words of a text in one spelling: no case, no accents, `o` for `ö`, `oe` and `ø`.
+
+    A word ends where the script does.
+    """
+    parts = (part for word in text.words(said) for part in OF_ONE_SCRIPT.findall(word))
+    return [AS_TYPED.sub(r"\1\2", part) for part in parts]
+
+
+Words = Annotated[frozenset[str], BeforeValidator(words)]
+
+
+def _endings(said: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(pair.split("/")) for pair in text.fold(said).split())
+
+
+def _names(said: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(words(name)) for name in said.split(","))
+
+
+class _Data(BaseModel):
+    """What `words.toml` holds: words that narrow nothing, endings of one word, names of places."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    filler: Words
+    common_in_names: Words
+    endings: Annotated[frozenset[tuple[str, ...]], BeforeValidator(_endings)]
+    countries: Annotated[frozenset[tuple[str, ...]], BeforeValidator(_names)]
+
+
+@cache
+def _data() -> _Data:
+    file = Path(__file__).with_name("words.toml")
+    return _Data.model_validate(tomllib.loads(file.read_text("utf-8")))
 
 
 def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
-    """The pairs of queries that are the same, in order."""
+    """Return the pairs of queries that are the same, in order."""
     named = words(place)
     told = [(query, telling(query, named)) for query in queries]
     return [
@@ -58,7 +79,7 @@ def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
 
 
 def alike(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether two lists of words share at least `SAME` of all their words; empty ones do.
+    """Say whether two lists of words share at least `SAME` of all their words; empty ones do.
 
     So do those that differ in spaces only, which some languages do without.
     """
@@ -74,10 +95,10 @@ def alike(first: Sequence[str], second: Sequence[str]) -> bool:
 
 
 def telling(query: str, place: Sequence[str]) -> list[str]:
-    """The words of a query that tell it from others for the same place."""
+    """Return the words of a query that tell it from others for the same place."""
     others = (word for word in words(query) if not any(same_word(word, each) for each in place))
     told = (_without_names(word, place) for word in others)
-    return [word for word in told if word and word not in FILLER]
+    return [word for word in told if word and word not in _data().filler]
 
 
 def _without_names(word: str, place: Sequence[str]) -> str:
@@ -86,33 +107,12 @@ def _without_names(word: str, place: Sequence[str]) -> str:
     return word
 
 
-def words(text: str) -> list[str]:
-    """The words of a text, in one spelling: no case, no accents, `o` for `ö`, `oe` and `ø`.
-
-    A word ends where the script does: Japanese has no spaces.
-    """
-    scripts = groupby(fold(text), _script)
-    found = ("".join(characters) for script, characters in scripts if script)
-    return [AS_TYPED.sub(r"\1\2", word) for word in found]
-
-
-def _script(character: str) -> str:
-    """What a word is made of: letters and signs of one script; nothing between words."""
-    if unicodedata.category(character)[0] not in "LMN":
-        return ""
-    if _is_chinese(character):
-        return "han"
-    if "\u3040" <= character <= "\u309f":
-        return "hiragana"
-    return "katakana" if "\u30a0" <= character <= "\u30ff" else "letters"
-
-
 def _is_chinese(word: str) -> bool:
     return "\u3400" <= word[0] <= "\u9fff" or word[0] == "々"
 
 
 def same_word(first: str, second: str) -> bool:
-    """Whether two words are one, in whichever number."""
+    """Say whether two words are one, in whichever number."""
     if first == second:
         return True
     pairs = zip(first, second, strict=False)
@@ -122,11 +122,11 @@ def same_word(first: str, second: str) -> bool:
     endings = first[stem:], second[stem:]
     # "negozio, negozi": the stem has swallowed the ending's first letter.
     swallowed = first[stem - 1] == "i" and sorted(endings) == ["", "o"]
-    return swallowed or endings in INFLECTED or endings[::-1] in INFLECTED
+    return swallowed or not _data().endings.isdisjoint({endings, endings[::-1]})
 
 
 def mentions(query: str, place: str) -> bool:
-    """Whether a query names the place or a part of it; a place without letters names nothing.
+    """Say whether a query names the place or a part of it; one without letters names nothing.
 
     Of "Lyon, France" that is Lyon: the country alone is no place to look for a shop in. A name may
     be spelled with its accents, without them, or with `oe` for `ö`; a postcode is a part too.
@@ -146,13 +146,13 @@ def _is_said(part: str, said: Sequence[str]) -> bool:
 
 
 def telling_words(place: str) -> set[str]:
-    """The words of a place by which a query names it: not the country, unless there is no more."""
+    """Return the words by which a query names a place: not the country, unless there is no more."""
     named = words(COORDINATE.sub(" ", place))
     return _specific(without_countries(named)) or _specific(named)
 
 
 def _specific(named: Iterable[str]) -> set[str]:
-    common = FILLER | COMMON_IN_NAMES
+    common = _data().filler | _data().common_in_names
     return {
         word
         for word in named
@@ -163,15 +163,12 @@ def _specific(named: Iterable[str]) -> set[str]:
 
 
 def without_countries(named: Sequence[str]) -> list[str]:
-    """Words of a place without those that are a country's name, the longest names first."""
-    if not named:
-        return []
-    for size in (4, 3, 2, 1):
-        if tuple(named[:size]) in _countries():
-            return without_countries(named[size:])
-    return [named[0], *without_countries(named[1:])]
-
-
-@cache
-def _countries() -> frozenset[tuple[str, ...]]:
-    return frozenset(tuple(words(name)) for name in COUNTRY_NAMES)
+    """Return the words of a place that are no country's name; the longest names are tried first."""
+    left: list[str] = []
+    at = 0
+    while at < len(named):
+        sizes = (size for size in (4, 3, 2, 1) if tuple(named[at : at + size]) in _data().countries)
+        size = next(sizes, 0)
+        left += named[at : at + 1] if not size else []
+        at += size or 1
+    return left

@@ -19,7 +19,7 @@ from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.outcome import Outcome, error_types, record_outcome
 from agent.engine.run import Run
-from agent.places.categories import CATEGORIES, category_named
+from agent.places.categories import categories, category_named
 from agent.places.distinct import duplicates, mentions
 from agent.prompts import prompt_for
 
@@ -111,7 +111,7 @@ async def generate_queries(
     *,
     run: Run,
 ) -> Queries:
-    """10 distinct queries for a category (see `CATEGORIES`) in `place`.
+    """10 distinct queries for a category (see `categories()`) in `place`.
 
     Without a model, or when none can be reached, they are made by rules.
 
@@ -122,7 +122,7 @@ async def generate_queries(
     name, where = category_named(category), place_named(place)
     if not run.models:
         return queries_by_rules(name, where)
-    known, contract = CATEGORIES[name], queries_contract(where)
+    known, contract = categories()[name], queries_contract(where)
     prompt = prompt_for(run, "place-queries")
     asked = run.instructed(
         prompt,
@@ -184,7 +184,7 @@ def visible(text: str) -> str:
 
 def queries_by_rules(name: str, place: str) -> Queries:
     """The category's own phrases, each with the place."""
-    phrases = CATEGORIES[name].phrases
+    phrases = categories()[name].phrases
     return Queries(name, place, tuple(f"{phrase} {place}" for phrase in phrases), by_rules=True)
 
 

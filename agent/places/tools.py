@@ -9,7 +9,7 @@ from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.places.categories import CATEGORIES, category_named
+from agent.places.categories import categories, category_named
 from agent.places.find import SEARCH_LINK, find_places
 from agent.places.queries import QueryGenerationFailed
 from agent.places.search import PlaceSearch
@@ -31,7 +31,7 @@ class FindPlaces(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     category: Annotated[str, AfterValidator(category_named)] = Field(
-        json_schema_extra={"enum": list(CATEGORIES)}
+        json_schema_extra=lambda schema: schema.update(enum=list(categories()))
     )
     place: Text = Field(description="A town, district or region, as the guest named it.")
 

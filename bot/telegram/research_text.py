@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from agent.documents.answer import Answer, Citation
 from agent.documents.quotes import Quote, Quotes
-from agent.places.categories import CATEGORIES, category_named
+from agent.places.categories import categories, category_named
 from agent.places.find import FoundPlace, Places
 from agent.text import truncate_at_boundary
 from bot.telegram.markdown import escape, link
@@ -60,7 +60,7 @@ def coordinates(latitude: float, longitude: float) -> str:
 
 def label(category: str) -> str:
     """What people call a category, with a capital."""
-    named = CATEGORIES[category].label
+    named = categories()[category].label
     return named[0].upper() + named[1:]
 
 

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
-from agent.places.categories import CATEGORIES
+from agent.places.categories import categories
 from agent.places.find import NO_PROVIDER, NOTHING_FOUND, SEARCH_FAILED, Places, find_places
 from agent.places.queries import Queries, QueryGenerationFailed, generate_queries
 from agent.places.search import PlaceHit
@@ -70,14 +70,14 @@ class TestContract:
             'Category: WINE_BAR. Place: "Bilbao".'
         )
 
-    @pytest.mark.parametrize("name", CATEGORIES)
+    @pytest.mark.parametrize("name", categories())
     async def test_the_hint_of_the_category_is_in_the_prompt(
         self, model_server: ModelServer, name: str
     ) -> None:
         await generate(model_server, answer_json(TEN), category=name)
         rules = sent(model_server)["messages"][0]["content"]
-        assert CATEGORIES[name].hint in rules
-        assert sum(category.hint in rules for category in CATEGORIES.values()) == 1
+        assert categories()[name].hint in rules
+        assert sum(category.hint in rules for category in categories().values()) == 1
 
     @pytest.mark.parametrize(
         "step",

@@ -6,7 +6,7 @@ from agent.documents.answer import Answer, footnotes
 from agent.documents.quotes import Quote, Quotes
 from agent.documents.refine import Refinement
 from agent.documents.store import Chunk
-from agent.places.categories import CATEGORIES
+from agent.places.categories import categories
 from agent.places.find import NO_PROVIDER, FoundPlace, Places, SearchLink
 from agent.places.queries import queries_by_rules
 from bot.telegram import research_text as text
@@ -96,10 +96,10 @@ class TestArguments:
     def test_category_and_place(self, words: str, category: str | None, place: str) -> None:
         assert text.read_find(words) == (category, place)
 
-    @pytest.mark.parametrize("key", CATEGORIES)
+    @pytest.mark.parametrize("key", categories())
     def test_every_category_is_known_by_its_key_and_its_label(self, key: str) -> None:
         assert text.read_find(f"{key} Lyon") == (key, "Lyon")
-        assert text.read_find(f"{CATEGORIES[key].label} Lyon") == (key, "Lyon")
+        assert text.read_find(f"{categories()[key].label} Lyon") == (key, "Lyon")
 
     def test_a_location_is_a_place(self) -> None:
         assert text.coordinates(48.856613, 2.352222) == "48.8566, 2.3522"
