@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-import httpx
 from starlette.routing import BaseRoute
 from telegram.ext import Application
 
@@ -19,7 +18,7 @@ from agent.engine.span import Tracer, keyed_hash
 from agent.repositories import TurnRecord
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.links import TraceLinks
+from agent.tracing.langfuse.client import TraceLinks
 from bot import telegram_wiring
 from bot.budgets import Budgets
 from bot.memory import Memory, forget, forgetting
@@ -132,16 +131,15 @@ def sommelier(settings: Settings, resources: Resources) -> Sommelier:
 @asynccontextmanager
 async def open_links(settings: Settings) -> AsyncIterator[TraceLinks | None]:
     """Where traces are shown; None without Langfuse."""
-    async with httpx.AsyncClient(timeout=CONNECT_SECONDS) as http:
-        links = telegram_wiring.trace_links(settings, http)
-        if links is None:
-            yield None
-            return
-        links.begin()
-        try:
-            yield links
-        finally:
-            await bounded("links", links.close)
+    links = telegram_wiring.trace_links(settings)
+    if links is None:
+        yield None
+        return
+    links.begin()
+    try:
+        yield links
+    finally:
+        await bounded("links", links.close)
 
 
 @asynccontextmanager

@@ -30,7 +30,8 @@ from agent.places.tools import find_places_tool
 from agent.places.web_search import BraveSearch, SearxngSearch
 from agent.prompts import REPOSITORY
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.prompts import LangfusePrompts
+from agent.tracing.langfuse.client import LangfuseClient
+from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.masking import Masking, prepared
 from bot.stopping import bounded
 from config import Settings, SettingsError
@@ -156,9 +157,9 @@ async def open_prompts(
     if tracing.langfuse_keys is None:
         yield REPOSITORY
         return
+    client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=REQUEST_SECONDS)
     prompts = LangfusePrompts(
-        *tracing.langfuse_keys,
-        tracing.base_url,
+        PromptStore(client),
         label=tracing.prompt_label,
         every_seconds=tracing.prompt_seconds,
         limited_log=limited_log,

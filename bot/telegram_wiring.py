@@ -7,14 +7,11 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
-
-import httpx
+from typing import TYPE_CHECKING, Final
 
 from agent.engine.span import NO_TRACE, Tracer
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.feedback import LangfuseFeedback
-from agent.tracing.langfuse.links import TraceLinks
+from agent.tracing.langfuse.client import LangfuseClient, TraceLinks
 from agent.tracing.masking import Masking, mask
 from agent.tracing.recorder import Recorder
 from bot.budgets import Budgets
@@ -25,6 +22,9 @@ from bot.telegram.rate_limit import Limit, Pace
 from bot.trace_store import Save, store_sink
 from bot.updates.journal import DurableSettings, durable_settings
 from config import Settings, SettingsError
+
+if TYPE_CHECKING:
+    from agent.tracing.langfuse.feedback import LangfuseFeedback
 
 BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
 
@@ -86,7 +86,7 @@ def tracer(
     """Where turns are traced: in Langfuse with its keys, else by `save` in the database."""
     if settings.tracing.langfuse_keys is None:
         return Recorder(store_sink(save, prepare_trace(settings))) if save else NO_TRACE
-    from agent.tracing.langfuse.sink import langfuse_sink  # noqa: PLC0415 - only needed with keys
+    from agent.tracing.langfuse.traces import langfuse_sink  # noqa: PLC0415 - only needed with keys
 
     sink = langfuse_sink(
         *settings.tracing.langfuse_keys,
@@ -100,25 +100,27 @@ def tracer(
     return Recorder(sink)
 
 
-def feedback_client(settings: Settings) -> LangfuseFeedback | None:
+def feedback_client(settings: Settings) -> "LangfuseFeedback | None":
     """What brings people's verdicts to Langfuse; None without its keys."""
     if settings.tracing.langfuse_keys is None:
         return None
+    from agent.tracing.langfuse.feedback import LangfuseFeedback  # noqa: PLC0415 - as above
+
     content = settings.tracing.content
     masking = Masking(content, (), settings.secrets)
     return LangfuseFeedback(
-        *settings.tracing.langfuse_keys,
-        settings.tracing.base_url,
+        LangfuseClient(*settings.tracing.langfuse_keys, settings.tracing.base_url),
         environment=settings.tracing.environment,
         hide=(lambda text: "") if content == "none" else masking.text,
     )
 
 
-def trace_links(settings: Settings, http: httpx.AsyncClient) -> TraceLinks | None:
+def trace_links(settings: Settings) -> TraceLinks | None:
     """Where traces are shown; None without Langfuse's keys."""
     if settings.tracing.langfuse_keys is None:
         return None
-    return TraceLinks(settings.tracing.base_url, *settings.tracing.langfuse_keys, http)
+    keys, base_url = settings.tracing.langfuse_keys, settings.tracing.base_url
+    return TraceLinks(LangfuseClient(*keys, base_url))
 
 
 def kept(settings: Settings) -> Callable[[str, Collection[str]], str]:

@@ -11,7 +11,7 @@ from agent.engine.trace_records import PromptRef
 from agent.prompts import REPOSITORY, refusal, repository_prompts
 
 if TYPE_CHECKING:
-    from agent.tracing.langfuse.prompt_api import PromptApi
+    from agent.tracing.langfuse.prompts import PromptStore
 
 SOMMELIER: Final = "sommelier"
 MANAGED: Final = re.compile(rf"({'|'.join(map(re.escape, repository_prompts()))})@(\S+)")
@@ -48,12 +48,12 @@ def prompt_of_file(path: Path) -> TriedPrompt:
     return _checked(text, PromptRef(SOMMELIER, version, label=path.stem), str(path))
 
 
-def managed_prompt(api: "PromptApi", managed: str) -> TriedPrompt:
+async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompt:
     """A version of a prompt in Langfuse, `sommelier@3` or `sommelier@staging`; waits for it.
 
     Raises:
         PromptRefused: there is no such version, or it fails the checks every prompt must pass.
-        PromptsUnavailable: Langfuse gave no answer, or another one.
+        LangfuseUnavailable: Langfuse gave no answer, or another one.
         ValueError: `managed` does not name a prompt in Langfuse.
     """
     named = MANAGED.fullmatch(managed)
@@ -61,7 +61,9 @@ def managed_prompt(api: "PromptApi", managed: str) -> TriedPrompt:
         raise ValueError(f"{managed!r} is no prompt in Langfuse; write {SOMMELIER}@3")
     name, version = named.groups()
     by_number = version.isdecimal()
-    stored = api.version(name, int(version)) if by_number else api.current(name, version)
+    stored = await (
+        store.get(name, version=int(version)) if by_number else store.get(name, label=version)
+    )
     if stored is None:
         what = "version" if by_number else "version with the label"
         raise PromptRefused(f"Langfuse has no {what} {version} of the prompt {name}")

@@ -1,6 +1,5 @@
 """A run as experiments in Langfuse. Imported where there are keys: Langfuse's client is heavy."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,19 +8,12 @@ from typing import Any, Final
 from agent.engine.trace_records import TraceRecord
 from agent.evals.dataset import Conversation, DatasetError, as_item, parsed
 from agent.evals.quote_scores import Question
-from agent.tracing.langfuse.experiments import (
-    Dataset,
-    Experiments,
-    ExperimentsUnavailable,
-    Item,
-    experiment_id,
-    item_id,
-)
+from agent.tracing.langfuse.client import LangfuseUnavailable
+from agent.tracing.langfuse.experiments import Dataset, Experiments, Item, item_id
 
 log = logging.getLogger(__name__)
 
 GIVE_UP_AFTER: Final = 2  # failures in a row
-EXPERIMENT: Final = "langfuse.experiment."
 
 
 @dataclass(slots=True)
@@ -43,8 +35,7 @@ class Recording:
     @property
     def url(self) -> str:
         """Where the experiments are seen."""
-        place = f"project/{self.dataset.project_id}/datasets/{self.dataset.id}"
-        return f"{self.experiments.base_url}/{place}"
+        return self.experiments.url(self.dataset)
 
     @property
     def summary(self) -> str:
@@ -60,10 +51,10 @@ class Recording:
         if self.failures >= GIVE_UP_AFTER:
             self.lost += 1
             return
-        link = self.link(variant, self.items[item], traces[-1])
+        link = self.experiments.link(self.dataset, self.run, variant, self.items[item], traces[-1])
         try:
             await self.experiments.send(traces, link)
-        except ExperimentsUnavailable as error:
+        except LangfuseUnavailable as error:
             if not self.lost:
                 log.warning("Not everything is recorded in Langfuse: %s", error)
             self.failures += 1
@@ -71,21 +62,6 @@ class Recording:
         else:
             self.failures = 0
             self.recorded += 1
-
-    def link(self, variant: str, item: Item, trace: TraceRecord) -> dict[str, str]:
-        """The attributes that make a trace the run of an item in the experiment of a variant."""
-        name = f"{self.run} · {variant}"
-        named = {
-            "id": experiment_id(self.dataset, name),
-            "name": name,
-            "metadata": as_json({"run": self.run, "variant": variant}),
-            "dataset.id": self.dataset.id,
-            "item.id": item.id,
-            "item.root_observation_id": trace.root.span_id,
-            "item.expected_output": as_json(self.experiments.hide(item.expected)),
-            "item.metadata": as_json(dict(item.metadata)),
-        }
-        return {f"{EXPERIMENT}{key}": value for key, value in named.items()}
 
 
 async def open_recording(
@@ -106,15 +82,10 @@ async def open_recording(
             return Recording(experiments, await experiments.existing(dataset), run, items)
         made = await experiments.dataset(dataset, description)
         await experiments.put(dataset, list(items.values()))
-    except ExperimentsUnavailable as error:
-        log.warning("This run is not recorded in Langfuse: %s", error)
+    except LangfuseUnavailable as error:
+        log.warning("This run is not recorded: %s", error)
         return None
     return Recording(experiments, made, run, items)
-
-
-def as_json(value: object) -> str:
-    """Plain data as an attribute holds it."""
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def item_of(dataset: str, conversation: Conversation) -> Item:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from agent.tracing.langfuse.sink import langfuse_sink
+from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.masking import prepared
 from agent.tracing.recorder import Recorder
 from benchmarks.candidates import ours

@@ -39,7 +39,7 @@ PRESSED: Final = r"^a:(\d{1,18}):(allow|block)$"
 
 
 class Links(Protocol):
-    """Where traces can be looked at; `agent.tracing.langfuse.links.TraceLinks` say."""
+    """Where traces can be looked at; `agent.tracing.langfuse.client.TraceLinks` say."""
 
     async def url(self, trace_id: str) -> str:
         """The page of a trace. Never raises."""

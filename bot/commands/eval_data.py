@@ -92,11 +92,11 @@ async def _read_langfuse(
         fail("set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to read a data set of Langfuse", 2)
     from agent.evals.dataset import unique
     from agent.evals.recording import conversation_of
-    from agent.tracing.langfuse.experiments import ExperimentsUnavailable
+    from agent.tracing.langfuse.client import LangfuseUnavailable
 
     try:
         items = await experiments.items(name)
-    except ExperimentsUnavailable as error:
-        fail(f"the data set {name!r} cannot be read from Langfuse: {error}")
+    except LangfuseUnavailable as error:
+        fail(f"the data set {name!r} cannot be read: {error}")
     read = [(conversation_of(item, name), item) for item in items]
     return name, unique(each for each, _ in read), {each.id: item for each, item in read}

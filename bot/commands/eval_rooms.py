@@ -53,18 +53,12 @@ async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments |
     if settings.tracing.langfuse_keys is None:
         yield None
         return
+    from agent.tracing.langfuse.client import LangfuseClient
     from agent.tracing.langfuse.experiments import Experiments
-    from agent.tracing.langfuse.spans import Origin
     from bot.resources import hide, prepare_trace
 
-    public, secret = settings.tracing.langfuse_keys
-    experiments = Experiments(
-        Origin(public),
-        secret,
-        settings.tracing.base_url,
-        prepare_trace(settings),
-        hide=hide(settings),
-    )
+    client = LangfuseClient(*settings.tracing.langfuse_keys, settings.tracing.base_url)
+    experiments = Experiments(client, prepare_trace(settings), hide=hide(settings))
     try:
         yield experiments
     finally:

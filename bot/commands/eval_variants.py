@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -57,9 +58,8 @@ def wanted_variants(
 
 def _prompts(settings: "Settings", wanted: Sequence[str]) -> "dict[str, Prompts]":
     """The prompts by how they are named; Langfuse is asked only for those that are there."""
-    from agent.evals.prompts import PromptRefused, managed_prompt, prompt_of_file
+    from agent.evals.prompts import PromptRefused, prompt_of_file
     from agent.prompts import REPOSITORY as OWN
-    from bot.commands.prompts import open_api
 
     found: dict[str, Prompts] = {REPOSITORY: OWN}
     try:
@@ -67,11 +67,18 @@ def _prompts(settings: "Settings", wanted: Sequence[str]) -> "dict[str, Prompts]
             if name != REPOSITORY and not _is_managed(name):
                 found[name] = prompt_of_file(Path(name))
         if managed := [name for name in wanted if _is_managed(name)]:
-            with open_api(settings) as api:
-                found |= {name: managed_prompt(api, name) for name in managed}
+            found |= asyncio.run(_managed(settings, managed))
     except PromptRefused as error:
         fail(str(error), 2)
     return {name: found[name] for name in wanted}
+
+
+async def _managed(settings: "Settings", names: Sequence[str]) -> "dict[str, Prompts]":
+    from agent.evals.prompts import managed_prompt
+    from bot.commands.prompts import open_prompt_store
+
+    async with open_prompt_store(settings) as store:
+        return {name: await managed_prompt(store, name) for name in names}
 
 
 def _is_managed(name: str) -> bool:

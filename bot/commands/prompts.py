@@ -2,8 +2,9 @@
 
 # ruff: noqa: PLC0415
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from bot.commands.output import fail, open_settings, printable, show, table
 
 if TYPE_CHECKING:
     from agent.engine.prompts import Prompt
-    from agent.tracing.langfuse.prompt_api import PromptApi, StoredPrompt
+    from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
     from config import Settings
 
 TIMEOUT_SECONDS = 10.0
@@ -35,11 +36,8 @@ def list_prompts(label: Label = DEFAULT_LABEL) -> None:
     from agent.prompts import repository_prompts
 
     settings = open_settings()
-    prompts, stored = repository_prompts(), {}
-    if settings.tracing.langfuse_keys:
-        with open_api(settings) as api:
-            stored = {name: api.current(name, label) for name in prompts}
-    rows = [_row(prompt, stored.get(name), label) for name, prompt in prompts.items()]
+    stored = asyncio.run(_stored(settings, label)) if settings.tracing.langfuse_keys else {}
+    rows = [_row(each, stored.get(name), label) for name, each in repository_prompts().items()]
     show(table(["prompt", "version", "label", "source", "variables"], rows))
 
 
@@ -48,12 +46,10 @@ def diff(label: Label = DEFAULT_LABEL) -> None:
     """Compare the repository's prompts with Langfuse's; status 1 if they differ, 2 on trouble."""
     from agent.prompts import repository_prompts
 
-    settings = open_settings()
-    with open_api(settings) as api:
-        differences = [
-            difference(prompt, api.current(name, label), label)
-            for name, prompt in repository_prompts().items()
-        ]
+    stored = asyncio.run(_stored(open_settings(), label))
+    differences = [
+        difference(prompt, stored[name], label) for name, prompt in repository_prompts().items()
+    ]
     for each in filter(None, differences):
         typer.echo(printable(each))
     if any(differences):
@@ -64,16 +60,27 @@ def diff(label: Label = DEFAULT_LABEL) -> None:
 @app.command()
 def push(label: Label = DEFAULT_LABEL) -> None:
     """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
+    asyncio.run(_push(open_settings(), label))
+
+
+async def _stored(settings: "Settings", label: str) -> "dict[str, StoredPrompt | None]":
+    """What Langfuse has under a label, by name."""
     from agent.prompts import repository_prompts
 
-    settings = open_settings()
+    async with open_prompt_store(settings) as store:
+        return {name: await store.get(name, label=label) for name in repository_prompts()}
+
+
+async def _push(settings: "Settings", label: str) -> None:
+    from agent.prompts import repository_prompts
+
     pushed = 0
-    with open_api(settings) as api:
+    async with open_prompt_store(settings) as store:
         for name, prompt in repository_prompts().items():
-            current = api.current(name, label)
+            current = await store.get(name, label=label)
             if current is not None and current.text == prompt.text:
                 continue
-            created = api.create(name, prompt.text, label)
+            created = await store.create(name, prompt.text, label)
             pushed += 1
             before = f", in place of version {current.version}" if current else ""
             typer.echo(f"{name}: version {created.version} is now {label}{before}")
@@ -115,21 +122,19 @@ def _row(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> Sequenc
     return (name, str(stored.version), label, "Langfuse", needed)
 
 
-@contextmanager
-def open_api(settings: "Settings") -> Iterator["PromptApi"]:
+@asynccontextmanager
+async def open_prompt_store(settings: "Settings") -> AsyncIterator["PromptStore"]:
     """Langfuse's prompts; trouble with them ends the command with one line and status 2."""
-    if settings.tracing.langfuse_keys is None:
+    keys = settings.tracing.langfuse_keys
+    if keys is None:
         fail(NO_KEYS, 2)
-    from agent.tracing.langfuse.prompt_api import PromptApi, PromptsUnavailable
+    from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
+    from agent.tracing.langfuse.prompts import PromptStore
 
-    api = PromptApi(
-        *settings.tracing.langfuse_keys,
-        settings.tracing.base_url,
-        timeout_seconds=TIMEOUT_SECONDS,
-    )
+    client = LangfuseClient(*keys, settings.tracing.base_url, seconds=TIMEOUT_SECONDS)
     try:
-        yield api
-    except PromptsUnavailable as error:
+        yield PromptStore(client)
+    except LangfuseUnavailable as error:
         fail(str(error), 2)
     finally:
-        api.close()
+        await client.close()

@@ -8,7 +8,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
 import pytest
 from PIL import Image
 from sqlalchemy import select
@@ -25,7 +24,7 @@ from agent.engine.span import NO_TRACE
 from agent.engine.trace_records import TraceRecord
 from agent.repositories import Access, Broadcast, Spending, TurnRecord
 from agent.sommelier.service import MODEL_DOWN, NO_MODEL, Sommelier
-from agent.tracing.langfuse.links import TraceLinks
+from agent.tracing.langfuse.client import LangfuseClient, TraceLinks
 from agent.tracing.recorder import Recorder
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import CHART_NAME, AdminCommands, Links, TraceOf
@@ -588,7 +587,8 @@ class LangfuseProjects(LoopbackServer):
 
     async def _projects(self, request: Request) -> Response:
         self.asked.append(request.headers.get("authorization", ""))
-        project = {"id": "cellar", "name": "The cellar"}
+        club = {"id": "club", "name": "The club"}
+        project = {"id": "cellar", "name": "The cellar", "organization": club, "metadata": {}}
         return JSONResponse({"data": [project]}, self.status)
 
 
@@ -622,29 +622,28 @@ class TestTrace:
     ) -> None:
         traces = Traces()
         with LangfuseProjects() as langfuse:
-            async with httpx.AsyncClient() as http:
-                rooms.links = TraceLinks(langfuse.base_url, "pk", "sk", http)
-                async with rooms.open(bot_api, tracer=Recorder(traces)):
-                    bot_api.say("a red for lamb", ADMIN)
-                    await bot_api.wait_for_message(1, ADMIN)
-                    bot_api.say("/trace", ADMIN)
-                    bot_api.say("/trace", ADMIN)
-                    shown = (await bot_api.wait_for_message(3, ADMIN))[1:]
+            rooms.links = TraceLinks(LangfuseClient("pk", "sk", langfuse.base_url))
+            async with rooms.open(bot_api, tracer=Recorder(traces)):
+                bot_api.say("a red for lamb", ADMIN)
+                await bot_api.wait_for_message(1, ADMIN)
+                bot_api.say("/trace", ADMIN)
+                bot_api.say("/trace", ADMIN)
+                shown = (await bot_api.wait_for_message(3, ADMIN))[1:]
+            await rooms.links.close()
         (trace_id,) = traces.kept
         assert shown == [f"{langfuse.base_url}/project/cellar/traces/{trace_id}"] * 2
         assert langfuse.asked == ["Basic cGs6c2s="]
 
     async def test_langfuse_that_is_away_gives_a_link_without_the_project(self) -> None:
         with LangfuseProjects(status=503) as langfuse:
-            async with httpx.AsyncClient() as http:
-                links = TraceLinks(f"{langfuse.base_url}/", "pk", "sk", http)
-                links.begin()
-                url = await links.url("abc")
-                assert url == f"{langfuse.base_url}/trace/abc"
-                langfuse.status = 200
-                url = await links.url("abc")
-                assert url == f"{langfuse.base_url}/project/cellar/traces/abc"
-                await links.close()
+            links = TraceLinks(LangfuseClient("pk", "sk", f"{langfuse.base_url}/"))
+            links.begin()
+            url = await links.url("abc")
+            assert url == f"{langfuse.base_url}/trace/abc"
+            langfuse.status = 200
+            url = await links.url("abc")
+            assert url == f"{langfuse.base_url}/project/cellar/traces/abc"
+            await links.close()
 
 
 class TestAllowAndBlock:

@@ -27,7 +27,7 @@ from agent.repositories import (
     Spending,
     TurnRecord,
 )
-from agent.tracing.langfuse.sink import langfuse_sink
+from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder
 from bot.app import api_routes
 from bot.budgets import Budgets

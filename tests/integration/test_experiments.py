@@ -11,14 +11,8 @@ from agent.engine.trace_records import TraceRecord
 from agent.evals.dataset import DatasetError, parsed
 from agent.evals.recording import conversation_of, item_of, open_recording
 from agent.evals.traces import Kept, give_score
-from agent.tracing.langfuse.experiments import (
-    Dataset,
-    Experiments,
-    ExperimentsUnavailable,
-    Item,
-    experiment_id,
-)
-from agent.tracing.langfuse.spans import Origin
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
+from agent.tracing.langfuse.experiments import Dataset, Experiments, Item, experiment_id
 from agent.tracing.recorder import Recorder
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
@@ -42,7 +36,8 @@ def langfuse() -> Iterator[LangfuseDatasets]:
 
 
 def experiments_at(server: LangfuseDatasets) -> Experiments:
-    return Experiments(Origin(server.public_key), server.secret_key, f"{server.base_url}/")
+    client = LangfuseClient(server.public_key, server.secret_key, f"{server.base_url}/")
+    return Experiments(client)
 
 
 def answered(question: str = "A red?") -> TraceRecord:
@@ -163,8 +158,8 @@ def test_an_item_that_is_no_conversation_is_named(asked: Any) -> None:
 @pytest.mark.parametrize(
     ("mode", "said"),
     [
-        ("401", "it does not know the keys (HTTP 401): check LANGFUSE_PUBLIC_KEY"),
-        ("503", "it answered HTTP 503: "),
+        ("401", "Langfuse does not know the keys (HTTP 401): check LANGFUSE_PUBLIC_KEY"),
+        ("503", "Langfuse answered HTTP 503: "),
     ],
 )
 async def test_a_server_that_refuses_is_told_in_one_line(
@@ -172,7 +167,7 @@ async def test_a_server_that_refuses_is_told_in_one_line(
 ) -> None:
     langfuse.mode = mode
     experiments = experiments_at(langfuse)
-    with pytest.raises(ExperimentsUnavailable) as told:
+    with pytest.raises(LangfuseUnavailable) as told:
         await experiments.items("mine")
     await experiments.close()
     assert said in str(told.value)
@@ -183,17 +178,16 @@ async def test_a_server_that_never_answers_is_waited_for_only_so_long(
     langfuse: LangfuseDatasets,
 ) -> None:
     langfuse.mode = "black_hole"
-    experiments = Experiments(
-        Origin(langfuse.public_key), "sk", langfuse.base_url, timeout_seconds=0.1
-    )
+    client = LangfuseClient(langfuse.public_key, "sk", langfuse.base_url, seconds=0.1)
+    experiments = Experiments(client)
     assert await open_recording(experiments, "mine", "first", {"red": Item("i", "x")}) is None
     await experiments.close()
     assert langfuse.requests == ["POST /api/public/v2/datasets"]
 
 
 async def test_a_server_that_is_gone_is_told_in_one_line() -> None:
-    experiments = Experiments(Origin("pk"), "sk", "http://127.0.0.1:9")
-    with pytest.raises(ExperimentsUnavailable, match=r"cannot be reached \(ConnectError\)"):
+    experiments = Experiments(LangfuseClient("pk", "sk", "http://127.0.0.1:9"))
+    with pytest.raises(LangfuseUnavailable, match=r"cannot be reached \(ConnectError\)"):
         await experiments.items("mine")
     await experiments.close()
 
@@ -306,7 +300,7 @@ def test_a_dataset_of_langfuse_is_run_and_linked(configured: LangfuseDatasets) -
 def test_a_dataset_that_does_not_exist_ends_the_command(configured: LangfuseDatasets) -> None:
     status, shown, said = sommelier_eval("run", "langfuse:none")
     assert (status, shown) == (1, "")
-    assert "'none' cannot be read from Langfuse: it answered HTTP 404" in said
+    assert "'none' cannot be read: Langfuse answered HTTP 404" in said
 
 
 @pytest.mark.parametrize("mode", ["401", "500"])
@@ -320,7 +314,7 @@ def test_a_langfuse_that_fails_costs_a_warning_and_no_result(
     assert status == 0
     assert len(json.loads(shown)["results"]) == 2
     assert said.count("WARNING") == 1
-    assert "This run is not recorded in Langfuse: it " in said
+    assert "This run is not recorded: Langfuse " in said
     assert "recorded, see" not in said
 
 

@@ -24,8 +24,9 @@ from agent.engine.span import NO_TRACE, Span
 from agent.repositories import Feedback, TurnRecord
 from agent.sommelier.service import Reply
 from agent.tracing.exporter import NotNow
+from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.feedback import LangfuseFeedback
-from agent.tracing.langfuse.sink import langfuse_sink
+from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder
 from bot.app import close_application, telegram_application
 from bot.telegram import feedback_buttons as shown
@@ -57,6 +58,10 @@ GROUP = -500
 ADA, BOB = 1, 2
 QUICK = 0.05  # seconds between two looks
 SCORES = "/api/public/scores"
+
+
+def client_of(langfuse: OtlpReceiver) -> LangfuseClient:
+    return LangfuseClient(langfuse.public_key, langfuse.secret_key, langfuse.base_url)
 
 
 @dataclass
@@ -119,12 +124,7 @@ class Room:
         durable: bool = False,
     ) -> AsyncIterator[None]:
         """The bot answers people until the block ends."""
-        client = LangfuseFeedback(
-            self.langfuse.public_key,
-            self.langfuse.secret_key,
-            self.langfuse.base_url,
-            environment="test",
-        )
+        client = LangfuseFeedback(client_of(self.langfuse), environment="test")
         delivery = FeedbackDelivery(self.feedback, client.deliver, QUICK)
         tracer = Recorder(
             langfuse_sink(
@@ -626,7 +626,8 @@ class TestDelivery:
         assert await room.kept(message)
         told = [each for each in caplog.messages if "What people think" in each]
         assert told == [
-            "What people think of answers was not delivered (status 503), it is tried again later"
+            "What people think of answers was not delivered (Langfuse answered HTTP 503), "
+            "it is tried again later"
         ]
 
     async def test_a_restart_between_press_and_delivery_loses_nothing(self, room: Room) -> None:
@@ -779,9 +780,7 @@ class TestDelivery:
         assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True))
 
     async def test_a_black_hole_does_not_hold_up_stopping(self, room: Room) -> None:
-        client = LangfuseFeedback(
-            room.langfuse.public_key, room.langfuse.secret_key, room.langfuse.base_url
-        )
+        client = LangfuseFeedback(client_of(room.langfuse))
         async with room.open(delivering=False):
             await room.answered()
             await room.press("👍")

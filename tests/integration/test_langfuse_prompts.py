@@ -13,7 +13,8 @@ from agent.engine.trace_records import PromptRef
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.prompts import LangfusePrompts
+from agent.tracing.langfuse.client import LangfuseClient
+from agent.tracing.langfuse.prompts import LangfusePrompts, PromptStore
 from tests.doubles.langfuse_prompts import (
     PUBLIC_KEY,
     SECRET_KEY,
@@ -58,11 +59,16 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
 
 @asynccontextmanager
 async def fetching(
-    server: LangfusePromptServer, *, secret_key: str = SECRET_KEY, **settings: Any
+    server: LangfusePromptServer,
+    *,
+    secret_key: str = SECRET_KEY,
+    request_seconds: float = 1.0,
+    **settings: Any,
 ) -> AsyncIterator[LangfusePrompts]:
     """The prompts of `server`, fetched every 20 ms."""
-    timing: dict[str, Any] = {"every_seconds": 0.02, "request_seconds": 1.0}
-    prompts = LangfusePrompts(PUBLIC_KEY, secret_key, server.base_url, **(timing | settings))
+    client = LangfuseClient(PUBLIC_KEY, secret_key, server.base_url, seconds=request_seconds)
+    settings = {"every_seconds": 0.02} | settings
+    prompts = LangfusePrompts(PromptStore(client), **settings)
     await prompts.start()
     try:
         yield prompts
@@ -211,7 +217,7 @@ class TestTrouble:
             ("503", "Langfuse answered HTTP 503: Service unavailable"),
             ("html", "the answer is not Langfuse's: check LANGFUSE_BASE_URL"),
             ("other", "the answer is not Langfuse's: check LANGFUSE_BASE_URL"),
-            ("black_hole", "Langfuse cannot be reached (ReadTimeout)"),
+            ("black_hole", "Langfuse did not answer within 0.05 s: check LANGFUSE_BASE_URL"),
         ],
     )
     async def test_the_last_good_one_stays_and_one_line_a_minute_says_so(
@@ -266,7 +272,8 @@ class TestTrouble:
         self, langfuse: LangfusePromptServer
     ) -> None:
         langfuse.mode = "black_hole"
-        prompts = LangfusePrompts(PUBLIC_KEY, SECRET_KEY, langfuse.base_url)
+        client = LangfuseClient(PUBLIC_KEY, SECRET_KEY, langfuse.base_url)
+        prompts = LangfusePrompts(PromptStore(client))
         await prompts.start(0.05)
         assert prompts.get("sommelier").ref == REPOSITORYS.ref
         await prompts.close()
@@ -274,7 +281,8 @@ class TestTrouble:
     async def test_prompts_that_never_started_can_be_closed(
         self, langfuse: LangfusePromptServer
     ) -> None:
-        prompts = LangfusePrompts(PUBLIC_KEY, SECRET_KEY, langfuse.base_url)
+        client = LangfuseClient(PUBLIC_KEY, SECRET_KEY, langfuse.base_url)
+        prompts = LangfusePrompts(PromptStore(client))
         await prompts.close()
         assert prompts.get("sommelier") == REPOSITORYS
         assert langfuse.asked == []

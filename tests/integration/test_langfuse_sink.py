@@ -20,8 +20,8 @@ from starlette.responses import JSONResponse, Response
 
 from agent.engine.messages import Usage
 from agent.engine.span import Tracer
-from agent.engine.trace_records import TraceRecord
-from agent.tracing.langfuse.sink import langfuse_sink, retry_after
+from agent.engine.trace_records import PromptRef, TraceRecord
+from agent.tracing.langfuse.traces import langfuse_sink, retry_after
 from agent.tracing.recorder import Recorder
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
@@ -314,7 +314,7 @@ async def test_without_a_turn_nothing_is_sent_and_no_thread_is_left(langfuse: Ra
 
 PROCESS = """
 import asyncio, sys
-from agent.tracing.langfuse.sink import langfuse_sink
+from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder
 
 tracer = Recorder(langfuse_sink("pk", "sk", sys.argv[1]))  # more than fits into one request
@@ -477,3 +477,53 @@ async def test_scores_that_are_never_taken_do_not_fill_the_log(
 def test_a_server_says_how_long_to_leave_it_alone() -> None:
     assert retry_after(httpx.Response(429, headers={"Retry-After": "7"})) == 7
     assert retry_after(httpx.Response(429, headers={"Retry-After": "soon"})) == 0
+
+
+async def test_any_backend_finds_the_names_of_opentelemetry(langfuse: RawReceiver) -> None:
+    tracer = tracer_for(langfuse)
+    answer_with_a_retry(tracer)
+    with tracer.turn(input="a", session="s", user="u") as root:
+        with root.child("llm", "generation") as generation:
+            parameters = {"max_tokens": 800, "temperature": 0.1, "seed": None}
+            prompt = PromptRef("sommelier", 3)
+            generation.update(name="llm.plan2", model_parameters=parameters, prompt=prompt)
+        root.update(level="ERROR", metadata={"error_type": "TimedOut"})
+    await tracer.close()
+
+    def conventional(name: str, number: int = 0) -> dict[str, object]:
+        span = [span for span in langfuse.spans if span.name == name][number]
+        return {
+            key: value
+            for key, value in span.attributes.items()
+            if key.startswith(("gen_ai.", "error."))
+        }
+
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "sommelier"}
+    assert conventional("turn") == agent | {"gen_ai.conversation.id": "-1001"}
+    failed = agent | {"gen_ai.conversation.id": "s", "error.type": "TimedOut"}
+    assert conventional("turn", 1) == failed
+    assert conventional("llm.plan") == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.conversation.id": "-1001",
+        "gen_ai.request.model": "gpt-4o",
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.cache_read.input_tokens": 30,
+        "gen_ai.usage.output_tokens": 20,
+    }
+    assert conventional("llm.plan2") == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.conversation.id": "s",
+        "gen_ai.request.max_tokens": 800,
+        "gen_ai.request.temperature": 0.1,
+        "gen_ai.prompt.name": "sommelier",
+    }
+    assert conventional("tool.search_wines") == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.conversation.id": "-1001",
+        "gen_ai.tool.name": "search_wines",
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": "c1",
+        "error.type": "ToolError",
+    }
+    assert conventional("retrieve.wines")["gen_ai.operation.name"] == "retrieval"
+    assert conventional("guard.input") == {}

@@ -9,7 +9,7 @@ import pytest
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.sommelier.service import DECLINED, MODEL_DOWN, Sommelier
-from agent.tracing.langfuse.sink import langfuse_sink
+from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder
 from bot.service import Service
 from bot.telegram import texts

@@ -3,7 +3,7 @@ from pydantic import SecretStr
 
 from agent.engine.messages import Usage
 from agent.engine.span import NO_SPAN, NO_TRACE, Span, Tracer, keyed_hash, trace_id_of
-from agent.tracing.langfuse.spans import usage_buckets
+from agent.tracing.langfuse.traces import usage_buckets
 from config import SettingsError, load_settings
 
 

@@ -1,18 +1,20 @@
-"""The prompts as they are in Langfuse, fetched in the background; a turn never waits for one."""
+"""Prompts in Langfuse's prompt management, and those in use, fetched in the background."""
 
 import asyncio
 import logging
-import threading
-from contextlib import closing
-from functools import partial
-from typing import Final
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from agent.engine.feedback import fence
 from agent.engine.prompts import Prompt
 from agent.engine.trace_records import PromptRef
 from agent.prompts import refusal, repository_prompts
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.prompt_api import PromptApi, PromptsUnavailable, StoredPrompt
+from agent.tracing.langfuse.client import ONCE, LangfuseClient, LangfuseUnavailable
+
+if TYPE_CHECKING:
+    from langfuse.api.prompts import Prompt as LangfusePrompt
 
 log = logging.getLogger(__name__)
 
@@ -20,11 +22,70 @@ DEFAULT_LABEL: Final = "production"
 EVERY_SECONDS: Final = 60.0
 REQUEST_SECONDS: Final = 1.5
 START_SECONDS: Final = 2.0
-CLOSE_SECONDS: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPrompt:
+    """A version of a prompt in Langfuse; `text` is None for a chat prompt."""
+
+    version: int
+    text: str | None
+
+
+class PromptStore:
+    """Reads and writes the versions of prompts in Langfuse, each by one request."""
+
+    def __init__(self, client: LangfuseClient) -> None:
+        self._client = client
+
+    async def get(
+        self, name: str, *, label: str | None = None, version: int | None = None
+    ) -> StoredPrompt | None:
+        """Return the version of a prompt that has this label or number, None if none has.
+
+        Raises:
+            LangfuseUnavailable: Langfuse gave no answer, or another one.
+        """
+        try:
+            return _stored(
+                await self._client.ask(
+                    lambda api: api.prompts.get(
+                        name, version=version, label=label, request_options=ONCE
+                    )
+                )
+            )
+        except LangfuseUnavailable as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def create(self, name: str, text: str, label: str) -> StoredPrompt:
+        """Add a version of a prompt, which takes `label` from the version that had it.
+
+        Raises:
+            LangfuseUnavailable: Langfuse did not take it.
+        """
+        from langfuse.api.prompts import (  # noqa: PLC0415
+            CreateTextPromptRequest,
+            CreateTextPromptType,
+        )
+
+        request = CreateTextPromptRequest(
+            name=name, prompt=text, labels=[label], type=CreateTextPromptType.TEXT
+        )
+        return _stored(
+            await self._client.ask(
+                lambda api: api.prompts.create(request=request, request_options=ONCE)
+            )
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
 
 
 class LangfusePrompts:
-    """The versions that have `label` in Langfuse; see `agent.prompts.Prompts`.
+    """The versions that have `label` in Langfuse; see `agent.prompts.Prompts`. No turn waits.
 
     What Langfuse does not have under that label is the repository's. What it cannot give, or gives
     in a form that the contracts cannot use, leaves the last good version in use.
@@ -32,29 +93,23 @@ class LangfusePrompts:
 
     def __init__(
         self,
-        public_key: str,
-        secret_key: str,
-        base_url: str,
+        store: PromptStore,
         *,
         label: str = DEFAULT_LABEL,
         every_seconds: float = EVERY_SECONDS,
-        request_seconds: float = REQUEST_SECONDS,
         limited_log: RateLimitedLogger | None = None,
     ) -> None:
-        self._open = partial(
-            PromptApi, public_key, secret_key, base_url, timeout_seconds=request_seconds
-        )
+        self._store = store
         self._label = label
         self._every_seconds = every_seconds
         self._limited_log = limited_log or RateLimitedLogger()
         self._current = dict(repository_prompts())
         self._refused: dict[str, StoredPrompt] = {}
-        self._fetched = threading.Event()
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._fetch, name="prompts", daemon=True)
+        self._fetched = asyncio.Event()
+        self._fetching: asyncio.Task[None] | None = None
 
     def get(self, name: str) -> Prompt:
-        """The last good version; the repository's until there is one."""
+        """Return the last good version; the repository's until there is one."""
         return self._current[name]
 
     async def start(self, seconds: float = START_SECONDS) -> None:
@@ -62,45 +117,43 @@ class LangfusePrompts:
 
         So the first turns, those resumed after a crash among them, get the prompts they should.
         """
-        self._thread.start()
-        await asyncio.to_thread(self._fetched.wait, seconds)
+        self._fetching = asyncio.create_task(self._fetch())
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._fetched.wait(), seconds)
 
     async def close(self) -> None:
-        """Stop fetching, within 1 s. Never raises."""
-        self._closing.set()
-        if self._thread.is_alive():
-            await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
+        """Stop fetching, at once. Never raises."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+        await self._store.close()
 
-    def _fetch(self) -> None:
-        with closing(self._open()) as api:
-            while not self._closing.is_set():
-                for name in repository_prompts():
-                    self._fetch_one(api, name)
-                self._fetched.set()
-                self._closing.wait(self._every_seconds)
+    async def _fetch(self) -> None:
+        while True:
+            for name in self._current:
+                await self._fetch_one(name)
+            self._fetched.set()
+            await asyncio.sleep(self._every_seconds)
 
-    def _fetch_one(self, api: PromptApi, name: str) -> None:
-        if self._closing.is_set():
-            return
+    async def _fetch_one(self, name: str) -> None:
         try:
-            self._take(name, api.current(name, self._label))
-        except PromptsUnavailable as error:
-            self._say(str(error))
-        except Exception as error:  # a thread that ended would keep the prompts as they are forever
-            self._say(type(error).__name__)
+            self._take(name, await self._store.get(name, label=self._label))
+        except LangfuseUnavailable as error:
+            self._warn(str(error))
+        except Exception as error:  # a task that ended would keep the prompts as they are forever
+            self._warn(type(error).__name__)
 
     def _take(self, name: str, stored: StoredPrompt | None) -> None:
         if stored is not None and (reason := refusal(name, stored.text)):
             self._refuse(name, stored, reason)
             return
-        prompt = repository_prompts()[name] if stored is None else self._prompt(name, stored)
+        prompt = repository_prompts()[name]
+        if stored is not None:
+            ref = PromptRef(name, stored.version, self._label, is_fallback=False)
+            prompt = Prompt(stored.text or "", ref)
         if prompt != self._current[name]:
             self._current[name] = prompt
             log.info("prompt %s: %s is in use", name, described(prompt.ref))
-
-    def _prompt(self, name: str, stored: StoredPrompt) -> Prompt:
-        ref = PromptRef(name, stored.version, self._label, is_fallback=False)
-        return Prompt(stored.text or "", ref)
 
     def _refuse(self, name: str, stored: StoredPrompt, reason: str) -> None:
         if self._refused.get(name) == stored:
@@ -114,14 +167,17 @@ class LangfusePrompts:
             described(self._current[name].ref),
         )
 
-    def _say(self, reason: str) -> None:
-        self._limited_log.warning(
-            log, f"prompts cannot be fetched, the last good ones stay: {reason}"
-        )
+    def _warn(self, reason: str) -> None:
+        said = f"prompts cannot be fetched, the last good ones stay: {reason}"
+        self._limited_log.warning(log, said)
 
 
 def described(ref: PromptRef) -> str:
-    """A version as a person names it."""
+    """Name a version as a person does."""
     if ref.is_fallback:
         return f"the repository's version {ref.version}"
     return f"version {ref.version} ({ref.label})"
+
+
+def _stored(prompt: "LangfusePrompt") -> StoredPrompt:
+    return StoredPrompt(prompt.version, prompt.prompt if prompt.type == "text" else None)
