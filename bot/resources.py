@@ -241,12 +241,12 @@ def prices(settings: Settings) -> Prices:
         SettingsError: LLM_PRICES is not a list of prices.
     """
     try:
-        found = Prices.from_setting(settings.model.prices, settings.model.base_url)
+        found = Prices.from_setting(settings.model.prices)
     except ValueError as error:
         raise SettingsError(f"LLM_PRICES: {error}") from None
     if settings.model.is_set:
         for name in (settings.model.name, *settings.model.fallback_names):
-            found.of(name)
+            found.of(name, settings.model.base_url)
     return found
 
 

@@ -63,7 +63,7 @@ class Ledger:
 
     def add(self, response: LLMResponse) -> float:
         """Count a response's tokens and cost; the cost of this response in US dollars."""
-        cost = self.prices.cost(response.model, response.usage)
+        cost = self.prices.cost(response)
         self.usage += response.usage
         self.cost_usd += cost
         return cost

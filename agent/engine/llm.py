@@ -107,7 +107,7 @@ class LLMService:
             body["temperature"] = temperature
         data = await self._completion(body, dialect)
         asked_in = dialect.mode if output is not None else ""
-        return replace(read_response(data, self.model), mode=asked_in)
+        return replace(read_response(data, self.model), mode=asked_in, base_url=self._base_url)
 
     async def close(self) -> None:
         """Close the connections to the server."""

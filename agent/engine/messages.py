@@ -59,7 +59,10 @@ class Echo:
 
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
-    """What one request to a model brought back; `mode` is how a structured answer was asked for."""
+    """What one request to a model brought back.
+
+    `mode` is how a structured answer was asked for, `base_url` the server's if one was chosen.
+    """
 
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -69,6 +72,7 @@ class LLMResponse:
     model: str = ""
     has_reasoning: bool = False
     mode: str = ""
+    base_url: str | None = None
     echo: Echo | None = None
 
 

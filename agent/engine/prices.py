@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agent.engine.feedback import describe_validation_error
-from agent.engine.messages import Usage
+from agent.engine.messages import LLMResponse, Usage
 
 log = logging.getLogger(__name__)
 
@@ -60,17 +60,16 @@ SETTING: Final = TypeAdapter(dict[str, Price])
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What the models of one server cost.
+    """What models cost; `own` stands before what is known of a model otherwise.
 
-    `own` stands before what is known of a model otherwise. A model that nobody knows is free where
-    `base_url` is local, and costs `unknown` of `prices.toml` anywhere else.
+    A model that nobody knows is free on a local server, and costs `unknown` of `prices.toml` on any
+    other.
     """
 
     own: Mapping[str, Price] = field(default_factory=dict)
-    base_url: str | None = None
 
     @classmethod
-    def from_setting(cls, setting: str | None, base_url: str | None = None) -> "Prices":
+    def from_setting(cls, setting: str | None) -> "Prices":
         """Read prices from a setting, a JSON object of models; `cached` may be left out.
 
         `{"my-model": {"prompt": 1, "cached": 0.5, "completion": 2}}`, in US dollars per million
@@ -80,21 +79,22 @@ class Prices:
             ValueError: it is not such an object; one line that says where it is wrong.
         """
         try:
-            return cls(SETTING.validate_json(setting) if setting else {}, base_url)
+            return cls(SETTING.validate_json(setting) if setting else {})
         except ValidationError as error:
             wrong = describe_validation_error(error).removeprefix("answer: ")
             raise ValueError(
                 f'{wrong}; write {{"MODEL": {{"prompt": 1, "completion": 2}}}}'
             ) from None
 
-    def of(self, model: str) -> Price:
+    def of(self, model: str, base_url: str | None = None) -> Price:
         """Look a model's price up; the first look-up of a model not listed here takes 0.2 s."""
         own = listed(model, self.own) or listed(model, price_file().models)
-        return own or price_elsewhere(model, self.base_url)
+        return own or price_elsewhere(model, base_url)
 
-    def cost(self, model: str, usage: Usage) -> float:
-        """What `usage` of a model costs, in US dollars."""
-        return self.of(model).of(usage) if usage.total_tokens else 0.0
+    def cost(self, response: LLMResponse) -> float:
+        """What a response cost, in US dollars."""
+        used = response.usage
+        return self.of(response.model, response.base_url).of(used) if used.total_tokens else 0.0
 
 
 KNOWN_PRICES: Final = Prices()

@@ -87,7 +87,7 @@ def scored(
         return _nothing_to_ask(score)
     if response is None:
         return replace(score, problem="no response")
-    cost = prices.cost(response.model, response.usage)
+    cost = prices.cost(response)
     score = replace(score, usage=response.usage, cost_usd=cost)
     answer, problem = _read(response.content)
     score = replace(score, parsed=problem != "no JSON", problem=problem)

@@ -235,8 +235,8 @@ def test_prices_of_the_settings_count() -> None:
     response = LLMResponse(content="{}", model="house-7b-2026", usage=Usage(3000, 300))
     prices = Prices({"house-7b": Price(prompt=1, completion=2)})
     assert scored(question, response, [SUR_LIE], prices).cost_usd == pytest.approx(0.0036)
-    at_home = Prices(base_url="http://localhost:11434/v1")
-    unpriced = scored(question, response, [SUR_LIE], at_home)
+    at_home = replace(response, base_url="http://localhost:11434/v1")
+    unpriced = scored(question, at_home, [SUR_LIE])
     assert unpriced.cost_usd == 0
     assert UNPRICED in as_markdown([Run("B", "house-7b-2026", (unpriced,))])
 
