@@ -9,6 +9,7 @@ from telegram import CallbackQuery, Message, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.repositories import BroadcastRepository, PeopleRepository
+from bot.admin.commands import admins_press
 from bot.telegram import texts
 from bot.telegram.buttons import acknowledge, show_rows
 from bot.telegram.conversation import AnyHandler, Context
@@ -68,17 +69,11 @@ class BroadcastCommand:
 
     async def pressed(self, update: Update, context: Context) -> None:
         """Send or cancel, on the first press; any other press only says that it is over."""
-        query, match = update.callback_query, context.match
-        assert query is not None  # noqa: S101 - the handler lets nothing else through
-        assert match is not None  # noqa: S101
-        if query.from_user.id not in self.admin_ids:
-            await acknowledge(query, texts.BUTTON_TOO_OLD)
+        if (pressed := await admins_press(update, context, self.admin_ids)) is None:
             return
-        broadcast_id, choice = int(match[1]), match[2]
-        if choice == "send":
-            await self._send(broadcast_id, update, query)
-        else:
-            await self._cancel(broadcast_id, update, query)
+        query, match = pressed
+        act = self._send if match[2] == "send" else self._cancel
+        await act(int(match[1]), update, query)
 
     async def _cancel(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
         step = self.replies.journal.step

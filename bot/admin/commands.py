@@ -2,25 +2,22 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from io import StringIO
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
-from telegram import Message, MessageOriginUser, Update
+from telegram import CallbackQuery, Message, MessageOriginUser, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
+from agent.engine.retry import retry
 from agent.engine.trace_records import TraceRecord
-from agent.repositories import (
-    DayStats,
-    PeopleRepository,
-    TurnRecord,
-    TurnRepository,
-)
-from bot.admin.stats_chart import stats_chart
-from bot.admin.stats_text import stats_table
+from agent.repositories import PeopleRepository, TurnRecord, TurnRepository
+from agent.tracing.langfuse.client import TraceLinks
+from bot.admin.stats import stats_chart, stats_table
 from bot.telegram import texts
 from bot.telegram.buttons import acknowledge
 from bot.telegram.conversation import AnyHandler, Context
@@ -30,21 +27,12 @@ from bot.telegram.sender import Destination
 from bot.turn import Replies
 
 DAYS: Final = 7
-WAITS_SECONDS: Final = (0.5, 1.0)
-"""Before each further look for a trace: that of a turn that just ended is on its way."""
+LOOKS: Final = 3
+"""How often a trace is looked for: that of a turn that just ended is on its way."""
 CHART_NAME: Final = "turns.png"
 TREE_WIDTH: Final = 60  # characters: what a phone held sideways shows
 PERSON: Final = re.compile(r"\d{1,18}")
 PRESSED: Final = r"^a:(\d{1,18}):(allow|block)$"
-
-
-class Links(Protocol):
-    """Where traces can be looked at; `agent.tracing.langfuse.client.TraceLinks` say."""
-
-    async def url(self, trace_id: str) -> str:
-        """The page of a trace. Never raises."""
-        ...
-
 
 Decision = Literal["allow", "block"]
 TraceOf = Callable[[str], Awaitable[TraceRecord]]
@@ -62,8 +50,8 @@ class AdminCommands:
     people: PeopleRepository
     turns: TurnRepository
     admin_ids: frozenset[int]
-    links: Links | None = None
-    trace_of: TraceOf | None = None
+    trace_of: TraceOf
+    links: TraceLinks | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def handlers(self) -> list[AnyHandler]:
@@ -72,8 +60,8 @@ class AdminCommands:
         return [
             CommandHandler("stats", self.stats, filters=admins),
             CommandHandler("trace", self.trace, filters=admins),
-            CommandHandler("allow", self.allow, filters=admins),
-            CommandHandler("block", self.block, filters=admins),
+            CommandHandler("allow", partial(self.decide, "allow"), filters=admins),
+            CommandHandler("block", partial(self.decide, "block"), filters=admins),
             CallbackQueryHandler(self.decided, pattern=PRESSED),
         ]
 
@@ -84,11 +72,8 @@ class AdminCommands:
             return
         stats = await self.turns.stats(self.now() - timedelta(days=DAYS - 1))
         await self.replies.say(update, as_block(stats_table(stats)))
-        await self._draw(update, stats.days)
-
-    async def _draw(self, update: Update, days: Sequence[DayStats]) -> None:
         step, to = self.replies.journal.step, destination(update)
-        picture = await asyncio.to_thread(stats_chart, days)
+        picture = await asyncio.to_thread(stats_chart, stats.days)
         await self.replies.sender.send_photo(to, CHART_NAME, picture, step=step)
 
     async def trace(self, update: Update, context: Context) -> None:
@@ -107,25 +92,15 @@ class AdminCommands:
             return texts.NOT_TRACED
         if self.links is not None:
             return await self.links.url(turn.trace_id)
-        if self.trace_of is None:
+        look = partial(self.trace_of, turn.trace_id)
+        try:
+            found = await retry(look, tries=LOOKS, on=lambda each: isinstance(each, LookupError))
+        except LookupError:
             return texts.NOT_TRACED
-        for wait in (*WAITS_SECONDS, None):
-            try:
-                return as_block(tree_text(await self.trace_of(turn.trace_id)))
-            except LookupError:
-                if wait is not None:
-                    await asyncio.sleep(wait)
-        return texts.NOT_TRACED
+        return as_block(tree_text(found))
 
-    async def allow(self, update: Update, context: Context) -> None:
-        """/allow ID, or as a reply to somebody's message: they are let in."""
-        await self._decide_on_whom_is_meant(update, "allow")
-
-    async def block(self, update: Update, context: Context) -> None:
-        """/block ID, or as a reply to somebody's message: they get no answer any more."""
-        await self._decide_on_whom_is_meant(update, "block")
-
-    async def _decide_on_whom_is_meant(self, update: Update, decision: Decision) -> None:
+    async def decide(self, decision: Decision, update: Update, context: Context) -> None:
+        """/allow or /block with an id, or as a reply to somebody's message."""
         whom = person_meant(update)
         if whom is None:
             await self.replies.say(update, texts.WHOM.format(command=decision))
@@ -134,34 +109,40 @@ class AdminCommands:
 
     async def decided(self, update: Update, context: Context) -> None:
         """A button below "asks to be let in": like the command."""
-        query, match = update.callback_query, context.match
-        assert query is not None  # noqa: S101 - the handler lets nothing else through
-        assert match is not None  # noqa: S101
-        if query.from_user.id not in self.admin_ids:
-            await acknowledge(query, texts.BUTTON_TOO_OLD)
-            return
-        await self._decide(update, int(match[1]), "allow" if match[2] == "allow" else "block")
+        if pressed := await admins_press(update, context, self.admin_ids):
+            _, match = pressed
+            await self._decide(update, int(match[1]), "allow" if match[2] == "allow" else "block")
 
     async def _decide(self, update: Update, whom: int, decision: Decision) -> None:
         """Let somebody in, who is told the first time, or keep them out; say what was done."""
         step = self.replies.journal.step
         known = await step("access", lambda: self.people.access(whom))
-        said = await self._done(whom, decision)
+        if decision == "allow":
+            await self.people.allow(whom)
+            said = texts.ALLOWED.format(id=whom)
+        elif whom in self.admin_ids:
+            said = texts.ADMIN_STAYS.format(id=whom)
+        else:
+            await self.people.block(whom)
+            said = texts.BLOCKED.format(id=whom)
         if update.callback_query:
             await acknowledge(update.callback_query, said)
         await self.replies.say(update, said)
         if decision == "allow" and known != "allowed":
             await self.replies.sender.send(Destination(whom), texts.LET_IN, step=step)
 
-    async def _done(self, user_id: int, decision: Decision) -> str:
-        """Keep a decision; what was done."""
-        if decision == "allow":
-            await self.people.allow(user_id)
-            return texts.ALLOWED.format(id=user_id)
-        if user_id in self.admin_ids:
-            return texts.ADMIN_STAYS.format(id=user_id)
-        await self.people.block(user_id)
-        return texts.BLOCKED.format(id=user_id)
+
+async def admins_press(
+    update: Update, context: Context, admin_ids: Collection[int]
+) -> tuple[CallbackQuery, re.Match[str]] | None:
+    """The press and what its pattern matched; of others than admins None, and they are told."""
+    query, match = update.callback_query, context.match
+    assert query is not None  # noqa: S101 - the handler lets nothing else through
+    assert match is not None  # noqa: S101
+    if query.from_user.id in admin_ids:
+        return query, match
+    await acknowledge(query, texts.BUTTON_TOO_OLD)
+    return None
 
 
 def person_meant(update: Update) -> int | None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
@@ -97,7 +98,23 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.splitlines())).replace("\t", " ")
 
 
+class Failed(typer.Exit):
+    """The command has ended for `reason`, which was said."""
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(status)
+        self.reason = reason
+
+
 def fail(reason: str, status: int = 1) -> NoReturn:
     """End the command with one line on standard error."""
     typer.echo(f"sommelier: {printable(reason)}", err=True)
-    raise typer.Exit(status)
+    raise Failed(reason, status)
+
+
+def write_file(file: Path, text: str) -> None:
+    """Write a text; a failure ends the command."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror or error}")

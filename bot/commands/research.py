@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from bot.commands.output import AsJson, fail, open_settings, printable
+from bot.commands.output import AsJson, Failed, fail, open_settings, printable, write_file
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -82,7 +82,8 @@ def find(
     with _failures(as_json):
         found = _find(category, place)
         if save is not None:
-            _save(save, found.queries.as_text)
+            write_file(save, found.queries.as_text)
+            typer.echo(f"Saved the queries to {save}.", err=True)
     if as_json:
         from bot.http.models import PlacesDocument
 
@@ -109,50 +110,37 @@ def _find(category: str, place: str) -> "Places":
     try:
         name, where = category_named(category), place_named(place)
     except ValueError as error:
-        raise _Failed(str(error), 2) from None
+        fail(str(error), 2)
     try:
         return _with_desk(lambda desk: desk.find(name, where))
     except QueryGenerationFailed as error:
-        raise _Failed(str(error)) from None
+        fail(str(error))
 
 
 def _question(text: str) -> str:
-    """A question without invisible characters.
-
-    Raises:
-        _Failed: it has no words, or too many.
-    """
+    """A question without invisible characters; one with no words, or too many, ends the command."""
     from agent.engine.guard import clean
     from bot.telegram.research_text import LONGEST_QUESTION
 
     question = clean(text)
     if not any(map(str.isalnum, question)):
-        raise _Failed("the question has no words in it", 2)
+        fail("the question has no words in it", 2)
     if len(text) > LONGEST_QUESTION:
-        raise _Failed(f"the question has more than {LONGEST_QUESTION} characters", 2)
+        fail(f"the question has more than {LONGEST_QUESTION} characters", 2)
     return question
-
-
-class _Failed(Exception):
-    """The command ends with a sentence and an exit status."""
-
-    def __init__(self, reason: str, status: int = 1) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 @contextmanager
 def _failures(as_json: bool) -> Iterator[None]:
-    """A failure is one line on standard error; with --json it is an `error` in JSON too."""
+    """With --json a failure is an `error` in JSON too."""
     try:
         yield
     except Exception as error:
         if as_json:
             from bot.http.models import Problem
 
-            _print_json(Problem(error=str(error) or type(error).__name__))
-        if isinstance(error, _Failed):
-            fail(str(error), error.status)
+            reason = error.reason if isinstance(error, Failed) else str(error)
+            _print_json(Problem(error=reason or type(error).__name__))
         raise
 
 
@@ -201,11 +189,3 @@ def _print(lines: Iterable[str]) -> None:
 
 def _print_json(model: "BaseModel") -> None:
     typer.echo(model.model_dump_json(by_alias=True, indent=2))
-
-
-def _save(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _Failed(f"{file} cannot be written: {error.strerror or error}") from None
-    typer.echo(f"Saved the queries to {file}.", err=True)

@@ -30,6 +30,7 @@ from bot.commands.output import (
     show,
     table,
     with_database,
+    write_file,
 )
 
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ def export(
 
     content: Any = "full" if settings.tracing.content == "full" else "masked"
     hide = Masking(content, (), settings.secrets).text
-    _write(file, [dataset_item(turn, hide) for turn in turns])
+    lines = (json.dumps(dataset_item(turn, hide), ensure_ascii=False) for turn in turns)
+    write_file(file, "".join(f"{line}\n" for line in lines))
     typer.echo(printable(f"{len(turns)} turn{'s' * (len(turns) > 1)} written to {file}."))
 
 
@@ -219,14 +221,6 @@ def _how_to_fill(settings: "Settings") -> str:
     if settings.tracing.langfuse_keys:
         return IN_LANGFUSE.format(settings.tracing.base_url)
     return NO_TRACES
-
-
-def _write(file: Path, items: Sequence[dict[str, Any]]) -> None:
-    lines = (json.dumps(item, ensure_ascii=False) for item in items)
-    try:
-        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    except OSError as error:
-        fail(f"the turns cannot be written to {file}: {error.strerror or error}")
 
 
 def trace_table(traces: "Iterable[TraceSummary]") -> Table:

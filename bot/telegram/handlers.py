@@ -4,9 +4,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from agent.desk import ResearchDesk
+from agent.tracing.langfuse.client import TraceLinks
 from agent.tracing.masking import mask
 from bot.admin.broadcast import BroadcastCommand
-from bot.admin.commands import AdminCommands, Links
+from bot.admin.commands import AdminCommands
 from bot.memory import Memory
 from bot.telegram.conversation import AnyHandler, TelegramBot
 from bot.telegram.feedback import FeedbackButtons
@@ -24,7 +25,7 @@ class Extras:
     memory: Memory
     desk: ResearchDesk
     admin_ids: frozenset[int] = frozenset()
-    links: Links | None = None
+    links: TraceLinks | None = None
     allow_list: bool = False
     judged: Callable[[], None] = lambda: None
     hide: Callable[[str, Collection[str]], str] = mask

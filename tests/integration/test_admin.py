@@ -27,8 +27,8 @@ from agent.sommelier.service import MODEL_DOWN, NO_MODEL, Sommelier
 from agent.tracing.langfuse.client import LangfuseClient, TraceLinks
 from agent.tracing.recorder import Recorder
 from bot.admin.broadcast import BroadcastCommand
-from bot.admin.commands import CHART_NAME, AdminCommands, Links, TraceOf
-from bot.admin.stats_chart import HEIGHT, WIDTH
+from bot.admin.commands import CHART_NAME, AdminCommands, TraceOf
+from bot.admin.stats import HEIGHT, WIDTH
 from bot.app import close_application, telegram_application
 from bot.budgets import Budgets
 from bot.look_ups import BEST_PASSAGES
@@ -90,13 +90,30 @@ class Clock:
 
 
 @dataclass
+class Traces:
+    """Finished traces in memory; also the store they are found in."""
+
+    kept: dict[str, TraceRecord] = field(default_factory=dict)
+    dropped_spans: int = 0
+
+    def write(self, trace: TraceRecord) -> None:
+        self.kept[trace.trace_id] = trace
+
+    def close(self, deadline: float) -> None:
+        pass
+
+    async def get(self, trace_id: str) -> TraceRecord:
+        return self.kept[trace_id]
+
+
+@dataclass
 class Rooms:
     """What is kept, and the admin's rooms over it."""
 
     sessions: Sessions
     clock: Clock = field(default_factory=Clock)
-    links: Links | None = None
-    trace_of: TraceOf | None = None
+    links: TraceLinks | None = None
+    trace_of: TraceOf = field(default_factory=lambda: Traces().get)
     allow_list: bool = False
 
     def __post_init__(self) -> None:
@@ -558,23 +575,6 @@ class TestStats:
             bot_api.say("/trace", GROUP, ADMIN)
             await bot_api.wait_for_message(2, GROUP)
         assert bot_api.calls_of("sendPhoto") == []
-
-
-@dataclass
-class Traces:
-    """Finished traces in memory; also the store they are found in."""
-
-    kept: dict[str, TraceRecord] = field(default_factory=dict)
-    dropped_spans: int = 0
-
-    def write(self, trace: TraceRecord) -> None:
-        self.kept[trace.trace_id] = trace
-
-    def close(self, deadline: float) -> None:
-        pass
-
-    async def get(self, trace_id: str) -> TraceRecord:
-        return self.kept[trace_id]
 
 
 class LangfuseProjects(LoopbackServer):

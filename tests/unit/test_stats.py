@@ -8,8 +8,17 @@ import pytest
 from PIL import Image
 
 from agent.repositories import DayStats, Stats
-from bot.admin.stats_chart import COLORS, HEIGHT, WIDTH, nice_top, parts, stats_chart, title
-from bot.admin.stats_text import stats_table
+from bot.admin.stats import (
+    COLORS,
+    HEIGHT,
+    OTHER,
+    WIDTH,
+    nice_top,
+    parts,
+    stats_chart,
+    stats_table,
+    title,
+)
 
 TODAY = date(2026, 5, 7)
 DAY = DayStats(
@@ -43,7 +52,7 @@ def colors_of(image: Image.Image) -> set[str]:
 def test_the_picture_has_its_size_and_each_outcome_of_a_day_its_color() -> None:
     image = drawn([*QUIET, DAY])
     assert (image.format, image.size) == ("PNG", (WIDTH, HEIGHT))
-    assert set(COLORS.values()) - colors_of(image) == {COLORS["refused"]}
+    assert set(COLORS.values()) - colors_of(image) == {COLORS["refused"], COLORS[OTHER]}
     assert image.getpixel((5, 5)) == (255, 255, 255)
 
 
