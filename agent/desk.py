@@ -41,7 +41,7 @@ class ResearchDesk:
         """Whether a request for refinement is heeded."""
         return bool(self.models) and self.refinement is not False
 
-    def run(self, ledger: Ledger | None, span: Span) -> Run:
+    def run(self, ledger: Ledger | None = None, span: Span = NO_SPAN) -> Run:
         """The run of one look-up."""
         return Run(
             self.models,

@@ -6,7 +6,7 @@ from telegram import Update
 from telegram.ext import Application, ContextTypes, MessageHandler, filters
 
 from agent.engine.llm import LLMService
-from agent.engine.span import NO_SPAN
+from agent.engine.run import Run
 from agent.sommelier.service import Sommelier
 from bot.telegram.render import split_messages
 from tests.fakes import FakeCatalogue
@@ -15,12 +15,12 @@ from tests.fakes import FakeCatalogue
 def main() -> None:
     """Poll TELEGRAM_BASE_URL and answer each text, all chats side by side."""
     model = LLMService(model="gpt-4o", api_key="bench", base_url=os.environ["OPENAI_BASE_URL"])
-    sommelier = Sommelier(catalogue=FakeCatalogue(), models=[model])
+    sommelier = Sommelier(catalogue=FakeCatalogue())
 
     async def answer(update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
         if update.message is None or not update.message.text:
             return
-        reply = await sommelier.answer(update.message.text, span=NO_SPAN)
+        reply = await sommelier.answer(update.message.text, run=Run([model]))
         for html in split_messages(reply.text):
             await update.message.reply_html(html)
 

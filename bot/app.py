@@ -102,7 +102,8 @@ async def open_app(
         )
         bot = TelegramBot(
             replies=replies,
-            answerer=sommelier(settings, resources),
+            answerer=sommelier(resources),
+            run=resources.desk.run(),
             history_messages=settings.turn.history_messages,
         )
         extras = Extras(
@@ -116,15 +117,11 @@ async def open_app(
         yield App(application, bot, memory, metrics, inbox, extras, limited_log)
 
 
-def sommelier(settings: Settings, resources: Resources) -> Sommelier:
+def sommelier(resources: Resources) -> Sommelier:
     """Who answers."""
     return Sommelier(
         catalogue=SqlCatalogue(resources.sessions),
-        models=resources.models,
-        limits=settings.turn.limits,
         research_tools=research_tools(resources.desk),
-        prompts=resources.desk.prompts,
-        prices=resources.desk.prices,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.desk import ResearchDesk
+from agent.engine.run import Run
 from agent.engine.span import NO_TRACE, Span, Tracer
 from agent.repositories import MessageRepository
 from agent.sommelier.service import Answerer
@@ -62,6 +63,7 @@ async def running(
     tracer: Tracer = NO_TRACE,
     *,
     desk: ResearchDesk | None = None,
+    run: Run | None = None,
     further: Callable[[Replies], Sequence[AnyHandler]] = lambda replies: (),
     door: Callable[[Replies], Door | None] = lambda replies: None,
     finish_seconds: float = 5,
@@ -107,7 +109,11 @@ async def running(
             **replies_with,
         )
         bot = TelegramBot(
-            answerer=answerer, replies=replies, turn_of=updates.turn_of, door=door(replies)
+            answerer=answerer,
+            replies=replies,
+            turn_of=updates.turn_of,
+            door=door(replies),
+            run=run or Run(),
         )
         research = ResearchCommands(replies, desk).handlers() if desk else []
         bot.register(application, [*further(replies), *research])

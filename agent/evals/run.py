@@ -11,7 +11,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from agent.engine.history import StoredMessage
+from agent.engine import run as engine
+from agent.engine.history import StoredMessage, window
 from agent.engine.span import trace_id_of
 from agent.engine.tools import where
 from agent.engine.trace_records import TraceRecord
@@ -27,10 +28,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What is compared: a label, and who answers. The label names a model, a prompt or both."""
+    """What is compared: a label, and who answers with which models and prompts.
+
+    The label names a model, a prompt or both.
+    """
 
     label: str
     answerer: Answerer
+    run: engine.Run = field(default_factory=engine.Run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +150,8 @@ class _Dialogue:
         with opened as span:
             span.update(metadata={"conversation": self.conversation.id, "variant": label})
             started = self.examiner.clock()
-            reply = await self.variant.answerer.answer(message, history=history, span=span)
+            asked = self.variant.run.turn(span=span, history=window(history))
+            reply = await self.variant.answerer.answer(message, run=asked)
             self.seconds.append(self.examiner.clock() - started)
         return reply
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from agent.engine.contract import OutputContract
-from agent.engine.history import StoredMessage, window
-from agent.engine.journal import NO_JOURNAL, Journal
-from agent.engine.limits import UNLIMITED, Allowance, Ledger, Limits
+from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLM
 from agent.engine.outcome import (
@@ -21,20 +19,22 @@ from agent.engine.outcome import (
     record_outcome,
     score_turn,
 )
-from agent.engine.prices import KNOWN_PRICES, Prices
-from agent.engine.prompts import Prompt, Prompts
+from agent.engine.prompts import Prompt
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox, where
 from agent.engine.trace_records import PromptRef
 from agent.house_sommelier import HouseSommelier, Language, as_note, language_of, say
-from agent.prompts import REPOSITORY, research_rules
+from agent.prompts import prompt_for, research_rules
 from agent.sommelier.contract import SOMMELIER, in_language, wine_ids
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
 
 log = logging.getLogger(__name__)
+
+BY_RULES: Final = Limits(seconds=30)
+"""What the house sommelier may use: it costs nothing, but waits for the catalogue."""
 
 DECLINED: Final = say("declined", "en")
 FAILED: Final = say("failed", "en")
@@ -60,65 +60,37 @@ class Reply:
 class Answerer(Protocol):
     """What a handler needs of the agent."""
 
-    async def answer(
-        self,
-        message: str,
-        *,
-        history: Sequence[StoredMessage] = (),
-        span: Span,
-        journal: Journal = NO_JOURNAL,
-        allowance: Allowance = UNLIMITED,
-    ) -> Reply:
-        """The reply to `message`, within `allowance`. Never raises, except when cancelled."""
+    async def answer(self, message: str, *, run: Run) -> Reply:
+        """Answer `message` within the limits of `run`. Never raises, except when cancelled."""
         ...
 
 
 class Sommelier:
     """Answers messages from a catalogue, by a model or by rules.
 
-    `research_tools` are offered beside those of the catalogue: documents, quotes, places. `prices`
-    say what a model costs; each turn is asked with the prompt that `prompts` have when it begins.
+    `research_tools` are offered beside those of the catalogue: documents, quotes, places. `house`
+    answers where there is no model or none that answers.
     """
 
     def __init__(
         self,
         *,
         catalogue: Catalogue,
-        models: Sequence[LLM] = (),
-        limits: Limits | None = None,
         research_tools: Sequence[Tool] = (),
-        prompts: Prompts = REPOSITORY,
-        prices: Prices = KNOWN_PRICES,
+        house: LLM | None = None,
     ) -> None:
         self._toolbox = Toolbox([*wine_tools(catalogue), *research_tools])
         self._research_rules = research_rules([tool.name for tool in research_tools])
-        self._prompts = prompts
-        self._run = Run(
-            models,
-            limits=limits or Limits(),
-            ledger=Ledger(prices=prices),
-            prompts=prompts,
-        )
-        self._house = HouseSommelier()
+        self._house = house or HouseSommelier()
 
-    async def answer(
-        self,
-        message: str,
-        *,
-        history: Sequence[StoredMessage] = (),
-        span: Span,
-        journal: Journal = NO_JOURNAL,
-        allowance: Allowance = UNLIMITED,
-    ) -> Reply:
-        """The reply to `message`, traced on `span`. Never raises, except when cancelled.
+    async def answer(self, message: str, *, run: Run) -> Reply:
+        """Answer `message`, traced on the run's span. Never raises, except when cancelled.
 
-        When the allowance is used up no model is asked, and `BUDGET` is among the error types.
+        It is asked with the prompt that the run's prompts have when it begins. When the allowance
+        is used up no model is asked, and `BUDGET` is among the error types.
         """
-        prompt = self._prompts.get("sommelier")
-        run = self._run.turn(
-            span=span, journal=journal, allowance=allowance, history=window(history)
-        )
-        ledger, message = run.ledger, guard_input(message, span)
+        prompt = prompt_for(run, "sommelier")
+        span, ledger, message = run.span, run.ledger, guard_input(message, run.span)
         response: AgenticResponse[SommelierResponse] | None = None
         try:
             if run.models:
@@ -167,12 +139,13 @@ class Sommelier:
     async def _by_rules(
         self, message: str, run: Run, prompt: Prompt, language: Language
     ) -> AgenticResponse[SommelierResponse]:
-        """Let the house sommelier answer: within the limits of any turn, whatever is used up."""
+        """Let the house sommelier answer, whatever is used up."""
         by_rules = replace(
             run,
             models=[self._house],
-            limits=self._run.limits,
+            limits=BY_RULES,
             ledger=Ledger(prices=run.ledger.prices),
+            deadline=None,
             instructions=self._instructions(prompt),
         )
         response = await self._generate(message, by_rules, in_language(language))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from agent.engine.llm import LLMService
     from agent.engine.prompts import Prompts
     from agent.evals.run import Variant
-    from agent.sommelier.service import Sommelier
     from bot.commands.eval_rooms import Rooms
     from config import Settings
 
@@ -99,7 +98,6 @@ async def open_variants(
     settings: "Settings", named: Sequence[Named], rooms: "Rooms"
 ) -> "AsyncIterator[list[Variant]]":
     """The variants, each a sommelier with its own model, prompt and research; models closed."""
-    from agent.evals.run import Variant
     from bot.resources import model_of
 
     models = {
@@ -109,12 +107,7 @@ async def open_variants(
     }
     try:
         yield [
-            Variant(
-                each.label,
-                _sommelier(
-                    settings, [models[each.model]] if each.model else [], each.prompts, rooms
-                ),
-            )
+            _variant(settings, each, [models[each.model]] if each.model else [], rooms)
             for each in named
         ]
     finally:
@@ -122,28 +115,22 @@ async def open_variants(
             await model.close()
 
 
-def _sommelier(
-    settings: "Settings", models: "Sequence[LLMService]", prompts: "Prompts", rooms: "Rooms"
-) -> "Sommelier":
+def _variant(
+    settings: "Settings", named: Named, models: "Sequence[LLMService]", rooms: "Rooms"
+) -> "Variant":
     """The sommelier of the product; places are not searched for, which costs and changes daily."""
     from agent.desk import ResearchDesk
+    from agent.evals.run import Variant
     from agent.sommelier.service import Sommelier
     from bot.resources import prices, research_tools
 
-    limits, listed = settings.turn.limits, prices(settings)
     desk = ResearchDesk(
         documents=rooms.documents,
         models=models,
         refinement=settings.documents.refinement,
-        limits=limits,
-        prompts=prompts,
-        prices=listed,
+        limits=settings.turn.limits,
+        prompts=named.prompts,
+        prices=prices(settings),
     )
-    return Sommelier(
-        catalogue=rooms.catalogue,
-        models=models,
-        limits=limits,
-        research_tools=research_tools(desk),
-        prompts=prompts,
-        prices=listed,
-    )
+    sommelier = Sommelier(catalogue=rooms.catalogue, research_tools=research_tools(desk))
+    return Variant(named.label, sommelier, desk.run())

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from telegram import Update
@@ -17,8 +17,9 @@ from telegram.ext import (
     filters,
 )
 
-from agent.engine.history import StoredMessage
+from agent.engine.history import StoredMessage, window
 from agent.engine.limits import Allowance
+from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.sommelier.service import Answerer, Reply
 from bot.telegram import texts
@@ -46,7 +47,8 @@ class TelegramBot:
     """The conversation with people; what it needs is passed in.
 
     `turn_of` says which turn a message of a chat became part of, `history_messages` is how many
-    earlier messages an answer may look back on. Without a `door` everybody is let in.
+    earlier messages an answer may look back on. Without a `door` everybody is let in. Each turn
+    starts from `run`.
     """
 
     answerer: Answerer
@@ -54,6 +56,7 @@ class TelegramBot:
     turn_of: Callable[[int, int], Awaitable[int | None]] = no_turn
     history_messages: int = 20
     door: Door | None = None
+    run: Run = field(default_factory=Run)
 
     def register(self, application: AnyApplication, further: Sequence[AnyHandler] = ()) -> None:
         """Add every handler to `application`; the first that fits an update takes it.
@@ -173,13 +176,13 @@ class TelegramBot:
         self, question: str, history: Sequence[StoredMessage], span: Span, allowance: Allowance
     ) -> Reply:
         try:
-            reply = await self.answerer.answer(
-                question,
-                history=history,
+            run = self.run.turn(
                 span=span,
                 journal=self.replies.journal,
                 allowance=allowance,
+                history=window(history),
             )
+            reply = await self.answerer.answer(question, run=run)
         except Exception as error:
             log.exception("No answer could be made")
             metadata = {"outcome": "failed", "error_type": type(error).__name__}

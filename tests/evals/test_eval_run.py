@@ -13,12 +13,10 @@ from typing import Any
 
 import pytest
 
-from agent.engine.history import StoredMessage
-from agent.engine.journal import NO_JOURNAL, Journal
-from agent.engine.limits import UNLIMITED, Allowance, Limits
+from agent.engine import run as engine
+from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.prompts import Prompts
-from agent.engine.span import Span
 from agent.evals.dataset import Conversation, parsed
 from agent.evals.prompts import prompt_of_file
 from agent.evals.run import Result, Variant, evaluate
@@ -78,7 +76,7 @@ class Run:
     ) -> list[Result]:
         model = service(self.server)
         try:
-            variants = [Variant(label, sommelier(model, each)) for label, each in prompts]
+            variants = [variant(label, model, each) for label, each in prompts]
             await evaluate(
                 variants,
                 conversations,
@@ -95,9 +93,9 @@ class Run:
         self.results.append(result)
 
 
-def sommelier(model: LLMService, prompts: Prompts) -> Sommelier:
-    limits = Limits(seconds=10)
-    return Sommelier(catalogue=FakeCatalogue(), models=[model], limits=limits, prompts=prompts)
+def variant(label: str, model: LLMService, prompts: Prompts) -> Variant:
+    run = engine.Run([model], limits=Limits(seconds=10), prompts=prompts)
+    return Variant(label, Sommelier(catalogue=FakeCatalogue()), run)
 
 
 @pytest.fixture
@@ -255,15 +253,7 @@ class Broken:
     def __init__(self) -> None:
         self.now = self.most = 0
 
-    async def answer(
-        self,
-        message: str,
-        *,
-        history: Sequence[StoredMessage] = (),
-        span: Span,
-        journal: Journal = NO_JOURNAL,
-        allowance: Allowance = UNLIMITED,
-    ) -> Reply:
+    async def answer(self, message: str, *, run: engine.Run) -> Reply:
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0.01)

@@ -20,6 +20,7 @@ from agent.desk import ResearchDesk
 from agent.documents.passages import NO_MODEL as NO_MODEL_FOR_DOCUMENTS
 from agent.engine.limits import NO_BUDGET, DailyBudget, Spent
 from agent.engine.llm import LLMService
+from agent.engine.run import Run
 from agent.engine.span import NO_TRACE
 from agent.engine.trace_records import TraceRecord
 from agent.repositories import Access, Broadcast, Spending, TurnRecord
@@ -169,12 +170,13 @@ class Rooms:
 
         return running(
             bot_api,
-            Sommelier(catalogue=FakeCatalogue(), models=models),
+            Sommelier(catalogue=FakeCatalogue()),
             self.messages,
             further.pop("tracer", NO_TRACE),
             further=self.handlers,
             door=self.door,
             record=record,
+            run=Run(models),
             **further,
         )
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import pickle
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -16,11 +16,10 @@ from telegram import Update
 
 from agent.desk import ResearchDesk
 from agent.documents.answer import NOT_ENOUGH
-from agent.engine.history import StoredMessage
-from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Limits
 from agent.engine.retry import Backoff
-from agent.engine.span import NO_TRACE, Span
+from agent.engine.run import Run
+from agent.engine.span import NO_TRACE
 from agent.repositories import Feedback, TurnRecord
 from agent.sommelier.service import Reply
 from agent.tracing.exporter import NotNow
@@ -75,15 +74,7 @@ class FakeAnswerer:
     def __post_init__(self) -> None:
         self.may_answer.set()
 
-    async def answer(
-        self,
-        message: str,
-        *,
-        history: Sequence[StoredMessage] = (),
-        span: Span,
-        journal: Journal = NO_JOURNAL,
-        **_: object,
-    ) -> Reply:
+    async def answer(self, message: str, *, run: Run) -> Reply:
         self.asked.append(message)
         await self.may_answer.wait()
         return Reply(self.text, (), "answered")

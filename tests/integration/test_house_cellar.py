@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.history import StoredMessage
+from agent.engine.history import StoredMessage, window
+from agent.engine.run import Run
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Style, Wine
 from db.catalogue import STARTER, import_catalogue, read_catalogue
 from db.engine import create_engine, session_factory, upgrade_schema
 from db.repositories.wines import SqlCatalogue
-from tests.fakes import root_span
 
 Check = Callable[[Wine], bool]
 
@@ -86,7 +86,7 @@ def is_alcohol_free(wine: Wine) -> bool:
 async def test_no_wine_of_an_answer_is_what_was_ruled_out(
     sommelier: Sommelier, wines: dict[str, Wine], said: str, holds: Check
 ) -> None:
-    reply = await sommelier.answer(said, span=root_span())
+    reply = await sommelier.answer(said, run=Run())
     assert reply.wine_ids
     assert [wine_id for wine_id in reply.wine_ids if not holds(wines[wine_id])] == []
 
@@ -105,12 +105,12 @@ async def test_no_wine_of_an_answer_is_what_was_ruled_out(
 async def test_cheaper_wines_are_new_and_cheaper(
     sommelier: Sommelier, wines: dict[str, Wine], first: str, then: str, place: int
 ) -> None:
-    shown = await sommelier.answer(first, span=root_span())
+    shown = await sommelier.answer(first, run=Run())
     history = [
         StoredMessage("user", first),
         StoredMessage("assistant", shown.text, wine_ids=shown.wine_ids),
     ]
-    reply = await sommelier.answer(then, history=history, span=root_span())
+    reply = await sommelier.answer(then, run=Run(history=window(history)))
     limit = wines[shown.wine_ids[place]].price_in_euros or 0
     assert reply.wine_ids
     assert not set(reply.wine_ids) & set(shown.wine_ids)

@@ -9,6 +9,7 @@ import pytest
 
 from agent.engine.limits import Limits
 from agent.engine.prompts import Prompt
+from agent.engine.run import Run
 from agent.engine.trace_records import PromptRef
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
@@ -102,11 +103,9 @@ async def turn(model_server: ModelServer, prompts: LangfusePrompts) -> tuple[Spa
     """A turn's only generation, and the system message it was asked with."""
     model_server.script(answer_json(INFORMATIONAL))
     root, model = root_span(), service(model_server)
-    sommelier = Sommelier(
-        catalogue=FakeCatalogue(), models=[model], limits=Limits(seconds=10), prompts=prompts
-    )
+    run = Run([model], limits=Limits(seconds=10), prompts=prompts, span=root)
     try:
-        await sommelier.answer(QUESTION, span=root)
+        await Sommelier(catalogue=FakeCatalogue()).answer(QUESTION, run=run)
     finally:
         await model.close()
     (generation,) = (span for span in root.children if span.kind == "generation")

@@ -11,7 +11,7 @@ from agent.documents.quote_cache import QuoteCache
 from agent.documents.quotes import find_quotes
 from agent.documents.tools import ask_documents_tool, quote_documents_tool
 from agent.engine.journal import NO_JOURNAL, Journal
-from agent.engine.limits import Limits
+from agent.engine.limits import Ledger, Limits
 from agent.engine.prices import Price, Prices
 from agent.engine.prompts import Prompt
 from agent.engine.run import Run
@@ -64,15 +64,11 @@ async def reply_to(
 ) -> tuple[Reply, SpanRecord]:
     server.script(*steps)
     root, model = root_span(), service(server)
-    sommelier = Sommelier(
-        catalogue=FakeCatalogue(),
-        models=[model],
-        limits=Limits(seconds=10, model_tries=2),
-        research_tools=list(tools),
-        **settings,
-    )
+    sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=list(tools))
+    limits = Limits(seconds=10, model_tries=2)
+    run = Run([model], limits=limits, span=root, journal=journal, **settings)
     try:
-        return await sommelier.answer(QUESTION, span=root, journal=journal), root
+        return await sommelier.answer(QUESTION, run=run), root
     finally:
         await model.close()
 
@@ -124,7 +120,8 @@ class TestSommelier:
 
     async def test_prices_of_its_own_count(self, model_server: ModelServer) -> None:
         prices = Prices({"gpt-4o": Price(prompt=0, completion=1_000_000)})
-        _, root = await reply_to(model_server, valid_text(), prices=prices)
+        ledger = Ledger(prices=prices)
+        _, root = await reply_to(model_server, valid_text(), ledger=ledger)
         usage = generations(root)[0].usage
         assert usage is not None
         assert root.metadata["cost_usd"] == usage.completion_tokens > 0

@@ -2,9 +2,10 @@
 
 import pytest
 
-from agent.engine.history import StoredMessage
+from agent.engine.history import StoredMessage, window
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
+from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
 from agent.sommelier.service import DECLINED, FAILED, MODEL_DOWN, NO_MODEL, Reply, Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
@@ -17,10 +18,10 @@ async def reply_to(
     message: str, *models: LLMService, limits: Limits | None = None, history: int = 0
 ) -> tuple[Reply, SpanRecord]:
     root = root_span()
-    sommelier = Sommelier(catalogue=FakeCatalogue(), models=models, limits=limits)
-    earlier = [StoredMessage("user", "Hello")] * history
+    earlier = window([StoredMessage("user", "Hello")] * history)
+    run = Run(models, limits=limits or Limits(), history=earlier, span=root)
     with root.opened():
-        reply = await sommelier.answer(message, history=earlier, span=root)
+        reply = await Sommelier(catalogue=FakeCatalogue()).answer(message, run=run)
     for model in models:
         await model.close()
     return reply, root
@@ -139,9 +140,8 @@ async def test_a_bug_ends_in_a_sentence_and_an_error_in_the_trace() -> None:
             raise RuntimeError("secret text")
 
     root = root_span()
-    sommelier = Sommelier(catalogue=BrokenCatalogue())
-    sommelier._house = BrokenHouse()
-    reply = await sommelier.answer(QUESTION, span=root)
+    sommelier = Sommelier(catalogue=BrokenCatalogue(), house=BrokenHouse())  # type: ignore[arg-type]
+    reply = await sommelier.answer(QUESTION, run=Run(span=root))
     assert (reply.text, reply.outcome) == (FAILED, "failed")
     assert root.level == "ERROR"
     assert "secret text" not in str(root)

@@ -8,11 +8,12 @@ import pytest
 from agent.documents.store import Chunk
 from agent.documents.tools import search_documents_tool
 from agent.engine.limits import Limits
+from agent.engine.run import Run
 from agent.sommelier.service import NO_MODEL as HOUSE_NOTE
 from agent.sommelier.service import Sommelier
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.server import JsonObject
-from tests.fakes import FakeCatalogue, root_span
+from tests.fakes import FakeCatalogue
 from tests.library import INJECTED, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
 
 LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
@@ -103,12 +104,12 @@ class TestInTheLoop:
     ) -> None:
         model_server.script(answer_json(informed("Lees are yeast.")))
         async with open_model(model_server) as model:
-            sommelier = Sommelier(catalogue=FakeCatalogue(), models=[model], limits=FAST)
-            await sommelier.answer("What are lees?", span=root_span())
+            sommelier = Sommelier(catalogue=FakeCatalogue())
+            await sommelier.answer("What are lees?", run=Run([model], limits=FAST))
         assert "library" not in sent(model_server)["messages"][0]["content"]
 
     async def test_the_house_shows_the_best_passage_and_adds_nothing(self) -> None:
-        reply = await desk_tools(FakeLibrary()).answer("What does sur lie mean?", span=root_span())
+        reply = await desk_tools(FakeLibrary()).answer("What does sur lie mean?", run=Run())
         passage, *rest = reply.text.split("\n\n")
         assert passage.splitlines()[0] == "This is what my library has: [1]"
         assert passage.splitlines()[1] == "> Sur lie means that a wine rests on its fine lees."
@@ -118,13 +119,13 @@ class TestInTheLoop:
     async def test_the_house_with_nothing_in_the_library_is_only_honest(
         self, chunks: Sequence[Chunk]
     ) -> None:
-        reply = await desk_tools(FakeLibrary(chunks)).answer("What is tannin?", span=root_span())
+        reply = await desk_tools(FakeLibrary(chunks)).answer("What is tannin?", run=Run())
         assert reply.text.startswith("I can only search the cellar right now")
         assert "library" not in reply.text
 
     async def test_the_house_shows_an_order_in_a_document_as_what_it_is(self) -> None:
         library = FakeLibrary([INJECTED])
-        reply = await desk_tools(library).answer("What is sediment?", span=root_span())
+        reply = await desk_tools(library).answer("What is sediment?", run=Run())
         assert (reply.outcome, reply.wine_ids) == ("answered", ())
         assert "(secret/passwords.md)" in reply.text
         assert "[1] Lees and more" in reply.text
@@ -136,11 +137,6 @@ def informed(intro: str, closing: str = "") -> JsonObject:
 
 async def reply_of(server: ModelServer, library: FakeLibrary) -> str:
     async with open_model(server) as model:
-        sommelier = Sommelier(
-            catalogue=FakeCatalogue(),
-            models=[model],
-            research_tools=[search_documents_tool(library)],
-        )
-        reply = await sommelier.answer("What are lees?", span=root_span())
+        reply = await desk_tools(library).answer("What are lees?", run=Run([model]))
     assert json.dumps(sent(server, 0)["tools"]).count('"search_documents"') == 1
     return reply.text

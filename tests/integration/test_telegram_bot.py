@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent.engine.history import Role, StoredMessage
-from agent.engine.journal import NO_JOURNAL, Journal
-from agent.engine.limits import UNLIMITED, Allowance
-from agent.engine.span import Span
+from agent.engine.messages import Message
+from agent.engine.run import Run
 from agent.sommelier.service import Reply
 from bot.telegram import texts
 from bot.telegram.render import to_telegram_html, visible_text
@@ -35,19 +34,11 @@ class FakeAnswerer:
 
     reply: Callable[[str], Awaitable[Reply]]
     asked: list[str] = field(default_factory=list)
-    histories: list[list[StoredMessage]] = field(default_factory=list)
+    histories: list[list[Message]] = field(default_factory=list)
 
-    async def answer(
-        self,
-        message: str,
-        *,
-        history: Sequence[StoredMessage] = (),
-        span: Span,
-        journal: Journal = NO_JOURNAL,
-        allowance: Allowance = UNLIMITED,
-    ) -> Reply:
+    async def answer(self, message: str, *, run: Run) -> Reply:
         self.asked.append(message)
-        self.histories.append(list(history))
+        self.histories.append(list(run.history))
         return await self.reply(message)
 
 
@@ -143,9 +134,9 @@ async def test_a_turn_is_remembered_with_its_wines_and_shown_to_the_next(
         await bot_api.wait_for_message(2)
     assert answerer.histories[0] == []
     question, answer = answerer.histories[1]
-    assert (question.role, question.content) == ("user", "a red")
-    assert (answer.role, answer.wine_ids) == ("assistant", ("chinon-2020",))
-    assert answer.content == ("Chinon. " * 250).strip()
+    assert question == {"role": "user", "content": "a red"}
+    kept = ("Chinon. " * 250).strip()
+    assert answer == {"role": "assistant", "content": f"{kept}\n\n[wine ids: chinon-2020]"}
 
 
 async def test_new_forgets_the_conversation(

@@ -8,6 +8,7 @@ import pytest
 
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
+from agent.engine.run import Run
 from agent.sommelier.service import DECLINED, MODEL_DOWN, Sommelier
 from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder
@@ -65,10 +66,11 @@ async def traced(
     limits: Limits | None = None,
 ) -> AsyncIterator[Service]:
     """The bot with a small cellar and these models; what is traced has arrived at the end."""
-    sommelier = Sommelier(catalogue=FakeCatalogue(), models=models, limits=limits)
+    sommelier = Sommelier(catalogue=FakeCatalogue())
+    run = Run(models, limits=limits or Limits())
     tracer = Recorder(langfuse_sink(otlp.public_key, otlp.secret_key, otlp.base_url))
     try:
-        async with running(bot_api, sommelier, messages, tracer) as service:
+        async with running(bot_api, sommelier, messages, tracer, run=run) as service:
             yield service
     finally:
         await tracer.close()
