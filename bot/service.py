@@ -15,7 +15,7 @@ from telegram.error import InvalidToken, TelegramError
 
 from agent.engine.journal import Journal
 from agent.repositories import Backlog
-from bot.http.server import WEBHOOK_PATH, http_app, serve_http
+from bot.http.server import WEBHOOK_PATH, Webhook, http_app, serve_http
 from bot.metrics import Metrics
 from bot.stopping import unless
 from bot.telegram.conversation import ALLOWED_UPDATES, AnyApplication
@@ -129,14 +129,19 @@ class Service:
 
     async def _serve_http(self, stopped: asyncio.Event, port: int) -> None:
         app = http_app(
-            accept=self.turns.accept,
-            secret=self.settings.webhook_secret if self.settings.webhook_url else None,
             metrics=self.metrics,
             backlog=self.updates.backlog,
             ready=self._ready,
+            webhook=self._webhook(),
             routes=self.routes,
         )
         await serve_http(app, host=self.settings.http_host, port=port, stop=stopped)
+
+    def _webhook(self) -> Webhook | None:
+        secret = self.settings.webhook_secret
+        if self.settings.webhook_url is None or secret is None:
+            return None
+        return Webhook(accept=self.turns.accept, secret=secret, metrics=self.metrics)
 
     async def _ready(self) -> bool:
         await self.updates.backlog()

@@ -42,46 +42,18 @@ class CannotListen(Exception):
     """The address of the HTTP server is taken or does not exist; its text says which and why."""
 
 
-def http_app(
-    *,
-    accept: Accept,
-    secret: SecretStr | None,
-    metrics: Metrics,
-    backlog: Callable[[], Awaitable[Backlog]],
-    ready: Callable[[], Awaitable[bool]],
-    routes: Sequence[BaseRoute] = (),
-    max_body_bytes: int = MAX_BODY_BYTES,
-    body_seconds: float = BODY_SECONDS,
-) -> Starlette:
-    """Everything that is served over HTTP, and `routes`.
-
-    POST /telegram/webhook hands an update to `accept` and answers 200 once that has returned, 503
-    if it raised; it exists only with a `secret`; a body may have `max_body_bytes`, and take
-    `body_seconds` to arrive. GET /healthz: the process is alive. GET /readyz: 200 if `ready`, else
-    503. GET /metrics: `metrics` and `backlog` in Prometheus' text format.
-    """
-    pages: list[BaseRoute] = [
-        Route("/healthz", healthz),
-        Route("/readyz", partial(readyz, ready)),
-        Route("/metrics", partial(show_metrics, metrics, backlog)),
-        *routes,
-    ]
-    if secret is not None:
-        expected = secret.get_secret_value().encode()
-        webhook = Webhook(accept, expected, metrics, max_body_bytes, body_seconds)
-        pages.append(Route(WEBHOOK_PATH, webhook.receive, methods=["POST"]))
-    return Starlette(routes=pages)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """Where Telegram delivers updates."""
+    """Where Telegram delivers updates: each is handed to `accept`, 200 says that it returned.
+
+    A body may have `max_body_bytes`, and take `body_seconds` to arrive.
+    """
 
     accept: Accept
-    secret: bytes
+    secret: SecretStr
     metrics: Metrics
-    max_body_bytes: int
-    body_seconds: float
+    max_body_bytes: int = MAX_BODY_BYTES
+    body_seconds: float = BODY_SECONDS
 
     async def receive(self, request: Request) -> Response:
         """Take one update; 200 means that it is accepted."""
@@ -98,7 +70,7 @@ class Webhook:
     def _check_secret(self, request: Request) -> None:
         # Header values are bytes that Starlette reads as Latin-1; this is the way back.
         given = request.headers.get(SECRET_HEADER, "").encode("latin-1")
-        if not given or not hmac.compare_digest(given, self.secret):
+        if not given or not hmac.compare_digest(given, self.secret.get_secret_value().encode()):
             raise Refused("secret")
 
     async def _accept(self, update: dict[str, object]) -> None:
@@ -123,6 +95,31 @@ def parse_update(body: bytes) -> dict[str, object]:
     if not isinstance(update, dict) or type(update.get("update_id")) is not int:
         raise Refused("malformed")
     return update
+
+
+def http_app(
+    *,
+    metrics: Metrics,
+    backlog: Callable[[], Awaitable[Backlog]],
+    ready: Callable[[], Awaitable[bool]],
+    webhook: Webhook | None = None,
+    routes: Sequence[BaseRoute] = (),
+) -> Starlette:
+    """Everything that is served over HTTP, and `routes`.
+
+    POST /telegram/webhook exists only with a `webhook`. GET /healthz: the process is alive. GET
+    /readyz: 200 if `ready`, else 503. GET /metrics: `metrics` and `backlog` in Prometheus' text
+    format.
+    """
+    pages: list[BaseRoute] = [
+        Route("/healthz", healthz),
+        Route("/readyz", partial(readyz, ready)),
+        Route("/metrics", partial(show_metrics, metrics, backlog)),
+        *routes,
+    ]
+    if webhook is not None:
+        pages.append(Route(WEBHOOK_PATH, webhook.receive, methods=["POST"]))
+    return Starlette(routes=pages)
 
 
 async def healthz(_: Request) -> Response:

@@ -1,6 +1,5 @@
 """The HTTP API on real sockets: what it answers, what it refuses, and that bad input is told."""
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -22,7 +21,6 @@ from agent.documents.store import Chunk
 from agent.engine.limits import DailyBudget
 from agent.engine.span import NO_TRACE, Tracer, keyed_hash
 from agent.repositories import (
-    Backlog,
     DayStats,
     Spending,
     TurnRecord,
@@ -32,8 +30,6 @@ from agent.tracing.recorder import Recorder
 from bot.app import api_routes
 from bot.budgets import Budgets
 from bot.http.api import Api
-from bot.http.server import http_app, listen, serve_http
-from bot.metrics import Metrics
 from config import Settings, settings_of
 from db.engine import session_factory
 from db.repositories.people import SqlPeopleRepository
@@ -43,6 +39,7 @@ from tests.doubles.model_server import ModelServer, answer, answer_json, error
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import LoopbackServer
 from tests.library import SUR_LIE, FakeLibrary, open_model, sent
+from tests.serving import serving as serve
 
 TOKEN = "a-long-random-token-5c1f"
 GOOD = {"authorization": f"Bearer {TOKEN}"}
@@ -87,33 +84,9 @@ def desk(**parts: Any) -> ResearchDesk:
 @asynccontextmanager
 async def serving(routes: Sequence[BaseRoute]) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole HTTP app with these routes, allowed in."""
-
-    async def nothing_waits() -> Backlog:
-        return Backlog()
-
-    async def ready() -> bool:
-        return True
-
-    async def refuse(update: dict[str, object]) -> None:
-        raise AssertionError("no update was expected")
-
-    app = http_app(
-        accept=refuse,
-        secret=None,
-        metrics=Metrics(),
-        backlog=nothing_waits,
-        ready=ready,
-        routes=routes,
-    )
-    stop, listener = asyncio.Event(), listen("127.0.0.1", 0)
-    root = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    task = asyncio.create_task(serve_http(app, host="", port=0, stop=stop, sockets=[listener]))
-    try:
-        async with httpx.AsyncClient(base_url=root, headers=GOOD, trust_env=False) as client:
-            yield client
-    finally:
-        stop.set()
-        await task
+    async with serve(routes=routes) as running:
+        running.client.headers.update(GOOD)
+        yield running.client
 
 
 @contextmanager

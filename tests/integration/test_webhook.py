@@ -4,21 +4,32 @@ import asyncio
 import json
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from agent.repositories import Backlog
-from bot.http.server import SECRET_HEADER, WEBHOOK_PATH, CannotListen, http_app, listen, serve_http
+from bot.http.server import (
+    SECRET_HEADER,
+    WEBHOOK_PATH,
+    CannotListen,
+    Webhook,
+    http_app,
+    listen,
+    serve_http,
+)
 from bot.metrics import Metrics
 from tests.doubles.server import eventually
+from tests.serving import Running, is_ready, nothing_waits
+from tests.serving import serving as serve
 
 PATIENCE = 30
 """Seconds after which what never comes is given up; nothing is to take that long."""
@@ -72,87 +83,26 @@ async def fail(update: dict[str, object]) -> None:
     raise DatabaseGone(f"INSERT {update}")
 
 
-async def nothing_waits() -> Backlog:
-    return Backlog()
-
-
-async def is_ready() -> bool:
-    return True
-
-
-@dataclass
-class Running:
-    """A server under test."""
-
-    port: int
-    stop: asyncio.Event
-    task: asyncio.Task[None]
-    client: httpx.AsyncClient
-    metrics: Metrics
-
-    async def raw(self, request: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection on which `request` was written."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        writer.write(request)
-        await writer.drain()
-        return reader, writer
-
-    async def refuses_connections(self) -> None:
-        """Wait until the port is closed."""
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", self.port)
-            except ConnectionRefusedError:
-                return
-            writer.close()
-            await asyncio.sleep(0.005)
-
-    def refusals(self) -> dict[str, float]:
-        """How many requests the webhook refused, by reason."""
-        lines = self.metrics.text().decode().splitlines()
-        series = [line for line in lines if line.startswith("sommelier_webhook_refusals_total{")]
-        pairs = [(line.split('"')[1], float(line.rsplit(" ")[-1])) for line in series]
-        return {reason: count for reason, count in pairs if count}
-
-
 @asynccontextmanager
 async def serving(
     accept: Accept = fail,
     *,
-    secret: str | None = SECRET,
-    backlog: Callable[[], Awaitable[Backlog]] = nothing_waits,
-    ready: Callable[[], Awaitable[bool]] = is_ready,
-    routes: Sequence[BaseRoute] = (),
+    secret: str = SECRET,
     max_body_bytes: int = 1_000_000,
     body_seconds: float = 10,
-    finish_seconds: int = 4,
+    **others: Any,
 ) -> AsyncIterator[Running]:
-    """The app, served on a free port until the end of the block."""
-    metrics, stop, listener = Metrics(), asyncio.Event(), listen("127.0.0.1", 0)
-    app = http_app(
+    """The app with a webhook."""
+    metrics = Metrics()
+    webhook = Webhook(
         accept=accept,
-        secret=None if secret is None else SecretStr(secret),
+        secret=SecretStr(secret),
         metrics=metrics,
-        backlog=backlog,
-        ready=ready,
-        routes=routes,
         max_body_bytes=max_body_bytes,
         body_seconds=body_seconds,
     )
-    port = listener.getsockname()[1]
-    served = serve_http(
-        app, host="", port=0, stop=stop, sockets=[listener], finish_seconds=finish_seconds
-    )
-    task = asyncio.create_task(served)
-    root = f"http://127.0.0.1:{port}"
-    try:
-        async with httpx.AsyncClient(base_url=root, trust_env=False) as client:
-            yield Running(port, stop, task, client, metrics)
-    finally:
-        stop.set()
-        await asyncio.wait([task])
-    if not task.cancelled():
-        task.result()
+    async with serve(webhook, metrics=metrics, **others) as running:
+        yield running
 
 
 async def status_of(reader: asyncio.StreamReader) -> int:
@@ -372,7 +322,7 @@ async def test_an_empty_secret_lets_nobody_in(headers: dict[str, str]) -> None:
 
 
 async def test_without_a_secret_there_is_no_webhook() -> None:
-    async with serving(Accepted(), secret=None) as running:
+    async with serve() as running:
         response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
         assert response.status_code == 404
 
@@ -517,8 +467,6 @@ async def test_signals_stay_with_who_handles_them() -> None:
 async def test_a_port_that_is_taken_is_said_in_one_line() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        app = http_app(
-            accept=fail, secret=None, metrics=Metrics(), backlog=nothing_waits, ready=is_ready
-        )
+        app = http_app(metrics=Metrics(), backlog=nothing_waits, ready=is_ready)
         with pytest.raises(CannotListen, match=rf"127\.0\.0\.1 port {port}: Address already"):
             await serve_http(app, host="127.0.0.1", port=port, stop=asyncio.Event())

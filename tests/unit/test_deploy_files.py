@@ -16,11 +16,11 @@ import pytest
 import yaml  # type: ignore[import-untyped, unused-ignore]
 from typer.testing import CliRunner
 
-from agent.repositories import Backlog
 from bot.__main__ import app
-from bot.http.server import WEBHOOK_PATH, http_app, listen, serve_http
+from bot.http.server import WEBHOOK_PATH
 from bot.metrics import Metrics
 from config import Settings, load_settings, variables
+from tests.serving import serving
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = (ROOT / "docs/deploy.md").read_text("utf-8")
@@ -180,28 +180,15 @@ def test_the_locked_requirements_are_installed_by_their_hashes() -> None:
 async def test_the_health_check_tells_a_bot_that_answers_from_one_that_does_not() -> None:
     (check,) = re.findall(r"HEALTHCHECK.*?CMD (\[.*\])", DOCKERFILE)
     command = [sys.executable, *json.loads(check)[1:]]
-    socket, stop = listen("127.0.0.1", 0), asyncio.Event()
-    environment = {"HTTP_PORT": str(socket.getsockname()[1])}
 
-    def healthy() -> bool:
+    def healthy(port: int) -> bool:
+        environment = {"HTTP_PORT": str(port)}
         ran = subprocess.run(command, env=environment, capture_output=True, check=False)
         return ran.returncode == 0
 
-    async def nothing() -> Backlog:
-        return Backlog(0, 0)
-
-    async def yes() -> bool:
-        return True
-
-    async def accept(_: dict[str, object]) -> None:
-        raise AssertionError("nothing is delivered here")
-
-    pages = http_app(accept=accept, secret=None, metrics=Metrics(), backlog=nothing, ready=yes)
-    serving = asyncio.create_task(serve_http(pages, host="", port=0, stop=stop, sockets=[socket]))
-    assert await asyncio.to_thread(healthy)
-    stop.set()
-    await serving
-    assert not await asyncio.to_thread(healthy)
+    async with serving() as running:
+        assert await asyncio.to_thread(healthy, running.port)
+    assert not await asyncio.to_thread(healthy, running.port)
 
 
 def test_whoever_stops_the_bot_waits_for_its_turns_to_end() -> None:

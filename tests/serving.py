@@ -1,0 +1,86 @@
+"""The bot's HTTP server, on a free port of this machine."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx
+from starlette.routing import BaseRoute
+
+from agent.repositories import Backlog
+from bot.http.server import Webhook, http_app, listen, serve_http
+from bot.metrics import Metrics
+
+
+@dataclass
+class Running:
+    """A server under test."""
+
+    port: int
+    stop: asyncio.Event
+    task: asyncio.Task[None]
+    client: httpx.AsyncClient
+    metrics: Metrics
+
+    async def raw(self, request: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection on which `request` was written."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(request)
+        await writer.drain()
+        return reader, writer
+
+    async def refuses_connections(self) -> None:
+        """Wait until the port is closed."""
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            except ConnectionRefusedError:
+                return
+            writer.close()
+            await asyncio.sleep(0.005)
+
+    def refusals(self) -> dict[str, float]:
+        """How many requests the webhook refused, by reason."""
+        lines = self.metrics.text().decode().splitlines()
+        series = [line for line in lines if line.startswith("sommelier_webhook_refusals_total{")]
+        pairs = [(line.split('"')[1], float(line.rsplit(" ")[-1])) for line in series]
+        return {reason: count for reason, count in pairs if count}
+
+
+async def nothing_waits() -> Backlog:
+    return Backlog()
+
+
+async def is_ready() -> bool:
+    return True
+
+
+@asynccontextmanager
+async def serving(
+    webhook: Webhook | None = None,
+    *,
+    metrics: Metrics | None = None,
+    backlog: Callable[[], Awaitable[Backlog]] = nothing_waits,
+    ready: Callable[[], Awaitable[bool]] = is_ready,
+    routes: Sequence[BaseRoute] = (),
+    finish_seconds: int = 4,
+) -> AsyncIterator[Running]:
+    """The whole app, served until the end of the block."""
+    metrics = metrics or Metrics()
+    app = http_app(metrics=metrics, backlog=backlog, ready=ready, webhook=webhook, routes=routes)
+    stop, listener = asyncio.Event(), listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    served = serve_http(
+        app, host="", port=0, stop=stop, sockets=[listener], finish_seconds=finish_seconds
+    )
+    task = asyncio.create_task(served)
+    root = f"http://127.0.0.1:{port}"
+    try:
+        async with httpx.AsyncClient(base_url=root, trust_env=False) as client:
+            yield Running(port, stop, task, client, metrics)
+    finally:
+        stop.set()
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
