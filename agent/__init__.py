@@ -11,12 +11,11 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLM, LLMResponse, Message, ToolCall, Usage
 from agent.engine.parsing import ParseResult
 from agent.engine.run import Run
-from agent.engine.span import NO_TRACE, Span, Tracer
+from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput, tool
 
 __all__ = [
     "LLM",
-    "NO_TRACE",
     "AgentError",
     "AgenticResponse",
     "Evidence",
@@ -34,7 +33,6 @@ __all__ = [
     "ToolCall",
     "ToolError",
     "ToolOutput",
-    "Tracer",
     "Usage",
     "generate_agentic_response",
     "tool",

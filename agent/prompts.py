@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from agent.engine.prompts import Prompt, Prompts, variables
 from agent.engine.run import Run
-from agent.engine.trace_records import PromptRef
+from agent.engine.span import PromptRef
 
 FILE: Final = Path(__file__).with_suffix(".toml")
 LONGEST_PROMPT: Final = 20_000

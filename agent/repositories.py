@@ -8,9 +8,44 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal, Protocol
 
-from agent.engine.history import Role, StoredMessage
 from agent.engine.limits import NOTHING_SPENT, Spent
-from agent.engine.trace_records import Level
+from agent.engine.messages import Message
+from agent.engine.span import Level
+
+Role = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One message of a conversation as it is remembered: text, and the wines it recommended.
+
+    `turn_id` says of which turn, where that is kept.
+    """
+
+    role: Role
+    content: str
+    wine_ids: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    turn_id: int | None = None
+
+
+def window(stored: Sequence[StoredMessage]) -> list[Message]:
+    """Stored messages as a model is shown them; ids let a follow-up look a shown wine up again.
+
+    Blank ones are left out: an empty content is a 400 with some servers.
+    """
+    return [
+        {"role": message.role, "content": _with_wine_ids(message)}
+        for message in stored
+        if message.content.strip()
+    ]
+
+
+def _with_wine_ids(message: StoredMessage) -> str:
+    if not message.wine_ids:
+        return message.content
+    return f"{message.content}\n\n[wine ids: {', '.join(message.wine_ids)}]"
+
 
 Verdict = Literal["liked", "disliked"]
 FeedbackReason = Literal["wrong_wine", "not_what_i_asked", "wrong_facts", "tone"]

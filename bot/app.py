@@ -14,11 +14,12 @@ from telegram.ext import Application
 from agent.desk import ResearchDesk
 from agent.engine.journal import Journal
 from agent.engine.llm import load_client
-from agent.engine.span import Tracer, keyed_hash
 from agent.repositories import TurnRecord
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.client import TraceLinks
+from agent.tracing.recorder import Tracer
+from agent.tracing.records import keyed_hash
 from bot import telegram_wiring
 from bot.budgets import Budgets
 from bot.memory import Memory, forget, forgetting

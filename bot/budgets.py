@@ -15,7 +15,7 @@ from agent.engine.limits import (
     allowance_of,
     day_of,
 )
-from agent.engine.outcome import BUDGET
+from agent.outcome import BUDGET
 from agent.repositories import (
     PeopleRepository,
     Spending,

@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 from agent.desk import ResearchDesk
 from agent.documents.passages import NO_MODEL
 from agent.engine.limits import Allowance, Ledger, Spent
-from agent.engine.outcome import BUDGET, Outcome, record_outcome, score_turn
 from agent.engine.run import REPLAYED
 from agent.engine.span import Span
+from agent.outcome import BUDGET, Outcome, record_outcome, score_turn
 from agent.sommelier.service import Reply
 from bot.telegram import texts
 from bot.telegram.markdown import escape

@@ -23,7 +23,6 @@ from agent.engine.llm import LLMService
 from agent.engine.prices import Prices
 from agent.engine.prompts import Prompts
 from agent.engine.tools import Tool
-from agent.engine.trace_records import TraceRecord
 from agent.engine.wire import ResponseMode
 from agent.places.search import PlaceSearch
 from agent.places.tools import find_places_tool
@@ -33,6 +32,7 @@ from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.masking import Masking, prepared
+from agent.tracing.records import TraceRecord
 from bot.stopping import bounded
 from config import Settings, SettingsError
 from db.catalogue import load_starter

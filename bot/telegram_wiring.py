@@ -9,11 +9,10 @@ from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from agent.engine.span import NO_TRACE, Tracer
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.client import LangfuseClient, TraceLinks
 from agent.tracing.masking import Masking, mask
-from agent.tracing.recorder import Recorder
+from agent.tracing.recorder import NO_TRACE, Recorder, Tracer
 from bot.budgets import Budgets
 from bot.memory import Forget, Memory
 from bot.resources import prepare_trace

@@ -8,8 +8,8 @@ from typing import Final
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from agent.engine.trace_records import TraceRecord
 from agent.tracing.exporter import Exporter, NotNow
+from agent.tracing.records import TraceRecord
 
 SAVE_SECONDS: Final = 10.0
 

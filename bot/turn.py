@@ -13,14 +13,15 @@ from telegram import Bot, Update
 
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import UNLIMITED, Allowance
-from agent.engine.span import Span, Tracer, trace_id_of
-from agent.engine.trace_records import Known
+from agent.engine.span import Known, Span
 from agent.repositories import (
     MessageRepository,
     TurnRecord,
 )
 from agent.sommelier.service import Reply
 from agent.text import truncate_at_boundary
+from agent.tracing.recorder import Tracer
+from agent.tracing.records import trace_id_of
 from bot.budgets import Budgets, with_note
 from bot.metrics import Metrics
 from bot.telegram import texts

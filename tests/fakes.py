@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from agent.engine.messages import Usage
-from agent.engine.trace_records import Known, Level, PromptRef, ScoreType, SpanKind
+from agent.engine.span import Known, Level, PromptRef, ScoreType, SpanKind
 from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
 
 CHINON = Wine(

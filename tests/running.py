@@ -10,9 +10,10 @@ from typing import Any
 
 from agent.desk import ResearchDesk
 from agent.engine.run import Run
-from agent.engine.span import NO_TRACE, Span, Tracer
+from agent.engine.span import Span
 from agent.repositories import MessageRepository
 from agent.sommelier.service import Answerer
+from agent.tracing.recorder import NO_TRACE, Tracer
 from bot.app import close_application, telegram_application
 from bot.metrics import Metrics
 from bot.service import Service, ServiceSettings, open_service

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from agent.engine.messages import Usage
-from agent.engine.trace_records import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
+from agent.engine.span import Level, PromptRef
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

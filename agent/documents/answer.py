@@ -28,8 +28,8 @@ from agent.documents.store import Chunk, DocumentStore
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.outcome import Outcome, error_types
 from agent.engine.run import Run
+from agent.outcome import Outcome, error_types
 from agent.prompts import prompt_for
 from agent.sommelier.grounding import ungrounded_text
 from agent.sommelier.misquotes import misquoted

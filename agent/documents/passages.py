@@ -6,9 +6,8 @@ from typing import Final, TypeVar
 
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.loop import AgenticResponse
-from agent.engine.outcome import Outcome, error_types, guard_output, record_outcome
-from agent.engine.span import Span
-from agent.engine.trace_records import PromptRef
+from agent.engine.span import PromptRef, Span
+from agent.outcome import Outcome, error_types, guard_output, record_outcome
 from agent.text import truncate_at_boundary, words
 
 T = TypeVar("T")

@@ -31,9 +31,9 @@ from agent.documents.quote_contract import (
 )
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.outcome import Outcome, error_types
 from agent.engine.prompts import Prompt
 from agent.engine.run import Run
+from agent.outcome import Outcome, error_types
 from agent.prompts import prompt_for
 
 MAX_TOKENS: Final = 4096

@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.documents.passages import as_data
 from agent.engine.contract import Evidence, OutputContract, string_leaves
-from agent.engine.guard import security_flags
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import Span
+from agent.guard import security_flags
 from agent.places.distinct import words
 from agent.prompts import REPOSITORY, prompt_for
 from agent.sommelier.grounding import ungrounded_text

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from agent.engine.trace_records import PromptRef
+from agent.engine.span import PromptRef
 
 VARIABLE: Final = re.compile(r"\{\{([^{}\"\n]*)\}\}")
 """What stands for a value. JSON in an example is none: it holds quotation marks or line breaks."""

@@ -10,8 +10,7 @@ from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import UNLIMITED, Allowance, Ledger, Limits
 from agent.engine.messages import LLM, Message
 from agent.engine.prompts import Prompt, Prompts
-from agent.engine.span import NO_SPAN, Span
-from agent.engine.trace_records import PromptRef
+from agent.engine.span import NO_SPAN, PromptRef, Span
 
 R = TypeVar("R")
 

@@ -1,14 +1,43 @@
-"""The protocols of a trace: what the code of a turn says to it; and the tracer that keeps none."""
+"""What the code of a turn says to its trace: a span; and the one that keeps nothing."""
 
-import hashlib
-import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol, Unpack
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, TypedDict, Unpack
 
-from pydantic import SecretStr
+from agent.engine.messages import Usage
 
-from agent.engine.trace_records import Known, ScoreType, SpanKind
+SpanKind = Literal["agent", "generation", "tool", "retriever", "guardrail", "span"]
+Level = Literal["DEFAULT", "WARNING", "ERROR"]
+ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRef:
+    """Which prompt a generation was made with.
+
+    `version` counts up in prompt management; a prompt of the repository has its own version and
+    `is_fallback`.
+    """
+
+    name: str
+    version: int
+    label: str = ""
+    is_fallback: bool = True
+
+
+class Known(TypedDict, total=False):
+    """What can be said of a span while it is open; None says nothing."""
+
+    name: str | None
+    output: object
+    metadata: Mapping[str, Any] | None
+    level: Level | None
+    model: str | None
+    model_parameters: Mapping[str, Any] | None
+    usage: Usage | None
+    cost_usd: float | None
+    prompt: PromptRef | None
 
 
 class Span(Protocol):
@@ -53,39 +82,6 @@ class Span(Protocol):
         ...
 
 
-class Tracer(Protocol):
-    """Where turns are traced."""
-
-    @property
-    def dropped_spans(self) -> int:
-        """How many spans never got there."""
-        ...
-
-    def turn(
-        self,
-        *,
-        input: str,
-        session: str,
-        user: str,
-        trace_id: str | None = None,
-        names: Sequence[str] = (),
-        resumable: bool = False,
-        goes_on: bool = False,
-    ) -> AbstractContextManager[Span]:
-        """The root span of one turn; session and user go onto every span below it.
-
-        With a `trace_id` of 32 hex digits the turn has the same ids each time it is run. One that
-        is `resumable` leaves no trace when it is cancelled: it is traced when it is run again. What
-        it leaves when it fails is kept until then; a turn that `goes_on` adds to that.
-        `names` are masked wherever they stand.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Send what is left, for at most 5 s, and stop. Never raises."""
-        ...
-
-
 class NoSpan:
     """A span that keeps nothing; one object stands for all of them."""
 
@@ -119,44 +115,4 @@ class NoSpan:
         """Nothing is kept."""
 
 
-class NoTracer:
-    """The tracer of an installation without Langfuse keys."""
-
-    __slots__ = ()
-
-    dropped_spans: Final = 0
-
-    def turn(
-        self,
-        *,
-        input: str,
-        session: str,
-        user: str,
-        trace_id: str | None = None,
-        names: Sequence[str] = (),
-        resumable: bool = False,
-        goes_on: bool = False,
-    ) -> NoSpan:
-        """A span that keeps nothing."""
-        return NO_SPAN
-
-    async def close(self) -> None:
-        """Nothing is left to send."""
-
-
 NO_SPAN: Final = NoSpan()
-NO_TRACE: Final = NoTracer()
-
-
-def keyed_hash(kind: str, value: int | str, key: SecretStr | str) -> str:
-    """A user or a chat for a trace: 16 hex digits that only the holder of `key` can tie to the id.
-
-    `kind` keeps a user and the private chat with the same number apart.
-    """
-    secret = key.get_secret_value() if isinstance(key, SecretStr) else key
-    return hmac.new(secret.encode(), f"{kind}:{value}".encode(), hashlib.sha256).hexdigest()[:16]
-
-
-def trace_id_of(*parts: int | str) -> str:
-    """The trace id of a turn, from what tells it from every other: 32 hex digits."""
-    return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()[:32]

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from agent.engine.errors import AgentError
-from agent.engine.history import Role, StoredMessage
+from agent.repositories import Role, StoredMessage
 from agent.sommelier.money import Currency
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Colour, Food, Style, Sweetness

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from agent.engine.outcome import Outcome, invented_attempts
 from agent.evals.dataset import Conversation, Expectation
 from agent.evals.wine_rules import broken_filters, has_filters, telling_names, within_budget
 from agent.evals.words import begins_words, has_words, plain
+from agent.outcome import Outcome, invented_attempts
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
 from agent.text import language_of

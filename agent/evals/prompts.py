@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.engine.errors import AgentError
 from agent.engine.prompts import Prompt
-from agent.engine.trace_records import PromptRef
+from agent.engine.span import PromptRef
 from agent.prompts import REPOSITORY, refusal, repository_prompts
 
 if TYPE_CHECKING:

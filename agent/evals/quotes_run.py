@@ -26,12 +26,12 @@ from agent.engine import run as engine
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema
 from agent.engine.prices import KNOWN_PRICES, Prices
-from agent.engine.span import Span, Tracer, trace_id_of
-from agent.engine.trace_records import TraceRecord
+from agent.engine.span import Span
 from agent.engine.wire import ResponseMode
 from agent.evals.quote_scores import Question, Score, ground_truth, mean, percentile, scored
 from agent.evals.traces import USER, Kept, give_scores, session
-from agent.tracing.recorder import Recorder
+from agent.tracing.recorder import Recorder, Tracer
+from agent.tracing.records import TraceRecord, trace_id_of
 
 __all__ = [
     "MODES",

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent.engine.trace_records import TraceRecord
 from agent.evals.dataset import Conversation, DatasetError, as_item, parsed
 from agent.evals.quote_scores import Question
 from agent.tracing.langfuse.client import LangfuseUnavailable
 from agent.tracing.langfuse.experiments import Dataset, Experiments, Item, item_id
+from agent.tracing.records import TraceRecord
 
 log = logging.getLogger(__name__)
 

@@ -12,16 +12,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from agent.engine import run as engine
-from agent.engine.history import StoredMessage, window
-from agent.engine.span import trace_id_of
 from agent.engine.tools import where
-from agent.engine.trace_records import TraceRecord
 from agent.evals.dataset import Conversation
 from agent.evals.evaluators import Mark, Observed, marks
 from agent.evals.traces import USER, Kept, give_score, model_error, session
+from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Answerer, Reply
 from agent.sommelier.wine import Catalogue, Wine
 from agent.tracing.recorder import Recorder
+from agent.tracing.records import TraceRecord, trace_id_of
 
 log = logging.getLogger(__name__)
 

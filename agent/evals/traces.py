@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent.engine.trace_records import ScoreRecord, TraceRecord
+from agent.tracing.records import ScoreRecord, TraceRecord
 
 USER: Final = "eval"
 SCORE_PREFIX: Final = "eval_"

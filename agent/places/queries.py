@@ -17,8 +17,8 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import AgentError
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.outcome import Outcome, error_types, record_outcome
 from agent.engine.run import Run
+from agent.outcome import Outcome, error_types, record_outcome
 from agent.places.categories import categories, category_named
 from agent.places.distinct import duplicates, mentions
 from agent.prompts import prompt_for

@@ -9,7 +9,12 @@ from agent.engine.contract import OutputContract
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLM
-from agent.engine.outcome import (
+from agent.engine.prompts import Prompt
+from agent.engine.run import Run
+from agent.engine.span import PromptRef, Span
+from agent.engine.tools import Tool, Toolbox, where
+from agent.house_sommelier import HouseSommelier, Language, as_note, language_of, say
+from agent.outcome import (
     BUDGET,
     Outcome,
     error_types,
@@ -19,12 +24,6 @@ from agent.engine.outcome import (
     record_outcome,
     score_turn,
 )
-from agent.engine.prompts import Prompt
-from agent.engine.run import Run
-from agent.engine.span import Span
-from agent.engine.tools import Tool, Toolbox, where
-from agent.engine.trace_records import PromptRef
-from agent.house_sommelier import HouseSommelier, Language, as_note, language_of, say
 from agent.prompts import prompt_for, research_rules
 from agent.sommelier.contract import SOMMELIER, in_language, wine_ids
 from agent.sommelier.sommelier_prompts import SommelierResponse

@@ -14,7 +14,7 @@ from typing import Final
 
 from agent.engine.errors import AgentError
 from agent.engine.retry import Backoff
-from agent.engine.trace_records import TraceRecord
+from agent.tracing.records import TraceRecord
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from functools import lru_cache
 from operator import is_
 from typing import Final, Literal
 
-from agent.engine.trace_records import SpanRecord, TraceRecord
 from agent.tracing.credentials import is_secret, without_credentials
 from agent.tracing.known_words import Change, names_hidden, secrets_hidden
 from agent.tracing.masks import without_personal_data
+from agent.tracing.records import SpanRecord, TraceRecord
 
 Content = Literal["full", "masked", "none"]
 

@@ -11,16 +11,11 @@ import secrets
 import time
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, Unpack
 
-from agent.engine.trace_records import (
-    Known,
-    ScoreRecord,
-    ScoreType,
-    SpanKind,
-    SpanRecord,
-    TraceRecord,
-)
+from agent.engine.span import NO_SPAN, Known, NoSpan, ScoreType, Span, SpanKind
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 
 CLOSE_SECONDS: Final = 2.5  # of the 5 s that stopping the whole process may take
 MOST_HELD: Final = 100  # traces of turns that failed and are run again
@@ -43,6 +38,67 @@ class TraceSink(Protocol):
     def close(self, deadline: float) -> None:
         """Deliver what is left until `deadline` (`time.monotonic`), and stop."""
         ...
+
+
+class Tracer(Protocol):
+    """Where turns are traced."""
+
+    @property
+    def dropped_spans(self) -> int:
+        """How many spans never got there."""
+        ...
+
+    def turn(
+        self,
+        *,
+        input: str,
+        session: str,
+        user: str,
+        trace_id: str | None = None,
+        names: Sequence[str] = (),
+        resumable: bool = False,
+        goes_on: bool = False,
+    ) -> AbstractContextManager[Span]:
+        """The root span of one turn; session and user go onto every span below it.
+
+        With a `trace_id` of 32 hex digits the turn has the same ids each time it is run. One that
+        is `resumable` leaves no trace when it is cancelled: it is traced when it is run again. What
+        it leaves when it fails is kept until then; a turn that `goes_on` adds to that.
+        `names` are masked wherever they stand.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Send what is left, for at most 5 s, and stop. Never raises."""
+        ...
+
+
+class NoTracer:
+    """The tracer of an installation without Langfuse keys."""
+
+    __slots__ = ()
+
+    dropped_spans: Final = 0
+
+    def turn(
+        self,
+        *,
+        input: str,
+        session: str,
+        user: str,
+        trace_id: str | None = None,
+        names: Sequence[str] = (),
+        resumable: bool = False,
+        goes_on: bool = False,
+    ) -> NoSpan:
+        """A span that keeps nothing."""
+        return NO_SPAN
+
+    async def close(self) -> None:
+        """Nothing is left to send."""
+
+
+NO_TRACE: Final = NoTracer()
 
 
 class Recorder:

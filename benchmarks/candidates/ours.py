@@ -1,15 +1,14 @@
 """The loop of this project, tracing off."""
 
 from agent import (
-    NO_TRACE,
     Limits,
     LLMService,
     OutputContract,
     Run,
-    Tracer,
     generate_agentic_response,
 )
 from agent import tool as as_tool
+from agent.tracing.recorder import NO_TRACE, Tracer
 from benchmarks.scenario import (
     INSTRUCTIONS,
     MAX_TOKENS,

@@ -14,9 +14,9 @@ from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.retry import retry
-from agent.engine.trace_records import TraceRecord
 from agent.repositories import PeopleRepository, TurnRecord, TurnRepository
 from agent.tracing.langfuse.client import TraceLinks
+from agent.tracing.records import TraceRecord
 from bot.admin.stats import stats_chart, stats_table
 from bot.telegram import texts
 from bot.telegram.buttons import acknowledge

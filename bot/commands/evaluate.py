@@ -19,9 +19,9 @@ from bot.commands.output import fail, open_settings, progress_bar
 
 if TYPE_CHECKING:
     from agent.engine.llm import LLMService
-    from agent.engine.trace_records import TraceRecord
     from agent.evals.quotes_run import Question, Record, Run
     from agent.tracing.langfuse.experiments import Experiments
+    from agent.tracing.records import TraceRecord
     from config import Settings
 
 FILE_NAME: Final = "quotes-evaluation"

@@ -119,7 +119,7 @@ def _find(category: str, place: str) -> "Places":
 
 def _question(text: str) -> str:
     """A question without invisible characters; one with no words, or too many, ends the command."""
-    from agent.engine.guard import clean
+    from agent.guard import clean
     from bot.telegram.research_text import LONGEST_QUESTION
 
     question = clean(text)

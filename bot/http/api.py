@@ -27,8 +27,8 @@ from starlette.routing import Mount
 
 from agent.desk import ResearchDesk
 from agent.documents.quotes import Quotes
-from agent.engine.span import Tracer
 from agent.repositories import TurnRecord
+from agent.tracing.recorder import Tracer
 from bot.budgets import Budgets
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
 from bot.http.models import (

@@ -7,8 +7,8 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from agent.documents.refine import FallbackReason
-from agent.engine.guard import clean
-from agent.engine.outcome import Outcome
+from agent.guard import clean
+from agent.outcome import Outcome
 from agent.places.find import FoundPlace, SearchLink
 from agent.places.queries import visible
 from bot.telegram.research_text import LONGEST_QUESTION

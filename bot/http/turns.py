@@ -18,7 +18,8 @@ from agent.documents.passages import MODEL_FAILED, NO_MODEL
 from agent.documents.quotes import Quotes
 from agent.documents.refine import Refinement
 from agent.engine.limits import NO_BUDGET, UNLIMITED, Allowance, Ledger
-from agent.engine.outcome import (
+from agent.engine.span import Span
+from agent.outcome import (
     BUDGET,
     Outcome,
     guard_input,
@@ -26,9 +27,9 @@ from agent.engine.outcome import (
     record_outcome,
     score_turn,
 )
-from agent.engine.span import Span, Tracer
 from agent.repositories import TurnRecord
 from agent.sommelier.service import Reply
+from agent.tracing.recorder import Tracer
 from bot.budgets import Budgets
 from bot.look_ups import BEST_PASSAGES, is_over_budget, within
 from bot.turn import patiently, unrecorded

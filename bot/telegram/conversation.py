@@ -17,10 +17,10 @@ from telegram.ext import (
     filters,
 )
 
-from agent.engine.history import StoredMessage, window
 from agent.engine.limits import Allowance
 from agent.engine.run import Run
 from agent.engine.span import Span
+from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Answerer, Reply
 from bot.telegram import texts
 from bot.telegram.access import Door

@@ -14,8 +14,8 @@ from agent.desk import ResearchDesk
 from agent.documents.answer import Answer
 from agent.documents.quotes import Quotes
 from agent.engine.limits import Allowance, Ledger
-from agent.engine.outcome import guard_input, record_ledger
 from agent.engine.span import Span
+from agent.outcome import guard_input, record_ledger
 from agent.places.find import Places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.sommelier.service import Reply

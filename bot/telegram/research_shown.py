@@ -8,7 +8,7 @@ from typing import Final
 
 from agent.documents.answer import Answer
 from agent.documents.quotes import Quotes
-from agent.engine.outcome import Outcome
+from agent.outcome import Outcome
 from agent.places.find import Places
 from bot.telegram import research_text as text
 from bot.telegram.outgoing import Button, Outgoing

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, select
 
-from agent.engine.history import Role, StoredMessage
+from agent.repositories import Role, StoredMessage
 from db.engine import Sessions
 from db.models import MessageRow, insert_once, record_of, utc_now
 from db.search_text import storable

@@ -13,8 +13,9 @@ from typing import Any, Final
 from sqlalchemy import RowMapping, case, delete, select
 
 from agent.engine.messages import Usage
-from agent.engine.trace_records import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
+from agent.engine.span import Level, PromptRef
 from agent.repositories import TraceSummary
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from db.engine import Sessions
 from db.models import TraceRow, upsert, utc_now
 from db.search_text import storable

@@ -13,9 +13,8 @@ from sqlalchemy import Delete, Select, delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from agent.engine.history import StoredMessage
 from agent.engine.limits import Spent
-from agent.repositories import DayStats, Spending, Stats, TurnRecord
+from agent.repositories import DayStats, Spending, Stats, StoredMessage, TurnRecord
 from db.engine import Sessions
 from db.models import (
     AnswerRow,

@@ -21,12 +21,11 @@ from agent.documents.passages import NO_MODEL as NO_MODEL_FOR_DOCUMENTS
 from agent.engine.limits import NO_BUDGET, DailyBudget, Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.engine.span import NO_TRACE
-from agent.engine.trace_records import TraceRecord
 from agent.repositories import Access, Broadcast, Spending, TurnRecord
 from agent.sommelier.service import MODEL_DOWN, NO_MODEL, Sommelier
 from agent.tracing.langfuse.client import LangfuseClient, TraceLinks
-from agent.tracing.recorder import Recorder
+from agent.tracing.recorder import NO_TRACE, Recorder
+from agent.tracing.records import TraceRecord
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import CHART_NAME, AdminCommands, TraceOf
 from bot.admin.stats import HEIGHT, WIDTH

@@ -19,14 +19,14 @@ from starlette.routing import BaseRoute
 from agent.desk import ResearchDesk
 from agent.documents.store import Chunk
 from agent.engine.limits import DailyBudget
-from agent.engine.span import NO_TRACE, Tracer, keyed_hash
 from agent.repositories import (
     DayStats,
     Spending,
     TurnRecord,
 )
 from agent.tracing.langfuse.traces import langfuse_sink
-from agent.tracing.recorder import Recorder
+from agent.tracing.recorder import NO_TRACE, Recorder, Tracer
+from agent.tracing.records import keyed_hash
 from bot.app import api_routes
 from bot.budgets import Budgets
 from bot.http.api import Api

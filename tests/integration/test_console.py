@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from agent.desk import ResearchDesk
-from agent.engine.span import NO_TRACE
 from agent.repositories import Feedback
 from agent.sommelier.service import Sommelier
+from agent.tracing.recorder import NO_TRACE
 from bot.app import close_application, telegram_application
 from bot.console import plain_text, rich_text
 from bot.telegram import feedback_buttons as shown

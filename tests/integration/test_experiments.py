@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.engine.trace_records import TraceRecord
 from agent.evals.dataset import DatasetError, parsed
 from agent.evals.recording import conversation_of, item_of, open_recording
 from agent.evals.traces import Kept, give_score
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
 from agent.tracing.langfuse.experiments import Dataset, Experiments, Item, experiment_id
 from agent.tracing.recorder import Recorder
+from agent.tracing.records import TraceRecord
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
 from tests.doubles.model_server import ModelServer, answer_json

@@ -19,14 +19,13 @@ from agent.documents.answer import NOT_ENOUGH
 from agent.engine.limits import Limits
 from agent.engine.retry import Backoff
 from agent.engine.run import Run
-from agent.engine.span import NO_TRACE
 from agent.repositories import Feedback, TurnRecord
 from agent.sommelier.service import Reply
 from agent.tracing.exporter import NotNow
 from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.feedback import LangfuseFeedback
 from agent.tracing.langfuse.traces import langfuse_sink
-from agent.tracing.recorder import Recorder
+from agent.tracing.recorder import NO_TRACE, Recorder
 from bot.app import close_application, telegram_application
 from bot.telegram import feedback_buttons as shown
 from bot.telegram import texts

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.history import StoredMessage, window
 from agent.engine.run import Run
+from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Style, Wine
 from db.catalogue import STARTER, import_catalogue, read_catalogue

@@ -11,10 +11,9 @@ from typing import Literal
 
 import pytest
 
-from agent.engine.span import Tracer
 from agent.tracing.exporter import LARGEST_BATCH, LONGEST_QUEUE, NotNow
 from agent.tracing.langfuse.traces import LangfuseSender, Origin, langfuse_sink
-from agent.tracing.recorder import Recorder
+from agent.tracing.recorder import Recorder, Tracer
 from bot.metrics import Metrics
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.traces import bare_trace

@@ -10,7 +10,7 @@ import pytest
 from agent.engine.limits import Limits
 from agent.engine.prompts import Prompt
 from agent.engine.run import Run
-from agent.engine.trace_records import PromptRef
+from agent.engine.span import PromptRef
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger

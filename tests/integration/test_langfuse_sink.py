@@ -19,10 +19,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from agent.engine.messages import Usage
-from agent.engine.span import Tracer
-from agent.engine.trace_records import PromptRef, TraceRecord
+from agent.engine.span import PromptRef
 from agent.tracing.langfuse.traces import langfuse_sink, retry_after
-from agent.tracing.recorder import Recorder
+from agent.tracing.recorder import Recorder, Tracer
+from agent.tracing.records import TraceRecord
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
 

@@ -15,8 +15,8 @@ from agent.engine.limits import Ledger, Limits
 from agent.engine.prices import Price, Prices
 from agent.engine.prompts import Prompt
 from agent.engine.run import Run
+from agent.engine.span import PromptRef
 from agent.engine.tools import Tool
-from agent.engine.trace_records import PromptRef
 from agent.places.tools import find_places_tool
 from agent.prompts import REPOSITORY, repository_prompts
 from agent.sommelier.service import Reply, Sommelier

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.engine.history import StoredMessage
-from agent.repositories import MessageRepository
+from agent.repositories import MessageRepository, StoredMessage
 from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery
 from db.engine import Sessions
 from db.repositories.messages import SqlMessageRepository

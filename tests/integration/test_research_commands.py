@@ -17,10 +17,10 @@ from agent.documents.store import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Limits
-from agent.engine.span import NO_TRACE, Tracer
 from agent.places.find import NO_PROVIDER
 from agent.places.search import PlaceHit
 from agent.sommelier.service import Sommelier
+from agent.tracing.recorder import NO_TRACE, Tracer
 from bot.app import close_application, telegram_application
 from bot.service import Service
 from bot.telegram import texts

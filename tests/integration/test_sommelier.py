@@ -2,11 +2,11 @@
 
 import pytest
 
-from agent.engine.history import StoredMessage, window
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
+from agent.repositories import StoredMessage, window
 from agent.sommelier.service import DECLINED, FAILED, MODEL_DOWN, NO_MODEL, Reply, Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, hang, refusal

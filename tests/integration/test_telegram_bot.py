@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.history import Role, StoredMessage
 from agent.engine.messages import Message
 from agent.engine.run import Run
+from agent.repositories import Role, StoredMessage
 from agent.sommelier.service import Reply
 from bot.telegram import texts
 from bot.telegram.render import to_telegram_html, visible_text

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from agent.engine.retry import Backoff
-from agent.engine.trace_records import TraceRecord
 from agent.tracing.exporter import (
     LARGEST_BATCH,
     LONGEST_QUEUE,
@@ -22,6 +21,7 @@ from agent.tracing.exporter import (
     TakenInPart,
 )
 from agent.tracing.recorder import Recorder
+from agent.tracing.records import TraceRecord
 
 PATIENCE = 30.0
 """Seconds after which a test that waits for an event has failed."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.engine.guard import security_flags
+from agent.guard import security_flags
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The window of a conversation that a model is shown."""
 
-from agent.engine.history import StoredMessage, window
+from agent.repositories import StoredMessage, window
 
 
 def test_the_window_tells_the_ids_of_wines_shown_and_leaves_blanks_out() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from agent.engine.messages import Usage
-from agent.engine.trace_records import TraceRecord
 from agent.repositories import TraceSummary
+from agent.tracing.records import TraceRecord
 from bot.commands.traces import (
     cost_text,
     cut_lines,

@@ -2,8 +2,10 @@ import pytest
 from pydantic import SecretStr
 
 from agent.engine.messages import Usage
-from agent.engine.span import NO_SPAN, NO_TRACE, Span, Tracer, keyed_hash, trace_id_of
+from agent.engine.span import NO_SPAN, Span
 from agent.tracing.langfuse.traces import usage_buckets
+from agent.tracing.recorder import NO_TRACE, Tracer
+from agent.tracing.records import keyed_hash, trace_id_of
 from config import SettingsError, load_settings
 
 

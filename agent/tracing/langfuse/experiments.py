@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.engine.trace_records import TraceRecord
 from agent.tracing.langfuse.client import ONCE, LangfuseClient, LangfuseUnavailable
 from agent.tracing.langfuse.traces import SCORES, TRACES, Origin, encoded, headers, scores_of
+from agent.tracing.records import TraceRecord
 
 if TYPE_CHECKING:
     from langfuse.api import DatasetItem

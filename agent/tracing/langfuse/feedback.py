@@ -4,12 +4,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from agent.engine.trace_records import ScoreRecord, score_id
 from agent.repositories import Feedback, FeedbackReason
 from agent.tracing.exporter import NotNow, Refused
 from agent.tracing.langfuse.client import ONCE, LangfuseClient, LangfuseUnavailable
 from agent.tracing.langfuse.traces import AGAIN, SCORES, score_body
 from agent.tracing.masking import mask
+from agent.tracing.records import ScoreRecord, score_id
 
 log = logging.getLogger(__name__)
 

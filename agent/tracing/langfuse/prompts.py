@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.engine.feedback import fence
 from agent.engine.prompts import Prompt
-from agent.engine.trace_records import PromptRef
+from agent.engine.span import PromptRef
 from agent.prompts import refusal, repository_prompts
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.client import ONCE, LangfuseClient, LangfuseUnavailable

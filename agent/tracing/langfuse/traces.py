@@ -30,9 +30,9 @@ from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
 from agent.engine.errors import AgentError
 from agent.engine.messages import Usage
-from agent.engine.trace_records import ScoreRecord, SpanRecord, TraceRecord, score_id
 from agent.tracing.exporter import Exporter, NotNow, RateLimitedLogger, Refused, TakenInPart
 from agent.tracing.langfuse.client import media_type
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord, score_id
 
 TRACES: Final = "/api/public/otel/v1/traces"
 SCORES: Final = "/api/public/scores"

@@ -1,42 +1,15 @@
 """A turn's trace as plain data: what is recorded while it runs and handed on when it has ended."""
 
+import hashlib
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any
+
+from pydantic import SecretStr
 
 from agent.engine.messages import Usage
-
-SpanKind = Literal["agent", "generation", "tool", "retriever", "guardrail", "span"]
-Level = Literal["DEFAULT", "WARNING", "ERROR"]
-ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
-
-
-@dataclass(frozen=True, slots=True)
-class PromptRef:
-    """Which prompt a generation was made with.
-
-    `version` counts up in prompt management; a prompt of the repository has its own version and
-    `is_fallback`.
-    """
-
-    name: str
-    version: int
-    label: str = ""
-    is_fallback: bool = True
-
-
-class Known(TypedDict, total=False):
-    """What can be said of a span while it is open; `SpanRecord` has the same. None says nothing."""
-
-    name: str | None
-    output: object
-    metadata: Mapping[str, Any] | None
-    level: Level | None
-    model: str | None
-    model_parameters: Mapping[str, Any] | None
-    usage: Usage | None
-    cost_usd: float | None
-    prompt: PromptRef | None
+from agent.engine.span import Level, PromptRef, ScoreType, SpanKind
 
 
 @dataclass(slots=True)
@@ -100,3 +73,17 @@ def children(spans: Mapping[str, SpanRecord], parent_id: str | None) -> list[Spa
     """The spans right below one, in the order they began."""
     below = [span for span in spans.values() if span.parent_id == parent_id]
     return sorted(below, key=lambda span: span.started_ns)
+
+
+def keyed_hash(kind: str, value: int | str, key: SecretStr | str) -> str:
+    """A user or a chat for a trace: 16 hex digits that only the holder of `key` can tie to the id.
+
+    `kind` keeps a user and the private chat with the same number apart.
+    """
+    secret = key.get_secret_value() if isinstance(key, SecretStr) else key
+    return hmac.new(secret.encode(), f"{kind}:{value}".encode(), hashlib.sha256).hexdigest()[:16]
+
+
+def trace_id_of(*parts: int | str) -> str:
+    """The trace id of a turn, from what tells it from every other: 32 hex digits."""
+    return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()[:32]

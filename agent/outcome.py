@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from agent.engine.guard import clean, security_flags
 from agent.engine.limits import Ledger
 from agent.engine.loop import AgenticResponse
-from agent.engine.span import Span
-from agent.engine.trace_records import Level, PromptRef
+from agent.engine.span import Level, PromptRef, Span
+from agent.guard import clean, security_flags
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed"]
 """A valid answer (without a model: by rules); what was valid of one; the model declined; the house
