@@ -52,8 +52,8 @@ def _status(error: Exception) -> int | None:
     from bot.updates.polling import TokenRejected
     from bot.updates.single_process import AlreadyRunning
     from config import SettingsError
-    from db.csv_rows import CatalogueFileError
     from db.engine import DatabaseUnavailable
+    from db.wines.csv_files import CatalogueFileError
 
     if isinstance(error, SettingsError | TokenRejected):
         return 2

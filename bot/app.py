@@ -41,7 +41,7 @@ from bot.updates.single_process import only_one
 from config import Settings
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.updates import SqlUpdateRepository
-from db.repositories.wines import SqlCatalogue
+from db.wines.catalogue import SqlCatalogue
 
 CONNECTIONS: Final = 64
 CONNECT_SECONDS: Final = 10

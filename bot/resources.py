@@ -35,7 +35,6 @@ from agent.tracing.masking import Masking, prepared
 from agent.tracing.records import TraceRecord
 from bot.stopping import bounded
 from config import Settings, SettingsError
-from db.catalogue import load_starter
 from db.documents.indexing import load_starter_documents
 from db.engine import (
     DatabaseUnavailable,
@@ -47,6 +46,7 @@ from db.engine import (
     upgrade_schema,
 )
 from db.repositories.documents import SqlDocumentStore
+from db.wines.importing import load_starter
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 from sqlalchemy.types import TypeEngine
 
-from db.search_text import storable
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -442,6 +440,11 @@ def _stored(value: object) -> object:
     if isinstance(value, str):
         return storable(value)
     return [_stored(each) for each in value] if isinstance(value, tuple) else value
+
+
+def storable(text: str) -> str:
+    """Return `text` without what a database cannot hold: NUL characters and lone surrogates."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def insert_into(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:

@@ -18,8 +18,8 @@ from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.sommelier.wine import Wine
-from db.catalogue import import_catalogue, read_catalogue
 from db.engine import Sessions, create_engine, session_factory, upgrade_schema
+from db.wines.importing import import_catalogue, read_catalogue
 from tests.workers import WORKER, run_id, together
 
 CELLAR = Path(__file__).parent / "cellar.csv"

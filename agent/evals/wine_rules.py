@@ -8,7 +8,7 @@ from typing import Final
 from agent.evals.dataset import Expectation
 from agent.evals.words import has_words
 from agent.sommelier.money import in_euros
-from agent.sommelier.synonyms import COUNTRIES, GRAPES, REGIONS, Groups, alternatives
+from agent.sommelier.synonyms import Kind, folded, names
 from agent.sommelier.wine import Wine
 from agent.text import fold, words
 
@@ -67,21 +67,14 @@ def same(asked: str, found: str) -> bool:
     return fold(asked) == fold(found)
 
 
-def same_name(groups: Groups) -> Meets:
+def same_name(kind: Kind) -> Meets:
     """Whether two names are names of the same thing: Shiraz and Syrah, USA and United States."""
-    names = alternatives(groups)
-
-    def meets(asked: str, found: str) -> bool:
-        one, other = " ".join(words(asked)), " ".join(words(found))
-        return other in names.get(one, (one,))
-
-    return meets
+    return lambda asked, found: folded(found) in names(kind, asked)
 
 
 def lies_in(asked: str, found: str) -> bool:
     """Whether a place is in a region, as a search has it: Rhône holds the Southern Rhône."""
-    one = " ".join(words(asked))
-    return any(has_words(found, name) for name in _REGIONS.get(one, (one,)))
+    return any(has_words(found, name) for name in names("regions", asked))
 
 
 def is_said(asked: str, notes: str) -> bool:
@@ -96,9 +89,6 @@ def _says(clause: list[str], wanted: list[str]) -> bool:
         and DENIALS.isdisjoint(clause[max(0, at - DENIED_WITHIN) : at])
         for at in range(len(clause) - len(wanted) + 1)
     )
-
-
-_REGIONS: Final = alternatives(REGIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +134,14 @@ _CHECKS: Final[Sequence[_Check | _AbvCheck]] = (
     _Check("sweetness", lambda wine: [wine.sweetness]),
     _Check("bodies", lambda wine: [wine.body]),
     _Check("foods", lambda wine: wine.foods),
-    _Check("countries", lambda wine: [wine.country], same_name(COUNTRIES)),
+    _Check("countries", lambda wine: [wine.country], same_name("countries")),
     _Check("regions", lambda wine: [wine.region, wine.appellation], lies_in),
-    _Check("grapes", lambda wine: wine.grapes, same_name(GRAPES)),
+    _Check("grapes", lambda wine: wine.grapes, same_name("grapes")),
     _Check("without_styles", lambda wine: [wine.style], wanted=False),
     _Check("without_bodies", lambda wine: [wine.body], wanted=False),
-    _Check("without_countries", lambda wine: [wine.country], same_name(COUNTRIES), wanted=False),
+    _Check("without_countries", lambda wine: [wine.country], same_name("countries"), wanted=False),
     _Check("without_regions", lambda wine: [wine.region, wine.appellation], lies_in, wanted=False),
-    _Check("without_grapes", lambda wine: wine.grapes, same_name(GRAPES), wanted=False),
+    _Check("without_grapes", lambda wine: wine.grapes, same_name("grapes"), wanted=False),
     _Check("without_allergens", lambda wine: wine.allergens, wanted=False),
     _Check("without_notes", lambda wine: [wine.notes], is_said, wanted=False),
     _AbvCheck(),

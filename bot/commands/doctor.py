@@ -24,7 +24,7 @@ from bot.resources import (
 )
 from config import Settings, SettingsError
 from db.engine import DatabaseUnavailable, schema_revision, session_factory
-from db.repositories.wines import SqlCatalogue
+from db.wines.catalogue import SqlCatalogue
 
 SECONDS: Final = 5
 """The longest a request of a check may take; a check may take twice as long."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agent.tracing.langfuse.experiments import Experiments
     from config import Settings
     from db.repositories.documents import SqlDocumentStore
-    from db.repositories.wines import SqlCatalogue
+    from db.wines.catalogue import SqlCatalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ async def open_starter_rooms(settings: "Settings") -> AsyncIterator[Rooms]:
 async def open_rooms(settings: "Settings") -> AsyncIterator[Rooms]:
     """The catalogue and the documents of the configured database."""
     from bot.resources import open_database, open_documents
-    from db.repositories.wines import SqlCatalogue
+    from db.wines.catalogue import SqlCatalogue
 
     async with open_database(settings) as sessions, open_documents(settings, sessions) as documents:
         yield Rooms(SqlCatalogue(sessions), documents)

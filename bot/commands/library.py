@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from agent.documents.store import Chunk
     from config import Settings
-    from db.catalogue import ImportReport
-    from db.csv_rows import Problem
     from db.engine import Sessions
     from db.repositories.documents import SqlDocumentStore, StoredDocument
+    from db.wines.csv_files import Problem
+    from db.wines.importing import ImportReport
 
 T = TypeVar("T")
 
@@ -47,8 +47,8 @@ def import_wines(
 ) -> None:
     """Add the wines of a CSV file, all or none. Wines that are there already are updated."""
     settings = open_settings()
-    from db.catalogue import import_catalogue
-    from db.csv_rows import CatalogueFileError
+    from db.wines.csv_files import CatalogueFileError
+    from db.wines.importing import import_catalogue
 
     async def add(sessions: "Sessions") -> "ImportReport":
         with progress_bar("Importing") as progress:
@@ -74,7 +74,7 @@ def search_wines(
     settings = open_settings()
     from agent.house_sommelier.understanding import understand
     from agent.sommelier.contract import price_text
-    from db.repositories.wines import SqlCatalogue
+    from db.wines.catalogue import SqlCatalogue
 
     query = understand(text).query
     found = with_database(settings, lambda sessions: SqlCatalogue(sessions).search(query))
@@ -102,7 +102,7 @@ def search_wines(
 def count_wines() -> None:
     """Show how many wines the catalogue holds."""
     settings = open_settings()
-    from db.repositories.wines import SqlCatalogue
+    from db.wines.catalogue import SqlCatalogue
 
     typer.echo(with_database(settings, lambda sessions: SqlCatalogue(sessions).count()))
 

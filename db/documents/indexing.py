@@ -15,8 +15,8 @@ from db.documents.reading import (
     read_bytes,
     read_document,
 )
+from db.models import storable
 from db.repositories.documents import SqlDocumentStore
-from db.search_text import storable
 
 Progress = Callable[[int, int, str], None]
 """Called with files done, files in all, and the path just done."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
-from db.search_text import storable
+from db.models import storable
 
 Kind = Literal["markdown", "text", "html", "pdf"]
 

@@ -8,8 +8,7 @@ from sqlalchemy import select, update
 
 from agent.repositories import Broadcast, BroadcastState
 from db.engine import Sessions
-from db.models import BroadcastRow, record_of, utc_now
-from db.search_text import storable
+from db.models import BroadcastRow, record_of, storable, utc_now
 
 DRAFT: Final[BroadcastState] = "draft"
 SENDING: Final[BroadcastState] = "sending"

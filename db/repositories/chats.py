@@ -7,8 +7,7 @@ from sqlalchemy import update
 
 from agent.repositories import ChatState
 from db.engine import Sessions
-from db.models import ChatRow, insert_once, utc_now
-from db.search_text import storable
+from db.models import ChatRow, insert_once, storable, utc_now
 
 
 class SqlChatRepository:

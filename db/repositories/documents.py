@@ -18,8 +18,7 @@ from db.documents.retrieval import documents_of, fuse, load_chunks, matching, sp
 from db.documents.terms import index_terms
 from db.documents.vectors import nearest, save_vectors, without_vectors
 from db.engine import Sessions
-from db.models import ChunkRow, DocumentRow, record_of, utc_now
-from db.search_text import storable
+from db.models import ChunkRow, DocumentRow, record_of, storable, utc_now
 
 Fate = Literal["added", "updated", "unchanged"]
 Row = dict[str, object]

@@ -13,8 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.repositories import Feedback, FeedbackReason, Verdict
 from db.engine import Sessions
-from db.models import FeedbackRow, TurnRow, UtcDateTime, insert_into, record_of, utc_now
-from db.search_text import storable
+from db.models import FeedbackRow, TurnRow, UtcDateTime, insert_into, record_of, storable, utc_now
 
 LONGEST_COMMENT: Final = 1000  # characters
 

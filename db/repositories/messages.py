@@ -7,8 +7,7 @@ from sqlalchemy import delete, select
 
 from agent.repositories import Role, StoredMessage
 from db.engine import Sessions
-from db.models import MessageRow, insert_once, record_of, utc_now
-from db.search_text import storable
+from db.models import MessageRow, insert_once, record_of, storable, utc_now
 
 
 class SqlMessageRepository:

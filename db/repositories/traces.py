@@ -17,8 +17,7 @@ from agent.engine.span import Level, PromptRef
 from agent.repositories import TraceSummary
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from db.engine import Sessions
-from db.models import TraceRow, upsert, utc_now
-from db.search_text import storable
+from db.models import TraceRow, storable, upsert, utc_now
 
 LONGEST_QUESTION: Final = 200  # characters, in the list
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

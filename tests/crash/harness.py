@@ -21,8 +21,8 @@ import httpx
 import psycopg
 from sqlalchemy import make_url
 
-from db.catalogue import load_starter
 from db.engine import create_engine, session_factory, upgrade_schema
+from db.wines.importing import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
 from tests.crash.records import Records
 from tests.databases import FAST_POSTGRES

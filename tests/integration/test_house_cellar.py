@@ -10,9 +10,9 @@ from agent.engine.run import Run
 from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Style, Wine
-from db.catalogue import STARTER, import_catalogue, read_catalogue
 from db.engine import create_engine, session_factory, upgrade_schema
-from db.repositories.wines import SqlCatalogue
+from db.wines.catalogue import SqlCatalogue
+from db.wines.importing import STARTER, import_catalogue, read_catalogue
 
 Check = Callable[[Wine], bool]
 

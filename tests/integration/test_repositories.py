@@ -10,7 +10,7 @@ from agent.repositories import MessageRepository, StoredMessage
 from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery
 from db.engine import Sessions
 from db.repositories.messages import SqlMessageRepository
-from db.repositories.wines import SqlCatalogue
+from db.wines.catalogue import SqlCatalogue
 
 CHAT, OTHER_CHAT = -1_001_234_567_890_123, 42
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -9,7 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.sommelier.money import Currency
 from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine, WineQuery
-from db.catalogue import (
+from db.engine import Sessions, create_engine, session_factory
+from db.wines.catalogue import SqlCatalogue
+from db.wines.csv_files import CatalogueFileError, Problem
+from db.wines.importing import (
+    OWN,
     STARTER,
     ImportReport,
     import_catalogue,
@@ -17,10 +21,6 @@ from db.catalogue import (
     parse_catalogue,
     read_catalogue,
 )
-from db.csv_rows import CatalogueFileError, Problem
-from db.engine import Sessions, create_engine, session_factory
-from db.generic_csv import HEADER
-from db.repositories.wines import SqlCatalogue
 from tests.databases import CELLAR, Databases
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -243,7 +243,7 @@ def test_an_unknown_header_is_answered_with_the_known_one(header: str, reason: s
     ((line, _, why),) = problems_of(header)
     assert line == 1
     assert why.startswith(reason)
-    assert why.endswith(f"Expected, separated by commas: {HEADER}")
+    assert why.endswith(f"Expected, separated by commas: {','.join(OWN.columns)}")
 
 
 def test_a_quote_that_never_ends_is_a_problem_of_its_line() -> None:

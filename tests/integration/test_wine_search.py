@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.sommelier.wine import Food, Style, Wine, WineQuery
-from db.catalogue import CatalogueFile, import_wines
 from db.engine import Sessions, create_engine, session_factory
-from db.repositories.wines import SqlCatalogue
+from db.wines.catalogue import SqlCatalogue
+from db.wines.importing import CatalogueFile, import_wines
 
 RED_FOR_LAMB = {
     "guigal-cotes-du-rhone-2020",

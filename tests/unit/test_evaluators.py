@@ -28,7 +28,7 @@ from agent.prompts import REPOSITORY
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
 from agent.text import language_of
-from db.catalogue import STARTER, read_catalogue
+from db.wines.importing import STARTER, read_catalogue
 from tests.fakes import CHINON, RIOJA, SANCERRE
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "nl")

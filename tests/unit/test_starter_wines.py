@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from agent.sommelier.synonyms import folded
 from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine
-from db.catalogue import STARTER, read_catalogue
-from db.search_text import fold
+from db.wines.importing import STARTER, read_catalogue
 
 WINES = read_catalogue(STARTER).wines
 
@@ -184,7 +184,7 @@ ASKED = {
 
 def described(wine: Wine) -> str:
     said: Iterable[str] = (wine.style, wine.colour or "", wine.country, wine.region)
-    return f" {fold(' '.join((*said, wine.appellation, wine.name, wine.grapes[0])))} "
+    return f" {folded(' '.join((*said, wine.appellation, wine.name, wine.grapes[0])))} "
 
 
 @pytest.mark.parametrize("asked", ASKED)

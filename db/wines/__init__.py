@@ -1,0 +1,1 @@
+"""The catalogue in SQL: searching it, and filling it from files."""

@@ -1,0 +1,136 @@
+"""The catalogue over SQL: filters exclude or rank, and an empty result says what to relax.
+
+The order of a search, best first:
+
+1. the score: what a wine meets of the soft filters, how many of the asked foods it suits, and how
+   far to the front an asked grape stands in it. Pairings are data, so they outweigh words;
+2. how well the text matches (bm25 in SQLite, ts_rank in Postgres);
+3. for wines like another one, how near they are to it;
+4. among equals, what repeats least of the producers, regions and price bands before it, so that a
+   page shows what there is;
+5. a shuffle that depends on the wine and on what was asked: alphabetical order would recommend the
+   same few producers whatever is asked.
+
+Asked for the cheapest or the dearest, the price comes before all of these (in euros, wines without
+a price last); only what matches a text goes before what does not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Select, Subquery, case, func, select, true
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from agent.sommelier.wine import Wine, WineQuery, WineSearchResult
+from db.engine import Sessions
+from db.models import WineRow, storable
+from db.wines.filters import Filters, filters, matching_text
+from db.wines.ranking import ranks, shuffled, varied
+from db.wines.rows import load_wines
+
+AnySelect = Select[*tuple[Any, ...]]
+
+CANDIDATES: Final = 96
+"""How many of the best are looked at for variety."""
+
+
+class SqlCatalogue:
+    """Fulfils `Catalogue` on SQLite and Postgres alike."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    async def search(self, query: WineQuery) -> WineSearchResult:
+        """Find wines that pass every filter of `query`, best match first."""
+        async with self._sessions() as session:
+            return await _search(session, query, None)
+
+    async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
+        """Find others that pass `query`, most like this wine first; none for an unknown id."""
+        async with self._sessions() as session:
+            wine = (await load_wines(session, [storable(wine_id)])).get(wine_id)
+            return await _search(session, query, wine) if wine else WineSearchResult()
+
+    async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
+        """Return the wines with these ids, in the order asked; unknown ids are left out."""
+        wanted = [wine_id for wine_id in wine_ids if wine_id == storable(wine_id)]
+        async with self._sessions() as session:
+            found = await load_wines(session, wanted)
+        return [found[wine_id] for wine_id in wanted if wine_id in found]
+
+    async def count(self) -> int:
+        """Return how many wines the catalogue holds, out of stock included."""
+        async with self._sessions() as session:
+            return await session.scalar(select(func.count(WineRow.number))) or 0
+
+
+async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) -> WineSearchResult:
+    asked = _asked(query, like, session.get_bind().dialect.name)
+    rows = (await session.execute(asked.best())).all()
+    if not rows:
+        return WineSearchResult(relax=await _relax(session, asked))
+    best = varied(rows, len(asked.ranks), query.limit)
+    wines = await load_wines(session, [row.id for row in best])
+    missed = {row.id: tuple(name for name in asked.soft if not getattr(row, name)) for row in best}
+    return WineSearchResult(
+        wines=tuple(wines[row.id] for row in best if row.id in wines),
+        total=rows[0].total,
+        missed={wine_id: names for wine_id, names in missed.items() if names},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A query as conditions, and what orders the wines that meet them, the smallest first."""
+
+    hard: Filters
+    soft: Filters
+    text: Subquery | None
+    ranks: Sequence[ColumnElement[Any]]
+    shuffled: ColumnElement[int]
+
+    def best(self) -> AnySelect:
+        """The best wines, with their ranks in front, and 1 for each soft filter they meet."""
+        ranked = [rank.label(f"rank_{at}") for at, rank in enumerate(self.ranks)]
+        statement = select(
+            *ranked,
+            WineRow.id.label("id"),
+            func.count().over().label("total"),
+            WineRow.producer.label("producer"),
+            WineRow.places.label("place"),
+            WineRow.price_in_euros.label("price"),
+            *(case((meets, 1), else_=0).label(name) for name, meets in self.soft.items()),
+        )
+        return self.found(statement).order_by(*ranked, self.shuffled, WineRow.id).limit(CANDIDATES)
+
+    def found(self, statement: AnySelect, without: str = "") -> AnySelect:
+        """`statement` over the wines that pass; with nothing but a text to go by, it must match."""
+        hard = {name: each for name, each in self.hard.items() if name != without}
+        if self.text is not None:
+            only_text = not {*hard, *self.soft} - {"in_stock_only", "not_ids"}
+            statement = statement.select_from(WineRow).join(
+                self.text, self.text.c.number == WineRow.number, isouter=not only_text
+            )
+        return statement.where(true(), *hard.values())
+
+
+def _asked(query: WineQuery, like: Wine | None, dialect: str) -> _Asked:
+    conditions = filters(query)
+    soft: Filters = {name: each for name, each in conditions.items() if name in query.soft}
+    hard = {name: each for name, each in conditions.items() if name not in soft}
+    if like:
+        hard["like"] = WineRow.id != like.id
+    text = matching_text(query.text, dialect)
+    return _Asked(hard, soft, text, [*ranks(query, soft, text, like)], shuffled(query))
+
+
+async def _relax(session: AsyncSession, asked: _Asked) -> dict[str, int]:
+    """For each filter, how many wines there are without it, in one round trip."""
+    names = [name for name in asked.hard if name != "like"]
+    if not names:
+        return {}
+    count = select(func.count(WineRow.number))
+    counts = (asked.found(count, without=name).scalar_subquery().label(name) for name in names)
+    row = (await session.execute(select(*counts))).one()
+    return {name: found for name, found in row._mapping.items() if found}
