@@ -12,11 +12,14 @@ from rich.console import Console
 
 from benchmarks.environments import (
     ENTRIES,
+    FLOOR,
     OURS,
     ROOT,
     TRACED,
+    TYPED,
     Entry,
     NotInstalled,
+    earlier,
     python_of,
     versions,
 )
@@ -35,13 +38,26 @@ def main() -> None:
         "--quick", action="store_true", help="less of everything, and no file is written"
     )
     parser.add_argument("--memory", action="store_true", help="only the growth of memory")
+    parser.add_argument(
+        "--ours", action="store_true", help="without the peers, and no file is written"
+    )
+    parser.add_argument(
+        "--earlier", type=Path, metavar="CHECKOUT", help="measure an earlier checkout beside this"
+    )
     arguments = parser.parse_args()
     console = Console()
     started = time.monotonic()
-    measured = measure(console, quick=arguments.quick, memory_only=arguments.memory)
+    entries: tuple[Entry, ...] = ENTRIES
+    if arguments.memory:
+        entries = OURS, TRACED
+    elif arguments.ours:
+        entries = FLOOR, TYPED, OURS, TRACED
+    if arguments.earlier:
+        entries = *entries, *earlier(arguments.earlier.resolve())
+    measured = measure(console, entries, quick=arguments.quick, memory_only=arguments.memory)
     parts = grids(measured)
     show(console, parts)
-    if not arguments.quick and not arguments.memory:
+    if not (arguments.quick or arguments.memory or arguments.ours):
         where = machine(datetime.datetime.now(datetime.UTC).date())
         written = markdown(parts, measured.plan, where)
         DOCUMENT.write_text(with_measured(DOCUMENT.read_text(), written))
@@ -50,11 +66,13 @@ def main() -> None:
     console.print(f"{time.monotonic() - started:.0f} s")
 
 
-def measure(console: Console, *, quick: bool, memory_only: bool) -> Measured:
+def measure(
+    console: Console, entries: Sequence[Entry], *, quick: bool, memory_only: bool
+) -> Measured:
     """Build what is missing, then measure."""
     plan = QUICK if quick else FULL
     with console.status("") as status:
-        pythons, skipped = environments((OURS, TRACED) if memory_only else ENTRIES, status.update)
+        pythons, skipped = environments(entries, status.update)
         costs = {} if memory_only else compare(pythons, plan, status.update)
         status.update(f"memory over {plan.memory_turns:,} turns")
         ours = {entry: pythons[entry] for entry in (OURS, TRACED)}

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -28,9 +28,13 @@ class Entry:
     libraries: tuple[str, ...]
     environment: str | None = None
     note: str = ""
+    root: Path = ROOT
 
 
-FLOOR: Final = Entry("bare loop", "bare", ("openai", "pydantic"))
+FLOOR: Final = Entry("bare loop", "bare", ("openai", "pydantic"), note="posts JSON, as ours does")
+TYPED: Final = Entry(
+    "bare loop, typed", "bare_typed", ("openai", "pydantic"), note="in the client's own types"
+)
 OURS: Final = Entry("ours", "ours", ("openai", "pydantic"))
 TRACED: Final = Entry("ours, traced", "ours_traced", ("opentelemetry-proto", "httpx"))
 PEERS: Final = (
@@ -57,7 +61,15 @@ PEERS: Final = (
         "runs no tools: one request of the plain client is made by hand before it",
     ),
 )
-ENTRIES: Final = (FLOOR, OURS, TRACED, *PEERS)
+ENTRIES: Final = (FLOOR, TYPED, OURS, TRACED, *PEERS)
+
+
+def earlier(root: Path) -> tuple[Entry, Entry]:
+    """Ourselves as another checkout has us, to see whether a turn has become dearer."""
+    return (
+        replace(OURS, name="ours, earlier", root=root),
+        replace(TRACED, name="ours, traced, earlier", root=root),
+    )
 
 
 class NotInstalled(Exception):

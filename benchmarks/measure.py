@@ -152,13 +152,13 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def started(*command: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    """A Python process at the root of the project, ended on leaving."""
+def started(*command: str, root: Path = ROOT) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """A Python process at the root of a checkout, ended on leaving."""
     with (
         TemporaryFile("w+") as said,
         subprocess.Popen(
             command,
-            cwd=ROOT,
+            cwd=root,
             env=environment(os.environ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -184,7 +184,7 @@ def serving() -> Iterator[Server]:
 def working(entry: Entry, python: Path, server: Server) -> Iterator[Worker]:
     """A candidate's worker."""
     command = (str(python), "-m", "benchmarks.worker", entry.module, server.base_url)
-    with started(*command) as (process, said):
+    with started(*command, root=entry.root) as (process, said):
         yield Worker(process, said)
 
 
