@@ -25,8 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from benchmarks.environments import ROOT
 from benchmarks.report import machine, with_measured
 from benchmarks.retrieval_corpus import DIMENSIONS, MODEL, WORDS, Corpus, fill
-from db.documents.vectors import nearest
-from db.embedding import cosine
+from db.documents.vectors import cosine, nearest
 from db.engine import Sessions, create_engine, session_factory, upgrade_schema
 from db.repositories.documents import SqlDocumentStore
 

@@ -16,7 +16,7 @@ from operator import add
 import psycopg
 from sqlalchemy import make_url
 
-from db.embedding import signs
+from db.documents.vectors import signs
 
 VOCABULARY = 20_000
 WORDS = 200

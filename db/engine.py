@@ -1,7 +1,9 @@
 """The two databases: SQLite in a file, Postgres for several replicas; opened, checked, migrated."""
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -11,7 +13,17 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, event, make_url, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    CursorResult,
+    Delete,
+    Insert,
+    Update,
+    event,
+    make_url,
+    text,
+)
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.ext.asyncio import (
@@ -22,7 +34,7 @@ from sqlalchemy.ext.asyncio import (
 )
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from db.models import FULL_TEXTS
+from db.models import FULL_TEXTS, utc_now
 
 Sessions = async_sessionmaker[AsyncSession]
 
@@ -36,6 +48,20 @@ LOCK: Final = 7_303_014
 
 class DatabaseUnavailable(Exception):
     """The database cannot be opened or reached. The message holds no password."""
+
+
+class SqlRepository:
+    """What every repository is made of: sessions, and the time at which it writes."""
+
+    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
+        self._sessions = sessions
+        self._now = now
+
+    async def _write(self, statement: Update | Delete | Insert) -> int:
+        """Commit one statement; how many rows it concerned."""
+        async with self._sessions.begin() as session:
+            result = await session.execute(statement)
+            return result.rowcount if isinstance(result, CursorResult) else 0
 
 
 def create_engine(url: str) -> AsyncEngine:

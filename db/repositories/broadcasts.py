@@ -1,14 +1,12 @@
 """Messages of admins to everyone, over SQL."""
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import Final
 
 from sqlalchemy import select, update
 
 from agent.repositories import Broadcast, BroadcastState
-from db.engine import Sessions
-from db.models import BroadcastRow, record_of, storable, utc_now
+from db.engine import SqlRepository
+from db.models import BroadcastRow, record_of, storable
 
 DRAFT: Final[BroadcastState] = "draft"
 SENDING: Final[BroadcastState] = "sending"
@@ -16,12 +14,8 @@ SENT: Final[BroadcastState] = "sent"
 CANCELLED: Final[BroadcastState] = "cancelled"
 
 
-class SqlBroadcastRepository:
+class SqlBroadcastRepository(SqlRepository):
     """Fulfils `agent.repositories.BroadcastRepository` on both databases. Writes commit."""
-
-    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
-        self._sessions = sessions
-        self._now = now
 
     async def draft(self, text: str, by: int) -> int:
         """Keep a message until it is confirmed; its id, the same for the same draft."""
@@ -56,16 +50,8 @@ class SqlBroadcastRepository:
         """Keep how many chats got a broadcast that was begun, and how many did not."""
         begun = BroadcastRow.state.in_([SENDING, SENT])
         statement = update(BroadcastRow).where(BroadcastRow.id == broadcast_id, begun)
-        async with self._sessions.begin() as session:
-            await session.execute(statement.values(state=SENT, sent=sent, failed=failed))
+        await self._write(statement.values(state=SENT, sent=sent, failed=failed))
 
     async def _from_draft(self, broadcast_id: int, state: BroadcastState) -> bool:
-        is_draft = BroadcastRow.state == DRAFT
-        statement = (
-            update(BroadcastRow)
-            .where(BroadcastRow.id == broadcast_id, is_draft)
-            .values(state=state)
-            .returning(BroadcastRow.id)
-        )
-        async with self._sessions.begin() as session:
-            return (await session.scalars(statement)).first() is not None
+        is_draft = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == DRAFT)
+        return bool(await self._write(update(BroadcastRow).where(is_draft).values(state=state)))

@@ -1,21 +1,16 @@
 """What was learned of chats while sending to them, over SQL."""
 
-from collections.abc import Callable
 from datetime import datetime
 
 from sqlalchemy import update
 
 from agent.repositories import ChatState
-from db.engine import Sessions
-from db.models import ChatRow, insert_once, storable, utc_now
+from db.engine import SqlRepository
+from db.models import ChatRow, insert_once, storable
 
 
-class SqlChatRepository:
+class SqlChatRepository(SqlRepository):
     """Fulfils `agent.repositories.ChatRepository` on SQLite and Postgres alike."""
-
-    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
-        self._sessions = sessions
-        self._now = now
 
     async def state(self, chat_id: int) -> ChatState:
         """Where messages for this chat go; an unknown chat is reachable as it is."""

@@ -11,12 +11,18 @@ from sqlalchemy import delete, func, insert, or_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.store import Chunk, Embedder
-from db import embedding
 from db.documents.chunking import Piece, chunk
 from db.documents.reading import Document
 from db.documents.retrieval import documents_of, fuse, load_chunks, matching, spread
 from db.documents.terms import index_terms
-from db.documents.vectors import nearest, save_vectors, without_vectors
+from db.documents.vectors import (
+    BATCH,
+    EmbeddingError,
+    embed,
+    nearest,
+    save_vectors,
+    without_vectors,
+)
 from db.engine import Sessions
 from db.models import ChunkRow, DocumentRow, record_of, storable, utc_now
 
@@ -160,7 +166,7 @@ class SqlDocumentStore:
         done = last = 0
         while self._embedder is not None:
             async with self._sessions() as session:
-                missing = await without_vectors(session, self._model, embedding.BATCH, after=last)
+                missing = await without_vectors(session, self._model, BATCH, after=last)
             found = await self._embedded(missing)
             if not found:
                 break
@@ -198,8 +204,8 @@ class SqlDocumentStore:
         if self._embedder is None or not texts:
             return []
         try:
-            vectors = await embedding.embed(self._embedder, texts, seconds)
-        except embedding.EmbeddingError as error:
+            vectors = await embed(self._embedder, texts, seconds)
+        except EmbeddingError as error:
             if not self._embedder_failed:
                 logger.warning("Documents are searched by words only: %s", error)
             self._embedder_failed = True

@@ -4,7 +4,6 @@ A turn has one row of feedback. Every change is one statement, so that presses t
 on several replicas are counted one after the other.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -12,8 +11,8 @@ from sqlalchemy import ColumnElement, Row, Select, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.repositories import Feedback, FeedbackReason, Verdict
-from db.engine import Sessions
-from db.models import FeedbackRow, TurnRow, UtcDateTime, insert_into, record_of, storable, utc_now
+from db.engine import SqlRepository
+from db.models import FeedbackRow, TurnRow, UtcDateTime, insert_into, record_of, storable
 
 LONGEST_COMMENT: Final = 1000  # characters
 
@@ -25,16 +24,12 @@ NOTHING_SAID: Final[dict[str, object]] = {
 }
 
 
-class SqlFeedbackRepository:
+class SqlFeedbackRepository(SqlRepository):
     """Fulfils `agent.repositories.FeedbackRepository` on SQLite and Postgres alike. Writes commit.
 
     Whoever rates or comments on a turn that is not known (any more) gets None: old buttons are
     pressed every day. What changes nothing leaves the revision as it is.
     """
-
-    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
-        self._sessions = sessions
-        self._now = now
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> Feedback | None:
         """Keep the verdict on a turn, or take it back.
@@ -61,11 +56,8 @@ class SqlFeedbackRepository:
     async def asked(self, turn_id: int, chat_id: int, message_id: int) -> None:
         """Remember the message that asked what was wrong with a disliked turn, the last one."""
         of_turn = (FeedbackRow.turn_id == turn_id) & (FeedbackRow.verdict == "disliked")
-        statement = update(FeedbackRow).where(of_turn)
-        async with self._sessions.begin() as session:
-            await session.execute(
-                statement.values(asked_chat_id=chat_id, asked_message_id=message_id)
-            )
+        asked = {"asked_chat_id": chat_id, "asked_message_id": message_id}
+        await self._write(update(FeedbackRow).where(of_turn).values(asked))
 
     async def asked_about(self, chat_id: int, message_id: int) -> int | None:
         """The turn that a message asked about; None once the verdict was taken back."""
@@ -101,9 +93,8 @@ class SqlFeedbackRepository:
     async def delivered(self, turn_id: int, revision: int) -> None:
         """Remember that this revision, and with it all before, was delivered."""
         behind = FeedbackRow.delivered_revision < revision
-        statement = update(FeedbackRow).where(FeedbackRow.turn_id == turn_id, behind)
-        async with self._sessions.begin() as session:
-            await session.execute(statement.values(delivered_revision=revision))
+        of_turn = update(FeedbackRow).where(FeedbackRow.turn_id == turn_id, behind)
+        await self._write(of_turn.values(delivered_revision=revision))
 
     async def _rate_first(self, session: AsyncSession, turn_id: int, verdict: Verdict) -> None:
         """Insert the first verdict on a turn, if there is such a turn."""

@@ -1,21 +1,16 @@
 """Conversations over SQL."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 
 from sqlalchemy import delete, select
 
 from agent.repositories import Role, StoredMessage
-from db.engine import Sessions
-from db.models import MessageRow, insert_once, record_of, storable, utc_now
+from db.engine import SqlRepository
+from db.models import MessageRow, insert_once, record_of, storable
 
 
-class SqlMessageRepository:
+class SqlMessageRepository(SqlRepository):
     """Fulfils `agent.repositories.MessageRepository` on SQLite and Postgres alike."""
-
-    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
-        self._sessions = sessions
-        self._now = now
 
     async def create(
         self,
@@ -52,11 +47,7 @@ class SqlMessageRepository:
 
     async def forget(self, chat_id: int) -> int:
         """Delete a chat's messages; how many there were."""
-        async with self._sessions.begin() as session:
-            gone = await session.scalars(
-                delete(MessageRow).where(MessageRow.chat_id == chat_id).returning(MessageRow.id)
-            )
-            return len(gone.all())
+        return await self._write(delete(MessageRow).where(MessageRow.chat_id == chat_id))
 
     async def undo(self, chat_id: int, turn_id: int) -> bool:
         """Delete the messages of a chat's last turn; False if `turn_id` is not its last."""

@@ -7,15 +7,12 @@ from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from agent.repositories import Access
-from db.engine import Sessions
+from db.engine import SqlRepository
 from db.models import ChatRow, PersonRow, insert_into
 
 
-class SqlPeopleRepository:
+class SqlPeopleRepository(SqlRepository):
     """Fulfils `agent.repositories.PeopleRepository` on SQLite and Postgres alike. Writes commit."""
-
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
 
     async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
         """A person wrote; `chat_id` is their private chat if they wrote there."""
@@ -63,12 +60,6 @@ class SqlPeopleRepository:
         )
         async with self._sessions() as session:
             return [chat_id for chat_id in await session.scalars(query) if chat_id is not None]
-
-    async def count(self) -> int:
-        """How many people wrote."""
-        query = select(func.count()).where(PersonRow.first_seen.is_not(None))
-        async with self._sessions() as session:
-            return await session.scalar(query) or 0
 
     async def _first(self, user_id: int, note: dict[str, date], new: ColumnElement[bool]) -> bool:
         """Whether this is who makes a note: one statement decides, of several replicas one does."""

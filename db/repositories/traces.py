@@ -5,7 +5,7 @@ are to be masked are not kept, so that nothing stands there that the spans do no
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -16,8 +16,8 @@ from agent.engine.messages import Usage
 from agent.engine.span import Level, PromptRef
 from agent.repositories import TraceSummary
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
-from db.engine import Sessions
-from db.models import TraceRow, storable, upsert, utc_now
+from db.engine import SqlRepository
+from db.models import TraceRow, storable, upsert
 
 LONGEST_QUESTION: Final = 200  # characters, in the list
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,12 +28,8 @@ FAILING_FIRST: Final[dict[Level, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT": 2
 SUMMARY: Final = tuple(getattr(TraceRow, each.name) for each in fields(TraceSummary))
 
 
-class SqlTraceStore:
+class SqlTraceStore(SqlRepository):
     """Traces in the database, on SQLite and Postgres alike. Writes commit."""
-
-    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
-        self._sessions = sessions
-        self._now = now
 
     async def save(self, traces: Sequence[TraceRecord]) -> None:
         """Keep finished traces, all or none; one that is kept already is replaced."""
@@ -85,9 +81,8 @@ class SqlTraceStore:
 
     async def forget(self, older_than: timedelta) -> int:
         """Delete traces that began earlier; how many there were."""
-        old = delete(TraceRow).where(TraceRow.started_at < self._now() - older_than)
-        async with self._sessions.begin() as session:
-            return len((await session.scalars(old.returning(TraceRow.trace_id))).all())
+        old = TraceRow.started_at < self._now() - older_than
+        return await self._write(delete(TraceRow).where(old))
 
 
 def _summary(row: RowMapping) -> TraceSummary:

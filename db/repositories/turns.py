@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from math import ceil
@@ -15,7 +15,7 @@ from sqlalchemy.orm import aliased
 
 from agent.engine.limits import Spent
 from agent.repositories import DayStats, Spending, Stats, StoredMessage, TurnRecord
-from db.engine import Sessions
+from db.engine import Sessions, SqlRepository
 from db.models import (
     AnswerRow,
     FeedbackRow,
@@ -24,7 +24,6 @@ from db.models import (
     UnderWayRow,
     record_of,
     upsert,
-    utc_now,
     values_of,
 )
 
@@ -41,12 +40,8 @@ Asked = aliased(MessageRow)
 Said = aliased(MessageRow)
 
 
-class SqlTurnRepository:
+class SqlTurnRepository(SqlRepository):
     """Fulfils `agent.repositories.TurnRepository` on SQLite and Postgres alike."""
-
-    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
-        self._sessions = sessions
-        self._now = now
 
     async def record(self, turn: TurnRecord) -> None:
         """Keep a turn and its answers, once however often it is recorded. Commits.
@@ -136,11 +131,9 @@ class SqlTurnRepository:
 
     async def forget(self, older_than: timedelta) -> int:
         """Delete turns that are older, with their answers and feedback; how many there were."""
-        old = delete(TurnRow).where(TurnRow.at < self._now() - older_than)
-        lost = delete(UnderWayRow).where(UnderWayRow.since < self._now() - LONGEST_TURN)
-        async with self._sessions.begin() as session:
-            await session.execute(lost)
-            return len((await session.scalars(old.returning(TurnRow.turn_id))).all())
+        lost = UnderWayRow.since < self._now() - LONGEST_TURN
+        await self._write(delete(UnderWayRow).where(lost))
+        return await self._write(delete(TurnRow).where(TurnRow.at < self._now() - older_than))
 
 
 def _under_way_is_over(turn_id: int) -> Delete:

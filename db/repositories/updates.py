@@ -1,6 +1,6 @@
 """Accepted updates over SQL: what was received and is not done, and what was set aside."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, case, delete, exists, func, select, update
 from sqlalchemy.orm import aliased
 
 from agent.repositories import Backlog
-from db.engine import Sessions
-from db.models import UpdateRow, insert_once, record_of, utc_now
+from db.engine import SqlRepository
+from db.models import UpdateRow, insert_once, record_of
 
 WAITING: Final = "waiting"
 TAKEN: Final = "taken"
@@ -35,12 +35,8 @@ class StoredUpdate:
     error: str | None
 
 
-class SqlUpdateRepository:
+class SqlUpdateRepository(SqlRepository):
     """The accepted updates on SQLite and Postgres alike. Every method commits."""
-
-    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
-        self._sessions = sessions
-        self._now = now
 
     async def accept(
         self, update_id: int, chat_id: int, payload: Payload, message_id: int | None = None
@@ -53,9 +49,6 @@ class SqlUpdateRepository:
             "payload": dict(payload),
             "received_at": self._now(),
             "state": WAITING,
-            "tries": 0,
-            "progress": 0,
-            "retries": 0,
         }
         async with self._sessions.begin() as session:
             await session.execute(insert_once(session, UpdateRow).values(row))
@@ -120,11 +113,13 @@ class SqlUpdateRepository:
     async def done(self, turn_id: int) -> None:
         """A turn is done: its updates lose their content."""
         of_turn = (UpdateRow.turn_id == turn_id) | (UpdateRow.update_id == turn_id)
-        await self._set(of_turn, state=DONE, payload={}, turn_id=turn_id, error=None)
+        over = {"state": DONE, "payload": {}, "turn_id": turn_id, "error": None}
+        await self._write(update(UpdateRow).where(of_turn).values(over))
 
     async def set_aside(self, update_id: int, error: str) -> None:
         """Give up on an update, until an operator has it tried again."""
-        await self._set(UpdateRow.update_id == update_id, state=SET_ASIDE, error=error)
+        row = update(UpdateRow).where(UpdateRow.update_id == update_id)
+        await self._write(row.values(state=SET_ASIDE, error=error))
 
     async def set_aside_list(self) -> list[StoredUpdate]:
         """What was set aside, oldest first."""
@@ -181,20 +176,12 @@ class SqlUpdateRepository:
         """Delete updates that are older, save those that still wait; how many there were."""
         over = UpdateRow.state.not_in([WAITING, RETRY])
         old = over & (UpdateRow.received_at < self._now() - older_than)
-        async with self._sessions.begin() as session:
-            gone = await session.scalars(
-                delete(UpdateRow).where(old).returning(UpdateRow.update_id)
-            )
-            return len(gone.all())
+        return await self._write(delete(UpdateRow).where(old))
 
     async def _in_state(self, state: str) -> list[StoredUpdate]:
         query = select(UpdateRow).where(UpdateRow.state == state).order_by(UpdateRow.update_id)
         async with self._sessions() as session:
             return [record_of(StoredUpdate, row) for row in await session.scalars(query)]
-
-    async def _set(self, where: ColumnElement[bool], **values: object) -> None:
-        async with self._sessions.begin() as session:
-            await session.execute(update(UpdateRow).where(where).values(values))
 
 
 def _begun(turn_id: int) -> ColumnElement[bool]:

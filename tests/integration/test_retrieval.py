@@ -16,8 +16,7 @@ from db.documents.chunking import Section
 from db.documents.reading import Document
 from db.documents.retrieval import fuse, spread
 from db.documents.terms import query_terms, terms
-from db.documents.vectors import nearest
-from db.embedding import embed
+from db.documents.vectors import embed, nearest
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 

@@ -340,13 +340,6 @@ class TestFeedback:
 
 
 class TestPeople:
-    async def test_who_writes_is_counted_once(self, people: SqlPeopleRepository) -> None:
-        await people.seen(ADA, ADA, NOON)
-        await people.seen(ADA, None, NOON + timedelta(hours=1))
-        await people.seen(BOB, None, NOON)
-        await people.allow(7)
-        assert await people.count() == 2
-
     async def test_access_is_what_an_admin_decided_last(self, people: PeopleRepository) -> None:
         assert await people.access(ADA) is None
         await people.seen(ADA, ADA, NOON)
