@@ -292,27 +292,27 @@ def usage_text(usage: "Usage") -> str:
     return f"{usage.prompt_tokens:,}{cached} + {usage.completion_tokens:,} tokens"
 
 
-def value_lines(value: object) -> list[str]:
-    """An input or an output in lines: messages one below the other, data as JSON."""
+def value_lines(value: object, *, full: bool = False) -> list[str]:
+    """An input or an output in lines: messages one below the other, data as JSON.
+
+    Unless `full` they are the first ones, cut; of messages those of the last, which is new.
+    """
     if value in NOTHING:
         return []
     if isinstance(value, str):
-        return value.splitlines()
-    if _are_messages(value):
-        return [line for message in value for line in _message_lines(message)]
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str).splitlines()
-
-
-def cut_lines(value: object) -> list[str]:
-    """The first lines of an input or an output; of messages the last one, which is new."""
-    if _are_messages(value) and len(value) > 1:
-        return [f"… {len(value) - 1} earlier", *cut_lines([value[-1]])]
-    if value not in NOTHING and not isinstance(value, str) and not _are_messages(value):
-        value = json.dumps(value, ensure_ascii=False, default=str)
-    lines = value_lines(value)
+        lines = value.splitlines()
+    elif not _are_messages(value):
+        indent = 2 if full else None
+        lines = json.dumps(value, ensure_ascii=False, indent=indent, default=str).splitlines()
+    elif full or len(value) == 1:
+        lines = [line for message in value for line in _message_lines(message)]
+    else:
+        return [f"… {len(value) - 1} earlier", *value_lines(value[-1:])]
+    if full:
+        return lines
+    more = len(lines) - SHOWN_LINES
     shown = [_cut(line, SHOWN_WIDTH) for line in lines[:SHOWN_LINES]]
-    more = len(lines) - len(shown)
-    return [*shown, f"… {more} more lines"] if more else shown
+    return [*shown, f"… {more} more lines"] if more > 0 else shown
 
 
 def _failing(span: "SpanRecord") -> bool:
@@ -330,7 +330,7 @@ def _label(span: "SpanRecord", *, full: bool) -> Text:
         label.append(f" · {one_line(part)}", "dim")
     _append_metadata(label, span.metadata)
     for name, value in (("in ", span.input), ("out", span.output)):
-        for number, line in enumerate(value_lines(value) if full else cut_lines(value)):
+        for number, line in enumerate(value_lines(value, full=full)):
             label.append(f"\n{name if number == 0 else '   '} ", "dim")
             label.append(one_line(line))
     return label

@@ -16,11 +16,11 @@ from agent.repositories import TraceSummary
 from agent.tracing.records import TraceRecord
 from bot.commands.traces import (
     cost_text,
-    cut_lines,
     since_moment,
     trace_page,
     trace_table,
     usage_text,
+    value_lines,
 )
 from tests.traces import NOON, bare_trace, retried_trace
 
@@ -172,9 +172,9 @@ def test_tokens_show_what_was_cached() -> None:
 
 
 def test_long_lines_are_cut() -> None:
-    assert cut_lines("x" * 500) == ["x" * 159 + "…"]
-    assert cut_lines({"a": "x" * 500}) == ['{"a": "' + "x" * 152 + "…"]
-    assert cut_lines(None) == []
+    assert value_lines("x" * 500) == ["x" * 159 + "…"]
+    assert value_lines({"a": "x" * 500}) == ['{"a": "' + "x" * 152 + "…"]
+    assert value_lines(None) == []
 
 
 @pytest.mark.parametrize(
