@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from agent.documents.answer import Answer, answer_question
-from agent.documents.quote_cache import QuoteCache
-from agent.documents.quotes import Quote, Quotes, QuotesDone, find_quotes, stream_quotes
+from agent.documents.quotes import Quote, QuoteCache, Quotes, QuotesDone, find_quotes, stream_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
 from agent.documents.store import DocumentStore
 from agent.engine.limits import Ledger, Limits

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.documents.admission import admits_not_enough
-from agent.documents.citations import PATH, citations, kept, uncited
+from agent.documents.citations import admits_not_enough, citations, is_path, kept, uncited
+from agent.documents.grounding import misquoted, ungrounded_text
 from agent.documents.passages import (
     DEFAULT_CHUNKS,
     MODEL_FAILED,
@@ -31,8 +31,6 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.outcome import Outcome, error_types
 from agent.prompts import prompt_for
-from agent.sommelier.grounding import ungrounded_text
-from agent.sommelier.misquotes import misquoted
 
 NOT_ENOUGH: Final = "I don't have enough information"
 NOTHING_FOUND: Final = f"{NOT_ENOUGH}. No document here speaks of this."
@@ -173,7 +171,7 @@ def plain_brackets(text: str) -> str:
 
 def _as_citation(found: re.Match[str]) -> str:
     label, path = found["label"] or "", found["target"] or found["wide"]
-    if not PATH.fullmatch(path) or "://" in path:
+    if not is_path(path) or "://" in path:
         return found[0]
     said = "" if label in {"", path} else f"{label} "
     return f"{said}[{path}]"

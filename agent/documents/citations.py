@@ -7,27 +7,36 @@ that the excerpts do not suffice state nothing that could be cited.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import zip_longest
-from typing import Final
+from pathlib import Path
+from typing import Annotated, Final
 
-from agent.documents.admission import admits_not_enough, is_reason
-from agent.documents.courtesy import is_courtesy
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
-from agent.text import sentences
+from agent.text import fold, sentences, words
 
 INSIDE: Final = r"[^\[\]\n]+"
 BRACKETS: Final = re.compile(rf"\[({INSIDE})\]")
-LEADING: Final = re.compile(r"(?:\s*\[[^\[\]\n]+\][.,;]?)+(?=\s*(?:$|[^\W\d_a-z]))")
-ENDS: Final = re.compile(r"[.!?…。！？][\"'»”’)*_]*$")
-MARKER: Final = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+|\s*>\s?")
-HEADING: Final = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\s*")
-SOURCE_LINE: Final = re.compile(r"\W*(?:\w+\s?:)?\W*")
-PATH: Final = re.compile(r"\S*(?:/\S+|\S\.(?:md|markdown|txt|html?|pdf))", re.IGNORECASE)
+LEADING: Final = re.compile(r"\A(?:\s*+\[[^\[\]\n]+\][.,;]?)++(?=\s*+(?:\Z|[^\W\d_a-z]))")
+MARKER: Final = re.compile(r"\A\s*+(?:(?:[-*•–]|\d{1,2}[.)])\s++|>\s?)")
+HEADING: Final = re.compile(r"\A(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\Z")
+SOURCE_LINE: Final = re.compile(r"\A\W*+(?:\w++\s?:)?+\W*+\Z")
 STUCK: Final = re.compile(r"([.!?…。！？])\[")
+ENDS: Final = tuple(".!?…。！？")
+SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
+TOKEN: Final = re.compile(r"[^\W_]+|[,;:.!?]")
+ANY_WORDS: Final = {".": r"\w+ ", "*": r"(?:\w+ ){1,14}"}
+LONGEST_OPENING: Final = 400
+"""Characters of an answer in which it may admit that it has not enough to go by."""
+SHORT: Final = 3
+"""Words of a sentence that is too short to state anything: "Sorry about that." """
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +105,15 @@ def unretrieved_path(text: str, evidence: Evidence) -> str | None:
     paths = {found.path for found in evidence.found.values() if isinstance(found, Chunk)}
     for cited in citations(text, paths):
         for name in cited.unknown:
-            if PATH.fullmatch(name):
+            if is_path(name):
                 return f"the text cites [{fence(name)}], which no tool returned; leave it out"
     return None
+
+
+def is_path(name: str) -> bool:
+    """Say whether what stands in brackets reads like a path: a folder in it, or a file's ending."""
+    one_word = name.split() == [name]
+    return one_word and ("/" in name[:-1] or name[1:].lower().endswith(SUFFIXES))
 
 
 def blocks(text: str) -> list[Block]:
@@ -107,11 +122,14 @@ def blocks(text: str) -> list[Block]:
     lines: list[str] = []
     gap = ""
     for line in [*text.strip().splitlines(), ""]:
-        starts = not line.strip() or MARKER.match(line) or HEADING.fullmatch(line)
-        if lines and (starts or HEADING.fullmatch(lines[0])):
+        heading = HEADING.match(line.strip()) is not None
+        if lines and (not line.strip() or heading or MARKER.match(line)):
             made.append(_block("\n".join(lines), gap if made else ""))
             lines, gap = [], "\n"
-        if line.strip():
+        if heading:
+            made.append(Block(gap if made else "", "", (line,), heading=True))
+            gap = "\n"
+        elif line.strip():
             lines.append(line)
         else:
             gap = "\n\n"
@@ -119,8 +137,6 @@ def blocks(text: str) -> list[Block]:
 
 
 def _block(text: str, gap: str) -> Block:
-    if HEADING.fullmatch(text):
-        return Block(gap, "", (text,), heading=True)
     marker = MARKER.match(text)
     lead = marker[0] if marker else ""
     return Block(gap, lead, tuple(_with_citations_after(text[len(lead) :])))
@@ -130,7 +146,7 @@ def _with_citations_after(text: str) -> Iterator[str]:
     """Sentences, each with the citations that follow its full stop."""
     held = ""
     for sentence in sentences(STUCK.sub(r"\1 [", text)):
-        leading = LEADING.match(sentence) if ENDS.search(held) else None
+        leading = LEADING.match(sentence) if _is_ended(held) else None
         rest = sentence
         if leading:
             held = f"{held} {leading[0].strip()}"
@@ -140,6 +156,10 @@ def _with_citations_after(text: str) -> Iterator[str]:
         held = rest or held
     if held:
         yield held
+
+
+def _is_ended(said: str) -> bool:
+    return said.rstrip("\"'»”’)*_").endswith(ENDS)
 
 
 def uncited(text: str) -> list[str]:
@@ -181,7 +201,7 @@ def _closed(found: Sequence[Block]) -> Iterator[tuple[Block, bool]]:
 
 
 def _only_cites(text: str) -> bool:
-    return has_citation(text) and SOURCE_LINE.fullmatch(BRACKETS.sub("", text)) is not None
+    return has_citation(text) and SOURCE_LINE.match(BRACKETS.sub("", text)) is not None
 
 
 def _coverage(block: Block, closed: bool) -> Iterator[tuple[str, bool]]:
@@ -214,3 +234,65 @@ def _exempted(found: Sequence[Block]) -> list[Block]:
     behind = found[0].sentences[1:]
     left = behind[1:] if behind and is_reason(behind[0]) else behind
     return [replace(found[0], sentences=left), *found[1:]]
+
+
+def admits_not_enough(text: str) -> bool:
+    """Say whether a text opens with "I don't have enough information", in whichever words."""
+    said = " ".join(TOKEN.findall(fold(text[:LONGEST_OPENING])))
+    return _phrases().admission.match(f"{said} ".lstrip(" ,;:.!?")) is not None
+
+
+def is_reason(sentence: str) -> bool:
+    """Say whether a sentence behind the admission is on what the sources lack, not on wine."""
+    said = words(sentence)
+    return len(said) <= SHORT or any(word.startswith(_phrases().of_sources) for word in said)
+
+
+def is_courtesy(sentence: str) -> bool:
+    """Say whether a sentence is nothing but courtesy: "I hope this helps!", "Let me know!"."""
+    return _phrases().courtesy.match(f"{' '.join(words(sentence))} ") is not None
+
+
+class _Phrases(BaseModel):
+    """What `phrases.toml` holds, and how its patterns are read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    courtesies: tuple[str, ...]
+    admissions: tuple[str, ...]
+    lead_ins: tuple[str, ...]
+    links: str
+    of_sources: Annotated[tuple[str, ...], BeforeValidator(str.split)]
+    parts: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def courtesy(self) -> re.Pattern[str]:
+        """A whole sentence of courtesy."""
+        return re.compile(rf"\A{self._any(self.courtesies)}\Z")
+
+    @cached_property
+    def admission(self) -> re.Pattern[str]:
+        """The beginning of an answer that admits it has not enough to go by."""
+        lead_in = f"{self._any(self.lead_ins)}(?:, )?{self._token(self.links)}?"
+        return re.compile(rf"\A(?:{lead_in})?{self._any(self.admissions)}")
+
+    def _any(self, patterns: Sequence[str]) -> str:
+        read = ("".join(map(self._token, pattern.split())) for pattern in patterns)
+        return f"(?:{'|'.join(read)})"
+
+    def _token(self, token: str) -> str:
+        said = "|".join(map(self._word, token.removesuffix("?").split("|")))
+        return f"(?:{said}){'?' if token.endswith('?') else ''}"
+
+    def _word(self, word: str) -> str:
+        if word.startswith("{"):
+            return self._any(self.parts[word.strip("{}")])
+        return {".": r"\w+ ", "*": r"(?:\w+ ){1,14}"}.get(word) or re.escape(
+            word.replace("_", " ")
+        ) + " "
+
+
+@cache
+def _phrases() -> _Phrases:
+    file = Path(__file__).with_name("phrases.toml")
+    return _Phrases.model_validate(tomllib.loads(file.read_text("utf-8")))

@@ -1,7 +1,9 @@
 """What cited answers and quotes share: retrieval, passages as they stand, outcome on the trace."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from agent.documents.store import Chunk, DocumentStore
@@ -16,20 +18,30 @@ MAX_CHUNKS: Final = 8
 DEFAULT_CHUNKS: Final = 6
 PASSAGE_CHARS: Final = 600
 SHOWN_PASSAGES: Final = 3
+LONGEST_COMPOSED: Final = 8000
+"""Characters of a text whose accents are put together with their letters before it is compared."""
 
 NO_MODEL: Final = "No language model is configured here; these are the best passages, as they are."
 MODEL_FAILED: Final = (
     "My language model gave no answer that I could verify; these are the best passages, as they "
     "are."
 )
-PARAGRAPH: Final = re.compile(r"\S(?:.|\n(?!\s*\n))*")
+BLANK_LINE: Final = re.compile(r"\n[^\S\n]*+\n")
 MARKUP: Final = re.compile(r"<(?=/?(?:excerpts|sources|question)\b)", re.IGNORECASE)
+QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"
+SAME_SIGNS: Final = str.maketrans(
+    dict.fromkeys(QUOTATION_MARKS, "'")
+    | dict.fromkeys("‐‑‒–—―−", "-")
+    # What is shown of a document has no square brackets: they would be citations.
+    | {"[": "(", "]": ")"}
+    | dict.fromkeys("*_\u00ad\u200b\u2060\ufeff")
+)
 
 
 async def retrieve(
     documents: DocumentStore, queries: Sequence[str], limit: int, span: Span
 ) -> list[Chunk]:
-    """The best chunks for any of `queries`, at most 8, whose documents the metadata store knows.
+    """Find the best chunks for any of `queries`, at most 8, of documents that the store knows.
 
     Raises what the store raises.
     """
@@ -45,25 +57,76 @@ async def retrieve(
 
 
 def as_data(text: str) -> str:
-    """A text that cannot close the fence it is put into."""
+    """Return a text that cannot close the fence it is put into."""
     return MARKUP.sub("‹", text)
 
 
 def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:
-    """The paragraph of `text` with most words of `question`; a contiguous part of it, as it is."""
+    """Return the paragraph with most words of `question`; a contiguous part of `text`, as it is."""
     asked = telling_words(question)
-    paragraphs = [match[0].rstrip() for match in PARAGRAPH.finditer(text)]
+    paragraphs = [part.strip() for part in BLANK_LINE.split(text)]
     best = max(paragraphs, key=lambda paragraph: len(asked & telling_words(paragraph)), default="")
     return truncate_at_boundary(best, limit)
 
 
 def telling_words(text: str) -> set[str]:
-    """The words of a text that carry meaning: folded, longer than two letters."""
+    """Return the words of a text that carry meaning: folded, longer than two letters."""
     return {word for word in words(text) if len(word) > 2 or not word.isascii()}
 
 
+class _Comparable(dict[int, str]):
+    """What each character is compared as, worked out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        plain = unicodedata.normalize("NFKC", chr(code).translate(SAME_SIGNS)).casefold()
+        self[code] = plain.translate(SAME_SIGNS)
+        return self[code]
+
+
+_COMPARABLE: Final = _Comparable()
+
+
+@lru_cache(maxsize=64)
+def comparable(text: str) -> str:
+    """Return a text in which kinds of white space, case, quotation marks and dashes are one."""
+    if len(text) <= LONGEST_COMPOSED:
+        text = unicodedata.normalize("NFC", text)
+    return " ".join(text.translate(_COMPARABLE).split())
+
+
+def verbatim(content: str, text: str) -> str | None:
+    """Return the contiguous part of `text` that is `content`, to the letter; None if there is none.
+
+    White space and case make no difference, nor do kinds of quotation marks, dashes and dots, which
+    models level as they copy; marks around all of it may be the model's.
+    """
+    for said in (comparable(content), comparable(content.strip().strip(QUOTATION_MARKS))):
+        if said and said in comparable(text) and (found := _part(text, said)):
+            return found
+    return None
+
+
+def _part(text: str, said: str) -> str | None:
+    """The part of `text` that `said`, a comparable passage, stands for; whole characters only."""
+    signs: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(text):
+        for sign in character.translate(_COMPARABLE):
+            if not sign.isspace() or (signs and signs[-1] != " "):
+                signs.append(" " if sign.isspace() else sign)
+                places.append(place)
+    whole, start = "".join(signs), -1
+    while (start := whole.find(said, start + 1)) >= 0:
+        end = start + len(said)
+        around = places[max(start - 1, 0)], places[min(end, len(places) - 1)]
+        first, last = places[start], places[end - 1]
+        if (start == 0 or around[0] < first) and (end == len(places) or last < around[1]):
+            return text[first : last + 1]
+    return None
+
+
 def outcome_of(response: AgenticResponse[T]) -> Outcome:
-    """What a model's answer came to, for the person."""
+    """Tell what a model's answer came to, for the person."""
     if response.ok:
         return "salvaged" if response.outcome == "salvaged" else "answered"
     return "refused" if response.outcome in {"refusal", "content_filter"} else "fallback"

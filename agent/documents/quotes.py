@@ -1,45 +1,192 @@
 """Quotes: snippets that stand, word for word, in the chunk they come from.
 
 Compared after collapsing white space and case. The model is asked without streaming; what it
-quoted is delivered one by one, and what of it is not verbatim never leaves this module.
+quoted is delivered one by one, and what of it is not verbatim never leaves this module. A strict
+schema made models stitch sentences together in the measurements this follows, so the schema is kept
+loose (`json_object` by default) and every rule is checked here instead.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import hashlib
+import json
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from agent.documents.grounding import ungrounded_text
 from agent.documents.passages import (
     DEFAULT_CHUNKS,
     MODEL_FAILED,
     NO_MODEL,
     SHOWN_PASSAGES,
+    as_data,
     best_passage,
     outcome_of,
     record,
     retrieve,
-)
-from agent.documents.quote_cache import NO_CACHE, Cache, cache_key
-from agent.documents.quote_contract import (
-    MAX_SNIPPETS,
-    QuotesAnswer,
-    Snippet,
-    quotes_contract,
-    source_chunk,
-    user_message,
     verbatim,
 )
 from agent.documents.store import Chunk, DocumentStore
+from agent.engine.contract import Evidence, OutputContract
+from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.prompts import Prompt
 from agent.engine.run import Run
 from agent.outcome import Outcome, error_types
 from agent.prompts import prompt_for
 
+MAX_SNIPPETS: Final = 8
 MAX_TOKENS: Final = 4096
+CACHE_SECONDS: Final = 15 * 60.0
+CACHE_ENTRIES: Final = 256
 BEST_MATCH: Final = "Found by the search."
 NOTHING_FOUND: Final = "No document here speaks of this."
 DECLINED: Final = "The model declined to look for quotes on this."
+DROPPED_SUMMARY: Final = "These passages stand word for word in their sources."
+
+
+class Snippet(BaseModel):
+    """One passage, as the model returns it."""
+
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
+
+    content: str = Field(description="Verbatim text: a contiguous part of one source chunk.")
+    source_id: str = Field(description="The id in the chunk's header.")
+    source_title: str = Field(description="The source's title in the chunk's header.")
+    source_location: str = Field(description="The section in the chunk's header.")
+    relevance: str = Field(description="One sentence: why this passage answers the query.")
+
+
+class QuotesAnswer(BaseModel):
+    """The model's whole answer."""
+
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
+
+    snippets: list[Snippet] = Field(description="At most 8, most relevant first.")
+    summary: str = Field(description="2 to 4 sentences across all snippets.")
+    no_results: bool = Field(description="true only if no source holds relevant information.")
+
+
+PROMPT: Final = """\
+## Research query
+
+{query}
+
+## Source material
+
+Extract verbatim passages from these chunks that answer the query above.
+
+<sources>
+{sources}
+</sources>"""
+
+
+def user_message(query: str, chunks: Sequence[Chunk]) -> str:
+    """The query and its chunks, each below a header with title, id and section."""
+    sources = "\n\n---\n\n".join(
+        f'[Source: "{as_data(chunk.title)}" (id: {chunk.document_id}), '
+        f'Section: "{as_data(chunk.location)}"]\n{as_data(chunk.text)}'
+        for chunk in chunks
+    )
+    return PROMPT.format(query=as_data(query), sources=sources)
+
+
+def quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
+    """The contract of quotes from these chunks."""
+
+    def grounding(answer: QuotesAnswer, evidence: Evidence) -> str | None:
+        return next(_problems(answer, chunks, evidence), None)
+
+    def salvage(answer: QuotesAnswer, evidence: Evidence) -> QuotesAnswer | None:
+        return valid_part(answer, chunks, evidence)
+
+    return OutputContract(QuotesAnswer, semantic=inconsistent, grounding=grounding, salvage=salvage)
+
+
+def inconsistent(answer: QuotesAnswer) -> str | None:
+    """What in an answer contradicts itself or says nothing; None if nothing does."""
+    if answer.no_results and answer.snippets:
+        return "noResults is true but snippets is not empty"
+    if not answer.no_results and not answer.snippets:
+        return "snippets is empty but noResults is false; extract passages or set noResults to true"
+    if len(answer.snippets) > MAX_SNIPPETS:
+        return f"there are {len(answer.snippets)} snippets, at most {MAX_SNIPPETS} are allowed"
+    if not answer.summary.strip():
+        return "summary is empty"
+    return None
+
+
+def _problems(answer: QuotesAnswer, chunks: Sequence[Chunk], evidence: Evidence) -> Iterator[str]:
+    for position, snippet in enumerate(answer.snippets):
+        if problem := unfaithful(snippet, chunks):
+            yield f"snippets.{position}: {problem}"
+    for said in (answer.summary, *(snippet.relevance for snippet in answer.snippets)):
+        if problem := ungrounded_text(said, evidence):
+            yield problem
+
+
+def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
+    """Why a snippet is no quote from these chunks; None if it is one."""
+    if not snippet.content.strip():
+        return "content is empty"
+    titles = {chunk.document_id: as_data(chunk.title) for chunk in chunks}
+    if snippet.source_id not in titles:
+        return f"no source has the id {fence(snippet.source_id)}; ids: {', '.join(titles)}"
+    if snippet.source_title != titles[snippet.source_id]:
+        return (
+            f"the source {snippet.source_id} has the title {fence(titles[snippet.source_id])}, "
+            f"not {fence(snippet.source_title)}"
+        )
+    if source_chunk(snippet, chunks) is None:
+        return _where_it_stands(snippet, chunks)
+    return None
+
+
+def _where_it_stands(snippet: Snippet, chunks: Sequence[Chunk]) -> str:
+    said = fence(snippet.content)
+    for chunk in chunks:
+        if verbatim(snippet.content, chunk.text):
+            return f"content {said} stands in the source {chunk.document_id}, not in this one"
+    return (
+        f"content {said} does not stand in this source as one contiguous passage; copy it exactly, "
+        "one passage of one chunk for each snippet"
+    )
+
+
+def source_chunk(snippet: Snippet, chunks: Sequence[Chunk]) -> Chunk | None:
+    """The chunk of the named source that the snippet stands in, None if there is none."""
+    for chunk in chunks:
+        if chunk.document_id == snippet.source_id and verbatim(snippet.content, chunk.text):
+            return chunk
+    return None
+
+
+def valid_part(
+    answer: QuotesAnswer, chunks: Sequence[Chunk], evidence: Evidence
+) -> QuotesAnswer | None:
+    """An answer without the snippets that are no quotes; None if none is left.
+
+    A summary that may speak of what was dropped goes with it.
+    """
+    faithful = [snippet for snippet in answer.snippets if not unfaithful(snippet, chunks)]
+    if not faithful:
+        return None
+    whole = len(faithful) == len(answer.snippets) and not ungrounded_text(answer.summary, evidence)
+    return QuotesAnswer(
+        snippets=[_sober(snippet, evidence) for snippet in faithful[:MAX_SNIPPETS]],
+        summary=answer.summary if whole and answer.summary.strip() else DROPPED_SUMMARY,
+        no_results=False,
+    )
+
+
+def _sober(snippet: Snippet, evidence: Evidence) -> Snippet:
+    if not ungrounded_text(snippet.relevance, evidence):
+        return snippet
+    return snippet.model_copy(update={"relevance": ""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +233,57 @@ class QuotesDone:
     seconds: float
 
 
+class QuoteCache:
+    """Keeps the newest `entries` answered quotes for `seconds`; `clock` counts seconds."""
+
+    def __init__(
+        self,
+        *,
+        seconds: float = CACHE_SECONDS,
+        entries: int = CACHE_ENTRIES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._seconds = seconds
+        self._entries = entries
+        self._clock = clock
+        self._kept: OrderedDict[str, tuple[float, Quotes]] = OrderedDict()
+
+    def get(self, key: str) -> Quotes | None:
+        """Return what is kept under `key`, None if nothing is or its time is over."""
+        until, quotes = self._kept.get(key, (0.0, None))
+        if quotes is not None and self._clock() >= until:
+            del self._kept[key]
+            return None
+        return quotes
+
+    def put(self, key: str, quotes: Quotes) -> None:
+        """Keep `quotes` under `key`; the oldest entry makes room."""
+        self._kept.pop(key, None)
+        self._kept[key] = (self._clock() + self._seconds, quotes)
+        if len(self._kept) > self._entries:
+            self._kept.popitem(last=False)
+
+
+def cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], prompt: str = "") -> str:
+    """Make the key of a query over sources, put to models with a prompt.
+
+    White space and case of the query do not matter; the sources' texts do: a quote from a document
+    that has changed since would not be one.
+    """
+    sources = [[chunk.id, chunk.document_id, chunk.title, chunk.text] for chunk in chunks]
+    named = json.dumps([" ".join(query.lower().split()), sources, list(models), prompt])
+    return hashlib.sha256(named.encode()).hexdigest()
+
+
 async def find_quotes(
     query: str,
     *,
     documents: DocumentStore,
     run: Run,
-    cache: Cache = NO_CACHE,
+    cache: QuoteCache | None = None,
     limit: int = DEFAULT_CHUNKS,
 ) -> Quotes:
-    """Passages of at most `limit` (8 at most) chunks that answer `query`, at most 8, verbatim.
+    """Find passages of at most `limit` (8 at most) chunks that answer `query`: at most 8, verbatim.
 
     Without models, or when they fail, they are the best passages of the search. The same query
     over the same chunks, models and prompt is answered from `cache`. Raises only what the store
@@ -103,29 +292,23 @@ async def find_quotes(
     chunks = await retrieve(documents, [query], limit, run.span)
     prompt = prompt_for(run, "documents-quotes")
     key = cache_key(query, chunks, [model.model for model in run.models], prompt.text)
-    if (kept := cache.get(key)) is not None:
+    if cache is not None and (kept := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
         record(run.span, kept.outcome, None, prompt.ref)
         return replace(kept, query=query, cached=True)
-    response = await _ask(query, chunks, run, prompt)
+    response = None
+    if run.models and chunks:
+        contract = quotes_contract(chunks)
+        asked = run.instructed(prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.text)
+        limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
+        response = await generate_agentic_response(
+            user_message(query, chunks), run=replace(asked, limits=limits), contract=contract
+        )
     found = _quotes(query, chunks, response)
     record(run.span, found.outcome, response, prompt.ref if response else None)
-    if found.by_model and found.outcome == "answered":
+    if cache is not None and found.by_model and found.outcome == "answered":
         cache.put(key, found)
     return found
-
-
-async def _ask(
-    query: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
-) -> AgenticResponse[QuotesAnswer] | None:
-    if not (run.models and chunks):
-        return None
-    contract = quotes_contract(chunks)
-    run = run.instructed(prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.text)
-    limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
-    return await generate_agentic_response(
-        user_message(query, chunks), run=replace(run, limits=limits), contract=contract
-    )
 
 
 async def stream_quotes(
@@ -133,10 +316,10 @@ async def stream_quotes(
     *,
     documents: DocumentStore,
     run: Run,
-    cache: Cache = NO_CACHE,
+    cache: QuoteCache | None = None,
     limit: int = DEFAULT_CHUNKS,
 ) -> AsyncIterator[Quote | QuotesDone]:
-    """The quotes that `find_quotes` finds, one by one, then a `QuotesDone`."""
+    """Yield the quotes that `find_quotes` finds, one by one, then a `QuotesDone`."""
     clock = asyncio.get_running_loop().time
     started = clock()
     found = await find_quotes(query, documents=documents, run=run, cache=cache, limit=limit)

@@ -12,15 +12,15 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent.documents.grounding import ungrounded_text
 from agent.documents.passages import as_data
 from agent.engine.contract import Evidence, OutputContract, string_leaves
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.guard import security_flags
-from agent.places.distinct import words
 from agent.prompts import REPOSITORY, prompt_for
-from agent.sommelier.grounding import ungrounded_text
+from agent.text import words
 
 log = logging.getLogger(__name__)
 

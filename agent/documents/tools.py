@@ -6,19 +6,17 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.documents.answer import answer_question, excerpts
 from agent.documents.passages import DEFAULT_CHUNKS, MAX_CHUNKS, retrieve
-from agent.documents.quote_cache import NO_CACHE, Cache
-from agent.documents.quotes import find_quotes
+from agent.documents.quotes import QuoteCache, find_quotes
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.sommelier.wine import Text
 
 SEARCH: Final = (
     "Excerpts from the wine library on regions, grapes, methods, faults, serving, storing, "
@@ -33,6 +31,7 @@ QUOTE: Final = (
     "Passages of the wine library word for word, with their sources; use it when the guest wants "
     "a quote, a definition or the exact wording. Never change a quote."
 )
+Text = Annotated[str, Field(max_length=200)]
 NOTHING: Final = "nothing in the library matches; say so, do not answer from memory"
 TOOL_LIMITS: Final = Limits(structured_output_max_retries=1, seconds=12)
 """Below the time a tool has, so that the best passages are returned instead of a time-out."""
@@ -89,7 +88,7 @@ def ask_documents_tool(documents: DocumentStore, *, refine: bool = False) -> Too
     return Tool("ask_documents", ASK, AskDocuments, ask)
 
 
-def quote_documents_tool(documents: DocumentStore, *, cache: Cache = NO_CACHE) -> Tool:
+def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None = None) -> Tool:
     """quote_documents over `documents`; it asks the turn's models and counts in its ledger."""
 
     async def quote(arguments: QuoteDocuments, run: Run) -> ToolOutput:

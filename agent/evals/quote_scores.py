@@ -9,13 +9,8 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from agent.documents.quote_contract import (
-    MAX_SNIPPETS,
-    QuotesAnswer,
-    Snippet,
-    source_chunk,
-    verbatim,
-)
+from agent.documents.passages import verbatim
+from agent.documents.quotes import MAX_SNIPPETS, QuotesAnswer, Snippet, source_chunk
 from agent.documents.store import Chunk
 from agent.engine.messages import LLMResponse, Usage
 from agent.engine.prices import KNOWN_PRICES, Prices

@@ -16,7 +16,7 @@ from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.places.queries import Queries, generate_queries
 from agent.places.search import PlaceHit, PlaceSearch
-from agent.text import fold
+from agent.text import words
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ SEARCH_SECONDS: Final = 15.0
 RANK_CONSTANT: Final = 60
 SAME_SITE: Final = re.compile(r"^(?:(?:www\d?|m|mobile|amp)\.)+(?=[^.]+\.)")
 """What stands before a domain without making it another."""
-TRACKING: Final = re.compile(r"utm_.*|.*clid|srsltid|ref|source", re.IGNORECASE)
+TRACKING: Final = re.compile(r"\A(?:utm_.*|.*clid|srsltid|ref|source)\Z", re.IGNORECASE)
 
 NO_PROVIDER: Final = "No place search is configured here: tap a query to search the web yourself."
 SEARCH_FAILED: Final = "The place search gave no answer: tap a query to search the web yourself."
@@ -178,7 +178,7 @@ def identities(hit: PlaceHit) -> tuple[tuple[str, ...], ...]:
         return ()
     if parts.scheme not in {"http", "https"} or not domain:
         return ()
-    name = " ".join(re.findall(r"\w+", fold(hit.title)))
-    asked = [pair for pair in parse_qsl(parts.query) if not TRACKING.fullmatch(pair[0])]
+    name = " ".join(words(hit.title))
+    asked = [pair for pair in parse_qsl(parts.query) if not TRACKING.match(pair[0])]
     address = (domain, parts.path.rstrip("/"), *("=".join(pair) for pair in sorted(asked)))
     return (domain, name), ("address", *address)

@@ -99,7 +99,7 @@ NUMBER: Final = re.compile(
 )
 """What stands before an item of a list."""
 EMPHASIS: Final = re.compile(r"(\*\*|__|`)(.*?)\1")
-COMMENTARY: Final = re.compile(r"```|#{1,6}\s|.*[:!]$")
+COMMENTARY: Final = re.compile(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
 """A line that is no item: a fence, a heading, "Here they are:", "Enjoy!"."""
 NO_QUERY: Final = re.compile(r"://|[{}<>|]")
 QUOTES: Final = "\"'`“”„«»"

@@ -13,7 +13,6 @@ from agent.places.categories import categories, category_named
 from agent.places.find import SEARCH_LINK, find_places
 from agent.places.queries import QueryGenerationFailed
 from agent.places.search import PlaceSearch
-from agent.sommelier.wine import Text
 
 FIND: Final = (
     "Wine shops, wine bars, wineries, tastings, restaurants or courses in a place. Name only what "
@@ -33,7 +32,9 @@ class FindPlaces(BaseModel):
     category: Annotated[str, AfterValidator(category_named)] = Field(
         json_schema_extra=lambda schema: schema.update(enum=list(categories()))
     )
-    place: Text = Field(description="A town, district or region, as the guest named it.")
+    place: str = Field(
+        max_length=200, description="A town, district or region, as the guest named it."
+    )
 
 
 def find_places_tool(search: PlaceSearch | None = None, *, search_link: str = SEARCH_LINK) -> Tool:

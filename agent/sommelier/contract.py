@@ -8,12 +8,12 @@ from typing import Final
 
 from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
+from agent.documents.grounding import misquoted, without_misquotes
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.house_sommelier import Language, country_in_words
 from agent.sommelier.grounding import grounded_part, shown_wines, ungrounded
-from agent.sommelier.misquotes import misquoted, without_misquotes
 from agent.sommelier.money import Currency
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.sommelier.wine import Wine

@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 import pytest
 
 from agent.desk import ResearchDesk
-from agent.documents.quote_cache import QuoteCache
-from agent.documents.quotes import find_quotes
+from agent.documents.quotes import QuoteCache, find_quotes
 from agent.documents.tools import ask_documents_tool, quote_documents_tool
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Ledger, Limits

@@ -6,10 +6,17 @@ from typing import Any, get_args
 
 import pytest
 
-from agent.documents.passages import MODEL_FAILED, NO_MODEL
-from agent.documents.quote_cache import QuoteCache, cache_key
-from agent.documents.quote_contract import DROPPED_SUMMARY, verbatim
-from agent.documents.quotes import Quote, Quotes, QuotesDone, find_quotes, stream_quotes
+from agent.documents.passages import MODEL_FAILED, NO_MODEL, verbatim
+from agent.documents.quotes import (
+    DROPPED_SUMMARY,
+    Quote,
+    QuoteCache,
+    Quotes,
+    QuotesDone,
+    cache_key,
+    find_quotes,
+    stream_quotes,
+)
 from agent.documents.store import Chunk
 from agent.engine.limits import Limits
 from agent.engine.run import Run

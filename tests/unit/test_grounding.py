@@ -2,10 +2,11 @@
 
 import pytest
 
+from agent.documents.grounding import ungrounded_text
 from agent.engine.contract import Evidence
 from agent.engine.tools import as_text
 from agent.sommelier.contract import render
-from agent.sommelier.grounding import grounded_part, same_name, ungrounded, ungrounded_text
+from agent.sommelier.grounding import grounded_part, same_name, ungrounded
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.tools import by_id, facts
 from tests.fakes import CHINON, RIOJA

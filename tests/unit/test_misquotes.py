@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agent.documents.grounding import misquoted, without_misquotes
 from agent.engine.contract import Evidence
-from agent.sommelier.misquotes import misquoted, without_misquotes
 from tests.fakes import CHINON
 from tests.library import MUSCADET, OYSTERS, SUR_LIE
 

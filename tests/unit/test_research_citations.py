@@ -2,8 +2,14 @@
 
 import pytest
 
-from agent.documents.admission import admits_not_enough
-from agent.documents.citations import blocks, citations, kept, uncited, unretrieved_path
+from agent.documents.citations import (
+    admits_not_enough,
+    blocks,
+    citations,
+    kept,
+    uncited,
+    unretrieved_path,
+)
 from agent.engine.contract import Evidence
 from tests.library import SUR_LIE
 

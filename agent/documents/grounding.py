@@ -1,4 +1,8 @@
-"""Quotes inside free text, held word for word against what the tools of the turn returned.
+"""Free text against what the tools of a turn returned: wines, vintages, prices, quotes.
+
+No schema can hold free text to that. What reads like a wine's name, its vintage or its price must
+stand in a tool's result or in the person's own words: a false alarm costs one more request, a wine
+that does not exist would cost the person's trust.
 
 A passage counts as a quote of a document when it stands in quotation marks and its sentence has a
 citation, or when it is a Markdown block quote. Shorter ones may be terms, and what the guest wrote,
@@ -6,18 +10,40 @@ the names of wines and the titles of documents may stand in quotation marks as t
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from agent.documents.citations import PATH, Cited, blocks, citations, without_idle
+from agent.documents.citations import Cited, blocks, citations, is_path, without_idle
+from agent.documents.passages import comparable
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
-from agent.sommelier.wine import Wine
+from agent.text import fold, words
 
+NAME: Final = r"(?<![\w'’.-])(?:[a-z]{1,3}['’]?)?[^\W\d_a-z][\w'’.-]*+"
+ESTATE: Final = re.compile(
+    r"\b(?:Ch[âa]teau|Domaine|Weingut|Bodegas?|Tenuta|Castello|Quinta|Clos|Cantina|Fattoria|"
+    r"Podere|Marchesi|Vi[ñn]a|Cascina|Schloss)\s+(?:d[eiu]s?\s+|del?l[ao]?\s+|la\s+|le\s+|los\s+)*"
+    rf"{NAME}(?:[\s-]+{NAME})*"
+    rf"|\b{NAME}(?:\s+{NAME}){{0,3}}\s+(?:Estate|Vineyards?|Winery|Cellars|Vintners)\b"
+)
+VINTAGES: Final = (
+    re.compile(rf"(?P<name>{NAME})[\s,]+(?P<year>(?:19|20)\d\d)\b"),
+    re.compile(rf"\b(?P<year>(?:19|20)\d\d)\s+(?P<name>{NAME})"),
+)
+NO_NAME: Final = frozenset(
+    "in since from until by around the a of after before between and year vintage on im seit en "
+    "depuis desde dal dans january february march april may june july august september october "
+    "november december".split()
+)
+PRICE: Final = re.compile(
+    r"(?:[€$£]|\b(?:EUR|USD|GBP|CHF)\s?)\s?(\d++(?:[.,]\d{1,2})?)"
+    r"|(?<!\d)(\d++(?:[.,]\d{1,2})?)\s?(?:[€$£]|(?:EUR|USD|GBP|CHF|euros?|dollars?|pounds?)\b)",
+    re.IGNORECASE,
+)
+NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)?")
 LEAST_WORDS: Final = 5
 LEAST_CHARS: Final = 25
 LEAST_WIDE_CHARS: Final = 12
@@ -26,7 +52,7 @@ LONGEST_TITLE: Final = 12
 SHOWN_CHARS: Final = 120
 
 WIDE: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-BLOCK_QUOTE: Final = re.compile(r"(?:^[ \t]*(?:\*\*)?>[^\n]*(?:\n|\Z))+", re.MULTILINE)
+BLOCK_QUOTE: Final = re.compile(r"(?:^[ \t]*+(?:\*\*)?>[^\n]*+(?:\n|\Z))++", re.MULTILINE)
 QUOTE_MARK: Final = re.compile(r"^[ \t]*(?:\*\*)?(?:>[ \t]?)+", re.MULTILINE)
 QUOTED: Final = re.compile(
     r"""“(?:[^“”]|“[^“”]*”)*”            # one quote within may use the same marks
@@ -39,19 +65,56 @@ QUOTED: Final = re.compile(
       | (?<![\w'])'(?=\w)[^\n]{0,400}?(?<=[\w.,;:!?…])'(?!\w)""",
     re.VERBOSE,
 )
-BYLINE: Final = re.compile(r"\s*(?:[–—]|--)[^.!?\n]{1,80}$")
+BYLINE: Final = re.compile(r"\A\s*+(?:[–—]|--)[^.!?\n]{1,80}\Z")
 BYLINE_AFTER: Final = re.compile(r"\s(?:[–—]|--)\s*[\"“*_]*[^\W\d_a-z][^.!?\n]{1,80}$")
 PRIVATE: Final = re.compile("[\ue000-\ue002]")
 HIDDEN: Final = re.compile("[\ue000\ue002](\\d+)\ue001")
 HIDDEN_WHOLE: Final = re.compile("(?:> \ue002|\ue000)(\\d+)\ue001(?:[.!?…。！？]?”)?")
 
-SAME_SIGNS: Final = str.maketrans(
-    dict.fromkeys('"“”„‟‘’‚‛«»‹›「」『』＂`´', "'")
-    | dict.fromkeys("‐‑‒–—―−", "-")
-    # What is shown of a document has no square brackets: they would be citations.
-    | {"[": "(", "]": ")"}
-    | dict.fromkeys("*_\u00ad\u200b\u2060\ufeff")
-)
+
+def ungrounded_text(text: str, evidence: Evidence) -> str | None:
+    """The first thing in free text that reads like a wine or a price no tool returned, or None."""
+    if not text or not any(character.isupper() or character.isdigit() for character in text):
+        return None
+    sources = _Said(evidence)
+    for estate in ESTATE.finditer(text):
+        if not sources.hold(estate[0]):
+            return f"the text names {fence(estate[0])}, which no tool returned; leave it out"
+    for match in (match for pattern in VINTAGES for match in pattern.finditer(text)):
+        if fold(match["name"]) not in NO_NAME and not sources.hold_number(match["year"]):
+            return f"the text names {fence(match[0])}, a vintage no tool returned; leave it out"
+    for match in PRICE.finditer(text):
+        if not sources.hold_number(match[1] or match[2]):
+            return f"the text names the price {fence(match[0])}, which no tool returned"
+    return None
+
+
+class _Said:
+    """What tools and the person said, folded on first need."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._folded: str | None = None
+        self._numbers: set[float] | None = None
+
+    def hold(self, phrase: str) -> bool:
+        if self._folded is None:
+            self._folded = f" {' '.join(words(' '.join(self._evidence.texts)))} "
+        return f" {' '.join(words(phrase))} " in self._folded
+
+    def hold_number(self, number: str) -> bool:
+        """Whether a source has this number, or one that rounds to it."""
+        if self._numbers is None:
+            texts = " ".join(self._evidence.texts)
+            self._numbers = {_value(match) for match in NUMBER.findall(texts)}
+        value = _value(number)
+        return value in self._numbers or (
+            value.is_integer() and any(abs(known - value) < 1 for known in self._numbers)
+        )
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", "."))
 
 
 def misquoted(text: str, evidence: Evidence) -> str | None:
@@ -153,7 +216,7 @@ class _Sources:
     def _other_texts(self) -> list[str]:
         """Results of tools as the model saw them, the guest's words, names and titles."""
         found = self._evidence.found.values()
-        names = [each.label for each in found if isinstance(each, Wine)]
+        names = [str(each.label) for each in found if hasattr(each, "label")]
         titles = [f"{each.title} · {each.location}" for each in found if isinstance(each, Chunk)]
         texts = (text.replace('\\"', '"').replace("\\n", " ") for text in self._evidence.texts)
         return [comparable(text) for text in (*texts, *names, *titles)]
@@ -205,13 +268,15 @@ class _Sources:
         return [
             cited
             for cited in citations(text, self._chunks)
-            if cited.paths or any(PATH.fullmatch(name) or name.isdigit() for name in cited.unknown)
+            if cited.paths or any(is_path(name) or name.isdigit() for name in cited.unknown)
         ]
 
     def _without_citations(self, text: str) -> str:
-        for cited in reversed(self._citations(text)):
-            text = text[: cited.start].rstrip() + text[cited.end :]
-        return text
+        parts, end = [], 0
+        for cited in self._citations(text):
+            parts.append(text[end : cited.start].rstrip())
+            end = cited.end
+        return "".join([*parts, text[end:]])
 
 
 def is_title(passage: str) -> bool:
@@ -224,9 +289,3 @@ def is_title(passage: str) -> bool:
         and passage.rstrip()[-1:] not in {".", "!", "?", "…"}
         and all(word[0].isupper() or word[0].isdigit() for word in longer)
     )
-
-
-def comparable(text: str) -> str:
-    """A text in which white space, case, kinds of quotation marks and dashes make no difference."""
-    folded = unicodedata.normalize("NFKC", text).casefold().translate(SAME_SIGNS)
-    return " ".join(folded.split())
