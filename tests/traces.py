@@ -4,9 +4,25 @@ from datetime import UTC, datetime, timedelta
 
 from agent.engine.messages import Usage
 from agent.engine.span import Level, PromptRef
+from agent.repositories import TraceSummary
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+SUMMARY = TraceSummary(
+    trace_id="ab" * 16,
+    started_at=NOON,
+    ended_at=NOON + timedelta(seconds=1.83),
+    session="5e55",
+    user="0f0f",
+    question="a red for lamb under 25",
+    outcome="fallback",
+    level="WARNING",
+    retry_count=1,
+    cost_usd=0.0042,
+    tokens=1256,
+    error_types=("grounding", "model_error"),
+)
+"""What a list shows of `retried_trace()`."""
 
 
 def nanoseconds(moment: datetime) -> int:

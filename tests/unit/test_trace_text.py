@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from agent.engine.messages import Usage
-from agent.repositories import TraceSummary
 from agent.tracing.records import TraceRecord
 from bot.commands.traces import (
     cost_text,
@@ -22,22 +21,7 @@ from bot.commands.traces import (
     usage_text,
     value_lines,
 )
-from tests.traces import NOON, bare_trace, retried_trace
-
-SUMMARY = TraceSummary(
-    trace_id="ab" * 16,
-    started_at=NOON,
-    ended_at=NOON + timedelta(seconds=1.83),
-    session="5e55",
-    user="0f0f",
-    question="a red for lamb",
-    outcome="fallback",
-    level="WARNING",
-    retry_count=1,
-    cost_usd=0.0042,
-    tokens=1256,
-    error_types=("grounding", "model_error"),
-)
+from tests.traces import NOON, SUMMARY, bare_trace, retried_trace
 
 
 def shown(renderable: RenderableType, *, colour: bool = False, width: int = 200) -> str:
@@ -104,7 +88,7 @@ def test_the_list_shows_one_turn_a_line() -> None:
     )
     assert row.split() == (
         "2026-05-01 12:00:00 abababab WARNING fallback 1 1.83 $0.0042 "
-        "grounding, model_error a red for lamb".split()
+        "grounding, model_error a red for lamb under 25".split()
     )
 
 
