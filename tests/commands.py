@@ -1,18 +1,91 @@
-"""`sommelier` in this process, with its logging kept apart from that of the tests."""
+"""The command line: machines for it, and `sommelier` in a process of its own or in this one."""
 
+import asyncio
 import logging
+import os
+import shutil
 import signal
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import chdir, contextmanager
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, chdir, contextmanager
+from pathlib import Path
 from subprocess import CompletedProcess
 
+import pytest
 from typer.testing import CliRunner
 
 from bot.__main__ import app, main
 from bot.logs import LOUD
+from tests.databases import together
 
-COMMAND = "sommelier"
+ROOT = Path(__file__).parents[1]
+COMMAND = [sys.executable, "-m", "bot"]
+
+
+def empty_home(home: Path) -> dict[str, str]:
+    """The environment of an empty machine: no settings, no data, an empty home."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home / "data"),
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+@pytest.fixture(scope="session")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder as the first start leaves it; made once for all workers: it takes a while."""
+    with together(tmp_path_factory, "stocked") as shared:
+        if not (shared / "stocked").exists():
+            (shared / "stocking").mkdir()
+            done = sommelier("documents", "list", environment=empty_home(shared / "stocking"))
+            assert done.returncode == 0, done.stderr
+            (shared / "stocking").rename(shared / "stocked")
+    return shared / "stocked" / "data"
+
+
+@pytest.fixture
+def environment(tmp_path: Path, stocked: Path) -> dict[str, str]:
+    """A machine of this test alone, on which the first start has been."""
+    shutil.copytree(stocked, tmp_path / "data")
+    return empty_home(tmp_path)
+
+
+@pytest.fixture
+def empty_environment(tmp_path: Path) -> dict[str, str]:
+    """An empty machine of this test alone."""
+    return empty_home(tmp_path)
+
+
+def sommelier(
+    *arguments: str, environment: Mapping[str, str], **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """`sommelier` with these arguments, when it has ended."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env={**environment, **settings},
+        cwd=environment["HOME"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@asynccontextmanager
+async def running(environment: Mapping[str, str], **settings: str) -> AsyncIterator[Process]:
+    """`sommelier run` in the background; killed at the end if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "run", env={**environment, **settings}, cwd=environment["HOME"], stderr=PIPE
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 @contextmanager
@@ -42,10 +115,10 @@ def sommelier_eval(*arguments: str) -> tuple[int, str, str]:
 def sommelier_here(
     *arguments: str, environment: Mapping[str, str], **settings: str
 ) -> CompletedProcess[str]:
-    """As `tests.acceptance.command.sommelier`, but in this process: more than a second sooner."""
+    """As `sommelier`, but in this process: more than a second sooner."""
     with (
         own_logging(),
-        own_process([COMMAND, *arguments], environment["HOME"]),
+        own_process(["sommelier", *arguments], environment["HOME"]),
         CliRunner().isolation(env={**environment, **settings}) as (shown, said, _),
     ):
         status = exit_status()

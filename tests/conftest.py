@@ -15,7 +15,7 @@ from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer
 from tests.doubles.otlp import OtlpReceiver
 
-pytest_plugins = ["tests.databases", "tests.machines"]
+pytest_plugins = ["tests.databases", "tests.commands"]
 
 FOREIGN_PREFIXES = ("OPENAI_", "LANGFUSE_", "LLM_", "OTEL_", "TELEGRAM_")
 # How fast a machine is proves nothing about a property.

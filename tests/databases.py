@@ -4,11 +4,15 @@ Migrations run once per kind and worker; every test then works on its own copy.
 """
 
 import asyncio
+import fcntl
+import os
 import shutil
 import tempfile
+import uuid
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -20,8 +24,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from agent.sommelier.wine import Wine
 from db.engine import Sessions, create_engine, session_factory, upgrade_schema
 from db.wines.importing import import_catalogue, read_catalogue
-from tests.workers import WORKER, run_id, together
 
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "alone")
 CELLAR = Path(__file__).parent / "cellar.csv"
 KINDS = ("sqlite", "postgres")
 _numbers = count(1)
@@ -53,6 +57,24 @@ SHAPE = """
 SELECT (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_extension),
     (SELECT count(*) FROM pg_attribute WHERE NOT attisdropped)
 """
+
+
+@cache
+def run_id() -> str:
+    """The same for all workers of this run, and for no other run."""
+    return os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid.uuid4().hex)[:12]
+
+
+@contextmanager
+def together(tmp_path_factory: pytest.TempPathFactory, what: str) -> Iterator[Path]:
+    """The folder that all workers share; one worker at a time is in here for the same `what`."""
+    folder = tmp_path_factory.getbasetemp()
+    # Workers have folders of their own below that of the session.
+    if WORKER != "alone":
+        folder = folder.parent
+    with (folder / f"{what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
 
 
 @pytest.fixture(scope="session")

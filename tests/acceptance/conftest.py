@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import empty_home
 from tests.doubles.web import Web
-from tests.machines import empty_home
 
 
 @pytest.fixture(scope="module")

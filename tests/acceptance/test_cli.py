@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from config import load_settings, variables
-from tests.acceptance.command import running, sommelier
-from tests.commands import sommelier_here
+from tests.commands import running, sommelier, sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer
 from tests.doubles.otlp import OtlpReceiver

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent.prompts import repository_prompts
-from tests.acceptance.command import sommelier
-from tests.commands import sommelier_here
+from tests.commands import sommelier, sommelier_here
 from tests.doubles.langfuse_prompts import PUBLIC_KEY, SECRET_KEY, LangfusePromptServer
 
 NAMES = list(repository_prompts())

@@ -14,8 +14,7 @@ from typing import Any
 import httpx
 
 from db.documents.indexing import STARTER
-from tests.acceptance.command import COMMAND, running, sommelier
-from tests.commands import sommelier_here
+from tests.commands import COMMAND, running, sommelier, sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json
 from tests.doubles.web import Web

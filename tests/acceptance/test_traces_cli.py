@@ -15,8 +15,7 @@ from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import SqlTurnRepository
-from tests.commands import sommelier_here
-from tests.machines import empty_home
+from tests.commands import empty_home, sommelier_here
 from tests.traces import bare_trace, retried_trace
 
 ADA, CHAT = 8_123_456_789, 8_123_456_789
