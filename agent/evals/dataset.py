@@ -1,4 +1,4 @@
-"""Datasets: conversations, one JSON object a line, each with what its last answer must keep to.
+"""Datasets: conversations with what their last answer must keep to, and questions for quotes.
 
 `docs/evaluation.md` explains the format. Fields that are not known are ignored, but an expectation
 that is not known is an error: a misspelt one would never fail.
@@ -6,13 +6,14 @@ that is not known is an error: a misspelt one would never fail.
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     StringConstraints,
+    TypeAdapter,
     ValidationError,
     model_validator,
 )
@@ -25,6 +26,7 @@ from agent.sommelier.wine import Allergen, Body, Colour, Food, Style, Sweetness
 from agent.text import Language
 
 STARTER: Final = Path(__file__).with_name("conversations.jsonl")
+GROUND_TRUTH: Final = Path(__file__).with_name("ground_truth.json")
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
@@ -94,7 +96,7 @@ class Expectation(BaseModel):
         return self
 
 
-class Said(BaseModel):
+class Message(BaseModel):
     """A message that came before the conversation, with the wines an answer recommended."""
 
     model_config = ConfigDict(frozen=True)
@@ -110,7 +112,11 @@ class Said(BaseModel):
 
 
 class Conversation(BaseModel):
-    """One item: messages of a guest in order, each answered before the next; `history` is given."""
+    """Messages of a guest in order, each answered before the next; `history` is given.
+
+    `wants` says in prose what each answer should do, `harmful_if` what would make one harmful: both
+    are for people who read the transcript, nothing of them is scored.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -118,17 +124,48 @@ class Conversation(BaseModel):
     messages: tuple[Text, ...] = Field(min_length=1)
     language: Language | None = None
     kind: str = "other"
-    history: tuple[Said, ...] = ()
+    history: tuple[Message, ...] = ()
     expect: Expectation = Expectation()
+    wants: tuple[str, ...] = ()
+    harmful_if: str = ""
+
+    @property
+    def title(self) -> str:
+        """What is asked, in a line."""
+        return " / ".join(self.messages)
+
+
+class Question(BaseModel):
+    """A question with a known answer: the documents that hold it, by the end of their path."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    kind: Literal["keyword", "paraphrase", "multi", "negative"]
+    query: str
+    sources: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """What is asked, in a line."""
+        return self.query
+
+
+Case = Conversation | Question
+
+
+def ground_truth(file: Path = GROUND_TRUTH) -> list[Question]:
+    """Return the 24 questions over the starter documents: 6 of each kind."""
+    return TypeAdapter(list[Question]).validate_json(file.read_bytes())
 
 
 def starter() -> list[Conversation]:
-    """The conversations that come with the product."""
+    """Return the conversations that come with the product."""
     return read(STARTER)
 
 
 def read(path: Path) -> list[Conversation]:
-    """The conversations of a JSONL file, in order; blank lines are skipped.
+    """Read the conversations of a JSONL file, in order; blank lines are skipped.
 
     Raises:
         DatasetError: the file cannot be read, or a line of it is not a conversation.
@@ -147,7 +184,7 @@ def read(path: Path) -> list[Conversation]:
 
 
 def unique(conversations: Iterable[Conversation]) -> list[Conversation]:
-    """The conversations.
+    """Return the conversations, which need ids of their own.
 
     Raises:
         DatasetError: two of them have the same id.
@@ -161,7 +198,7 @@ def unique(conversations: Iterable[Conversation]) -> list[Conversation]:
 
 
 def parsed(value: object, where: str) -> Conversation:
-    """A conversation from plain data.
+    """Make a conversation of plain data.
 
     Raises:
         DatasetError: it is none; the message names `where`, the field and what is wrong with it.
@@ -179,7 +216,7 @@ def selected(
     kind: str | None = None,
     limit: int | None = None,
 ) -> list[Conversation]:
-    """The first `limit` conversations of a language and a kind; None stands for all."""
+    """Return the first `limit` conversations of a language and a kind; None stands for all."""
     found = [
         each
         for each in conversations
@@ -188,9 +225,9 @@ def selected(
     return found[:limit]
 
 
-def as_item(conversation: Conversation) -> dict[str, Any]:
-    """A conversation as one line of a dataset file has it, without what is not set."""
-    return conversation.model_dump(mode="json", exclude_defaults=True)
+def as_item(case: Case) -> dict[str, Any]:
+    """Return a case as one line of a dataset file has it, without what is not set."""
+    return case.model_dump(mode="json", exclude_defaults=True)
 
 
 def _line(line: str, where: str) -> Conversation:

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from agent.evals.checks import (
+    begins_words,
+    broken_filters,
+    has_filters,
+    has_words,
+    plain,
+    telling_names,
+    within_budget,
+)
 from agent.evals.dataset import Conversation, Expectation
-from agent.evals.wine_rules import broken_filters, has_filters, telling_names, within_budget
-from agent.evals.words import begins_words, has_words, plain
 from agent.outcome import Outcome, invented_attempts
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
@@ -35,11 +42,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """The last answer of a conversation, and what its turns took together.
+    """The last answer of a conversation.
 
     `model_error` says what kept the model from answering at all, if that is why it fell back.
     `unknown` are ids of the answer that the catalogue does not hold, `previous` the wines of the
-    answer before it, `texts` all answers as the guest saw them. Times are seconds, one a turn.
+    answer before it, `texts` all answers as the guest saw them.
     """
 
     texts: tuple[str, ...]
@@ -52,10 +59,6 @@ class Observed:
     error_types: tuple[str, ...] = ()
     model_error: str = ""
     retries: int = 0
-    requests: int = 0
-    seconds: tuple[float, ...] = ()
-    tokens: int = 0
-    cost_usd: float = 0.0
 
     @property
     def text(self) -> str:

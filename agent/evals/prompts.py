@@ -1,6 +1,5 @@
 """A prompt that is tried out in the place of the repository's: from a file, or from Langfuse."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from agent.tracing.langfuse.prompts import PromptStore
 
 SOMMELIER: Final = "sommelier"
-MANAGED: Final = re.compile(rf"({'|'.join(map(re.escape, repository_prompts()))})@(\S+)")
-"""A prompt in Langfuse, by the number of a version or by a label."""
 
 
 class PromptRefused(AgentError):
@@ -48,6 +45,13 @@ def prompt_of_file(path: Path) -> TriedPrompt:
     return _checked(text, PromptRef(SOMMELIER, version, label=path.stem), str(path))
 
 
+def names_managed(name: str) -> tuple[str, str] | None:
+    """Split `sommelier@3` into a prompt in Langfuse and its version or label, if it is one."""
+    prompt, _, version = name.partition("@")
+    known = prompt in repository_prompts() and version and not any(map(str.isspace, version))
+    return (prompt, version) if known else None
+
+
 async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompt:
     """A version of a prompt in Langfuse, `sommelier@3` or `sommelier@staging`; waits for it.
 
@@ -56,10 +60,10 @@ async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompt:
         LangfuseUnavailable: Langfuse gave no answer, or another one.
         ValueError: `managed` does not name a prompt in Langfuse.
     """
-    named = MANAGED.fullmatch(managed)
+    named = names_managed(managed)
     if named is None:
         raise ValueError(f"{managed!r} is no prompt in Langfuse; write {SOMMELIER}@3")
-    name, version = named.groups()
+    name, version = named
     by_number = version.isdecimal()
     stored = await (
         store.get(name, version=int(version)) if by_number else store.get(name, label=version)

@@ -1,15 +1,14 @@
 """A run as experiments in Langfuse. Imported where there are keys: Langfuse's client is heavy."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent.evals.dataset import Conversation, DatasetError, as_item, parsed
-from agent.evals.quote_scores import Question
+from agent.evals.dataset import Case, Conversation, DatasetError, Question, as_item, parsed
+from agent.evals.run import Result
 from agent.tracing.langfuse.client import LangfuseUnavailable
 from agent.tracing.langfuse.experiments import Dataset, Experiments, Item, item_id
-from agent.tracing.records import TraceRecord
 
 log = logging.getLogger(__name__)
 
@@ -44,14 +43,16 @@ class Recording:
             return f"{self.recorded} recorded, see {self.url}"
         return f"{self.recorded} recorded, {self.lost} lost, see {self.url}"
 
-    async def add(self, variant: str, item: str, traces: Sequence[TraceRecord]) -> None:
-        """Record what a variant made of an item; its scores stand on the last trace."""
+    async def add(self, result: Result) -> None:
+        """Record what a variant made of a case; its scores stand on the last trace."""
+        traces = result.traces
         if not traces:
             return
         if self.failures >= GIVE_UP_AFTER:
             self.lost += 1
             return
-        link = self.experiments.link(self.dataset, self.run, variant, self.items[item], traces[-1])
+        item = self.items[result.case.id]
+        link = self.experiments.link(self.dataset, self.run, result.variant, item, traces[-1])
         try:
             await self.experiments.send(traces, link)
         except LangfuseUnavailable as error:
@@ -73,7 +74,7 @@ async def open_recording(
     stored: bool = False,
     description: str = "",
 ) -> Recording | None:
-    """A recording over `items`, by the ids that results have; None, and a warning, if it cannot be.
+    """Open a recording over `items`, by the ids of cases; None, and a warning, if it cannot be.
 
     The dataset and its items are made or brought up to date, unless they are `stored` there.
     """
@@ -88,23 +89,21 @@ async def open_recording(
     return Recording(experiments, made, run, items)
 
 
-def item_of(dataset: str, conversation: Conversation) -> Item:
-    """A conversation as an item of a dataset; the same conversation has the same id every time."""
-    data = as_item(conversation)
+def item_of(dataset: str, case: Case) -> Item:
+    """Return a case as an item of a dataset; the same case has the same id every time."""
+    data = as_item(case)
     metadata: dict[str, Any] = {key: data[key] for key in ("id", "language", "kind") if key in data}
-    asked = {key: data[key] for key in ("messages", "history") if key in data}
-    return Item(item_id(dataset, conversation.id), asked, data.get("expect", {}), metadata)
-
-
-def question_item(dataset: str, question: Question) -> Item:
-    """A question of the evaluation of quotes as an item of a dataset."""
-    expected = {"sources": list(question.sources)}
-    metadata = {"id": question.id, "kind": question.kind}
-    return Item(item_id(dataset, question.id), {"query": question.query}, expected, metadata)
+    if isinstance(case, Question):
+        asked, expected = {"query": case.query}, {"sources": list(case.sources)}
+    else:
+        asked = {key: data[key] for key in ("messages", "history") if key in data}
+        metadata.update({key: data[key] for key in ("wants", "harmful_if") if key in data})
+        expected = data.get("expect", {})
+    return Item(item_id(dataset, case.id), asked, expected, metadata)
 
 
 def conversation_of(item: Item, dataset: str) -> Conversation:
-    """An item as a conversation: one that was recorded here, or a text, or a list of messages.
+    """Read an item as a conversation: one that was recorded here, or a text, or a list of messages.
 
     Raises:
         DatasetError: it is none of these, or its expectations are not known.

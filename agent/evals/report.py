@@ -1,18 +1,55 @@
-"""A run as an operator reads it: a table, bars, the worst conversations; Markdown, JSON, SVG."""
+"""A run as an operator reads it: table, bars and worst cases; Markdown, JSON, SVG, transcripts."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
+from xml.sax.saxutils import escape
 
-from agent.evals.dataset import as_item
+from agent.evals.dataset import Conversation, as_item
 from agent.evals.evaluators import EVALUATORS
-from agent.evals.quote_scores import mean, percentile
 from agent.evals.run import Result
 
 WORST: Final = 10
 LONGEST_REASON: Final = 160
 BAR: Final = 30
+COLOURS: Final = ("#8b1e3f", "#3c6e71", "#c9a227", "#5f4b8b", "#d9748f", "#7a8b3c", "#444444")
+DAYS: Final = 30
+SCENARIOS: Final = ((10, 5), (10, 20), (50, 20), (100, 20))
+"""People, and queries a day of each: what a month is projected for."""
+UNPRICED: Final = "$0 is what a model costs that is free, or whose price is not in `LLM_PRICES`."
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """What a metric must pass: as a table says it, and as a rule over a share or over seconds."""
+
+    said: str
+    passes: Callable[[float], bool]
+
+
+QUOTES: Final[Mapping[str, Threshold]] = {
+    "json_parse": Threshold("100%", lambda value: value >= 1),
+    "schema": Threshold("> 95%", lambda value: value > 0.95),
+    "verbatim": Threshold("> 80%", lambda value: value > 0.80),
+    "attribution": Threshold("> 95%", lambda value: value > 0.95),
+    "negative": Threshold("> 90%", lambda value: value > 0.90),
+    "latency p50": Threshold("< 5 s", lambda value: value < 5),
+    "latency p95": Threshold("< 10 s", lambda value: value < 10),
+}
+"""What a model that quotes must pass, by the research on structured snippets."""
+
+FIGURES: Final[Mapping[str, Callable[[float], str]]] = {
+    "retries": "{:.2f}".format,
+    "retrieved": "{:.0%}".format,
+    "snippets": "{:.1f}".format,
+    "tokens": "{:,.0f}".format,
+    "prompt_tokens": "{:,.0f}".format,
+    "completion_tokens": "{:,.0f}".format,
+    "cost_usd": "${:.4f}".format,
+}
+"""How numbers that are no scores are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +62,9 @@ class Average:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a variant came to. Times are seconds a turn, money is US dollars.
+    """What a variant came to. `latency` are seconds a turn, as p50 and p95.
 
-    `tokens` and `cost_usd` are averages a conversation, `retries` of a last turn.
+    `figures` are averages of what is no score: retries, tokens, cost_usd …
     """
 
     label: str
@@ -36,20 +73,34 @@ class Summary:
     failed: int
     metrics: Mapping[str, Average]
     outcomes: Mapping[str, int]
-    retries: float
-    seconds_p50: float
-    seconds_p95: float
-    tokens: float
-    cost_usd: float
+    figures: Mapping[str, float]
+    latency: Mapping[str, float]
+    total_cost_usd: float
 
     @property
-    def total_cost_usd(self) -> float:
-        """What all conversations cost, in US dollars."""
-        return self.cost_usd * self.items
+    def cost_usd(self) -> float:
+        """US dollars a case."""
+        return self.figures.get("cost_usd", 0.0)
+
+    @property
+    def is_of_quotes(self) -> bool:
+        """Whether this is a model that was asked for quotes, which has thresholds to pass."""
+        return not QUOTES.keys().isdisjoint(self.metrics)
+
+    @property
+    def below(self) -> list[str]:
+        """The metrics of quotes that do not pass; what never applied does not."""
+        shares = {name: each.score for name, each in self.metrics.items()}
+        values = shares | dict(self.latency)
+        return [name for name, limit in QUOTES.items() if not limit.passes(values.get(name, 0.0))]
+
+    def monthly_cost_usd(self, people: int, queries_a_day: int) -> float:
+        """Project US dollars for 30 days."""
+        return self.cost_usd * people * queries_a_day * DAYS
 
 
 def summaries(results: Iterable[Result]) -> list[Summary]:
-    """One for each variant, in the order they first came."""
+    """Sum up each variant, in the order they first came."""
     by_variant: dict[str, list[Result]] = {}
     for result in results:
         by_variant.setdefault(result.variant, []).append(result)
@@ -57,20 +108,22 @@ def summaries(results: Iterable[Result]) -> list[Summary]:
 
 
 def _summary(label: str, results: Sequence[Result]) -> Summary:
-    observed = [result.observed for result in results if result.observed]
-    seconds = [each for one in observed for each in one.seconds]
+    given = [result.outcome for result in results]
+    seconds = [each for one in given for each in one.seconds]
+    averages = {name: _average(name, results) for name in [*EVALUATORS, *QUOTES]}
+    figures = {
+        name: [one.figures[name] for one in given if name in one.figures] for name in FIGURES
+    }
     return Summary(
         label=label,
         items=len(results),
         passed=sum(result.passed for result in results),
         failed=sum(bool(result.failure) for result in results),
-        metrics={name: each for name in EVALUATORS if (each := _average(name, results))},
-        outcomes=dict(Counter(one.outcome for one in observed)),
-        retries=mean([one.retries for one in observed]),
-        seconds_p50=percentile(seconds, 0.50),
-        seconds_p95=percentile(seconds, 0.95),
-        tokens=sum(one.tokens for one in observed) / len(results),
-        cost_usd=sum(one.cost_usd for one in observed) / len(results),
+        metrics={name: each for name, each in averages.items() if each},
+        outcomes=dict(Counter(one.outcome for one in given if one.outcome)),
+        figures={name: mean(values) for name, values in figures.items() if values},
+        latency={f"latency p{each}": percentile(seconds, each / 100) for each in (50, 95)},
+        total_cost_usd=sum(one.figures.get("cost_usd", 0.0) for one in given),
     )
 
 
@@ -79,25 +132,47 @@ def _average(name: str, results: Sequence[Result]) -> Average | None:
     return Average(mean(scores), len(scores)) if scores else None
 
 
+def head(found: Sequence[Summary]) -> list[str]:
+    """Return the columns of the table; thresholds have one where there are any."""
+    thresholds = ["Threshold"] if any(each.is_of_quotes for each in found) else []
+    return ["Metric", *thresholds, *(each.label for each in found)]
+
+
 def rows(found: Sequence[Summary]) -> Iterator[list[str]]:
-    """The table: the name of a metric, then its value for each variant."""
-    for name in EVALUATORS:
-        averages = [summary.metrics.get(name) for summary in found]
-        if any(averages):
-            cells = [f"{each.score:.0%} of {each.items}" if each else "–" for each in averages]
-            yield [name, *cells]
-    yield ["all of these", *(f"{each.passed} of {each.items}" for each in found)]
-    yield ["failed", *(str(each.failed) for each in found)]
-    yield ["retries", *(f"{each.retries:.2f}" for each in found)]
-    yield ["latency p50", *(_seconds(each.seconds_p50) for each in found)]
-    yield ["latency p95", *(_seconds(each.seconds_p95) for each in found)]
-    yield ["tokens", *(f"{each.tokens:,.0f}" for each in found)]
-    yield ["cost", *(f"${each.cost_usd:.4f}" for each in found)]
-    yield ["cost in all", *(f"${each.total_cost_usd:.2f}" for each in found)]
+    """Yield the table: the name of a metric or figure, then its value for each variant."""
+    has_thresholds = any(each.is_of_quotes for each in found)
+    for name, cells in _values(found):
+        if any(cells):
+            threshold = [QUOTES[name].said if name in QUOTES else ""] if has_thresholds else []
+            yield [name, *threshold, *(cell or "–" for cell in cells)]
+
+
+def _values(found: Sequence[Summary]) -> Iterator[tuple[str, list[str]]]:
+    for name in [*EVALUATORS, *QUOTES]:
+        averages = [(each, each.metrics.get(name)) for each in found]
+        yield (
+            name,
+            [_marked(s, name, f"{a.score:.0%} of {a.items}") if a else "" for s, a in averages],
+        )
+    yield "all of these", [f"{each.passed} of {each.items}" for each in found]
+    yield "failed", [str(each.failed) for each in found]
+    for name in ("latency p50", "latency p95"):
+        yield name, [_marked(each, name, _seconds(each.latency[name])) for each in found]
+    for name, shown in FIGURES.items():
+        yield name, [shown(each.figures[name]) if name in each.figures else "" for each in found]
+    yield "cost in all", [f"${each.total_cost_usd:.2f}" for each in found]
+    if any(each.is_of_quotes for each in found):
+        for scenario in SCENARIOS:
+            cost = [f"${each.monthly_cost_usd(*scenario):,.2f}" for each in found]
+            yield "a month: {} people × {} queries a day".format(*scenario), cost
+
+
+def _marked(summary: Summary, name: str, value: str) -> str:
+    return f"{value} ✗" if summary.is_of_quotes and name in summary.below else value
 
 
 def bars(found: Sequence[Summary]) -> Iterator[str]:
-    """The metrics as lines of text: a bar for each variant.
+    """Yield the metrics as lines of text: a bar for each variant.
 
     Latency and cost of several variants stand below, each beside the highest.
     """
@@ -111,25 +186,30 @@ def bars(found: Sequence[Summary]) -> Iterator[str]:
             bar = "█" * filled + "░" * (BAR - filled)
             yield f"{title if position == 0 else '':<10} {label:<{width}} {bar} {said(value)}"
 
-    for name in EVALUATORS:
+    for name in _named(found):
         averages = {each.label: each.metrics[name].score for each in found if name in each.metrics}
         yield from drawn(name, averages, 1.0, "{:.0%}".format)
     if len(found) > 1:
-        latency = {each.label: each.seconds_p50 for each in found}
+        latency = {each.label: each.latency["latency p50"] for each in found}
         yield from drawn("latency", latency, max(latency.values()), _seconds)
         cost = {each.label: each.cost_usd for each in found}
         yield from drawn("cost", cost, max(cost.values()), "${:.4f}".format)
 
 
+def _named(found: Sequence[Summary]) -> list[str]:
+    """The metrics that apply to any of the variants."""
+    return [name for name in [*EVALUATORS, *QUOTES] if any(name in each.metrics for each in found)]
+
+
 def worst(results: Iterable[Result], variant: str, limit: int = WORST) -> list[Result]:
-    """The conversations of a variant that did not pass, the lowest scores first."""
+    """Return the cases of a variant that did not pass, the lowest scores first."""
     wrong = [each for each in results if each.variant == variant and not each.passed]
-    wrong.sort(key=lambda each: (not each.failure, _mean_mark(each), each.conversation.id))
+    wrong.sort(key=lambda each: (not each.failure, _mean_mark(each), each.case.id))
     return wrong[:limit]
 
 
 def reasons(result: Result) -> list[str]:
-    """What kept a conversation from passing: a metric and its reason each."""
+    """Say what kept a case from passing: a metric and its reason each."""
     return [
         f"{name} {mark.score:.0%}: {_cut(mark.reason)}"
         for name, mark in result.marks.items()
@@ -138,11 +218,10 @@ def reasons(result: Result) -> list[str]:
 
 
 def unanswered(results: Iterable[Result]) -> Iterator[str]:
-    """Of each variant whose model gave no answer at all: what kept it from that, in a line."""
+    """Say of each variant whose model gave no answer at all what kept it from that, in a line."""
     by_variant: dict[str, list[str]] = {}
     for each in results:
-        error = each.observed.model_error if each.observed else ""
-        by_variant.setdefault(each.variant, []).append(error)
+        by_variant.setdefault(each.variant, []).append(each.outcome.error)
     for label, errors in by_variant.items():
         if all(errors):
             kinds = ", ".join(dict.fromkeys(errors))
@@ -150,50 +229,132 @@ def unanswered(results: Iterable[Result]) -> Iterator[str]:
 
 
 def as_markdown(run: str, results: Sequence[Result], *, plot: str = "") -> str:
-    """The table and what went wrong; `plot` is the name of the picture to show, if there is one."""
+    """Write the table and what went wrong; `plot` is the name of the picture, if there is one."""
     found = summaries(results)
-    lines = [f"# Evaluation {run}", "", *_table(["Metric", *(s.label for s in found)], rows(found))]
+    lines = [f"# Evaluation {run}", "", *_table(head(found), rows(found))]
+    if any(each.is_of_quotes and not each.cost_usd for each in found):
+        lines += ["", UNPRICED]
     if plot:
         lines += ["", f"![Scores by metric and variant]({plot})"]
     for summary in found:
         lines += ["", f"## What went wrong: {summary.label}", ""]
         wrong = worst(results, summary.label, limit=summary.items)
-        lines += [f"- `{each.conversation.id}` {'; '.join(reasons(each))}" for each in wrong]
+        lines += [f"- `{each.case.id}` {'; '.join(reasons(each))}" for each in wrong]
         lines += [] if wrong else ["Nothing."]
     return "\n".join(lines) + "\n"
 
 
 def as_json(run: str, results: Sequence[Result]) -> dict[str, Any]:
-    """Everything that was measured, as plain data."""
+    """Return everything that was measured, as plain data."""
     return {
         "run": run,
-        "variants": [asdict(summary) for summary in summaries(results)],
+        "variants": [_summary_json(summary) for summary in summaries(results)],
         "results": [_result_json(result) for result in results],
     }
 
 
+def _summary_json(summary: Summary) -> dict[str, Any]:
+    if not summary.is_of_quotes:
+        return asdict(summary)
+    monthly = {
+        f"{people} x {queries}": summary.monthly_cost_usd(people, queries)
+        for people, queries in SCENARIOS
+    }
+    return asdict(summary) | {"below": summary.below, "monthly_cost_usd": monthly}
+
+
 def _result_json(result: Result) -> dict[str, Any]:
-    seen = result.observed
     return {
         "variant": result.variant,
-        "conversation": as_item(result.conversation),
+        "case": as_item(result.case),
         "passed": result.passed,
         "failure": result.failure,
-        "marks": {name: asdict(mark) for name, mark in result.marks.items()},
         "trace_ids": [trace.trace_id for trace in result.traces],
-        "answers": list(seen.texts) if seen else [],
-        "wine_ids": [wine.id for wine in seen.wines] if seen else [],
-        "outcome": seen.outcome if seen else None,
-        "retries": seen.retries if seen else 0,
-        "requests": seen.requests if seen else 0,
-        "seconds": list(seen.seconds) if seen else [],
-        "tokens": seen.tokens if seen else 0,
-        "cost_usd": seen.cost_usd if seen else 0.0,
+        **asdict(result.outcome),
     }
 
 
-def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
-    for cells in (head, ["---"] * len(head), *body):
+def transcripts(run: str, results: Iterable[Result]) -> str:
+    """Write every conversation as a person judges it: messages, answers, what was wanted."""
+    lines = [f"# Transcripts {run}"]
+    for result in results:
+        if isinstance(result.case, Conversation):
+            lines += _transcript(result, result.case)
+    return "\n\n".join(lines) + "\n"
+
+
+def _transcript(result: Result, case: Conversation) -> Iterator[str]:
+    kind = ", ".join(filter(None, [case.language, case.kind, result.variant]))
+    yield f"## {case.id} ({kind})"
+    for number, message in enumerate(case.messages):
+        answer = result.outcome.texts[number : number + 1] or (result.failure or "No answer.",)
+        yield f"**Guest:** {message}"
+        yield "\n".join(f"> {line}" for line in answer[0].split("\n"))
+        yield from (f"Wanted: {want}" for want in case.wants[number : number + 1])
+    yield from (f"Wanted: {want}" for want in case.wants[len(case.messages) :])
+    if case.harmful_if:
+        yield f"Harmful if: {case.harmful_if}"
+    yield from (f"Not met: {reason}" for reason in reasons(result))
+
+
+def svg(found: Sequence[Summary]) -> str:
+    """Draw the mean score of each metric that applies, from 0 to 100 %: a bar of each variant."""
+    named = _named(found)
+    block, first = 14 * len(found) + 10, 52 + 20 * len(found)
+    width, height = 480, first + block * len(named) + 10
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        _text(12, 26, "Mean score by metric", size=15),
+    ]
+    for position, summary in enumerate(found):
+        y = 44 + 20 * position
+        told = f"{summary.label} ({summary.passed} of {summary.items} passed)"
+        parts += _rect(12, y, 12, 12, _colour(position)), _text(30, y + 10, told)
+    for position, name in enumerate(named):
+        parts += _drawn(first + block * position, name, found)
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _drawn(top: float, name: str, found: Sequence[Summary]) -> Iterator[str]:
+    yield _text(92, top + 7 * len(found) + 4, name, anchor="end")
+    for position, summary in enumerate(found):
+        y = top + 14 * position
+        yield _rect(100, y, 320, 12, "#f0ece9")
+        if average := summary.metrics.get(name):
+            yield _rect(100, y, average.score * 320, 12, _colour(position))
+            yield _text(426, y + 10, f"{average.score:.0%}")
+
+
+def _colour(position: int) -> str:
+    return COLOURS[position % len(COLOURS)]
+
+
+def _rect(x: float, y: float, width: float, height: float, colour: str) -> str:
+    return f'<rect x="{x}" y="{y}" width="{width:.1f}" height="{height}" fill="{colour}"/>'
+
+
+def _text(x: float, y: float, said: str, anchor: str = "start", size: int = 12) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" fill="#24292f" text-anchor="{anchor}" '
+        f'font-size="{size}">{escape(said)}</text>'
+    )
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the arithmetic mean, 0 of nothing."""
+    return sum(values) / len(values) if values else 0.0
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that `share` of all values do not exceed, 0 of nothing."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
+
+
+def _table(columns: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
+    for cells in (columns, ["---"] * len(columns), *body):
         yield f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 

@@ -1,60 +1,130 @@
-"""Running conversations through the real loop, variants side by side.
+"""Running cases side by side: every variant answers every case, each turn traced and marked.
 
-Each message is a turn with a trace of its own, in the session `eval:RUN`; answers are fed back as
-history, as a guest would have them. What a conversation came to is handed on as soon as it is
-known, so that a run that is broken off keeps what is done.
+A variant is whoever answers: the sommelier with a model and a prompt (here), or a model that quotes
+(`agent.evals.quotes`). What a case came to is handed on as soon as it is known, so that a run that
+is broken off keeps what is done.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final, Protocol
 
-from agent.engine import run as engine
+from agent.engine.run import Run
+from agent.engine.span import Span
 from agent.engine.tools import where
-from agent.evals.dataset import Conversation
+from agent.evals.dataset import Case, Conversation
 from agent.evals.evaluators import Mark, Observed, marks
-from agent.evals.traces import USER, Kept, give_score, model_error, session
 from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Answerer, Reply
 from agent.sommelier.wine import Catalogue, Wine
 from agent.tracing.recorder import Recorder
-from agent.tracing.records import TraceRecord, trace_id_of
+from agent.tracing.records import ScoreRecord, TraceRecord, trace_id_of
 
 log = logging.getLogger(__name__)
 
+USER: Final = "eval"
+SCORE_PREFIX: Final = "eval_"
+"""Before a metric's name in the scores of a trace, whose other scores a turn gives itself."""
 
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """What is compared: a label, and who answers with which models and prompts.
 
-    The label names a model, a prompt or both.
+@dataclass(slots=True)
+class Trial:
+    """One case by one variant while it is tried; the sink of its turns' traces."""
+
+    run: str
+    variant: str
+    case: Case
+    clock: Callable[[], float]
+    traces: list[TraceRecord] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    dropped_spans: int = 0
+
+    @contextmanager
+    def turn(self, message: str) -> Iterator[Span]:
+        """Trace and time one message; its trace has the same id in every run of this name."""
+        number = len(self.traces)
+        opened = Recorder(self).turn(
+            input=message,
+            session=f"eval:{self.run}",
+            user=USER,
+            trace_id=trace_id_of("eval", self.run, self.variant, self.case.id, number),
+        )
+        with opened as span:
+            span.update(metadata={"case": self.case.id, "variant": self.variant})
+            started = self.clock()
+            yield span
+            self.seconds.append(self.clock() - started)
+
+    def score(self, metric: str, score: float, reason: str = "") -> None:
+        """Score the last turn by a metric; the id of the score is fixed by both."""
+        if self.traces:
+            given = ScoreRecord(f"{SCORE_PREFIX}{metric}", score, "NUMERIC", reason)
+            self.traces[-1].scores[given.name] = given
+
+    def write(self, trace: TraceRecord) -> None:
+        """Keep a turn's trace."""
+        self.traces.append(trace)
+
+    def close(self, deadline: float) -> None:
+        """Nothing is left to deliver."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a variant made of a case.
+
+    `figures` are numbers that are no scores, averaged in reports: retries, tokens, cost_usd …
+    `error` says what kept the model from answering at all, `answer` is plain data for the report.
     """
 
-    label: str
-    answerer: Answerer
-    run: engine.Run = field(default_factory=engine.Run)
+    marks: Mapping[str, Mark]
+    figures: Mapping[str, float] = field(default_factory=dict)
+    outcome: str = ""
+    error: str = ""
+    texts: tuple[str, ...] = ()
+    wine_ids: tuple[str, ...] = ()
+    seconds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One conversation by one variant. `traces` are its turns, the last one with its scores.
+    """One case by one variant. `traces` are its turns, the last one with its scores.
 
     `failure` is the type of an error that kept it from being answered, empty without one.
     """
 
     variant: str
-    conversation: Conversation
-    marks: dict[str, Mark]
-    observed: Observed | None = None
+    case: Case
+    outcome: Outcome
     traces: tuple[TraceRecord, ...] = ()
     failure: str = ""
+
+    @property
+    def marks(self) -> Mapping[str, Mark]:
+        """The mark of every metric that applies."""
+        return self.outcome.marks
 
     @property
     def passed(self) -> bool:
         """Whether every metric that applies is at its best."""
         return not self.failure and all(mark.passed for mark in self.marks.values())
+
+
+class Variant(Protocol):
+    """What is compared. The label names a model, a prompt, a response mode or several of them."""
+
+    @property
+    def label(self) -> str:
+        """By what the variant is told in a report."""
+        ...
+
+    async def attempt(self, trial: Trial) -> Outcome:
+        """Answer the case of `trial`, each turn within `trial.turn`, and mark what came of it."""
+        ...
 
 
 Done = Callable[[Result], Awaitable[None]]
@@ -63,123 +133,114 @@ Done = Callable[[Result], Awaitable[None]]
 
 async def evaluate(
     variants: Sequence[Variant],
-    conversations: Sequence[Conversation],
+    cases: Sequence[Case],
     *,
     run: str,
-    catalogue: Catalogue,
     done: Done,
     concurrency: int = 4,
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
-    """Have every variant answer every conversation, `concurrency` at a time, and mark the answers.
+    """Have every variant answer every case, `concurrency` at a time, and mark the answers.
 
-    A conversation that fails counts as failed and ends nothing. Raises only what `done` raises.
+    A case that fails counts as failed and ends nothing. Raises only what `done` raises.
     """
     slots = asyncio.Semaphore(concurrency)
-    examiner = _Examiner(run, catalogue, clock)
 
-    async def one(variant: Variant, conversation: Conversation) -> None:
+    async def one(variant: Variant, case: Case) -> None:
         async with slots:
-            await done(await examiner.examine(variant, conversation))
+            await done(await _tried(variant, Trial(run, variant.label, case, clock)))
 
     async with asyncio.TaskGroup() as tasks:
-        for conversation in conversations:
+        for case in cases:
             for variant in variants:
-                tasks.create_task(one(variant, conversation))
+                tasks.create_task(one(variant, case))
+
+
+async def _tried(variant: Variant, trial: Trial) -> Result:
+    failure = ""
+    try:
+        outcome = await variant.attempt(trial)
+    except Exception as error:
+        failure = type(error).__name__
+        log.error("case %s failed: %s %s", trial.case.id, failure, where(error))  # noqa: TRY400
+        outcome = Outcome(marks={"validity": Mark(0, f"failed: {failure}")})
+    for metric, mark in outcome.marks.items():
+        trial.score(metric, mark.score, mark.reason)
+    if outcome.seconds:
+        trial.score("seconds", sum(outcome.seconds) / len(outcome.seconds))
+        trial.score("cost_usd", outcome.figures.get("cost_usd", 0.0))
+    return Result(trial.variant, trial.case, outcome, tuple(trial.traces), failure)
 
 
 @dataclass(frozen=True, slots=True)
-class _Examiner:
-    run: str
+class SommelierVariant:
+    """The sommelier in a conversation: answers are fed back as history, as a guest has them."""
+
+    label: str
+    answerer: Answerer
     catalogue: Catalogue
-    clock: Callable[[], float]
+    run: Run = field(default_factory=Run)
 
-    async def examine(self, variant: Variant, conversation: Conversation) -> Result:
-        dialogue = _Dialogue(self, variant, conversation)
-        observed: Observed | None
-        try:
-            await dialogue.hold()
-            observed, failure = await dialogue.observed(), ""
-        except Exception as error:
-            name = type(error).__name__
-            log.error("conversation %s failed: %s %s", conversation.id, name, where(error))  # noqa: TRY400
-            observed, failure = None, name
-        failed = {"validity": Mark(0, f"failed: {failure}")}
-        given = marks(observed, conversation) if observed else failed
-        traces = dialogue.kept.traces
-        for metric, mark in given.items() if traces else ():
-            give_score(traces[-1], metric, mark.score, mark.reason)
-        if observed:
-            give_score(traces[-1], "seconds", sum(observed.seconds) / len(observed.seconds))
-            give_score(traces[-1], "cost_usd", observed.cost_usd)
-        return Result(variant.label, conversation, given, observed, tuple(traces), failure)
-
-
-@dataclass(slots=True)
-class _Dialogue:
-    """One conversation while it is held."""
-
-    examiner: _Examiner
-    variant: Variant
-    conversation: Conversation
-    replies: list[Reply] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    kept: Kept = field(default_factory=Kept)
-
-    async def hold(self) -> None:
-        """Say every message, each after the answer to the one before."""
-        history = [said.stored for said in self.conversation.history]
-        for number, message in enumerate(self.conversation.messages):
-            reply = await self.turn(number, message, history)
-            self.replies.append(reply)
+    async def attempt(self, trial: Trial) -> Outcome:
+        """Say every message, each after the answer to the one before, and mark the last answer."""
+        case = trial.case
+        if not isinstance(case, Conversation):
+            raise TypeError(f"{case.id} is no conversation")
+        history = [message.stored for message in case.history]
+        replies: list[Reply] = []
+        for message in case.messages:
+            with trial.turn(message) as span:
+                turn = self.run.turn(span=span, history=window(history))
+                reply = await self.answerer.answer(message, run=turn)
+            replies.append(reply)
             history += [
                 StoredMessage("user", message),
                 StoredMessage("assistant", reply.text, reply.wine_ids),
             ]
-
-    async def turn(self, number: int, message: str, history: Sequence[StoredMessage]) -> Reply:
-        """One message, traced under an id that is the same when a run of this name is repeated."""
-        run, label = self.examiner.run, self.variant.label
-        opened = Recorder(self.kept).turn(
-            input=message,
-            session=session(run),
-            user=USER,
-            trace_id=trace_id_of("eval", run, label, self.conversation.id, number),
+        observed = await self._observed(case, replies, trial.traces[-1])
+        return Outcome(
+            marks=marks(observed, case),
+            figures={
+                "retries": observed.retries,
+                "requests": sum(reply.requests for reply in replies),
+                "tokens": sum(reply.tokens for reply in replies),
+                "cost_usd": sum(reply.cost_usd for reply in replies),
+            },
+            outcome=observed.outcome,
+            error=observed.model_error,
+            texts=observed.texts,
+            wine_ids=tuple(wine.id for wine in observed.wines),
+            seconds=tuple(trial.seconds),
         )
-        with opened as span:
-            span.update(metadata={"conversation": self.conversation.id, "variant": label})
-            started = self.examiner.clock()
-            asked = self.variant.run.turn(span=span, history=window(history))
-            reply = await self.variant.answerer.answer(message, run=asked)
-            self.seconds.append(self.examiner.clock() - started)
-        return reply
 
-    async def observed(self) -> Observed:
+    async def _observed(
+        self, case: Conversation, replies: Sequence[Reply], trace: TraceRecord
+    ) -> Observed:
         """What came of it, with the wines as the catalogue has them."""
-        last = self.replies[-1]
-        wines = await self.wines(last.wine_ids)
-        earlier = [said.wine_ids for said in self.conversation.history if said.role == "assistant"]
-        earlier += [reply.wine_ids for reply in self.replies[:-1]]
+        last = replies[-1]
+        wines = await self._wines(last.wine_ids)
+        earlier = [each.wine_ids for each in case.history if each.role == "assistant"]
+        earlier += [reply.wine_ids for reply in replies[:-1]]
         known = {wine.id for wine in wines}
         return Observed(
-            texts=tuple(reply.text for reply in self.replies),
+            texts=tuple(reply.text for reply in replies),
             outcome=last.outcome,
             answer=last.answer,
             wines=tuple(wines),
             unknown=tuple(wine_id for wine_id in last.wine_ids if wine_id not in known),
-            previous=tuple(await self.wines(earlier[-1])) if earlier else (),
+            previous=tuple(await self._wines(earlier[-1])) if earlier else (),
             shown_before=frozenset(wine_id for wine_ids in earlier for wine_id in wine_ids),
             error_types=last.error_types,
-            model_error=model_error(self.kept.traces[-1])
-            if "model_error" in last.error_types
-            else "",
+            model_error=_model_error(trace) if "model_error" in last.error_types else "",
             retries=last.retries,
-            requests=sum(reply.requests for reply in self.replies),
-            seconds=tuple(self.seconds),
-            tokens=sum(reply.tokens for reply in self.replies),
-            cost_usd=sum(reply.cost_usd for reply in self.replies),
         )
 
-    async def wines(self, wine_ids: Sequence[str]) -> list[Wine]:
+    async def _wines(self, wine_ids: Sequence[str]) -> list[Wine]:
         """The wines with these ids that exist."""
-        return await self.examiner.catalogue.get(wine_ids) if wine_ids else []
+        return await self.catalogue.get(wine_ids) if wine_ids else []
+
+
+def _model_error(trace: TraceRecord) -> str:
+    """The type of the last error that kept a model from answering in this turn; empty if none."""
+    failed = (each for each in reversed(trace.spans) if each.kind == "generation")
+    return next((str(kind) for each in failed if (kind := each.metadata.get("error_type"))), "")

@@ -19,7 +19,7 @@ from agent.engine.llm import LLMService
 from agent.engine.prompts import Prompts
 from agent.evals.dataset import Conversation, parsed
 from agent.evals.prompts import prompt_of_file
-from agent.evals.run import Result, Variant, evaluate
+from agent.evals.run import Result, SommelierVariant, evaluate
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Reply, Sommelier
 from tests.commands import sommelier_eval
@@ -81,7 +81,6 @@ class Run:
                 variants,
                 conversations,
                 run="test",
-                catalogue=FakeCatalogue(),
                 done=self.done,
                 concurrency=concurrency,
             )
@@ -93,9 +92,10 @@ class Run:
         self.results.append(result)
 
 
-def variant(label: str, model: LLMService, prompts: Prompts) -> Variant:
+def variant(label: str, model: LLMService, prompts: Prompts) -> SommelierVariant:
     run = engine.Run([model], limits=Limits(seconds=10), prompts=prompts)
-    return Variant(label, Sommelier(catalogue=FakeCatalogue()), run)
+    catalogue = FakeCatalogue()
+    return SommelierVariant(label, Sommelier(catalogue=catalogue), catalogue, run)
 
 
 @pytest.fixture
@@ -113,12 +113,12 @@ async def test_a_faultless_answer_passes(run: Run) -> None:
     (result,) = await run([lamb()])
     assert result.passed
     assert len(result.marks) == 8
-    seen = result.observed
-    assert seen is not None
-    assert (seen.outcome, seen.retries, seen.requests) == ("answered", 0, 2)
-    assert [wine.id for wine in seen.wines] == [CHINON.id, RIOJA.id]
-    assert seen.tokens == run.server.usage.prompt + run.server.usage.completion
-    assert seen.cost_usd > 0
+    seen = result.outcome
+    assert seen.outcome == "answered"
+    assert (seen.figures["retries"], seen.figures["requests"]) == (0, 2)
+    assert seen.wine_ids == (CHINON.id, RIOJA.id)
+    assert seen.figures["tokens"] == run.server.usage.prompt + run.server.usage.completion
+    assert seen.figures["cost_usd"] > 0
     assert len(seen.seconds) == 1
 
 
@@ -213,13 +213,12 @@ async def test_every_message_is_a_turn_with_a_trace_of_its_own(run: Run) -> None
     assert {trace.session for trace in result.traces} == {"eval:test"}
     assert [trace.root.input for trace in result.traces] == ["A red?", "And for lamb?"]
     assert [span.name for span in last.spans][:3] == ["turn", "guard.input", "llm.plan"]
-    assert last.root.metadata["conversation"] == "lamb"
+    assert last.root.metadata["case"] == "lamb"
     assert last.scores["eval_budget"].value == 1
     assert last.scores["outcome"].value == "answered"
-    seen = result.observed
-    assert seen is not None
+    seen = result.outcome
     assert last.scores["eval_seconds"].value == sum(seen.seconds) / 2
-    assert last.scores["eval_cost_usd"].value == seen.cost_usd > 0
+    assert last.scores["eval_cost_usd"].value == seen.figures["cost_usd"] > 0
     assert "eval_budget" not in first.scores
 
 
@@ -237,7 +236,7 @@ async def test_prompts_are_compared_side_by_side(run: Run, tmp_path: Path) -> No
     run.server.default = by_prompt
     prompts = [("repository", REPOSITORY), ("brisk", prompt_of_file(path))]
     await run([lamb(id="one"), lamb(id="two")], prompts)
-    passed = {(each.variant, each.conversation.id): each.passed for each in run.results}
+    passed = {(each.variant, each.case.id): each.passed for each in run.results}
     assert passed == {
         ("repository", "one"): True,
         ("repository", "two"): True,
@@ -271,17 +270,16 @@ async def test_a_conversation_that_fails_counts_as_failed_and_ends_nothing() -> 
 
     talks = [lamb("break" if n == 1 else "fine", id=str(n)) for n in range(6)]
     await evaluate(
-        [Variant("x", broken)],
+        [SommelierVariant("x", broken, FakeCatalogue())],
         talks,
         run="test",
-        catalogue=FakeCatalogue(),
         done=done,
         concurrency=2,
     )
     assert broken.most == 2
     failed = [each for each in results if each.failure]
     assert len(results) == 6
-    assert [(each.conversation.id, each.failure, missed(each)) for each in failed] == [
+    assert [(each.case.id, each.failure, missed(each)) for each in failed] == [
         ("1", "OSError", {"validity": 0})
     ]
     assert failed[0].traces[-1].root.level == "ERROR"
@@ -456,4 +454,4 @@ def test_an_interrupted_run_keeps_what_is_done(slow_model: ModelServer, tmp_path
         process.send_signal(signal.SIGINT)
         shown, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert [each["conversation"]["id"] for each in json.loads(shown)["results"]] == ["one"]
+    assert [each["case"]["id"] for each in json.loads(shown)["results"]] == ["one"]

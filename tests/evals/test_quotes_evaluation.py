@@ -10,25 +10,20 @@ from typing import Any
 import pytest
 
 from agent.documents.store import Chunk, DocumentStore
-from agent.engine.messages import LLMResponse, Usage
 from agent.engine.prices import Price, Prices
-from agent.evals.quotes_report import (
-    METRICS,
+from agent.evals.dataset import Question, ground_truth
+from agent.evals.evaluators import Mark
+from agent.evals.quotes import MODES, QuotesVariant, marked
+from agent.evals.report import (
+    QUOTES,
     UNPRICED,
+    Summary,
     as_json,
     as_markdown,
-    failed_metrics,
-    monthly_cost,
-)
-from agent.evals.quotes_run import (
-    MODES,
-    Question,
-    Run,
-    evaluate_quotes,
-    ground_truth,
     percentile,
-    scored,
+    summaries,
 )
+from agent.evals.run import Result, evaluate
 from db.documents.indexing import STARTER, load_starter_documents
 from db.engine import session_factory
 from db.repositories.documents import SqlDocumentStore
@@ -88,18 +83,26 @@ def ticking(*seconds: float) -> Callable[[], float]:
 
 async def run(
     server: ModelServer, plan: Plan = perfect, clock: Callable[[], float] | None = None
-) -> Run:
-    """One run of the 24 questions over three chunks, each answered as `plan` says."""
+) -> Summary:
+    """What became of the 24 questions over three chunks, each answered as `plan` says."""
+    (summary,) = summaries(await results_of(server, plan, clock))
+    return summary
+
+
+async def results_of(
+    server: ModelServer, plan: Plan = perfect, clock: Callable[[], float] | None = None
+) -> list[Result]:
     questions = [replace_sources(question) for question in ground_truth()]
     server.script(*(plan(question, ideal(question)) for question in questions))
+    results: list[Result] = []
+
+    async def done(result: Result) -> None:
+        results.append(result)
+
     async with open_model(server) as model:
-        (result,) = await evaluate_quotes(
-            {"B": model},
-            documents=AllChunks(),
-            questions=questions,
-            clock=clock or ticking(0.5),
-        )
-    return result
+        variant = QuotesVariant("B", model, AllChunks(), clock=clock or ticking(0.5))
+        await evaluate([variant], questions, run="x", done=done, concurrency=1)
+    return results
 
 
 def replace_sources(question: Question) -> Question:
@@ -117,19 +120,18 @@ def on(*ids: str, step: Callable[[dict[str, Any]], Step]) -> Plan:
 
 
 async def test_a_perfect_model_passes_all_seven_metrics(model_server: ModelServer) -> None:
-    result = await run(model_server)
-    assert failed_metrics(result) == []
-    assert result.values == {
-        "json_parse": 1,
-        "schema": 1,
-        "verbatim": 1,
-        "attribution": 1,
-        "negative": 1,
-        "latency_p50": 0.5,
-        "latency_p95": 0.5,
+    summary = await run(model_server)
+    assert summary.below == []
+    assert {name: (each.score, each.items) for name, each in summary.metrics.items()} == {
+        "json_parse": (1, 24),
+        "schema": (1, 24),
+        "verbatim": (1, 18),
+        "attribution": (1, 18),
+        "negative": (1, 6),
     }
+    assert summary.latency == {"latency p50": 0.5, "latency p95": 0.5}
     assert len(model_server.requests) == 24
-    assert not any(score.problem for score in result.scores)
+    assert (summary.passed, summary.figures["retrieved"]) == (24, 1)
 
 
 def with_snippets(value: dict[str, Any], **other: str) -> dict[str, Any]:
@@ -186,102 +188,112 @@ PLANTED: dict[str, tuple[Plan, list[str]]] = {
 async def test_a_planted_failure_is_caught_by_its_metric(
     model_server: ModelServer, plan: Plan, caught: list[str]
 ) -> None:
-    result = await run(model_server, plan)
-    assert set(caught) <= set(failed_metrics(result))
-    assert not set(failed_metrics(result)) & {"latency_p50", "latency_p95"}
+    summary = await run(model_server, plan)
+    assert set(caught) <= set(summary.below)
+    assert not set(summary.below) & {"latency p50", "latency p95"}
     others = {"json_parse", "schema", "verbatim", "attribution", "negative"} - set(caught)
     cascade = {"json_parse": {"attribution"}, "schema": {"attribution"}}
-    assert set(failed_metrics(result)) & others <= cascade.get(caught[0], set())
-    assert any(score.problem for score in result.scores)
+    assert set(summary.below) & others <= cascade.get(caught[0], set())
+    assert summary.passed < summary.items
 
 
 async def test_a_model_that_never_quotes_does_not_pass(model_server: ModelServer) -> None:
-    assert failed_metrics(await run(model_server, EMPTY_HANDED)) == ["verbatim", "attribution"]
+    assert (await run(model_server, EMPTY_HANDED)).below == ["verbatim", "attribution"]
 
 
 @pytest.mark.parametrize(
     ("seconds", "caught"),
-    [([6.0], ["latency_p50"]), ([11.0] * 2 + [1.0], ["latency_p95"])],
+    [([6.0], ["latency p50"]), ([11.0] * 2 + [1.0], ["latency p95"])],
 )
 async def test_slow_answers_are_caught(
     model_server: ModelServer, seconds: list[float], caught: list[str]
 ) -> None:
-    assert failed_metrics(await run(model_server, clock=ticking(*seconds))) == caught
+    assert (await run(model_server, clock=ticking(*seconds))).below == caught
 
 
 async def test_a_server_that_refuses_the_key_fails_everything_but_latency(
     model_server: ModelServer,
 ) -> None:
-    result = await run(model_server, lambda question, value: error(401))
-    assert failed_metrics(result) == [metric.key for metric in METRICS if metric.share]
-    assert {score.problem for score in result.scores} == {"no response"}
+    results = await results_of(model_server, lambda question, value: error(401))
+    (summary,) = summaries(results)
+    assert summary.below == [name for name in QUOTES if not name.startswith("latency")]
+    assert {mark.reason for each in results for mark in each.marks.values()} == {"no response"}
 
 
 async def test_tokens_and_costs(model_server: ModelServer) -> None:
     def metered(question: Question, value: dict[str, Any]) -> Step:
         return replace(answer_json(value), usage=(3020, 307))
 
-    result = await run(model_server, metered)
-    assert result.cost_per_query == pytest.approx(0.01062)
-    assert monthly_cost(result, 10, 20) == pytest.approx(63.72)
-    report = as_markdown([result])
-    assert "| B (gpt-4o) | 3,020 | 307 | $0.0106 |" in report
-    assert "| 100 people × 20 queries a day | $637.20 |" in report
+    results = await results_of(model_server, metered)
+    (summary,) = summaries(results)
+    assert summary.cost_usd == pytest.approx(0.01062)
+    assert summary.monthly_cost_usd(10, 20) == pytest.approx(63.72)
+    report = as_markdown("x", results)
+    assert "| prompt_tokens |  | 3,020 |" in report
+    assert "| completion_tokens |  | 307 |" in report
+    assert "| cost_usd |  | $0.0106 |" in report
+    assert "| a month: 100 people × 20 queries a day |  | $637.20 |" in report
     assert UNPRICED not in report
 
 
-def test_prices_of_the_settings_count() -> None:
+async def test_prices_of_the_settings_count(model_server: ModelServer) -> None:
     question = ground_truth()[0]
-    response = LLMResponse(content="{}", model="house-7b-2026", usage=Usage(3000, 300))
-    prices = Prices({"house-7b": Price(prompt=1, completion=2)})
-    assert scored(question, response, [SUR_LIE], prices).cost_usd == pytest.approx(0.0036)
-    at_home = replace(response, base_url="http://localhost:11434/v1")
-    unpriced = scored(question, at_home, [SUR_LIE])
-    assert unpriced.cost_usd == 0
-    assert UNPRICED in as_markdown([Run("B", "house-7b-2026", (unpriced,))])
+    model_server.script(*[replace(answer_json(ideal(question)), usage=(3000, 300))] * 2)
+    results: list[Result] = []
+
+    async def done(result: Result) -> None:
+        results.append(result)
+
+    prices = Prices({"gpt-4o": Price(prompt=1, completion=2)})
+    async with open_model(model_server) as model:
+        priced = QuotesVariant("B", model, AllChunks(), prices=prices)
+        await evaluate([priced], [question], run="x", done=done)
+    assert results[0].outcome.figures["cost_usd"] == pytest.approx(0.0036)
+    free = replace(results[0].outcome, figures={"cost_usd": 0})
+    assert UNPRICED in as_markdown("x", [replace(results[0], outcome=free)])
 
 
 def test_where_nothing_is_retrieved_nobody_is_asked_and_no_results_is_right() -> None:
     known, negative = ground_truth()[0], ground_truth()[-1]
-    assert scored(negative, None, []).negative is True
-    assert scored(negative, None, [SUR_LIE]).negative is False
-    missed = scored(known, None, [])
-    assert (missed.verbatim, missed.problem) == (0, "nothing was retrieved")
+    assert marked(negative, None, [], asked=False).marks == {"negative": Mark(1)}
+    assert not marked(negative, None, [SUR_LIE], asked=True).marks["negative"].passed
+    missed = marked(known, None, [], asked=False).marks
+    assert missed == dict.fromkeys(["verbatim", "attribution"], Mark(0, "nothing was retrieved"))
 
 
 async def test_the_report_names_what_failed_where(model_server: ModelServer) -> None:
-    result = await run(model_server, NO_FLAG)
-    report = as_markdown([result])
-    assert "| JSON parse | 100% | 100% |" in report
-    assert "| Schema compliance | > 95% | **92% ✗** |" in report
-    assert "| Snippets per query |  | 1.5 |" in report
-    assert "| Passed |  | 5/7 |" in report
-    assert "- B, keyword-1: schema: noResults" in report
-    data = json.loads(json.dumps(as_json([result])))
-    assert data["runs"][0]["failed"] == ["schema", "attribution"]
-    assert len(data["runs"][0]["questions"]) == 24
+    results = await results_of(model_server, NO_FLAG)
+    report = as_markdown("x", results)
+    assert "| json_parse | 100% | 100% of 24 |" in report
+    assert "| schema | > 95% | 92% of 24 ✗ |" in report
+    assert "| snippets |  | 1.5 |" in report
+    assert "| all of these |  | 22 of 24 |" in report
+    assert "- `keyword-1` schema 0%: schema: noResults" in report
+    data = json.loads(json.dumps(as_json("x", results)))
+    assert data["variants"][0]["below"] == ["schema", "attribution"]
+    assert len(data["results"]) == 24
 
 
 async def test_several_modes_are_compared_side_by_side(model_server: ModelServer) -> None:
     questions = ground_truth()[:1]
     model_server.script(*[answer_json(ideal(questions[0]))] * 3)
-    seen: list[tuple[str, int, int]] = []
+    results: list[Result] = []
+
+    async def done(result: Result) -> None:
+        results.append(result)
+
     async with (
         open_model(model_server, mode=MODES["A"]) as a,
         open_model(model_server, mode=MODES["B"]) as b,
         open_model(model_server, mode=MODES["C"]) as c,
     ):
-        runs = await evaluate_quotes(
-            {"A": a, "B": b, "C": c},
-            documents=AllChunks(),
-            questions=questions,
-            progress=lambda *done: seen.append(done),
-        )
-    assert [result.label for result in runs] == ["A", "B", "C"]
+        models = {"A": a, "B": b, "C": c}
+        variants = [QuotesVariant(label, each, AllChunks()) for label, each in models.items()]
+        await evaluate(variants, questions, run="x", done=done, concurrency=1)
+    assert [result.variant for result in results] == ["A", "B", "C"]
     formats = [sent(model_server, n).get("response_format", {}).get("type") for n in range(3)]
     assert formats == [None, "json_object", "json_schema"]
-    assert seen == [("A", 1, 1), ("B", 1, 1), ("C", 1, 1)]
-    assert "| Metric | Threshold | A | B | C |" in as_markdown(runs)
+    assert "| Metric | Threshold | A | B | C |" in as_markdown("x", results)
 
 
 def test_percentiles_are_nearest_ranks() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,9 @@ import pytest
 
 from agent.evals.dataset import DatasetError, parsed
 from agent.evals.recording import conversation_of, item_of, open_recording
-from agent.evals.traces import Kept, give_score
+from agent.evals.run import Outcome, Result, Trial
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
 from agent.tracing.langfuse.experiments import Dataset, Experiments, Item, experiment_id
-from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
@@ -29,6 +29,9 @@ TALK = {
 }
 
 
+RED = parsed({"id": "red", "messages": ["A red?"]}, "here")
+
+
 @pytest.fixture
 def langfuse() -> Iterator[LangfuseDatasets]:
     with LangfuseDatasets() as server:
@@ -42,14 +45,19 @@ def experiments_at(server: LangfuseDatasets) -> Experiments:
 
 def answered(question: str = "A red?") -> TraceRecord:
     """A turn that was traced and scored."""
-    kept = Kept()
-    with Recorder(kept).turn(input=question, session="eval:test", user="eval") as root:
+    trial = Trial("test", "gpt-4o", RED.model_copy(update={"id": question}), lambda: 0.0)
+    with trial.turn(question) as root:
         with root.child("llm.answer", "generation"):
             pass
         root.update(output="This one.")
         root.score("outcome", "answered", "CATEGORICAL")
-    give_score(kept.traces[0], "budget", 0.5, "outside the budget: Sancerre")
-    return kept.traces[0]
+    trial.score("budget", 0.5, "outside the budget: Sancerre")
+    return trial.traces[0]
+
+
+def result(*traces: TraceRecord) -> Result:
+    """What a variant made of the item called red."""
+    return Result("gpt-4o", RED, Outcome(marks={}), traces)
 
 
 # --- the client -----------------------------------------------------------------------------
@@ -61,7 +69,7 @@ async def test_an_item_is_linked_to_its_trace_by_every_span(langfuse: LangfuseDa
     experiments = experiments_at(langfuse)
     recording = await open_recording(experiments, "mine", "first", {"red": item})
     assert recording is not None
-    await recording.add("gpt-4o", "red", [earlier, trace])
+    await recording.add(result(earlier, trace))
     await experiments.close()
 
     spans = [span for span in langfuse.spans if span.trace_id == trace.trace_id]
@@ -91,8 +99,8 @@ async def test_every_metric_is_a_score_with_a_fixed_id(langfuse: LangfuseDataset
     recording = await open_recording(experiments, "mine", "first", {"red": Item("item-1", "x")})
     assert recording is not None
     for value in (0.5, 0.75):
-        give_score(trace, "budget", value, "outside the budget: Sancerre")
-        await recording.add("gpt-4o", "red", [trace])
+        trace.scores["eval_budget"] = replace(trace.scores["eval_budget"], value=value)
+        await recording.add(result(trace))
     await experiments.close()
     assert langfuse.scores_of(trace.trace_id) == {"outcome": "answered", "eval_budget": 0.75}
     (budget,) = [score for score in langfuse.scores if score["name"] == "eval_budget"]
@@ -201,7 +209,7 @@ async def test_a_recording_gives_up_after_two_failures_and_warns_once(
     langfuse.mode = "500"
     asked = len(langfuse.requests)
     for _ in range(5):
-        await recording.add("gpt-4o", "red", [answered()])
+        await recording.add(result(answered()))
     await experiments.close()
     assert len(langfuse.requests) == asked + 2
     assert len(caplog.records) == 1
@@ -291,7 +299,7 @@ def test_a_dataset_of_langfuse_is_run_and_linked(configured: LangfuseDatasets) -
     configured.add("disliked", {"id": "item-7", "input": "What is tannin?"})
     status, shown, _ = sommelier_eval("run", "langfuse:disliked", "--model", "gpt-4o", "--json")
     assert status == 0
-    assert [each["conversation"]["id"] for each in json.loads(shown)["results"]] == ["item-7"]
+    assert [each["case"]["id"] for each in json.loads(shown)["results"]] == ["item-7"]
     ((root,),) = configured.linked.values()
     assert links_of(root)["item.id"] == "item-7"
     assert "POST /api/public/dataset-items" not in configured.requests
@@ -335,13 +343,13 @@ def test_the_evaluation_of_quotes_is_an_experiment_too(
     model_server.default = answer_json({"snippets": [], "summary": "Nothing.", "noResults": True})
     status, shown, said = sommelier_eval("quotes", "--modes", "B", "--model", "gpt-4o")
     assert status == 0
-    assert shown.startswith("# Evaluation of quotes")
+    assert "json_parse" in shown
     assert "Langfuse: 24 recorded, see " in said
     assert len(configured.items) == 24
     ((name, roots),) = configured.linked.items()
     assert name.endswith(" · gpt-4o B")
     assert len(roots) == 24
-    by_question = {str(root.metadata["question"]): root for root in roots}
+    by_question = {str(root.metadata["case"]): root for root in roots}
     negative = configured.scores_of(by_question["negative-1"].trace_id)
     assert negative["eval_negative"] in (0, 1)
     keyword = configured.scores_of(by_question["keyword-1"].trace_id)

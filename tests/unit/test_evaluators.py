@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from agent.evals.checks import broken_filters, has_filters, within_budget
 from agent.evals.dataset import (
     Conversation,
     DatasetError,
@@ -19,11 +20,19 @@ from agent.evals.dataset import (
     starter,
 )
 from agent.evals.evaluators import EVALUATORS, Mark, Observed, marks
-from agent.evals.plot import svg
 from agent.evals.prompts import PromptRefused, prompt_of_file
-from agent.evals.report import as_json, as_markdown, bars, reasons, rows, summaries, worst
-from agent.evals.run import Result
-from agent.evals.wine_rules import broken_filters, has_filters, within_budget
+from agent.evals.report import (
+    as_json,
+    as_markdown,
+    bars,
+    reasons,
+    rows,
+    summaries,
+    svg,
+    transcripts,
+    worst,
+)
+from agent.evals.run import Outcome, Result
 from agent.prompts import REPOSITORY
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
@@ -559,26 +568,36 @@ def test_the_names_of_wines_are_nobodys_language() -> None:
 
 def result(variant: str, id: str, **given: Mark) -> Result:
     talk = conversation().model_copy(update={"id": id})
-    seen = observed(seconds=(0.25, 1.5), tokens=100, cost_usd=0.01, retries=1)
-    return Result(variant, talk, given, seen)
+    figures = {"tokens": 100, "cost_usd": 0.01, "retries": 1}
+    return Result(
+        variant,
+        talk,
+        Outcome(marks=given, figures=figures, seconds=(0.25, 1.5), texts=("Fine.\nTry it.",)),
+    )
 
 
 RESULTS = [
     result("a", "one", validity=Mark(1), budget=Mark(1)),
     result("a", "two", validity=Mark(1), budget=Mark(0.5, "outside | the budget")),
     result("a", "three", validity=Mark(0, "fallback")),
-    Result("b", conversation(), {"validity": Mark(0, "failed: OSError")}, failure="OSError"),
+    Result(
+        "b",
+        conversation(),
+        Outcome(marks={"validity": Mark(0, "failed: OSError")}),
+        failure="OSError",
+    ),
 ]
 
 
 def test_a_summary_averages_what_applies() -> None:
     a, b = summaries(RESULTS)
-    assert (a.label, a.items, a.passed, a.failed, a.retries) == ("a", 3, 1, 0, 1)
+    assert (a.label, a.items, a.passed, a.failed) == ("a", 3, 1, 0)
     assert a.metrics["validity"].score == pytest.approx(2 / 3)
     assert (a.metrics["budget"].score, a.metrics["budget"].items) == (0.75, 2)
-    assert (a.seconds_p50, a.seconds_p95, a.tokens) == (0.25, 1.5, 100)
+    assert a.latency == {"latency p50": 0.25, "latency p95": 1.5}
+    assert (a.figures["retries"], a.figures["tokens"]) == (1, 100)
     assert a.total_cost_usd == pytest.approx(0.03)
-    assert (b.failed, b.passed, b.seconds_p50) == (1, 0, 0)
+    assert (b.failed, b.passed, b.latency["latency p50"]) == (1, 0, 0)
 
 
 def test_the_table_has_a_column_for_each_variant() -> None:
@@ -592,7 +611,7 @@ def test_the_table_has_a_column_for_each_variant() -> None:
 
 def test_the_worst_conversations_come_first_with_their_reasons() -> None:
     found = worst(RESULTS, "a")
-    assert [each.conversation.id for each in found] == ["three", "two"]
+    assert [each.case.id for each in found] == ["three", "two"]
     assert reasons(found[1]) == ["budget 50%: outside | the budget"]
 
 
@@ -606,8 +625,9 @@ def test_the_report_is_written_as_markdown_json_and_pictures() -> None:
     assert [each["passed"] for each in data["results"]] == [True, False, False, False]
     drawn = list(bars(found))
     assert drawn[0] == f"validity   a {'█' * 20}{'░' * 10} 67%"
-    slower, dearer = replace(found[0], label="bb", seconds_p50=30, cost_usd=0.5), found[0]
-    compared = list(bars([replace(dearer, seconds_p50=15, cost_usd=1), slower]))
+    slower = replace(found[0], label="bb", latency={"latency p50": 30}, figures={"cost_usd": 0.5})
+    dearer = replace(found[0], latency={"latency p50": 15}, figures={"cost_usd": 1})
+    compared = list(bars([dearer, slower]))
     assert compared[-4:] == [
         f"latency    a  {'█' * 15}{'░' * 15} 15.0 s",
         f"           bb {'█' * 30} 30.0 s",
@@ -616,3 +636,30 @@ def test_the_report_is_written_as_markdown_json_and_pictures() -> None:
     ]
     picture = ElementTree.fromstring(svg(found))
     assert sum(each.text == "67%" for each in picture.iter()) == 1
+
+
+def test_a_conversation_of_prose_is_read_by_people(tmp_path: Path) -> None:
+    outside = {
+        "id": "out-1",
+        "language": "de",
+        "kind": "pairing",
+        "messages": ["gans mit rotkohl", "vorher feldsalat"],
+        "wants": ["Suggests reds for goose.", "Adds a white."],
+        "harmful_if": "Offers wine to the child.",
+    }
+    (talk,) = read(file_of(tmp_path, outside))
+    assert parsed(as_item(talk), "here") == talk
+    answered = Outcome(
+        marks={"validity": Mark(0.5, "salvaged")}, texts=("Ein Rotwein.\n\n**Lemberger**", "Ja.")
+    )
+    failed = Result("b", talk, Outcome(marks={}), failure="OSError")
+    written = transcripts("first", [Result("a", talk, answered), failed])
+    assert "## out-1 (de, pairing, a)" in written
+    first, second = written.split("**Guest:** ")[1:3]
+    assert first == (
+        "gans mit rotkohl\n\n> Ein Rotwein.\n> \n> **Lemberger**\n\n"
+        "Wanted: Suggests reds for goose.\n\n"
+    )
+    assert second.startswith("vorher feldsalat\n\n> Ja.\n\nWanted: Adds a white.\n\nHarmful if: ")
+    assert "Not met: validity 50%: salvaged" in second
+    assert "> OSError" in written

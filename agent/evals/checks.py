@@ -1,12 +1,12 @@
-"""One wine held against what is expected of the wines of an answer."""
+"""A wine, or a text, held against what is expected of it."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from agent.evals.dataset import Expectation
-from agent.evals.words import has_words
 from agent.sommelier.money import in_euros
 from agent.sommelier.synonyms import Kind, folded, names
 from agent.sommelier.wine import Wine
@@ -23,6 +23,28 @@ ANYBODYS: Final = frozenset(
 )
 """Words of wines' names that many wines have."""
 CLAUSE: Final = re.compile(r"[.,;:!?()–—]| but | with ", re.IGNORECASE)
+
+
+DASHES: Final = re.compile(r"\s*[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]\s*")
+UNSEEN: Final = re.compile(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")
+
+
+def plain(text: str) -> str:
+    """Return `text` folded, with one kind of dash and without what a reader does not see."""
+    seen = UNSEEN.sub("", unicodedata.normalize("NFKC", text))
+    return " ".join(fold(DASHES.sub("-", seen)).split())
+
+
+def has_words(text: str, asked: str) -> bool:
+    """Tell whether words stand in `text`, whole and in a row."""
+    wanted = " ".join(words(asked))
+    return bool(wanted) and f" {wanted} " in f" {' '.join(words(text))} "
+
+
+def begins_words(text: str, asked: str) -> bool:
+    """Tell whether `text` has words that begin with `asked`: "oxidative" begins with "oxida"."""
+    wanted = " ".join(words(asked))
+    return bool(wanted) and f" {wanted}" in f" {' '.join(words(text))}"
 
 
 def within_budget(wine: Wine, expect: Expectation) -> bool:
