@@ -1,22 +1,29 @@
-"""What a `SommelierResponse` must keep to, and how it reaches a person."""
+"""What a `SommelierResponse` must keep to, and how it reaches a person.
+
+Wines are held to ids that a tool returned, exactly; free text to what tools returned.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
-from agent.documents.grounding import misquoted, without_misquotes
+from agent.documents.grounding import misquoted, ungrounded_text, without_misquotes
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
-from agent.house_sommelier import Language, country_in_words
-from agent.sommelier.grounding import grounded_part, shown_wines, ungrounded
-from agent.sommelier.money import Currency
-from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
+from agent.house_sommelier import country_in_words
+from agent.sommelier.money import money
+from agent.sommelier.sommelier_prompts import (
+    SommelierResponse,
+    WineRecommendation,
+    validate_semantic_content,
+)
 from agent.sommelier.wine import Wine
+from agent.text import Language, words
 
 NOT_IN_STOCK: Final[Mapping[Language, str]] = {
     "en": "not in stock",
@@ -26,25 +33,44 @@ NOT_IN_STOCK: Final[Mapping[Language, str]] = {
     "it": "non disponibile",
     "nl": "niet op voorraad",
 }
-SYMBOLS: Final = {Currency.EUR: "€", Currency.USD: "$", Currency.GBP: "£"}
-ADDRESS: Final = re.compile(r"https?://[^\s\[\]()<>\"']+", re.IGNORECASE)
+ADDRESS: Final = re.compile(r"https?://[^\s\[\]()<>\"']++", re.IGNORECASE)
 BRACKETS: Final = str.maketrans("[]", "()")
+YEAR: Final = re.compile(r"(?:19|20)\d\d")
+SHOWN_IDS: Final = 12
 
 
 def render(response: SommelierResponse, evidence: Evidence, language: Language = "en") -> str:
-    """An answer as Markdown: the model's words, beside facts that come from the catalogue."""
+    """Write an answer as Markdown: the model's words, beside facts that come from the catalogue."""
     said = {wine.wine_id: wine.description.strip() for wine in reversed(response.wines)}
     parts = [response.intro.strip()]
     for number, wine in enumerate(shown_wines(response.wines, evidence), start=1):
-        parts.append(
-            f"**{number}. {wine.label}**\n{facts_line(wine, language)}\n{said[wine.id]}".strip()
-        )
+        facts = facts_line(wine, language)
+        parts.append(f"**{number}. {wine.label}**\n{facts}\n{said[wine.id]}".strip())
     parts.append(response.closing.strip())
     return with_footnotes("\n\n".join(part for part in parts if part), evidence)
 
 
+def shown_wines(wines: Iterable[WineRecommendation], evidence: Evidence) -> list[Wine]:
+    """Return the catalogue's facts of recommended wines, each once; unknown ids are left out."""
+    found = (evidence.found.get(wine_id) for wine_id in dict.fromkeys(w.wine_id for w in wines))
+    return [wine for wine in found if isinstance(wine, Wine)]
+
+
+def facts_line(wine: Wine, language: Language = "en") -> str:
+    """Say where a wine comes from and what it costs, and if it is not in stock."""
+    place, country = wine.appellation or wine.region, country_in_words(wine.country, language)
+    origin = f"{place}, {country}" if place and place != wine.country else country
+    facts = [origin, price_text(wine), "" if wine.in_stock else NOT_IN_STOCK[language]]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def price_text(wine: Wine) -> str:
+    """Write an indicative price, hence the sign: `≈ €18`; empty if none is known."""
+    return "" if wine.price is None else f"≈ {money(wine.price, wine.currency)}"
+
+
 def with_footnotes(text: str, evidence: Evidence) -> str:
-    """A text with numbers for the paths it cites, and the documents' titles below it."""
+    """Number the paths that a text cites, and put the documents' titles below it."""
     chunks = [found for found in evidence.found.values() if isinstance(found, Chunk)]
     numbered, notes = footnotes(text, chunks) if chunks else (text, ())
     if not notes:
@@ -57,21 +83,26 @@ def with_footnotes(text: str, evidence: Evidence) -> str:
 
 
 def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
-    """What in a response no tool returned: a wine, a path, an address, a quote; None if all did.
+    """Say what in a response no tool returned; None if all did.
 
-    What reads like any of these and stands in a text of a tool or of the person is supported.
+    A wine, a name, vintage or price in the text, a path, an address or a quote.
     """
-    if problem := ungrounded(response, evidence):
-        return problem
-    for text in _texts(response):
-        for rule in (unretrieved_path, unknown_address, misquoted):
+    for position, wine in enumerate(response.wines):
+        if problem := ungrounded_wine(wine, evidence):
+            return f"wines.{position}: {problem}"
+    return next(_problems(response, evidence), None)
+
+
+def _problems(response: SommelierResponse, evidence: Evidence) -> Iterator[str]:
+    texts = [response.intro, response.closing, *(wine.description for wine in response.wines)]
+    for rule in (ungrounded_text, unretrieved_path, unknown_address, misquoted):
+        for text in texts:
             if problem := rule(text, evidence):
-                return problem
-    return None
+                yield problem
 
 
 def unknown_address(text: str, evidence: Evidence) -> str | None:
-    """The first web address that no tool and no person named, as feedback; None without one."""
+    """Name the first web address in `text` that no tool returned; None without one."""
     for found in ADDRESS.finditer(text):
         address = found[0].rstrip(".,;:!?")
         if not any(address in said for said in evidence.texts):
@@ -79,43 +110,53 @@ def unknown_address(text: str, evidence: Evidence) -> str | None:
     return None
 
 
+def ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None:
+    """Say why a recommended wine is not one that a tool returned; None if it is."""
+    found = evidence.found.get(wine.wine_id)
+    if not isinstance(found, Wine):
+        return f"no tool returned a wine with the id {fence(wine.wine_id)}; {_known(evidence)}"
+    if wine.name and not same_name(wine.name, found.label):
+        return f"the id {wine.wine_id} belongs to {found.label}, not to {fence(wine.name)}"
+    return None
+
+
+def _known(evidence: Evidence) -> str:
+    ids = [key for key, value in evidence.found.items() if isinstance(value, Wine)]
+    if not ids:
+        return "call search_wines first and recommend only wines it returns"
+    return f"recommend only wines with these ids: {', '.join(ids[-SHOWN_IDS:])}"
+
+
+def same_name(said: str, label: str) -> bool:
+    """Tell whether half the words of `said`, and its year if it has one, are in `label`."""
+    named, known = set(words(said)), set(words(label))
+    years = {word for word in named if YEAR.fullmatch(word)}
+    return years <= known and 2 * len(named & known) >= len(named)
+
+
 def supported_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """A response without what no tool returned; None if nothing worth it is left."""
+    """Return a response without what no tool returned; None if nothing worth it is left."""
 
     def kept(text: str) -> str:
-        broken = unretrieved_path(text, evidence) or unknown_address(text, evidence)
-        return "" if broken else without_misquotes(text, evidence)
+        rules = (unretrieved_path, unknown_address)
+        left = "" if any(r(text, evidence) for r in rules) else without_misquotes(text, evidence)
+        return "" if ungrounded_text(left, evidence) else left
 
     wines = [
-        wine.model_copy(update={"description": kept(wine.description)}) for wine in response.wines
+        wine.model_copy(update={"description": kept(wine.description)})
+        for wine in response.wines
+        if not ungrounded_wine(wine, evidence)
     ]
-    texts = {"intro": kept(response.intro), "closing": kept(response.closing)}
-    return grounded_part(response.model_copy(update=texts | {"wines": wines}), evidence)
-
-
-def _texts(response: SommelierResponse) -> list[str]:
-    return [response.intro, response.closing, *(wine.description for wine in response.wines)]
-
-
-def facts_line(wine: Wine, language: Language = "en") -> str:
-    """Where a wine comes from and what it costs; the price is indicative, hence the sign."""
-    place, country = wine.appellation or wine.region, country_in_words(wine.country, language)
-    origin = f"{place}, {country}" if place and place != wine.country else country
-    facts = [origin, price_text(wine), "" if wine.in_stock else NOT_IN_STOCK[language]]
-    return " · ".join(fact for fact in facts if fact)
-
-
-def price_text(wine: Wine) -> str:
-    """An indicative price, e.g. `≈ €18`, `≈ CHF 20`; empty if none is known."""
-    if wine.price is None:
-        return ""
-    amount = f"{wine.price:.2f}".removesuffix(".00")
-    symbol = SYMBOLS.get(wine.currency)
-    return f"≈ {symbol}{amount}" if symbol else f"≈ {wine.currency} {amount}"
+    if response.wines and not wines:
+        return None
+    intro, closing = kept(response.intro), kept(response.closing)
+    if wines and not any((intro, closing, *(wine.description for wine in wines))):
+        intro = ", ".join(shown.label for shown in shown_wines(wines, evidence))
+    return response.model_copy(update={"intro": intro, "closing": closing, "wines": wines})
 
 
 def wine_ids(response: SommelierResponse) -> list[str]:
-    """The ids of the wines shown, each once."""
+    """Return the ids of the wines shown, each once."""
     return list(dict.fromkeys(wine.wine_id for wine in response.wines))
 
 
@@ -129,5 +170,5 @@ SOMMELIER: Final = OutputContract(
 
 
 def in_language(language: Language) -> OutputContract[SommelierResponse]:
-    """The contract of an answer whose facts are shown in `language`."""
+    """Make the contract of an answer whose facts are shown in `language`."""
     return replace(SOMMELIER, render=partial(render, language=language))

@@ -1,9 +1,12 @@
-"""Currencies of prices and price limits, and rough rates to compare them by."""
+"""Currencies of prices and price limits; their rates are data, in `currencies.toml`."""
 
-from collections.abc import Mapping
+import tomllib
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Final
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, PositiveFloat, model_validator
 
 
 class Currency(StrEnum):
@@ -26,28 +29,33 @@ class Currency(StrEnum):
     ZAR = "ZAR"
 
 
-EUROS_PER_UNIT: Final[Mapping[Currency, float]] = MappingProxyType(
-    {
-        Currency.EUR: 1.0,
-        Currency.USD: 0.88,
-        Currency.GBP: 1.15,
-        Currency.CHF: 1.07,
-        Currency.CAD: 0.63,
-        Currency.AUD: 0.57,
-        Currency.NZD: 0.51,
-        Currency.JPY: 0.0058,
-        Currency.SEK: 0.091,
-        Currency.DKK: 0.134,
-        Currency.NOK: 0.086,
-        Currency.PLN: 0.235,
-        Currency.CZK: 0.041,
-        Currency.BRL: 0.16,
-        Currency.ZAR: 0.05,
-    }
-)
-"""Rounded rates, enough to compare indicative prices across currencies; not for billing."""
+class _Currencies(BaseModel):
+    """What `currencies.toml` holds: a rate for each currency."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    euros: dict[Currency, PositiveFloat]
+    signs: dict[Currency, str]
+
+    @model_validator(mode="after")
+    def _rates_are_complete(self) -> Self:
+        if missing := set(Currency) - self.euros.keys():
+            raise ValueError(f"currencies.toml lacks a rate for {', '.join(sorted(missing))}")
+        return self
 
 
 def in_euros(amount: float, currency: Currency) -> float:
-    """`amount` of `currency` in euros, at the rounded rates above."""
-    return round(amount * EUROS_PER_UNIT[currency], 2)
+    """Return `amount` of `currency` in euros, at rounded rates."""
+    return round(amount * _currencies().euros[currency], 2)
+
+
+def money(amount: float, currency: Currency) -> str:
+    """Write an amount: `€18`, `£17.50`, `CHF 20`."""
+    figure = f"{amount:.2f}".removesuffix(".00")
+    return f"{_currencies().signs.get(currency, f'{currency} ')}{figure}"
+
+
+@cache
+def _currencies() -> _Currencies:
+    file = Path(__file__).with_name("currencies.toml")
+    return _Currencies.model_validate(tomllib.loads(file.read_text("utf-8")))

@@ -5,8 +5,7 @@ import pytest
 from agent.documents.grounding import ungrounded_text
 from agent.engine.contract import Evidence
 from agent.engine.tools import as_text
-from agent.sommelier.contract import render
-from agent.sommelier.grounding import grounded_part, same_name, ungrounded
+from agent.sommelier.contract import render, same_name, supported_part, unsupported
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.tools import by_id, facts
 from tests.fakes import CHINON, RIOJA
@@ -51,6 +50,8 @@ def test_text_that_stands_on_evidence(text: str) -> None:
         ("A 2012 Barolo would be grand.", "2012 Barolo"),
         ("It costs only €9.", "€9"),
         ("A bargain at 7.95 EUR!", "7.95 EUR"),
+        ("Yours for 1.234,50 €.", "234,50 €"),
+        ("Ask for the Quinta de la Rosa.", "Quinta de la Rosa"),
     ],
 )
 def test_text_that_invents_is_told_what(text: str, named: str) -> None:
@@ -60,25 +61,25 @@ def test_text_that_invents_is_told_what(text: str, named: str) -> None:
 
 
 def test_a_known_wine_is_grounded() -> None:
-    assert ungrounded(recommend(GOOD), EVIDENCE) is None
+    assert unsupported(recommend(GOOD), EVIDENCE) is None
 
 
 def test_an_unknown_id_is_answered_with_the_known_ones() -> None:
-    problem = ungrounded(recommend(WineRecommendation(wine_id="opus-one-2018")), EVIDENCE)
+    problem = unsupported(recommend(WineRecommendation(wine_id="opus-one-2018")), EVIDENCE)
     assert problem is not None
     assert "opus-one-2018" in problem
     assert CHINON.id in problem
 
 
 def test_without_any_tool_result_the_model_is_sent_to_search() -> None:
-    problem = ungrounded(recommend(GOOD), Evidence())
+    problem = unsupported(recommend(GOOD), Evidence())
     assert problem is not None
     assert "call search_wines first" in problem
 
 
 def test_a_real_id_under_another_wines_name_is_not_accepted() -> None:
     swapped = WineRecommendation(wine_id=CHINON.id, name="Petrus Grand Vin")
-    problem = ungrounded(recommend(swapped), EVIDENCE)
+    problem = unsupported(recommend(swapped), EVIDENCE)
     assert problem is not None
     assert "belongs to Bernard Baudry Chinon Les Granges 2020" in problem
 
@@ -102,9 +103,9 @@ def test_the_grounded_part_keeps_what_is_true() -> None:
     invented = WineRecommendation(wine_id="nowhere", description="Grand.")
     priced = WineRecommendation(wine_id=RIOJA.id, description="Yours for €5.")
     answer = recommend(GOOD, invented, priced, intro="Try Château Imaginaire!")
-    kept = grounded_part(answer, EVIDENCE)
+    kept = supported_part(answer, EVIDENCE)
     assert kept is not None
-    assert ungrounded(kept, EVIDENCE) is None
+    assert unsupported(kept, EVIDENCE) is None
     text = render(kept, EVIDENCE)
     assert "Chinon" in text
     assert "Rioja" in text
@@ -112,4 +113,4 @@ def test_the_grounded_part_keeps_what_is_true() -> None:
 
 
 def test_nothing_is_left_of_an_answer_with_invented_wines_only() -> None:
-    assert grounded_part(recommend(WineRecommendation(wine_id="nowhere")), EVIDENCE) is None
+    assert supported_part(recommend(WineRecommendation(wine_id="nowhere")), EVIDENCE) is None

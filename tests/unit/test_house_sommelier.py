@@ -12,7 +12,7 @@ from agent.house_sommelier.lexicon import LANGUAGES, Language, Meaning, names, p
 from agent.house_sommelier.limits import LIMITS
 from agent.house_sommelier.phrases import PHRASES
 from agent.house_sommelier.prices import amounts, to_number
-from agent.sommelier.grounding import ungrounded
+from agent.sommelier.contract import unsupported
 from agent.sommelier.money import Currency
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.sommelier.wine import Allergen, Body, Food, Style, Sweetness, Wine, WineQuery
@@ -518,7 +518,7 @@ async def test_no_answer_names_a_price_or_a_wine_that_nobody_gave(
         response = await ask(with_result(messages, response, content))
     said = [message["content"] for message in messages if message["role"] == "user"]
     evidence = Evidence(texts=[*said, content], found={w["wine_id"]: wine(w) for w in wines})
-    assert ungrounded(answer_of(response), evidence) is None
+    assert unsupported(answer_of(response), evidence) is None
 
 
 def wine(listed: dict[str, Any]) -> Wine:

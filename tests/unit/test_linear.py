@@ -10,7 +10,7 @@ import pytest
 
 from tests.steps import superlinear
 
-ROOMS = ("agent.text", "agent.documents", "agent.places", "db.documents")
+ROOMS = ("agent.text", "agent.documents", "agent.places", "agent.sommelier", "db.documents")
 
 
 def _modules(name: str) -> Iterator[ModuleType]:
