@@ -18,7 +18,7 @@ from agent.repositories import TurnRecord
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.client import TraceLinks
-from agent.tracing.recorder import Tracer
+from agent.tracing.recorder import Recorder
 from agent.tracing.records import keyed_hash
 from bot import telegram_wiring
 from bot.budgets import Budgets
@@ -247,7 +247,7 @@ def durable_bot(app: App, journal: Journal) -> TelegramBot:
 def api_routes(
     settings: Settings,
     desk: ResearchDesk,
-    tracer: Tracer,
+    tracer: Recorder,
     budgets: Budgets | None = None,
     record: Callable[[TurnRecord], Awaitable[None]] = unrecorded,
 ) -> Sequence[BaseRoute]:

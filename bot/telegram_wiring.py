@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.client import LangfuseClient, TraceLinks
 from agent.tracing.masking import Masking, mask
-from agent.tracing.recorder import NO_TRACE, Recorder, Tracer
+from agent.tracing.recorder import NO_TRACE, Recorder
 from bot.budgets import Budgets
 from bot.memory import Forget, Memory
 from bot.resources import prepare_trace
@@ -81,7 +81,7 @@ def durable(settings: Settings) -> DurableSettings:
 
 def tracer(
     settings: Settings, save: Save | None = None, limited_log: RateLimitedLogger | None = None
-) -> Tracer:
+) -> Recorder:
     """Where turns are traced: in Langfuse with its keys, else by `save` in the database."""
     if settings.tracing.langfuse_keys is None:
         return Recorder(store_sink(save, prepare_trace(settings))) if save else NO_TRACE

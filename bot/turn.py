@@ -20,7 +20,7 @@ from agent.repositories import (
 )
 from agent.sommelier.service import Reply
 from agent.text import truncate_at_boundary
-from agent.tracing.recorder import Tracer
+from agent.tracing.recorder import Recorder
 from agent.tracing.records import trace_id_of
 from bot.budgets import Budgets, with_note
 from bot.metrics import Metrics
@@ -63,7 +63,7 @@ class Replies:
     """
 
     message_repo: MessageRepository
-    tracer: Tracer
+    tracer: Recorder
     hashed: Callable[[str, int], str]
     sender: Sender
     journal: Journal = NO_JOURNAL

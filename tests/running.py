@@ -13,7 +13,7 @@ from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.repositories import MessageRepository
 from agent.sommelier.service import Answerer
-from agent.tracing.recorder import NO_TRACE, Tracer
+from agent.tracing.recorder import NO_TRACE, Recorder
 from bot.app import close_application, telegram_application
 from bot.metrics import Metrics
 from bot.service import Service, ServiceSettings, open_service
@@ -109,13 +109,15 @@ async def open_lanes(settings: DurableSettings, run: RunTurn) -> AsyncIterator[L
 
 
 @dataclass
-class RecordingTracer:
+class RecordingTracer(Recorder):
     """Keeps the root span of every turn, what it was asked, and who asked."""
 
     turns: list[SpanRecord] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     sessions: list[tuple[str, str]] = field(default_factory=list)
-    dropped_spans: int = 0
+
+    def __post_init__(self) -> None:
+        super().__init__()
 
     def turn(
         self, *, input: str, session: str, user: str, **_: object
@@ -134,7 +136,7 @@ async def running(
     bot_api: BotApi,
     answerer: Answerer,
     messages: MessageRepository,
-    tracer: Tracer = NO_TRACE,
+    tracer: Recorder = NO_TRACE,
     *,
     desk: ResearchDesk | None = None,
     run: Run | None = None,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, Unpack
 
-from agent.engine.span import NO_SPAN, Known, NoSpan, ScoreType, Span, SpanKind
+from agent.engine.span import NO_SPAN, Known, ScoreType, Span, SpanKind
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 
 CLOSE_SECONDS: Final = 2.5  # of the 5 s that stopping the whole process may take
@@ -28,7 +28,7 @@ class TraceSink(Protocol):
 
     @property
     def dropped_spans(self) -> int:
-        """How many spans never got there."""
+        """Count the spans that never got there."""
         ...
 
     def write(self, trace: TraceRecord) -> None:
@@ -40,69 +40,8 @@ class TraceSink(Protocol):
         ...
 
 
-class Tracer(Protocol):
-    """Where turns are traced."""
-
-    @property
-    def dropped_spans(self) -> int:
-        """How many spans never got there."""
-        ...
-
-    def turn(
-        self,
-        *,
-        input: str,
-        session: str,
-        user: str,
-        trace_id: str | None = None,
-        names: Sequence[str] = (),
-        resumable: bool = False,
-        goes_on: bool = False,
-    ) -> AbstractContextManager[Span]:
-        """The root span of one turn; session and user go onto every span below it.
-
-        With a `trace_id` of 32 hex digits the turn has the same ids each time it is run. One that
-        is `resumable` leaves no trace when it is cancelled: it is traced when it is run again. What
-        it leaves when it fails is kept until then; a turn that `goes_on` adds to that.
-        `names` are masked wherever they stand.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Send what is left, for at most 5 s, and stop. Never raises."""
-        ...
-
-
-class NoTracer:
-    """The tracer of an installation without Langfuse keys."""
-
-    __slots__ = ()
-
-    dropped_spans: Final = 0
-
-    def turn(
-        self,
-        *,
-        input: str,
-        session: str,
-        user: str,
-        trace_id: str | None = None,
-        names: Sequence[str] = (),
-        resumable: bool = False,
-        goes_on: bool = False,
-    ) -> NoSpan:
-        """A span that keeps nothing."""
-        return NO_SPAN
-
-    async def close(self) -> None:
-        """Nothing is left to send."""
-
-
-NO_TRACE: Final = NoTracer()
-
-
 class Recorder:
-    """Records turns for `sinks`; see `agent.tracing.Tracer`."""
+    """Records turns for `sinks`; without any nothing is kept."""
 
     def __init__(self, *sinks: TraceSink) -> None:
         self._sinks = sinks
@@ -118,8 +57,16 @@ class Recorder:
         names: Sequence[str] = (),
         resumable: bool = False,
         goes_on: bool = False,
-    ) -> "RootSpan":
-        """The root span of one turn."""
+    ) -> AbstractContextManager[Span]:
+        """Open the root span of one turn; session and user go onto every span below it.
+
+        With a `trace_id` of 32 hex digits the turn has the same ids each time it is run. One that
+        is `resumable` leaves no trace when it is cancelled: it is traced when it is run again. What
+        it leaves when it fails is kept until then; a turn that `goes_on` adds to that.
+        `names` are masked wherever they stand.
+        """
+        if not self._sinks:
+            return NO_SPAN
         failed = self._held.pop(trace_id, None) if trace_id else None
         if failed is None or not goes_on:
             trace = TraceRecord(trace_id or secrets.token_hex(16), session, user, tuple(names))
@@ -131,7 +78,7 @@ class Recorder:
 
     @property
     def dropped_spans(self) -> int:
-        """How many spans never got where they should."""
+        """Count the spans that never got where they should."""
         return sum(sink.dropped_spans for sink in self._sinks)
 
     async def close(self) -> None:
@@ -150,8 +97,12 @@ class Recorder:
             sink.write(trace)
 
 
+NO_TRACE: Final = Recorder()
+"""The recorder of an installation that traces nothing."""
+
+
 class RecordedSpan:
-    """One node of a trace that is recorded; see `agent.tracing.Span`."""
+    """One node of a trace that is recorded; see `agent.engine.span.Span`."""
 
     __slots__ = ("_record", "_trace")
 

@@ -8,7 +8,7 @@ from agent import (
     generate_agentic_response,
 )
 from agent import tool as as_tool
-from agent.tracing.recorder import NO_TRACE, Tracer
+from agent.tracing.recorder import NO_TRACE, Recorder
 from benchmarks.scenario import (
     INSTRUCTIONS,
     MAX_TOKENS,
@@ -23,7 +23,7 @@ from benchmarks.scenario import (
 LIMITS = Limits(structured_output_max_retries=RETRIES, answer_tokens=MAX_TOKENS)
 
 
-def make(base_url: str, tracer: Tracer = NO_TRACE) -> Candidate:
+def make(base_url: str, tracer: Recorder = NO_TRACE) -> Candidate:
     """`generate_agentic_response`, each turn with a trace of `tracer`."""
     llm = LLMService(model=MODEL, base_url=f"{base_url}/v1")
     contract = OutputContract(Answer)

@@ -28,7 +28,7 @@ from starlette.routing import Mount
 from agent.desk import ResearchDesk
 from agent.documents.quotes import Quotes
 from agent.repositories import TurnRecord
-from agent.tracing.recorder import Tracer
+from agent.tracing.recorder import Recorder
 from bot.budgets import Budgets
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
 from bot.http.models import (
@@ -81,7 +81,7 @@ class Api:
     """
 
     desk: ResearchDesk
-    tracer: Tracer
+    tracer: Recorder
     token: SecretStr
     user: str
     budgets: Budgets | None = None

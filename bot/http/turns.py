@@ -29,7 +29,7 @@ from agent.outcome import (
 )
 from agent.repositories import TurnRecord
 from agent.sommelier.service import Reply
-from agent.tracing.recorder import Tracer
+from agent.tracing.recorder import Recorder
 from bot.budgets import Budgets
 from bot.look_ups import BEST_PASSAGES, is_over_budget, within
 from bot.turn import patiently, unrecorded
@@ -111,7 +111,7 @@ class ApiTurns:
     """Turns of those who hold the token; `user` stands for them in traces."""
 
     desk: ResearchDesk
-    tracer: Tracer
+    tracer: Recorder
     user: str
     budgets: Budgets | None = None
     record: Callable[[TurnRecord], Awaitable[None]] = unrecorded

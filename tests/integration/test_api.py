@@ -25,7 +25,7 @@ from agent.repositories import (
     TurnRecord,
 )
 from agent.tracing.langfuse.traces import langfuse_sink
-from agent.tracing.recorder import NO_TRACE, Recorder, Tracer
+from agent.tracing.recorder import NO_TRACE, Recorder
 from agent.tracing.records import keyed_hash
 from bot.app import api_routes
 from bot.budgets import Budgets
@@ -73,7 +73,7 @@ class BrokenLibrary(FakeLibrary):
         raise DatabaseGone(f"SELECT {queries}")
 
 
-def api(desk: ResearchDesk, tracer: Tracer = NO_TRACE, **limits: Any) -> Api:
+def api(desk: ResearchDesk, tracer: Recorder = NO_TRACE, **limits: Any) -> Api:
     return Api(desk=desk, tracer=tracer, token=SecretStr(TOKEN), user="ab12", **limits)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from agent.tracing.exporter import LARGEST_BATCH, LONGEST_QUEUE, NotNow
 from agent.tracing.langfuse.traces import LangfuseSender, Origin, langfuse_sink
-from agent.tracing.recorder import Recorder, Tracer
+from agent.tracing.recorder import Recorder
 from bot.metrics import Metrics
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.traces import bare_trace
@@ -37,7 +37,7 @@ def server(trouble: Trouble) -> Iterator[str]:
         yield receiver.base_url
 
 
-def turn(tracer: Tracer) -> None:
+def turn(tracer: Recorder) -> None:
     """A turn with nothing but its trace."""
     with tracer.turn(input="a red for lamb", session="s", user="u") as root:
         for number in range(SPANS - 1):

@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from agent.engine.messages import Usage
 from agent.engine.span import PromptRef
 from agent.tracing.langfuse.traces import langfuse_sink, retry_after
-from agent.tracing.recorder import Recorder, Tracer
+from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
@@ -63,7 +63,7 @@ def tracer_for(receiver: OtlpReceiver) -> Recorder:
     )
 
 
-def answer_with_a_retry(tracer: Tracer) -> str | None:
+def answer_with_a_retry(tracer: Recorder) -> str | None:
     with tracer.turn(input="a red for lamb", session="-1001", user="ab12") as root:
         with root.child("guard.input", "guardrail"):
             pass

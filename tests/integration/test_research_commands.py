@@ -20,7 +20,7 @@ from agent.engine.limits import Limits
 from agent.places.find import NO_PROVIDER
 from agent.places.search import PlaceHit
 from agent.sommelier.service import Sommelier
-from agent.tracing.recorder import NO_TRACE, Tracer
+from agent.tracing.recorder import NO_TRACE, Recorder
 from bot.app import close_application, telegram_application
 from bot.service import Service
 from bot.telegram import texts
@@ -97,7 +97,7 @@ def looking_up(
     bot_api: BotApi,
     desk: ResearchDesk,
     messages: SqlMessageRepository,
-    tracer: Tracer = NO_TRACE,
+    tracer: Recorder = NO_TRACE,
 ) -> AbstractAsyncContextManager[Service]:
     """The bot; a wine question is answered by the house."""
     return running(bot_api, Sommelier(catalogue=FakeCatalogue()), messages, tracer, desk=desk)
@@ -534,7 +534,7 @@ def bot_of(
     application: AnyApplication,
     messages: SqlMessageRepository,
     journal: Journal,
-    tracer: Tracer = NO_TRACE,
+    tracer: Recorder = NO_TRACE,
 ) -> TelegramBot:
     replies = Replies(
         message_repo=messages,
@@ -551,7 +551,7 @@ async def in_terminal(
     desk: ResearchDesk,
     messages: SqlMessageRepository,
     journal: Journal = NO_JOURNAL,
-    tracer: Tracer = NO_TRACE,
+    tracer: Recorder = NO_TRACE,
 ) -> AsyncIterator[Callable[[str], Awaitable[list[str]]]]:
     """The same handlers in a terminal: what is shown for a line."""
     telegram = LocalTelegram()

@@ -4,13 +4,13 @@ from pydantic import SecretStr
 from agent.engine.messages import Usage
 from agent.engine.span import NO_SPAN, Span
 from agent.tracing.langfuse.traces import usage_buckets
-from agent.tracing.recorder import NO_TRACE, Tracer
+from agent.tracing.recorder import NO_TRACE, Recorder
 from agent.tracing.records import keyed_hash, trace_id_of
 from config import SettingsError, load_settings
 
 
 async def test_without_keys_every_span_is_the_same_object_and_keeps_nothing() -> None:
-    tracer: Tracer = NO_TRACE
+    tracer: Recorder = NO_TRACE
     with (
         tracer.turn(input="a red", session="chat", user="someone") as root,
         root.child("llm.answer", "generation", input="prompt") as span,
