@@ -35,7 +35,7 @@ class Running:
         while True:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", self.port)
-            except ConnectionRefusedError:
+            except ConnectionError:
                 return
             writer.close()
             await asyncio.sleep(0.005)

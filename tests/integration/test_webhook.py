@@ -406,7 +406,7 @@ async def test_further_routes_can_be_served() -> None:
 
 async def test_stopping_answers_what_is_being_accepted_and_takes_nothing_new() -> None:
     accept = HeldBack()
-    async with serving(accept) as running:
+    async with serving(accept, finish_seconds=60) as running:
         request = running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
         posting = asyncio.create_task(request)
         await accept.began.wait()
