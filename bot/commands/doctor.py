@@ -15,6 +15,7 @@ from agent.documents.embedding_local import LocalModelError
 from agent.documents.store import Embedder
 from agent.engine.errors import ToolError
 from agent.engine.llm import advice
+from agent.tracing.langfuse.client import ONCE, LangfuseClient, LangfuseUnavailable
 from bot.resources import (
     embedder_of,
     open_documents,
@@ -155,7 +156,7 @@ async def check_model(settings: Settings) -> str:
     url = model.base_url or OPENAI_URL
     key = model.api_key.get_secret_value() if model.api_key else None
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    response = await _get(f"{url}/models", "OPENAI_BASE_URL", headers=headers)
+    response = await _get(f"{url}/models", "OPENAI_BASE_URL", headers)
     if response.status_code != httpx.codes.OK:
         raise Ailment(advice(response.status_code))
     known = [str(entry.get("id")) for entry in _json(response).get("data") or []]
@@ -199,17 +200,15 @@ async def check_langfuse(settings: Settings) -> str:
     tracing = settings.tracing
     if tracing.langfuse_keys is None:
         raise NotConfigured("set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to trace turns")
-    url, auth = f"{tracing.base_url}/api/public/projects", httpx.BasicAuth(*tracing.langfuse_keys)
-    response = await _get(url, "LANGFUSE_BASE_URL", auth=auth)
-    if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-        raise Ailment(
-            "the keys are rejected; check LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, and that "
-            "LANGFUSE_BASE_URL is the region they belong to"
-        )
-    if response.status_code != httpx.codes.OK:
-        raise Ailment(f"Langfuse answers {response.status_code}; check LANGFUSE_BASE_URL")
-    names = [str(project.get("name")) for project in _json(response).get("data") or []]
-    said = f"traces go to {', '.join(names) or tracing.base_url}"
+    client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=SECONDS)
+    try:
+        found = await client.ask(lambda api: api.projects.get(request_options=ONCE))
+    except LangfuseUnavailable as error:
+        raise Ailment(str(error)) from None
+    finally:
+        await client.close()
+    names = ", ".join(project.name for project in found.data)
+    said = f"traces go to {names or tracing.base_url}"
     return said if "user_key" in tracing.model_fields_set else f"{said}; {GUESSABLE_KEY}"
 
 
@@ -225,16 +224,10 @@ CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
 """What is checked, in the order in which it is shown."""
 
 
-async def _get(
-    url: str,
-    variable: str,
-    *,
-    headers: Mapping[str, str] | None = None,
-    auth: httpx.Auth | None = None,
-) -> httpx.Response:
+async def _get(url: str, variable: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
     try:
         async with httpx.AsyncClient(timeout=SECONDS) as client:
-            return await client.get(url, headers=headers, auth=auth)
+            return await client.get(url, headers=headers)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Ailment(
             f"cannot be reached ({type(error).__name__}); check the network and {variable}"
