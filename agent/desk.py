@@ -1,10 +1,10 @@
 """The four ways to look things up, as chat, command line and HTTP share them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent.documents.answer import Answer, answer_question
-from agent.documents.quotes import Quote, QuoteCache, Quotes, QuotesDone, find_quotes, stream_quotes
+from agent.documents.quotes import QuoteCache, Quotes, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
 from agent.documents.store import DocumentStore
 from agent.engine.limits import Ledger, Limits
@@ -13,8 +13,7 @@ from agent.engine.prices import Prices
 from agent.engine.prompts import Prompts
 from agent.engine.run import Run
 from agent.engine.span import NO_SPAN, Span
-from agent.places.find import Places, find_places
-from agent.places.search import PlaceSearch
+from agent.places.find import Places, PlaceSearch, find_places
 from agent.prompts import REPOSITORY
 
 
@@ -72,17 +71,6 @@ class ResearchDesk:
         """Passages of the documents, word for word."""
         return await find_quotes(
             query, documents=self.documents, run=self.run(ledger, span), cache=self.cache
-        )
-
-    def stream_quotes(
-        self, query: str, *, span: Span = NO_SPAN
-    ) -> AsyncIterator[Quote | QuotesDone]:
-        """The same, one by one, then what they come to."""
-        return stream_quotes(
-            query,
-            documents=self.documents,
-            run=self.run(None, span),
-            cache=self.cache,
         )
 
     async def refine(

@@ -15,8 +15,13 @@ from platformdirs import user_cache_path
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.desk import ResearchDesk
-from agent.documents.embedding import EmbeddingService
-from agent.documents.embedding_local import NOT_INSTALLED, PREFIX, LocalEmbedding, is_installed
+from agent.documents.embedding import (
+    NOT_INSTALLED,
+    PREFIX,
+    EmbeddingService,
+    LocalEmbedding,
+    is_installed,
+)
 from agent.documents.refine import refinement_wanted
 from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
 from agent.engine.llm import LLMService
@@ -24,7 +29,7 @@ from agent.engine.prices import Prices
 from agent.engine.prompts import Prompts
 from agent.engine.tools import Tool
 from agent.engine.wire import ResponseMode
-from agent.places.search import PlaceSearch
+from agent.places.find import PlaceSearch
 from agent.places.tools import find_places_tool
 from agent.places.web_search import BraveSearch, SearxngSearch
 from agent.prompts import REPOSITORY

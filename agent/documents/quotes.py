@@ -1,17 +1,16 @@
 """Quotes: snippets that stand, word for word, in the chunk they come from.
 
-Compared after collapsing white space and case. The model is asked without streaming; what it
-quoted is delivered one by one, and what of it is not verbatim never leaves this module. A strict
-schema made models stitch sentences together in the measurements this follows, so the schema is kept
-loose (`json_object` by default) and every rule is checked here instead.
+Compared after collapsing white space and case. The model is asked without streaming, and what of
+its answer is not verbatim never leaves this module. A strict schema made models stitch sentences
+together in the measurements this follows, so the schema is kept loose (`json_object` by default)
+and every rule is checked here instead.
 """
 
-import asyncio
 import hashlib
 import json
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -221,18 +220,6 @@ class Quotes:
     error_types: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class QuotesDone:
-    """What comes after the last quote; `seconds` is the time since the query."""
-
-    result_count: int
-    summary: str
-    no_results: bool
-    outcome: Outcome
-    by_model: bool
-    seconds: float
-
-
 class QuoteCache:
     """Keeps the newest `entries` answered quotes for `seconds`; `clock` counts seconds."""
 
@@ -309,30 +296,6 @@ async def find_quotes(
     if cache is not None and found.by_model and found.outcome == "answered":
         cache.put(key, found)
     return found
-
-
-async def stream_quotes(
-    query: str,
-    *,
-    documents: DocumentStore,
-    run: Run,
-    cache: QuoteCache | None = None,
-    limit: int = DEFAULT_CHUNKS,
-) -> AsyncIterator[Quote | QuotesDone]:
-    """Yield the quotes that `find_quotes` finds, one by one, then a `QuotesDone`."""
-    clock = asyncio.get_running_loop().time
-    started = clock()
-    found = await find_quotes(query, documents=documents, run=run, cache=cache, limit=limit)
-    for quote in found.quotes:
-        yield quote
-    yield QuotesDone(
-        result_count=len(found.quotes),
-        summary=found.summary,
-        no_results=found.no_results,
-        outcome=found.outcome,
-        by_model=found.by_model,
-        seconds=clock() - started,
-    )
 
 
 def _quotes(

@@ -8,14 +8,13 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import parse_qsl, quote_plus, urlsplit
 
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.places.queries import Queries, generate_queries
-from agent.places.search import PlaceHit, PlaceSearch
 from agent.text import words
 
 log = logging.getLogger(__name__)
@@ -34,6 +33,23 @@ TRACKING: Final = re.compile(r"\A(?:utm_.*|.*clid|srsltid|ref|source)\Z", re.IGN
 NO_PROVIDER: Final = "No place search is configured here: tap a query to search the web yourself."
 SEARCH_FAILED: Final = "The place search gave no answer: tap a query to search the web yourself."
 NOTHING_FOUND: Final = "The place search found nothing: tap a query to search the web yourself."
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceHit:
+    """One result of a place search: nothing in it that the source did not say."""
+
+    title: str
+    url: str
+    snippet: str = ""
+
+
+class PlaceSearch(Protocol):
+    """A web search for places: wine shops, bars, wineries."""
+
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+        """Results for one query, best first. Raises `ToolError` when the provider is down."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import httpx
 from pydantic import SecretStr
 
 from agent.engine.errors import ToolError
+from agent.places.find import PlaceHit
 from agent.places.queries import visible
-from agent.places.search import PlaceHit
 
 SECONDS: Final = 8.0
 MAX_BYTES: Final = 2_000_000

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import httpx
 
-from agent.documents.embedding_local import LocalModelError
+from agent.documents.embedding import LocalModelError
 from agent.documents.store import Embedder
 from agent.engine.errors import ToolError
 from agent.engine.llm import advice

@@ -17,8 +17,7 @@ from agent.documents.store import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Limits
-from agent.places.find import NO_PROVIDER
-from agent.places.search import PlaceHit
+from agent.places.find import NO_PROVIDER, PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import NO_TRACE, Recorder
 from bot.app import close_application, telegram_application

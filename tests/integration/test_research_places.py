@@ -16,9 +16,15 @@ from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.places.categories import categories
-from agent.places.find import NO_PROVIDER, NOTHING_FOUND, SEARCH_FAILED, Places, find_places
+from agent.places.find import (
+    NO_PROVIDER,
+    NOTHING_FOUND,
+    SEARCH_FAILED,
+    PlaceHit,
+    Places,
+    find_places,
+)
 from agent.places.queries import Queries, QueryGenerationFailed, generate_queries
-from agent.places.search import PlaceHit
 from agent.places.web_search import BraveSearch, SearxngSearch
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, refusal
 from tests.doubles.server import LoopbackServer

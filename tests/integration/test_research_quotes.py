@@ -12,10 +12,8 @@ from agent.documents.quotes import (
     Quote,
     QuoteCache,
     Quotes,
-    QuotesDone,
     cache_key,
     find_quotes,
-    stream_quotes,
 )
 from agent.documents.store import Chunk
 from agent.engine.limits import Limits
@@ -309,23 +307,6 @@ class TestInjection:
         assert not any("best wine" in content for content in contents(found))
         said = sent(model_server)["messages"][1]["content"]
         assert said.count("</sources>") == 1
-
-
-class TestStream:
-    """Asked without streaming, delivered one by one."""
-
-    async def test_results_one_by_one_then_done(self, model_server: ModelServer) -> None:
-        model_server.script(quoted(LEAN, LEES))
-        async with open_model(model_server) as model:
-            events = [
-                event
-                async for event in stream_quotes(QUERY, run=Run([model]), documents=FakeLibrary())
-            ]
-        assert [type(event) for event in events] == [Quote, Quote, QuotesDone]
-        done = events[-1]
-        assert isinstance(done, QuotesDone)
-        assert (done.result_count, done.summary) == (2, "On lees.")
-        assert done.seconds > 0
 
 
 class TestCache:

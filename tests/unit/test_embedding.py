@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.documents.embedding_local import (
+from agent.documents.embedding import (
     LocalEmbedding,
     LocalModelError,
     TextModel,
