@@ -512,6 +512,7 @@ def seconds(text: str) -> float:
     return time.process_time() - started
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: repr(hostile(12)))
 def test_hostile_text_takes_linear_time(hostile: Callable[[int], str]) -> None:
     """16 times the text may take 16 times as long, twice over; in square time it takes 256."""
