@@ -4,15 +4,16 @@ Free text in five languages finds little in an English catalogue; canonical valu
 They are therefore what a model must give and what every import maps to.
 """
 
-import unicodedata
+import inspect
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Protocol, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from agent.sommelier.money import Currency, in_euros
+from agent.text import fold
 
 
 class Style(StrEnum):
@@ -234,7 +235,7 @@ class WineQuery(BaseModel):
         """Small models write null for "not given", one value for a list, "Rosé" for rose."""
         if not isinstance(data, Mapping):
             return data
-        return {key: _listed(key, value) for key, value in data.items() if value is not None}
+        return {key: _read(cls, key, value) for key, value in data.items() if value is not None}
 
     @model_validator(mode="after")
     def _ranges_are_not_empty(self) -> Self:
@@ -247,32 +248,23 @@ class WineQuery(BaseModel):
         return self
 
 
-CANONICAL: Final = frozenset(
-    {
-        *("styles", "colours", "sweetness", "bodies", "tannins", "acidities", "foods"),
-        *("without_allergens", "without_styles"),
-    }
-)
-NAMES: Final = frozenset({"grapes", "countries", "regions"})
-LISTS: Final = CANONICAL | NAMES | {f"without_{name}" for name in NAMES} | {"not_ids", "soft"}
-
-
-def _listed(key: str, value: object) -> object:
-    if key == "order":
+def _read(kind: type[WineQuery], name: str, value: object) -> object:
+    """A field as small models write it: one value for a list, values in any spelling."""
+    expected = kind.model_fields[name].annotation if name in kind.model_fields else None
+    if name == "order":
         return canonical(value)
-    if key not in LISTS:
+    if get_origin(expected) is not tuple:
         return value
     values = value if isinstance(value, list | tuple) else [value]
-    return [canonical(each) if key in CANONICAL else each for each in values]
+    of_vocabulary = inspect.isclass(get_args(expected)[0])
+    return [canonical(each) if of_vocabulary else each for each in values]
 
 
 def canonical(value: object) -> object:
     """A value as the vocabulary spells it: "Rosé" is rose, "Off-Dry" is off_dry."""
     if not isinstance(value, str):
         return value
-    plain = unicodedata.normalize("NFKD", value.strip().casefold())
-    letters = "".join(each for each in plain if not unicodedata.combining(each))
-    return letters.replace(" ", "_").replace("-", "_")
+    return fold(value.strip()).replace(" ", "_").replace("-", "_")
 
 
 class WineSearchResult(BaseModel):

@@ -6,6 +6,7 @@ from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
+from agent.prompts import repository_prompts
 from agent.repositories import StoredMessage, window
 from agent.sommelier.service import DECLINED, FAILED, MODEL_DOWN, NO_MODEL, Reply, Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
@@ -55,7 +56,7 @@ async def test_a_valid_answer_is_shown_with_facts_of_the_catalogue(
         "tool_errors": 0,
         "cost_usd": root.metadata["cost_usd"],
         "prompt_name": "sommelier",
-        "prompt_version": 3,
+        "prompt_version": repository_prompts()["sommelier"].ref.version,
         "prompt_is_fallback": True,
     }
     assert root.metadata["cost_usd"] > 0
