@@ -47,11 +47,13 @@ def _no_rule(value: object, evidence: object = None) -> str | None:
 def _as_text(value: object, evidence: Evidence) -> str:
     """All strings of an answer, a paragraph each, or else its numbers: the default rendering."""
     try:
-        leaves = list(_leaves(to_jsonable_python(value)))
+        found = list(leaves(to_jsonable_python(value)))
     except ValueError:  # nested too deeply
         return ""
-    said = [leaf for leaf in leaves if isinstance(leaf, str)]
-    return "\n\n".join(text for text in said or map(json.dumps, leaves) if text.strip())
+    said = [leaf for leaf in found if isinstance(leaf, str)]
+    return "\n\n".join(
+        text for text in said or [str(leaf).lower() for leaf in found] if text.strip()
+    )
 
 
 def _no_salvage(value: T, evidence: Evidence) -> T | None:
@@ -116,7 +118,7 @@ class OutputContract(Generic[T]):
     def descriptions(self) -> frozenset[str]:
         """The schema's own descriptions: an answer that copies one says nothing."""
         said = (node.get("description") for node in _nodes(self.output.schema))
-        return frozenset(text for text in said if isinstance(text, str))
+        return frozenset(text.lower() for text in said if isinstance(text, str))
 
     @cached_property
     def choices(self) -> frozenset[str]:
@@ -220,16 +222,16 @@ def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
 
 def string_leaves(data: object) -> Iterator[str]:
     """Every string value of a piece of JSON, keys not included."""
-    return (leaf for leaf in _leaves(data) if isinstance(leaf, str))
+    return (leaf for leaf in leaves(data) if isinstance(leaf, str))
 
 
-def _leaves(data: object) -> Iterator[object]:
+def leaves(data: object) -> Iterator[object]:
     """Every value of a piece of JSON that holds no other, null not included."""
     if isinstance(data, Mapping):
         for value in data.values():
-            yield from _leaves(value)
+            yield from leaves(value)
     elif isinstance(data, list | tuple):
         for value in data:
-            yield from _leaves(value)
+            yield from leaves(value)
     elif data is not None:
         yield data

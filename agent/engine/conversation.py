@@ -11,10 +11,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
-from agent.engine.extraction import without_thoughts
 from agent.engine.feedback import feedback
 from agent.engine.messages import Echo, LLMResponse, Message, ToolCall
-from agent.engine.parsing import ParseResult
+from agent.engine.parsing import ParseResult, without_thoughts
 from agent.engine.tools import ToolResult, json_object
 
 ECHO: Final = "echo"

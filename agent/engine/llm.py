@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from pydantic import SecretStr
 
@@ -21,6 +24,7 @@ from agent.engine.errors import (
     ModelError,
     ModelRateLimited,
     ModelRejected,
+    ModelResponseInvalid,
     ModelTimeout,
     ModelUnavailable,
     ParameterDeclined,
@@ -37,6 +41,7 @@ from agent.engine.wire import (
 )
 
 if TYPE_CHECKING:
+    from httpx2 import Response
     from openai import AsyncOpenAI
 
 log = logging.getLogger(__name__)
@@ -48,6 +53,8 @@ FILTERED: Final = {"choices": [{"finish_reason": "content_filter"}]}
 """A question that a filter stopped before the model, as other servers say it."""
 SECRET_CHARS: Final = 8
 """A shorter key is a word that a local server is given, and may be a word of its answer."""
+LONGEST_BODY: Final = 4_000_000
+"""In bytes; the longest answers with all their reasoning have some 500,000."""
 LOCAL_KEY: Final = "none"
 """Sent as the key where none is set: local servers need none, the client insists on one."""
 
@@ -66,7 +73,12 @@ async def load_client() -> None:
 
 
 class LLMService:
-    """A model behind an OpenAI-compatible chat completions endpoint."""
+    """A model behind an OpenAI-compatible chat completions endpoint.
+
+    A ready `client` (for Azure, a proxy, headers of your own) stands for `api_key` and `base_url`,
+    and is yours to close; without one there is a client for each event loop. `extra_body` goes
+    along with every request. A whole answer takes `timeout_seconds` and has 4 MB at most.
+    """
 
     def __init__(
         self,
@@ -74,15 +86,20 @@ class LLMService:
         model: str,
         api_key: SecretStr | str | None = None,
         base_url: str | None = None,
+        client: "AsyncOpenAI | None" = None,
+        extra_body: Mapping[str, Any] = MappingProxyType({}),
         mode: ResponseMode = "json_object",
         timeout_seconds: float = 60,
     ) -> None:
         self.model = model
-        self._api_key = api_key
-        self._base_url = base_url
+        self._api_key = client.api_key if client else api_key
+        self._base_url = str(client.base_url) if client else base_url
+        self._given = client
+        self._extra_body = extra_body
         self._timeout_seconds = timeout_seconds
         self._dialect = Dialect(mode)
-        self._opened: AsyncOpenAI | None = None
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI]
+        self._clients = WeakKeyDictionary()
         self._reported: set[int] = set()
 
     async def generate_with_tools(
@@ -105,35 +122,43 @@ class LLMService:
         )
         if temperature is not None and dialect.temperature:
             body["temperature"] = temperature
+        body |= self._extra_body
         data = await self._completion(body, dialect)
         asked_in = dialect.mode if output is not None else ""
         return replace(read_response(data, self.model), mode=asked_in, base_url=self._base_url)
 
     async def close(self) -> None:
-        """Close the connections to the server."""
-        if self._opened is not None:
-            await self._opened.close()
-            self._opened = None
+        """Close the connections of this event loop to the server, unless the client was given."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None and self._given is None:
+            await client.close()
 
     def __repr__(self) -> str:
         return f"LLMService({self.model})"
 
     @property
     def _client(self) -> "AsyncOpenAI":
-        if self._opened is None:
-            from openai import AsyncOpenAI  # noqa: PLC0415 - heavy, needed by the first request
+        """The client of the running event loop: connections cannot be taken into another."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = self._open()
+        return self._clients[loop]
 
-            self._opened = AsyncOpenAI(
-                api_key=_plain(self._api_key) or os.environ.get("OPENAI_API_KEY") or LOCAL_KEY,
-                base_url=self._base_url,
-                max_retries=0,
-                timeout=self._timeout_seconds,
-            )
-        return self._opened
+    def _open(self) -> "AsyncOpenAI":
+        if self._given is not None:
+            return self._given.with_options(max_retries=0, timeout=self._timeout_seconds)
+        from openai import AsyncOpenAI  # noqa: PLC0415 - heavy, needed by the first request
+
+        return AsyncOpenAI(
+            api_key=_plain(self._api_key) or os.environ.get("OPENAI_API_KEY") or LOCAL_KEY,
+            base_url=self._base_url,
+            max_retries=0,
+            timeout=self._timeout_seconds,
+        )
 
     async def _completion(self, body: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
         """The completion that a server answers with, or raise what it says instead."""
-        from openai import APIStatusError  # noqa: PLC0415 - see _client
+        from openai import APIStatusError  # noqa: PLC0415 - see _open
 
         try:
             data = read_body(await self._post(body), self.model)
@@ -156,21 +181,14 @@ class LLMService:
         them takes as long as all the rest of a turn, and drops what other servers add. The time
         limit is for all of it: a server that trickles must not use up the time of the next model.
         """
-        from openai import (  # noqa: PLC0415 - see _client
-            APIConnectionError,
-            APIStatusError,
-            APITimeoutError,
-            HttpxBinaryResponseContent,
-        )
+        from openai import APIConnectionError, APIStatusError, APITimeoutError  # noqa: PLC0415
 
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                raw = await self._client.post(
-                    "/chat/completions", body=body, cast_to=HttpxBinaryResponseContent
-                )
+                return await self._read(await self._begin(body))
         except (APITimeoutError, TimeoutError):
             raise ModelTimeout(f"{self.model} did not answer in time") from None
-        except APIStatusError:
+        except (APIStatusError, ModelError):
             raise
         except UnicodeEncodeError as error:
             if error.encoding != "utf-8":
@@ -181,10 +199,48 @@ class LLMService:
             if type(cause).__name__ in UNASKABLE:
                 raise self._unaskable(cause) from None
             problem = f"{self.model} could not be reached ({type(cause).__name__})"
-            raise ModelUnavailable(problem) from None
+            raise ModelUnavailable(f"{problem}; is {self._server} running?") from None
         except Exception as error:
             raise self._unaskable(error) from None
-        return raw.content
+
+    async def _begin(self, body: dict[str, Any]) -> "Response":
+        """Post a request; the answer's body is not read yet."""
+        from httpx2 import Response  # noqa: PLC0415 - see _open
+        from openai import AsyncStream  # noqa: PLC0415
+
+        answer: object = await self._client.post(
+            "/chat/completions",
+            body=body,
+            cast_to=Response,
+            stream=True,
+            stream_cls=AsyncStream[object],
+        )
+        return cast(Response, answer)
+
+    async def _read(self, response: "Response") -> bytes:
+        """Read the body of an answer, which may never end."""
+        body = bytearray()
+        try:
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > LONGEST_BODY:
+                    break
+        except Exception as error:
+            kind = type(error).__name__
+            if "Timeout" in kind:
+                raise TimeoutError from None
+            raise ModelUnavailable(f"{self.model} broke its answer off ({kind})") from None
+        finally:
+            await response.aclose()
+        if len(body) > LONGEST_BODY:
+            raise ModelResponseInvalid(f"{self.model} answered with over {LONGEST_BODY} bytes")
+        return bytes(body)
+
+    @property
+    def _server(self) -> str:
+        """The address that is asked, without a name and password in it."""
+        url = urlsplit(str(self._client.base_url))
+        return f"the server at {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
     def _unaskable(self, error: BaseException) -> ModelError:
         """No request can be made of what is configured."""

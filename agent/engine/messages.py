@@ -7,6 +7,7 @@ all stand behind it.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 Message = dict[str, Any]
@@ -95,7 +96,7 @@ class ToolSchema:
         return {"type": "function", "function": function}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OutputSchema:
     """The JSON Schema of the structured answer, and its strict form for mode `json_schema`.
 
@@ -106,7 +107,7 @@ class OutputSchema:
     schema: JsonSchema
     strict_schema: JsonSchema | None
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The schema as it stands in prompts."""
         return json.dumps(self.schema)

@@ -99,7 +99,18 @@ def request_body(
         body[dialect.token_parameter] = max_tokens
     if output is not None and (dialect.format_beside_tools or not tools):
         body |= response_format(output, dialect.mode)
+        if "json_schema" in body.get("response_format", ()):
+            body["messages"] = [without_schema(each, output) for each in body["messages"]]
     return body
+
+
+def without_schema(message: Message, output: OutputSchema) -> Message:
+    """A system message that names the schema instead of repeating it beside a response format."""
+    content = message.get("content")
+    if message.get("role") != "system" or not isinstance(content, str):
+        return message
+    named = f"(the schema {output.name} of the response format)"
+    return message | {"content": content.replace(output.text, named)}
 
 
 def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The turn, from message to validated answer: the seven cases of R-003 of the structured-output
 research, and what stands around them. Real client, scripted server."""
 
+import json
 from typing import Any
 
 import pytest
@@ -267,6 +268,41 @@ async def test_the_turn_is_the_question_that_was_asked(model_server: ModelServer
     root: SpanRecord = root_span()
     await turn(service(model_server), span=root)
     assert model_server.requests[0].json["messages"][-1] == {"role": "user", "content": QUESTION}
+
+
+class TestMessages:
+    """What a turn adds to the history of the next."""
+
+    async def test_the_next_turn_goes_on_from_them(self, model_server: ModelServer) -> None:
+        model_server.script(search(), answer("no"), valid(), answer_json(INFORMATIONAL))
+        first = await turn(service(model_server))
+        assert [each["role"] for each in first.messages] == [
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+        ]
+        said = json.loads(first.messages[-1]["content"])
+        assert SommelierResponse.model_validate(said) == first.answer
+        second = await turn(service(model_server), history=first.messages, message="And tannin?")
+        assert second.outcome == "answered"
+        sent = model_server.requests[-1].json["messages"]
+        assert sent[1:] == [*first.messages, {"role": "user", "content": "And tannin?"}]
+        assert model_server.violations == []
+
+    async def test_a_salvaged_answer_is_what_was_salvaged(self, model_server: ModelServer) -> None:
+        mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}
+        model_server.script(search(), *[answer_json(mixed)] * 3)
+        response = await turn(service(model_server))
+        assert "chateau-nowhere" not in str(response.messages)
+        assert CHINON.id in response.messages[-1]["content"]
+
+    async def test_without_an_answer_there_are_only_the_tools(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(search(), answer("no"), answer("still no"), answer("never"))
+        roles = [each["role"] for each in (await turn(service(model_server))).messages]
+        assert roles == ["user", "assistant", "tool"]
 
 
 class TestMisuse:

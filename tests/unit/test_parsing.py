@@ -1,21 +1,25 @@
 """Raw text -> ParseResult: whatever a model returns, a result and never an exception."""
 
 import json
-from typing import Any
+import sys
+from typing import Any, Literal
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field
 
 from agent.engine.contract import Evidence, OutputContract, string_leaves
-from agent.engine.extraction import NotJson, extract_json, without_thoughts
 from agent.engine.messages import LLMResponse, ToolCall
 from agent.engine.parsing import (
+    CALL_MARK,
     PLACEHOLDERS,
-    WRITTEN_TOOL_CALL,
+    NotJson,
     ParseResult,
+    extract_json,
     parse_final_response,
     parse_response,
+    without_thoughts,
 )
 from agent.sommelier.contract import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
@@ -80,7 +84,7 @@ def test_a_fence_changes_nothing(value: dict[str, Any], language: str) -> None:
 
 @given(st.text(), st.text(min_size=1))
 def test_repair_alters_no_value(intro: str, closing: str) -> None:
-    assume(intro.strip().lower() not in PLACEHOLDERS and not WRITTEN_TOOL_CALL.search(intro))
+    assume(intro.strip().lower() not in PLACEHOLDERS and not CALL_MARK.search(intro))
     value = {"response_type": "informational", "intro": intro, "closing": f"{closing}!"}
     broken = f"{json.dumps(value)[:-1]},}} // done"
     result = parse_final_response(broken, LOOSE, Evidence())
@@ -219,10 +223,97 @@ def test_parse_result_is_ok_only_with_a_text() -> None:
     assert not ParseResult("Hello", "broken").ok
 
 
-def test_a_choice_of_the_schema_is_no_placeholder() -> None:
-    contract: OutputContract[dict[str, str]] = OutputContract(dict[str, str])
-    assert parse_final_response('{"a": "string"}', contract, Evidence()).error_type == "degenerate"
-    assert SOMMELIER.choices == {"recommendation", "informational", "off_topic"}
+class Note(BaseModel):
+    """A note."""
+
+    kind: Literal["todo", "text"] = "text"
+    title: str = Field(description="What it is about.")
+    done: bool = False
+    tool_calls: list[str] = []
+
+
+def note(**fields: Any) -> str:
+    return json.dumps(fields, indent=1)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        note(title="TODO", kind="todo", tool_calls=["3"]),
+        note(title="string", tool_calls=["a string is text"]),
+        note(title="What it is about.", tool_calls=["an example"]),
+        note(title="How models write <tool_call>{...}</tool_call>"),
+        note(title="[TOOL_CALLS] and <|python_tag|>", tool_calls=["look"]),
+        note(title='In JSON: "tool_calls": []'),
+    ],
+)
+def test_words_in_a_valid_answer_are_not_judged(raw: str) -> None:
+    result = parse_final_response(raw, OutputContract(Note), Evidence(), ["look"])
+    assert (result.error, result.path) == (None, "strict")
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (note(title="string"), "degenerate"),
+        (note(kind="todo", title="..."), "degenerate"),
+        (note(title="x" * 200_000), "too_long"),
+        (note(title="What it is about."), "degenerate"),
+        (json.dumps(OutputContract(Note).output.schema), "degenerate"),
+        (json.dumps({**OutputContract(Note).output.schema, "title": "x"}), "degenerate"),
+        ('<tool_call>{"name": "look", "arguments": {}}</tool_call>', "tool_call_as_text"),
+        (f"{note(title='hm')}\n<tool_call>look()</tool_call>", "tool_call_as_text"),
+        ('I look: <|python_tag|>{"name": "look"}', "tool_call_as_text"),
+    ],
+)
+def test_what_is_nothing_but_an_artefact_is_no_answer(raw: str, kind: str) -> None:
+    result = parse_final_response(raw, OutputContract(Note), Evidence(), ["look"])
+    assert (result.error_type, result.ok) == (kind, False)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "TODO",
+        "Hermes writes <tool_call>{...}</tool_call>, Mistral [TOOL_CALLS].",
+        'Models answer with "tool_calls": [] beside the content.',
+        "Hermes writes a call of look as\n<tool_call> and closes it again, in a line of its own.",
+        "A step of ReAct:\nAction: search\nAction Input: wine",
+    ],
+)
+def test_text_may_speak_of_calls_and_placeholders(said: str) -> None:
+    result = parse_final_response(f"{said} ok", OutputContract(str), Evidence(), ["look"])
+    assert result.ok
+
+
+FLAT = f"[{'1,' * 9990}]"
+
+
+@pytest.mark.parametrize(
+    ("raw", "opening"),
+    [(FLAT, "["), ("; ".join([f"{{list: {FLAT}}}"] * 8), "{")],
+    ids=["20 kB", "8 times 20 kB"],
+)
+def test_long_lists_in_json5_are_read_by_native_code(raw: str, opening: str) -> None:
+    """A parser in Python takes seconds, for which the event loop stands still."""
+    counted = Counted()
+    sys.setprofile(counted)
+    try:
+        found = extract_json(raw, opening)
+    finally:
+        sys.setprofile(None)
+    assert found.path == "repaired"
+    assert counted.calls < 200
+
+
+class Counted:
+    """Counts calls of Python functions: work that does not depend on how fast a machine is."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, frame: object, event: str, arg: object) -> None:
+        self.calls += event == "call"
 
 
 def test_string_leaves_are_found_at_every_depth() -> None:

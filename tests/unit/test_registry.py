@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import threading
 from typing import Any
 
 import pytest
@@ -126,3 +127,43 @@ async def test_a_call_that_is_cancelled_is_no_failure_of_the_tool() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_plain_function_runs_beside_the_event_loop() -> None:
+    loop_thread = threading.get_ident()
+
+    def where() -> bool:
+        """Tell whether this is the thread of the loop."""
+        return threading.get_ident() == loop_thread
+
+    assert await called(where) == ("false", None)
+
+
+async def test_a_plain_function_that_takes_too_long_is_not_waited_for() -> None:
+    may_end = threading.Event()
+
+    def wait() -> None:
+        """Wait."""
+        may_end.wait(30)
+
+    run = Run(limits=Limits(tool_seconds=0.01))
+    result = await Toolbox([wait]).call(ToolCall("1", "wait", "{}"), run)
+    may_end.set()
+    assert result.error_type == "timeout"
+
+
+async def test_a_tool_may_take_the_run() -> None:
+    async def spend(amount: float, run: Run) -> str:
+        """Spend money."""
+        run.ledger.cost_usd += amount
+        return "spent"
+
+    def left(*, context: Run) -> float:
+        """Tell what is left."""
+        return context.limits.cost_usd - context.ledger.cost_usd
+
+    run, box = Run(limits=Limits(cost_usd=0.5)), Toolbox([spend, left])
+    assert [list(each.parameters["properties"]) for each in box.schemas] == [["amount"], []]
+    assert (await box.call(ToolCall("1", "spend", '{"amount": 0.25}'), run)).text == "spent"
+    assert (await box.call(ToolCall("2", "left", "{}"), run)).text == "0.25"
+    assert (await box.call(ToolCall("3", "left", '{"context": {}}'), run)).error_type

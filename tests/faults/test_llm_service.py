@@ -1,0 +1,127 @@
+"""The model's service for others: a client of one's own, endless bodies, a second event loop."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from openai import AsyncAzureOpenAI, AsyncOpenAI
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+from agent.engine.contract import OutputContract
+from agent.engine.limits import Limits
+from agent.engine.llm import LONGEST_BODY, LLMService
+from agent.engine.loop import generate_agentic_response
+from agent.engine.run import Run
+from agent.sommelier.contract import SOMMELIER
+from tests.doubles.model_server import ModelServer, answer, answer_json
+from tests.doubles.server import LoopbackServer
+from tests.faults.turns import INFORMATIONAL, service, turn
+
+TEXT = OutputContract(str)
+ONCE = Limits(model_tries=1)
+
+
+async def said(llm: LLMService) -> str:
+    response = await generate_agentic_response("Hi", run=Run([llm], limits=ONCE), contract=TEXT)
+    return response.text or str(response.error)
+
+
+async def test_a_client_of_ones_own_is_used_as_it_is_and_stays_open(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(answer("Hello"), answer("Hello again"))
+    headers = {"X-Team": "cellar"}
+    async with AsyncOpenAI(
+        api_key="sk-own", base_url=model_server.base_url, default_headers=headers
+    ) as client:
+        for text in ("Hello", "Hello again"):
+            llm = LLMService(model="gpt-4o", client=client)
+            assert await said(llm) == text
+            await llm.close()
+        assert not client.is_closed()
+    sent = model_server.requests[-1].headers
+    assert (sent["x-team"], sent["authorization"]) == ("cellar", "Bearer sk-own")
+
+
+async def test_azure_is_asked_by_its_deployment() -> None:
+    asked: list[str] = []
+
+    async def complete(request: Request) -> StreamingResponse:
+        asked.append(f"{request.url.path}?{request.url.query}")
+        body = b'{"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}'
+        return StreamingResponse(iter([body]), media_type="application/json")
+
+    with LoopbackServer([Route("/{path:path}", complete, methods=["POST"])]) as azure:
+        async with AsyncAzureOpenAI(
+            api_key="key", azure_endpoint=azure.base_url, api_version="2025-01-01"
+        ) as client:
+            assert await said(LLMService(model="house", client=client)) == "Hello"
+    assert asked == ["/openai/deployments/house/chat/completions?api-version=2025-01-01"]
+
+
+async def test_further_fields_go_along(model_server: ModelServer) -> None:
+    model_server.script(answer("Hello"))
+    llm = service(model_server, extra_body={"reasoning_effort": "low"})
+    assert await said(llm) == "Hello"
+    await llm.close()
+    assert model_server.requests[0].json["reasoning_effort"] == "low"
+
+
+async def test_a_body_without_end_is_not_read_to_its_end() -> None:
+    async def flood(_: Request) -> StreamingResponse:
+        async def parts() -> AsyncIterator[bytes]:
+            while True:
+                yield b" " * 100_000
+                await asyncio.sleep(0)
+
+        return StreamingResponse(parts())
+
+    with LoopbackServer([Route("/chat/completions", flood, methods=["POST"])]) as server:
+        llm = LLMService(model="m", base_url=server.base_url)
+        assert await said(llm) == f"m answered with over {LONGEST_BODY} bytes"
+        await llm.close()
+
+
+async def test_a_server_that_is_down_is_named_without_its_password() -> None:
+    llm = LLMService(model="qwen", base_url="http://me:secret@127.0.0.1:1/v1")
+    reason = await said(llm)
+    await llm.close()
+    assert reason == (
+        "qwen could not be reached (ConnectError); is the server at http://127.0.0.1:1/v1/ running?"
+    )
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning")
+def test_a_second_event_loop_gets_connections_of_its_own(model_server: ModelServer) -> None:
+    gc.collect()
+    model_server.script(answer("one"), answer("two"))
+    llm = service(model_server)
+
+    async def closing() -> str:
+        try:
+            return await said(llm)
+        finally:
+            await llm.close()
+
+    assert [asyncio.run(closing()) for _ in range(2)] == ["one", "two"]
+    gc.collect()
+
+
+async def test_the_schema_goes_out_once(model_server: ModelServer) -> None:
+    def told(request: Any) -> int:
+        return str(request.json["messages"]).count("off_topic")
+
+    model_server.script(answer_json(INFORMATIONAL), answer_json(INFORMATIONAL))
+    await turn(service(model_server, mode="json_schema"))
+    await turn(service(model_server, mode="json_object"))
+    by_format, by_prompt = model_server.requests
+    schema = by_format.json["response_format"]["json_schema"]["schema"]
+    assert "off_topic" in str(schema)
+    assert told(by_format) < told(by_prompt)
+    system = by_format.json["messages"][0]["content"]
+    assert "(the schema SommelierResponse of the response format)" in system
+    assert SOMMELIER.output.text in by_prompt.json["messages"][0]["content"]
