@@ -72,9 +72,14 @@ class Tool:
         """The tool as the model sees it."""
         return ToolSchema(self.name, self.description, _slim(self.arguments.model_json_schema()))
 
+    @cached_property
+    def _takes_run(self) -> tuple[str, ...]:
+        # Looked up once: reading a signature takes as long as all the rest of a call.
+        return tuple(name for name, given in _parameters(self.function) if given)
+
     async def run(self, arguments: BaseModel, run: Run) -> object:
         """Call the function. Raises what it raises."""
-        context = {name: run for name, given in _parameters(self.function) if given}
+        context = dict.fromkeys(self._takes_run, run)
         if self.by_name:
             named = {name: getattr(arguments, name) for name in self.arguments.model_fields}
             call = partial(self.function, **named, **context)
