@@ -6,9 +6,9 @@ import pytest
 
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
-from agent.engine.tools import Tool, Toolbox
-from agent.sommelier.tools import wine_tools
-from agent.sommelier.wine import Food, Style, WineQuery
+from agent.engine.tools import Tool, Toolbox, as_text
+from agent.sommelier.tools import found, wine_tools
+from agent.sommelier.wine import Food, Style, WineQuery, WineSearchResult
 from tests.fakes import CHINON, RIOJA, FakeCatalogue
 
 EXCLUSIONS = {
@@ -57,6 +57,13 @@ async def test_similar_wines_take_the_filters_of_a_search(tools: dict[str, Tool]
     assert (result.error_type, list(result.found)) == (None, [RIOJA.id])
     wrong = ToolCall("2", "find_similar_wines", '{"wine_id": "x", "colours": ["mauve"]}')
     assert (await Toolbox(tools.values()).call(wrong, Run())).error_type
+
+
+def test_what_a_wine_misses_of_the_soft_filters_is_said() -> None:
+    result = WineSearchResult(wines=(CHINON, RIOJA), total=2, missed={RIOJA.id: ("countries",)})
+    first, second = as_text(found(result).content).split(RIOJA.id)
+    assert "misses" not in first
+    assert '"misses":["countries"]' in second
 
 
 def test_exclusions_are_read_as_small_models_write_them() -> None:
