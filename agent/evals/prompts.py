@@ -45,11 +45,10 @@ def prompt_of_file(path: Path) -> TriedPrompt:
     return _checked(text, PromptRef(SOMMELIER, version, label=path.stem), str(path))
 
 
-def names_managed(name: str) -> tuple[str, str] | None:
-    """Split `sommelier@3` into a prompt in Langfuse and its version or label, if it is one."""
+def is_managed(name: str) -> bool:
+    """Tell whether this names a prompt in Langfuse, by version or label: `sommelier@3`."""
     prompt, _, version = name.partition("@")
-    known = prompt in repository_prompts() and version and not any(map(str.isspace, version))
-    return (prompt, version) if known else None
+    return prompt in repository_prompts() and bool(version) and not any(map(str.isspace, version))
 
 
 async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompt:
@@ -58,12 +57,8 @@ async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompt:
     Raises:
         PromptRefused: there is no such version, or it fails the checks every prompt must pass.
         LangfuseUnavailable: Langfuse gave no answer, or another one.
-        ValueError: `managed` does not name a prompt in Langfuse.
     """
-    named = names_managed(managed)
-    if named is None:
-        raise ValueError(f"{managed!r} is no prompt in Langfuse; write {SOMMELIER}@3")
-    name, version = named
+    name, _, version = managed.partition("@")
     by_number = version.isdecimal()
     stored = await (
         store.get(name, version=int(version)) if by_number else store.get(name, label=version)

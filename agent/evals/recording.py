@@ -1,7 +1,7 @@
 """A run as experiments in Langfuse. Imported where there are keys: Langfuse's client is heavy."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,19 +69,19 @@ async def open_recording(
     experiments: Experiments,
     dataset: str,
     run: str,
-    items: Mapping[str, Item],
+    cases: Sequence[Case],
     *,
-    stored: bool = False,
-    description: str = "",
+    stored: Mapping[str, Item] = {},
 ) -> Recording | None:
-    """Open a recording over `items`, by the ids of cases; None, and a warning, if it cannot be.
+    """Open a recording of `cases`; None, and a warning, if it cannot be.
 
     The dataset and its items are made or brought up to date, unless they are `stored` there.
     """
     try:
         if stored:
-            return Recording(experiments, await experiments.existing(dataset), run, items)
-        made = await experiments.dataset(dataset, description)
+            return Recording(experiments, await experiments.existing(dataset), run, stored)
+        items = {case.id: item_of(dataset, case) for case in cases}
+        made = await experiments.dataset(dataset)
         await experiments.put(dataset, list(items.values()))
     except LangfuseUnavailable as error:
         log.warning("This run is not recorded: %s", error)

@@ -208,6 +208,16 @@ def worst(results: Iterable[Result], variant: str, limit: int = WORST) -> list[R
     return wrong[:limit]
 
 
+def worst_lines(results: Sequence[Result]) -> Iterator[str]:
+    """Yield the worst cases of each variant as lines of text, with what is wrong with them."""
+    for label in dict.fromkeys(result.variant for result in results):
+        wrong = worst(results, label)
+        yield from [f"\nWorst cases of {label}:"] if wrong else []
+        for result in wrong:
+            yield f"  {result.case.id}: {result.case.title}"
+            yield from (f"      {reason}" for reason in reasons(result))
+
+
 def reasons(result: Result) -> list[str]:
     """Say what kept a case from passing: a metric and its reason each."""
     return [

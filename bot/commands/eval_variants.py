@@ -1,4 +1,4 @@
-"""What an evaluation runs with: conversations, a cellar, documents, and variants to compare."""
+"""What an evaluation runs with: a dataset, a cellar, documents, and the variants to compare."""
 
 # ruff: noqa: PLC0415
 
@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -27,30 +27,16 @@ if TYPE_CHECKING:
 STARTER: Final = "starter"
 LANGFUSE: Final = "langfuse:"
 REPOSITORY: Final = "repository"
+NO_KEYS: Final = "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to read a data set of Langfuse"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which conversations are asked for, under which name and how many at a time."""
+class Dataset:
+    """Cases, by the name they have in Langfuse; its items by case, if they are `stored` there."""
 
-    run: str
-    concurrency: int
-    dataset: str
-    language: str | None
-    kind: str | None
-    limit: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is run: the data set's name, its cases, and their items in Langfuse, if it is used."""
-
-    run: str
-    concurrency: int
-    dataset: str
+    name: str
     cases: "Sequence[Case]"
-    items: "Mapping[str, Item]"
-    stored: bool = False
+    stored: "Mapping[str, Item]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,62 +56,44 @@ class Named:
     prompts: "Prompts"
 
 
-async def read_plan(wanted: Wanted, experiments: "Experiments | None") -> Plan:
-    """What is to be run.
+async def read_dataset(
+    name: str,
+    experiments: "Experiments | None",
+    *,
+    language: str | None,
+    kind: str | None,
+    limit: int | None,
+) -> Dataset:
+    """The first so many conversations of this language and kind: of a file, or of Langfuse.
 
     Ends the command when there is no such data set, or nothing in it is of this kind.
     """
-    from agent.evals.dataset import DatasetError, selected
-
-    try:
-        name, found, items = await _read(wanted.dataset, experiments)
-    except DatasetError as error:
-        fail(str(error), 2)
-    chosen = selected(found, language=wanted.language, kind=wanted.kind, limit=wanted.limit)
-    if not found:
-        fail(f"{wanted.dataset} has no conversations", 2)
-    if not chosen:
-        fail(f"no conversation of {wanted.dataset} is of this language and kind", 2)
-    kept = {each.id: items[each.id] for each in chosen if each.id in items}
-    return Plan(
-        wanted.run, wanted.concurrency, name, chosen, kept, wanted.dataset.startswith(LANGFUSE)
-    )
-
-
-async def _read(
-    dataset: str, experiments: "Experiments | None"
-) -> "tuple[str, list[Conversation], Mapping[str, Item]]":
-    """The data set's name in Langfuse, its conversations, and their items if Langfuse is used.
-
-    Raises:
-        DatasetError: it cannot be read.
-    """
     from agent.evals import dataset as datasets
 
-    if dataset.startswith(LANGFUSE):
-        return await _read_langfuse(dataset.removeprefix(LANGFUSE), experiments)
-    path = datasets.STARTER if dataset == STARTER else Path(dataset)
-    found = await asyncio.to_thread(datasets.read, path)
-    name = f"sommelier-{STARTER if dataset == STARTER else path.stem}"
-    return name, found, items_of(name, found, experiments)
-
-
-def items_of(
-    dataset: str, cases: "Sequence[Case]", experiments: "Experiments | None"
-) -> "Mapping[str, Item]":
-    """The cases as items of a data set, by their ids; none where Langfuse is not used."""
-    if experiments is None:
-        return {}
-    from agent.evals.recording import item_of
-
-    return {each.id: item_of(dataset, each) for each in cases}
+    stored: Mapping[str, Item] = {}
+    try:
+        if name.startswith(LANGFUSE):
+            found, stored = await _read_langfuse(name.removeprefix(LANGFUSE), experiments)
+        else:
+            path = datasets.STARTER if name == STARTER else Path(name)
+            found = await asyncio.to_thread(datasets.read, path)
+    except datasets.DatasetError as error:
+        fail(str(error), 2)
+    chosen = datasets.selected(found, language=language, kind=kind, limit=limit)
+    if not found:
+        fail(f"{name} has no conversations", 2)
+    if not chosen:
+        fail(f"no conversation of {name} is of this language and kind", 2)
+    if name.startswith(LANGFUSE):
+        return Dataset(name.removeprefix(LANGFUSE), chosen, stored)
+    return Dataset(f"sommelier-{STARTER if name == STARTER else Path(name).stem}", chosen)
 
 
 async def _read_langfuse(
     name: str, experiments: "Experiments | None"
-) -> "tuple[str, list[Conversation], Mapping[str, Item]]":
+) -> "tuple[list[Conversation], Mapping[str, Item]]":
     if experiments is None:
-        fail("set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to read a data set of Langfuse", 2)
+        fail(NO_KEYS, 2)
     from agent.evals.dataset import unique
     from agent.evals.recording import conversation_of
     from agent.tracing.langfuse.client import LangfuseUnavailable
@@ -135,7 +103,7 @@ async def _read_langfuse(
     except LangfuseUnavailable as error:
         fail(f"the data set {name!r} cannot be read: {error}")
     read = [(conversation_of(item, name), item) for item in items]
-    return name, unique(each for each, _ in read), {each.id: item for each, item in read}
+    return unique(each for each, _ in read), {each.id: item for each, item in read}
 
 
 @asynccontextmanager
@@ -184,19 +152,14 @@ def wanted_variants(
     from agent.house_sommelier.model import MODEL_NAME
 
     texts = _prompts(settings, list(dict.fromkeys(prompts or [REPOSITORY])))
-    titles = _titles(list(texts))
     default = settings.model.name if settings.model.is_set else MODEL_NAME
     names = list(dict.fromkeys(models or [default]))
     if names != [MODEL_NAME]:
         require_model(settings)
     return [
-        Named(
-            f"{name} · {titles[text]}" if prompts else name,
-            None if name == MODEL_NAME else name,
-            chosen,
-        )
+        Named(f"{name} · {title}" if prompts else name, None if name == MODEL_NAME else name, text)
         for name in names
-        for text, chosen in texts.items()
+        for title, text in texts.items()
     ]
 
 
@@ -207,20 +170,24 @@ def require_model(settings: "Settings") -> None:
 
 
 def _prompts(settings: "Settings", wanted: Sequence[str]) -> "dict[str, Prompts]":
-    """The prompts by how they are named; Langfuse is asked only for those that are there."""
-    from agent.evals.prompts import PromptRefused, prompt_of_file
+    """The prompts by what stands for them in a label: a file's name, its path where two share one.
+
+    Langfuse is asked only for those that are there.
+    """
+    from agent.evals.prompts import PromptRefused, is_managed, prompt_of_file
     from agent.prompts import REPOSITORY as OWN
 
-    found: dict[str, Prompts] = {REPOSITORY: OWN}
+    managed = [name for name in wanted if is_managed(name) and not Path(name).exists()]
+    short = {name: name if name in managed else Path(name).stem for name in wanted}
+    times = Counter(short.values())
     try:
+        found = asyncio.run(_managed(settings, managed)) if managed else {}
         for name in wanted:
-            if name != REPOSITORY and not _is_managed(name):
-                found[name] = prompt_of_file(Path(name))
-        if managed := [name for name in wanted if _is_managed(name)]:
-            found |= asyncio.run(_managed(settings, managed))
+            if name not in found:
+                found[name] = OWN if name == REPOSITORY else prompt_of_file(Path(name))
     except PromptRefused as error:
         fail(str(error), 2)
-    return {name: found[name] for name in wanted}
+    return {short[name] if times[short[name]] == 1 else name: found[name] for name in wanted}
 
 
 async def _managed(settings: "Settings", names: Sequence[str]) -> "dict[str, Prompts]":
@@ -229,19 +196,6 @@ async def _managed(settings: "Settings", names: Sequence[str]) -> "dict[str, Pro
 
     async with open_prompt_store(settings) as store:
         return {name: await managed_prompt(store, name) for name in names}
-
-
-def _is_managed(name: str) -> bool:
-    from agent.evals.prompts import names_managed
-
-    return names_managed(name) is not None and not Path(name).exists()
-
-
-def _titles(names: Sequence[str]) -> dict[str, str]:
-    """What stands for a prompt in a label: the file's name, the whole path where two share one."""
-    short = {name: name if _is_managed(name) else Path(name).stem for name in names}
-    shared = {title for title, times in Counter(short.values()).items() if times > 1}
-    return {name: name if title in shared else title for name, title in short.items()}
 
 
 @asynccontextmanager
@@ -263,32 +217,36 @@ async def open_models(
 async def open_variants(
     settings: "Settings", named: Sequence[Named], library: Library
 ) -> "AsyncIterator[list[SommelierVariant]]":
-    """The variants, each a sommelier with its own model, prompt and research."""
-    mode = settings.model.response_mode
-    wanted = {each.model: (each.model, mode) for each in named if each.model}
-    async with open_models(settings, wanted) as models:
-        yield [
-            _variant(settings, each, [models[each.model]] if each.model else [], library)
-            for each in named
-        ]
+    """The variants, each the sommelier of the product with its own model, prompt and research.
 
-
-def _variant(
-    settings: "Settings", named: Named, models: "Sequence[LLMService]", library: Library
-) -> "SommelierVariant":
-    """The sommelier of the product; places are not searched for, which costs and changes daily."""
+    Places are not searched for, which costs and changes daily.
+    """
     from agent.desk import ResearchDesk
     from agent.evals.run import SommelierVariant
     from agent.sommelier.service import Sommelier
     from bot.resources import prices, research_tools
 
-    desk = ResearchDesk(
-        documents=library.documents,
-        models=models,
-        refinement=settings.documents.refinement,
-        limits=settings.turn.limits,
-        prompts=named.prompts,
-        prices=prices(settings),
-    )
-    sommelier = Sommelier(catalogue=library.catalogue, research_tools=research_tools(desk))
-    return SommelierVariant(named.label, sommelier, library.catalogue, desk.run())
+    listed, mode = prices(settings), settings.model.response_mode
+    wanted = {each.model: (each.model, mode) for each in named if each.model}
+    async with open_models(settings, wanted) as models:
+        desks = {
+            each.label: ResearchDesk(
+                documents=library.documents,
+                models=[models[each.model]] if each.model else [],
+                refinement=settings.documents.refinement,
+                limits=settings.turn.limits,
+                prompts=each.prompts,
+                prices=listed,
+            )
+            for each in named
+        }
+        catalogue = library.catalogue
+        yield [
+            SommelierVariant(
+                label,
+                Sommelier(catalogue=catalogue, research_tools=research_tools(desk)),
+                catalogue,
+                desk.run(),
+            )
+            for label, desk in desks.items()
+        ]

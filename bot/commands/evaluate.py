@@ -3,7 +3,9 @@
 # ruff: noqa: PLC0415
 
 import asyncio
+import json
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -12,15 +14,13 @@ import typer
 
 from bot.commands.eval_variants import (
     STARTER,
+    Dataset,
     Named,
-    Plan,
-    Wanted,
-    items_of,
     open_experiments,
     open_library,
     open_models,
     open_variants,
-    read_plan,
+    read_dataset,
     require_model,
     wanted_variants,
 )
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from agent.tracing.langfuse.experiments import Experiments
     from config import Settings
 
-QUOTES_DATASET: Final = "sommelier-quotes"
 INTERRUPTED: Final = 130
 
 app = typer.Typer(help="Measure how well a model works here.", no_args_is_help=True)
@@ -92,20 +91,12 @@ def run(
 
     Works with no model configured: the house sommelier is evaluated then.
     """
-    settings = open_settings()
-    results: list[Result] = []
-    title = name or _now()
-    named = wanted_variants(settings, model, prompt)
-    wanted = Wanted(title, concurrency, dataset, language, kind, limit)
-    working = _evaluate(settings, wanted, named, results)
-    stopped = _is_stopped(working, results)
-    _report(title, results, save, as_json=as_json)
-    if transcripts is not None:
-        from agent.evals.report import transcripts as written
-
-        _write(transcripts.parent, {transcripts.name: written(title, results)})
-    if stopped:
-        raise typer.Exit(INTERRUPTED)
+    evaluation = Evaluation(open_settings(), name or _now(), concurrency)
+    named = wanted_variants(evaluation.settings, model, prompt)
+    evaluation.finish(
+        evaluation.conversations(dataset, named, language=language, kind=kind, limit=limit)
+    )
+    evaluation.report("evaluation", save, transcripts, as_json=as_json)
 
 
 @app.command("quotes")
@@ -124,160 +115,148 @@ def quotes(
     """Ask each model 24 questions with known answers, in each mode, and score the quotes."""
     from agent.evals.quotes import MODES
 
-    settings = open_settings()
-    require_model(settings)
+    evaluation = Evaluation(open_settings(), name or _now(), concurrency=1)
+    require_model(evaluation.settings)
     letters = list(dict.fromkeys(part.strip().upper() for part in modes.split(",")))
     if unknown := [letter for letter in letters if letter not in MODES]:
         fail(f"there is no response mode {unknown[0]!r}; use {', '.join(MODES)}", 2)
-    names = dict.fromkeys(model or [settings.model.name])
-    wanted = {f"{each} {letter}": (each, MODES[letter]) for each in names for letter in letters}
-    results: list[Result] = []
-    title = name or _now()
-    stopped = _is_stopped(_evaluate_quotes(settings, title, wanted, results), results)
-    _report(title, results, save, file="quotes-evaluation", as_json=as_json)
-    if stopped:
-        raise typer.Exit(INTERRUPTED)
+    names = dict.fromkeys(model or [evaluation.settings.model.name])
+    models = {f"{each} {letter}": (each, MODES[letter]) for each in names for letter in letters}
+    evaluation.finish(evaluation.quotes(models))
+    evaluation.report("quotes-evaluation", save, as_json=as_json)
 
 
 def _now() -> str:
     return f"{datetime.now():%Y-%m-%d %H:%M:%S}"
 
 
-def _is_stopped(working: "Coroutine[object, object, None]", results: "list[Result]") -> bool:
-    """Work to the end, or until Ctrl-C, and tell which; ends the command if nothing came of it."""
-    stopped = False
-    try:
-        asyncio.run(working)
-    except KeyboardInterrupt:
-        stopped = True
-    if not results:
-        fail("nothing was evaluated", INTERRUPTED if stopped else 1)
-    return stopped
+@dataclass(slots=True)
+class Evaluation:
+    """One run: what is done of it is kept and reported, also when Ctrl-C ends it."""
 
+    settings: "Settings"
+    title: str
+    concurrency: int
+    results: "list[Result]" = field(default_factory=list)
+    stopped: bool = False
 
-async def _evaluate(
-    settings: "Settings", wanted: Wanted, named: Sequence[Named], results: "list[Result]"
-) -> None:
-    async with open_experiments(settings) as experiments:
-        plan = await read_plan(wanted, experiments)
-        async with (
-            open_library(settings, starter=wanted.dataset == STARTER) as library,
-            open_variants(settings, named, library) as variants,
-        ):
-            await _run(plan, variants, results, experiments)
-
-
-async def _evaluate_quotes(
-    settings: "Settings",
-    title: str,
-    wanted: "Mapping[str, tuple[str, ResponseMode]]",
-    results: "list[Result]",
-) -> None:
-    """One request at a time: latencies are compared."""
-    from agent.evals.dataset import ground_truth
-    from agent.evals.quotes import QuotesVariant
-    from bot.resources import prices
-
-    async with (
-        open_experiments(settings) as experiments,
-        open_library(settings, starter=True) as library,
-        open_models(settings, wanted) as models,
-    ):
-        questions = ground_truth()
-        items = items_of(QUOTES_DATASET, questions, experiments)
-        plan = Plan(title, 1, QUOTES_DATASET, questions, items)
-        documents, listed = library.documents, prices(settings)
-        limits = settings.turn.limits
-        variants = [
-            QuotesVariant(label, model, documents, limits=limits, prices=listed)
-            for label, model in models.items()
-        ]
-        await _run(plan, variants, results, experiments)
-
-
-async def _run(
-    plan: Plan,
-    variants: "Sequence[Variant]",
-    results: "list[Result]",
-    experiments: "Experiments | None",
-) -> None:
-    """Try every case with every variant, and record it in Langfuse where there is one."""
-    from agent.evals.run import evaluate
-
-    recording = None
-    if experiments is not None:
-        from agent.evals.recording import open_recording
-
-        recording = await open_recording(
-            experiments, plan.dataset, plan.run, plan.items, stored=plan.stored
-        )
-    total = len(plan.cases) * len(variants)
-    with progress_bar("Asking") as progress:
-
-        async def done(result: "Result") -> None:
-            results.append(result)
-            progress(len(results), total)
-            if recording is not None:
-                await recording.add(result)
-
+    def finish(self, work: Coroutine[object, object, None]) -> None:
+        """Work to the end, or until Ctrl-C; ends the command if nothing came of it."""
         try:
-            await evaluate(
-                variants, plan.cases, run=plan.run, done=done, concurrency=plan.concurrency
+            asyncio.run(work)
+        except KeyboardInterrupt:
+            self.stopped = True
+        if not self.results:
+            fail("nothing was evaluated", INTERRUPTED if self.stopped else 1)
+
+    async def conversations(
+        self,
+        name: str,
+        named: Sequence[Named],
+        *,
+        language: str | None,
+        kind: str | None,
+        limit: int | None,
+    ) -> None:
+        """Have the sommelier in each variant answer the conversations of a data set."""
+        async with open_experiments(self.settings) as experiments:
+            dataset = await read_dataset(
+                name, experiments, language=language, kind=kind, limit=limit
             )
-        finally:
-            labels = [each.label for each in variants]
-            order = {case.id: number for number, case in enumerate(plan.cases)}
-            results.sort(key=lambda each: (labels.index(each.variant), order[each.case.id]))
-    if recording is not None:
-        typer.echo(f"Langfuse: {recording.summary}", err=True)
+            async with (
+                open_library(self.settings, starter=name == STARTER) as library,
+                open_variants(self.settings, named, library) as variants,
+            ):
+                await self._run(dataset, variants, experiments)
 
+    async def quotes(self, wanted: "Mapping[str, tuple[str, ResponseMode]]") -> None:
+        """Have each model quote from the starter documents."""
+        from agent.evals.dataset import ground_truth
+        from agent.evals.quotes import QuotesVariant
+        from bot.resources import prices
 
-def _report(
-    title: str,
-    results: "list[Result]",
-    save: Path | None,
-    *,
-    file: str = "evaluation",
-    as_json: bool,
-) -> None:
-    from agent.evals import report
+        limits, listed = self.settings.turn.limits, prices(self.settings)
+        async with (
+            open_experiments(self.settings) as experiments,
+            open_library(self.settings, starter=True) as library,
+            open_models(self.settings, wanted) as models,
+        ):
+            variants = [
+                QuotesVariant(label, model, library.documents, limits=limits, prices=listed)
+                for label, model in models.items()
+            ]
+            await self._run(Dataset("sommelier-quotes", ground_truth()), variants, experiments)
 
-    if as_json:
-        print_json(report.as_json(title, results))
-    else:
-        _print(title, results)
-    for line in report.unanswered(results):
-        typer.echo(line, err=True)
-    if save is not None:
-        import json
+    async def _run(
+        self,
+        dataset: Dataset,
+        variants: "Sequence[Variant]",
+        experiments: "Experiments | None",
+    ) -> None:
+        """Try every case with every variant, and record it in Langfuse where there is one."""
+        from agent.evals.run import evaluate
 
-        data = json.dumps(report.as_json(title, results), indent=2, ensure_ascii=False)
-        files = {
-            f"{file}.md": report.as_markdown(title, results, plot=f"{file}.svg"),
-            f"{file}.json": f"{data}\n",
-            f"{file}.svg": report.svg(report.summaries(results)),
-        }
-        _write(save, files)
+        cases, recording = dataset.cases, None
+        if experiments is not None:
+            from agent.evals.recording import open_recording
 
+            recording = await open_recording(
+                experiments, dataset.name, self.title, cases, stored=dataset.stored
+            )
+        with progress_bar("Asking") as progress:
 
-def _print(title: str, results: "list[Result]") -> None:
-    """The table, the bars, and the worst cases of each variant."""
-    from agent.evals import report
+            async def done(result: "Result") -> None:
+                self.results.append(result)
+                progress(len(self.results), len(cases) * len(variants))
+                if recording is not None:
+                    await recording.add(result)
 
-    found = report.summaries(results)
-    typer.echo(f"Evaluation {printable(title)}")
-    show(table(report.head(found), report.rows(found)))
-    typer.echo("")
-    for line in report.bars(found):
-        typer.echo(line)
-    for summary in found:
-        wrong = report.worst(results, summary.label)
-        if wrong:
-            typer.echo(f"\nWorst cases of {summary.label}:")
-        for result in wrong:
-            typer.echo(printable(f"  {result.case.id}: {result.case.title}"))
-            for reason in report.reasons(result):
-                typer.echo(printable(f"      {reason}"))
+            try:
+                await evaluate(
+                    variants, cases, run=self.title, done=done, concurrency=self.concurrency
+                )
+            finally:
+                order = [(each.label, case.id) for each in variants for case in cases]
+                self.results.sort(key=lambda each: order.index((each.variant, each.case.id)))
+        if recording is not None:
+            typer.echo(f"Langfuse: {recording.summary}", err=True)
+
+    def report(
+        self, file: str, save: Path | None, transcripts: Path | None = None, *, as_json: bool
+    ) -> None:
+        """Print what came of it, and write it into files of this name."""
+        from agent.evals import report
+
+        title, results = self.title, self.results
+        if as_json:
+            print_json(report.as_json(title, results))
+        else:
+            self._print()
+        for line in report.unanswered(results):
+            typer.echo(line, err=True)
+        if save is not None:
+            data = json.dumps(report.as_json(title, results), indent=2, ensure_ascii=False)
+            files = {
+                f"{file}.md": report.as_markdown(title, results, plot=f"{file}.svg"),
+                f"{file}.json": f"{data}\n",
+                f"{file}.svg": report.svg(report.summaries(results)),
+            }
+            _write(save, files)
+        if transcripts is not None:
+            _write(transcripts.parent, {transcripts.name: report.transcripts(title, results)})
+        if self.stopped:
+            raise typer.Exit(INTERRUPTED)
+
+    def _print(self) -> None:
+        """The table, the bars, and the worst cases of each variant."""
+        from agent.evals import report
+
+        found = report.summaries(self.results)
+        typer.echo(f"Evaluation {printable(self.title)}")
+        show(table(report.head(found), report.rows(found)))
+        typer.echo("")
+        for line in [*report.bars(found), *report.worst_lines(self.results)]:
+            typer.echo(printable(line))
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

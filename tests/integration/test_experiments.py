@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from agent.evals.dataset import DatasetError, parsed
-from agent.evals.recording import conversation_of, item_of, open_recording
+from agent.evals.recording import conversation_of, open_recording
 from agent.evals.run import Outcome, Result, Trial
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
-from agent.tracing.langfuse.experiments import Dataset, Experiments, Item, experiment_id
+from agent.tracing.langfuse.experiments import Dataset, Experiments, Item, experiment_id, item_id
 from agent.tracing.records import TraceRecord
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
@@ -29,7 +29,9 @@ TALK = {
 }
 
 
-RED = parsed({"id": "red", "messages": ["A red?"]}, "here")
+RED = parsed(
+    {"id": "red", "kind": "pairing", "messages": ["A red?"], "expect": {"styles": ["red"]}}, "here"
+)
 
 
 @pytest.fixture
@@ -64,10 +66,9 @@ def result(*traces: TraceRecord) -> Result:
 
 
 async def test_an_item_is_linked_to_its_trace_by_every_span(langfuse: LangfuseDatasets) -> None:
-    item = Item("item-1", {"messages": ["A red?"]}, {"styles": ["red"]}, {"kind": "pairing"})
     earlier, trace = answered("Hello"), answered()
     experiments = experiments_at(langfuse)
-    recording = await open_recording(experiments, "mine", "first", {"red": item})
+    recording = await open_recording(experiments, "mine", "first", [RED])
     assert recording is not None
     await recording.add(result(earlier, trace))
     await experiments.close()
@@ -80,10 +81,10 @@ async def test_an_item_is_linked_to_its_trace_by_every_span(langfuse: LangfuseDa
         "name": "first · gpt-4o",
         "metadata": {"run": "first", "variant": "gpt-4o"},
         "dataset.id": dataset,
-        "item.id": "item-1",
+        "item.id": item_id("mine", "red"),
         "item.root_observation_id": trace.root.span_id,
         "item.expected_output": {"styles": ["red"]},
-        "item.metadata": {"kind": "pairing"},
+        "item.metadata": {"id": "red", "kind": "pairing"},
     }
     assert [links_of(span) for span in spans] == [expected, expected]
     assert {span.attributes["langfuse.environment"] for span in spans} == {"sdk-experiment"}
@@ -96,7 +97,7 @@ async def test_an_item_is_linked_to_its_trace_by_every_span(langfuse: LangfuseDa
 async def test_every_metric_is_a_score_with_a_fixed_id(langfuse: LangfuseDatasets) -> None:
     trace = answered()
     experiments = experiments_at(langfuse)
-    recording = await open_recording(experiments, "mine", "first", {"red": Item("item-1", "x")})
+    recording = await open_recording(experiments, "mine", "first", [RED])
     assert recording is not None
     for value in (0.5, 0.75):
         trace.scores["eval_budget"] = replace(trace.scores["eval_budget"], value=value)
@@ -115,8 +116,7 @@ async def test_a_second_run_adds_no_items(langfuse: LangfuseDatasets) -> None:
     experiments = experiments_at(langfuse)
     talk = parsed(TALK, "here")
     for run in ("first", "second"):
-        items = {talk.id: item_of("mine", talk)}
-        assert await open_recording(experiments, "mine", run, items) is not None
+        assert await open_recording(experiments, "mine", run, [talk]) is not None
     await experiments.close()
     (item,) = langfuse.items.values()
     assert item["input"] == {"messages": ["Hello", "What does sur lie mean?"]}
@@ -128,9 +128,7 @@ async def test_a_second_run_adds_no_items(langfuse: LangfuseDatasets) -> None:
 async def test_items_come_back_as_the_conversations_they_were(langfuse: LangfuseDatasets) -> None:
     experiments = experiments_at(langfuse)
     talks = [parsed(TALK | {"id": f"talk-{number}"}, "here") for number in range(130)]
-    await open_recording(
-        experiments, "mine", "x", {each.id: item_of("mine", each) for each in talks}
-    )
+    await open_recording(experiments, "mine", "x", talks)
     langfuse.add("mine", {"id": "old", "input": "gone", "status": "ARCHIVED"})
     langfuse.add("other", {"id": "another", "input": "not mine"})
     found = [conversation_of(item, "mine") for item in await experiments.items("mine")]
@@ -188,7 +186,7 @@ async def test_a_server_that_never_answers_is_waited_for_only_so_long(
     langfuse.mode = "black_hole"
     client = LangfuseClient(langfuse.public_key, "sk", langfuse.base_url, seconds=0.1)
     experiments = Experiments(client)
-    assert await open_recording(experiments, "mine", "first", {"red": Item("i", "x")}) is None
+    assert await open_recording(experiments, "mine", "first", [RED]) is None
     await experiments.close()
     assert langfuse.requests == ["POST /api/public/v2/datasets"]
 
@@ -204,7 +202,7 @@ async def test_a_recording_gives_up_after_two_failures_and_warns_once(
     langfuse: LangfuseDatasets, caplog: pytest.LogCaptureFixture
 ) -> None:
     experiments = experiments_at(langfuse)
-    recording = await open_recording(experiments, "mine", "first", {"red": Item("item-1", "x")})
+    recording = await open_recording(experiments, "mine", "first", [RED])
     assert recording is not None
     langfuse.mode = "500"
     asked = len(langfuse.requests)

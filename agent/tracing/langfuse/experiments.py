@@ -63,16 +63,14 @@ class Experiments:
         self._prepare = prepare
         self._hide = hide
 
-    async def dataset(self, name: str, description: str = "") -> Dataset:
+    async def dataset(self, name: str) -> Dataset:
         """Return the dataset of this name, made if there is none.
 
         Raises:
             LangfuseUnavailable: Langfuse gave no answer, or another one.
         """
         made = await self._client.ask(
-            lambda api: api.datasets.create(
-                name=name, description=description, request_options=ONCE
-            )
+            lambda api: api.datasets.create(name=name, request_options=ONCE)
         )
         return Dataset(made.id, made.name, made.project_id)
 
