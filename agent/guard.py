@@ -26,7 +26,7 @@ SUSPICIOUS: Final = {
     ),
     "role_play": re.compile(
         r"\byou are now\b|\bdu bist (?:jetzt|nun)\b|\btu es (?:maintenant|désormais)\b|"
-        r"\b(?:ahora eres|ora sei)\b|\bje bent nu\b|^\s*(?:system|assistant)\s*:",
+        r"\b(?:ahora eres|ora sei)\b|\bje bent nu\b|^[^\S\n]*+(?:system|assistant)\s*+:",
         re.M,
     ),
 }
