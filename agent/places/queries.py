@@ -13,10 +13,10 @@ from typing import Annotated, Final
 
 from pydantic import Field, RootModel, model_validator
 
-from agent.engine.contract import Evidence, OutputContract
+from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
 from agent.engine.feedback import fence
-from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.outcome import Outcome, error_types, record_outcome
 from agent.places.categories import categories, category_named
@@ -25,6 +25,7 @@ from agent.prompts import prompt_for
 
 QUERY_COUNT: Final = 10
 REPAIRS: Final = 1
+UNREACHED: Final = frozenset({"model_error", "deadline"})
 LONGEST_QUERY: Final = 160
 LONGEST_PLACE: Final = 120
 JOINERS: Final = "\u200c\u200d"
@@ -34,13 +35,7 @@ JOINERS: Final = "\u200c\u200d"
 class QueryGenerationFailed(AgentError):
     """The model did not give exactly 10 distinct search queries, not even when corrected."""
 
-    def __init__(
-        self,
-        message: str | None = None,
-        *,
-        retry_count: int = 0,
-        error_types: tuple[str, ...] = (),
-    ) -> None:
+    def __init__(self, message: str, *, retry_count: int, error_types: tuple[str, ...]) -> None:
         super().__init__(message)
         self.retry_count = retry_count
         self.error_types = error_types
@@ -105,13 +100,8 @@ NO_QUERY: Final = re.compile(r"://|[{}<>|]")
 QUOTES: Final = "\"'`“”„«»"
 
 
-async def generate_queries(
-    category: str,
-    place: str,
-    *,
-    run: Run,
-) -> Queries:
-    """10 distinct queries for a category (see `categories()`) in `place`.
+async def generate_queries(category: str, place: str, *, run: Run) -> Queries:
+    """Write 10 distinct queries for a category (see `categories()`) in `place`.
 
     Without a model, or when none can be reached, they are made by rules.
 
@@ -120,16 +110,16 @@ async def generate_queries(
         QueryGenerationFailed: the model's answer was invalid, and so was its repair.
     """
     name, where = category_named(category), place_named(place)
+    known, contract, found = (
+        categories()[name],
+        queries_contract(where),
+        queries_by_rules(name, where),
+    )
     if not run.models:
-        return queries_by_rules(name, where)
-    known, contract = categories()[name], queries_contract(where)
+        return found
     prompt = prompt_for(run, "place-queries")
     asked = run.instructed(
-        prompt,
-        category=name,
-        label=known.label,
-        hint=known.hint,
-        schema=contract.output.text,
+        prompt, category=name, label=known.label, hint=known.hint, schema=contract.output.text
     )
     limits = replace(run.limits, structured_output_max_retries=REPAIRS)
     response = await generate_agentic_response(
@@ -137,26 +127,19 @@ async def generate_queries(
         run=replace(asked, limits=limits),
         contract=contract,
     )
+    outcome: Outcome = "fallback" if response.outcome in UNREACHED else "failed"
+    if response.answer is not None and response.outcome == "answered":
+        outcome, found = "answered", Queries(name, where, tuple(response.answer.root))
     retries, errors = response.retry_count, error_types(response)
-    found = _queries(name, where, response)
-    outcome = found.outcome if found else "failed"
     record_outcome(run.span, outcome, retries=retries, error_types=errors, prompt=prompt.ref)
-    if found is None:
+    if outcome == "failed":
         raise QueryGenerationFailed(
             f"no 10 distinct search queries for {name} in {where!r}: {response.error}; "
             "ask again, or name the place more precisely",
             retry_count=retries,
             error_types=errors,
         )
-    return replace(found, retry_count=retries, error_types=errors)
-
-
-def _queries(name: str, place: str, response: AgenticResponse[SearchQueries]) -> Queries | None:
-    if response.answer is not None and response.outcome == "answered":
-        return Queries(name, place, tuple(response.answer.root))
-    if response.outcome in {"model_error", "deadline"}:
-        return replace(queries_by_rules(name, place), outcome="fallback")
-    return None
+    return replace(found, outcome=outcome, retry_count=retries, error_types=errors)
 
 
 def place_named(place: str) -> str:
@@ -183,24 +166,16 @@ def visible(text: str) -> str:
 
 
 def queries_by_rules(name: str, place: str) -> Queries:
-    """The category's own phrases, each with the place."""
+    """Make queries of the category's own phrases, each with the place."""
     phrases = categories()[name].phrases
     return Queries(name, place, tuple(f"{phrase} {place}" for phrase in phrases), by_rules=True)
 
 
 def queries_contract(place: str) -> OutputContract[SearchQueries]:
-    """The contract of 10 queries for `place`."""
-
-    def distinct_and_local(answer: SearchQueries) -> str | None:
-        return invalid(answer.root, place)
-
-    def nothing_more(answer: SearchQueries, evidence: Evidence) -> None:
-        return None
-
+    """Make the contract of 10 queries for `place`."""
     return OutputContract(
         SearchQueries,
-        semantic=distinct_and_local,
-        grounding=nothing_more,
+        semantic=lambda answer: invalid(answer.root, place),
         read_text=queries_of_lines,
         correction=CORRECTION,
     )

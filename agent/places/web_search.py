@@ -1,4 +1,4 @@
-"""Web searches that fulfil `agent.ports.PlaceSearch`: SearXNG (self-hosted) and Brave (keyed).
+"""Web searches that are a `PlaceSearch`: SearXNG (self-hosted) and Brave (keyed).
 
 Only the provider is asked. The pages it names are never fetched.
 """
@@ -7,6 +7,7 @@ import html
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import httpx
@@ -22,6 +23,14 @@ LONGEST_URL: Final = 2000
 LONGEST_TITLE: Final = 200
 LONGEST_SNIPPET: Final = 1000
 BRAVE_URL: Final = "https://api.search.brave.com"
+ADVICE: Final = {
+    3: "check its address: it sends on to another",
+    401: "check its key",
+    403: "check its key, or allow the json format in the settings of SearXNG",
+    404: "check its address",
+    422: "check its key",
+    429: "its limit of requests is reached, wait or raise it",
+}
 TAG: Final = re.compile(r"<[^<>]*>")
 WEB: Final = re.compile(r"https?://\S+", re.IGNORECASE)
 
@@ -79,30 +88,16 @@ async def _get(
         raise ToolError(f"{name} could not be reached ({type(error).__name__})") from None
     if response.status_code != 200:
         raise ToolError(f"{name} answered {response.status_code}: {advice(response.status_code)}")
-    data = _json(response.content)
-    if not isinstance(data, Mapping):
-        raise ToolError(f"{name} answered with something that is not its JSON; check its address")
-    return data
-
-
-def _json(body: bytes) -> object:
-    try:
-        return json.loads(body) if len(body) <= MAX_BYTES else None
-    except (ValueError, RecursionError):
-        return None
+    with suppress(ValueError, RecursionError):
+        data = json.loads(response.content) if len(response.content) <= MAX_BYTES else None
+        if isinstance(data, Mapping):
+            return data
+    raise ToolError(f"{name} answered with something that is not its JSON; check its address")
 
 
 def advice(status: int) -> str:
-    """What an operator does about a provider that answers with `status`."""
-    if 300 <= status < 400:
-        return "check its address: it sends on to another"
-    return {
-        401: "check its key",
-        403: "check its key, or allow the json format in the settings of SearXNG",
-        404: "check its address",
-        422: "check its key",
-        429: "its limit of requests is reached, wait or raise it",
-    }.get(status, "try again later")
+    """Say what an operator does about a provider that answers with `status`."""
+    return ADVICE.get(status) or ADVICE.get(status // 100, "try again later")
 
 
 def _hits(results: object, snippet: str, limit: int) -> list[PlaceHit]:
