@@ -4,10 +4,14 @@ Wines are held to ids that a tool returned, exactly; free text to what tools ret
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Final
+
+from pydantic import TypeAdapter
 
 from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
@@ -25,14 +29,6 @@ from agent.sommelier.sommelier_prompts import (
 from agent.sommelier.wine import Wine
 from agent.text import Language, words
 
-NOT_IN_STOCK: Final[Mapping[Language, str]] = {
-    "en": "not in stock",
-    "de": "nicht auf Lager",
-    "fr": "pas en stock",
-    "es": "sin existencias",
-    "it": "non disponibile",
-    "nl": "niet op voorraad",
-}
 ADDRESS: Final = re.compile(r"https?://[^\s\[\]()<>\"']++", re.IGNORECASE)
 BRACKETS: Final = str.maketrans("[]", "()")
 YEAR: Final = re.compile(r"(?:19|20)\d\d")
@@ -60,8 +56,15 @@ def facts_line(wine: Wine, language: Language = "en") -> str:
     """Say where a wine comes from and what it costs, and if it is not in stock."""
     place, country = wine.appellation or wine.region, country_in_words(wine.country, language)
     origin = f"{place}, {country}" if place and place != wine.country else country
-    facts = [origin, price_text(wine), "" if wine.in_stock else NOT_IN_STOCK[language]]
+    facts = [origin, price_text(wine), "" if wine.in_stock else _not_in_stock()[language]]
     return " · ".join(fact for fact in facts if fact)
+
+
+@cache
+def _not_in_stock() -> Mapping[Language, str]:
+    file = Path(__file__).with_suffix(".toml")
+    sentences = TypeAdapter(dict[str, dict[Language, str]])
+    return sentences.validate_python(tomllib.loads(file.read_text("utf-8")))["not_in_stock"]
 
 
 def price_text(wine: Wine) -> str:

@@ -35,19 +35,6 @@ POINTS: Final[Mapping[str, int]] = {
 FURTHER_FOOD: Final = 10
 """What each asked food counts that a wine suits beyond the first."""
 
-DIFFERENCES: Final = {
-    "style": 4.0,
-    "colour": 3.0,
-    "grapes": 3.0,
-    "sweetness": 2.0,
-    "body": 2.0,
-    "region": 1.5,
-    "tannin": 1.0,
-    "acidity": 1.0,
-    "price": 1.0,
-    "country": 0.5,
-}
-"""What a difference from another wine weighs: nobody calls a port like a Chablis."""
 UNKNOWN: Final = 0.5
 """The distance to what is not known: neither alike nor different."""
 
@@ -162,19 +149,19 @@ def _grape_points(query: WineQuery) -> list[ColumnElement[int]]:
 
 def distance(wine: Wine) -> Distance:
     """Return how far each row is from `wine`; 0 is the same in everything that counts."""
-    parts: dict[str, Distance] = {
-        "style": _differs(WineRow.style, wine.style),
-        "colour": _differs(WineRow.colour, wine.colour),
-        "grapes": _other_grapes(wine),
-        "sweetness": _steps("sweetness", wine.sweetness),
-        "body": _steps("bodies", wine.body),
-        "acidity": _steps("acidities", wine.acidity),
-        "tannin": _steps("tannins", wine.tannin),
-        "region": _other_region(wine),
-        "country": _differs(WineRow.country_key, key("countries", wine.country)),
-        "price": _price_ratio(wine.price_in_euros),
-    }
-    return sum((DIFFERENCES[name] * part for name, part in parts.items()), start=literal(0.0))
+    differences: list[tuple[float, Distance]] = [
+        (4.0, _differs(WineRow.style, wine.style)),  # nobody calls a port like a Chablis
+        (3.0, _differs(WineRow.colour, wine.colour)),
+        (3.0, _other_grapes(wine)),
+        (2.0, _steps("sweetness", wine.sweetness)),
+        (2.0, _steps("bodies", wine.body)),
+        (1.5, _other_region(wine)),
+        (1.0, _steps("tannins", wine.tannin)),
+        (1.0, _steps("acidities", wine.acidity)),
+        (1.0, _price_ratio(wine.price_in_euros)),
+        (0.5, _differs(WineRow.country_key, key("countries", wine.country))),
+    ]
+    return sum((weight * each for weight, each in differences), start=literal(0.0))
 
 
 def _differs(field: InstrumentedAttribute[Any], value: str | None) -> Distance:

@@ -5,9 +5,10 @@ import pytest
 from agent.documents.grounding import ungrounded_text
 from agent.engine.contract import Evidence
 from agent.engine.tools import as_text
-from agent.sommelier.contract import render, same_name, supported_part, unsupported
+from agent.sommelier.contract import facts_line, render, same_name, supported_part, unsupported
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.tools import by_id, facts
+from agent.text import LANGUAGES, Language
 from tests.fakes import CHINON, RIOJA
 
 WINES = [CHINON, RIOJA]
@@ -114,3 +115,11 @@ def test_the_grounded_part_keeps_what_is_true() -> None:
 
 def test_nothing_is_left_of_an_answer_with_invented_wines_only() -> None:
     assert supported_part(recommend(WineRecommendation(wine_id="nowhere")), EVIDENCE) is None
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_cannot_be_had_is_said_in_every_language(language: Language) -> None:
+    gone = CHINON.model_copy(update={"in_stock": False})
+    shown = facts_line(CHINON, language)
+    assert "≈ €16.50" in shown
+    assert facts_line(gone, language).startswith(f"{shown} · ")
