@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.client import LangfuseClient, TraceLinks
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, TraceLinks
 from agent.tracing.masking import Masking, mask
 from agent.tracing.recorder import NO_TRACE, Recorder
 from bot.budgets import Budgets
@@ -21,9 +21,6 @@ from bot.telegram.rate_limit import Limit, Pace
 from bot.trace_store import Save, store_sink
 from bot.updates.journal import DurableSettings, durable_settings
 from config import Settings, SettingsError
-
-if TYPE_CHECKING:
-    from agent.tracing.langfuse.feedback import LangfuseFeedback
 
 BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
 
@@ -99,12 +96,10 @@ def tracer(
     return Recorder(sink)
 
 
-def feedback_client(settings: Settings) -> "LangfuseFeedback | None":
+def feedback_client(settings: Settings) -> LangfuseFeedback | None:
     """What brings people's verdicts to Langfuse; None without its keys."""
     if settings.tracing.langfuse_keys is None:
         return None
-    from agent.tracing.langfuse.feedback import LangfuseFeedback  # noqa: PLC0415 - as above
-
     content = settings.tracing.content
     masking = Masking(content, (), settings.secrets)
     return LangfuseFeedback(

@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from agent.tracing.exporter import Exporter, NotNow
+from agent.tracing.exporter import Exporter, RetryLater
 from agent.tracing.records import TraceRecord
 
 SAVE_SECONDS: Final = 10.0
@@ -30,8 +30,8 @@ def store_sink(save: Save, prepare: Callable[[TraceRecord], TraceRecord]) -> Exp
             saving.result(SAVE_SECONDS)
         except NotInTime:
             saving.cancel()
-            raise NotNow("it does not answer") from None
+            raise RetryLater("it does not answer") from None
         except (InterfaceError, OperationalError, PoolTimeout, OSError) as error:
-            raise NotNow(type(error).__name__) from None
+            raise RetryLater(type(error).__name__) from None
 
     return Exporter(send, where="the database")

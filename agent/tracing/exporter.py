@@ -19,8 +19,8 @@ from agent.tracing.records import TraceRecord
 log = logging.getLogger(__name__)
 
 Send = Callable[[Sequence[TraceRecord]], None]
-"""Delivers a batch. Raises `NotNow`, `TakenInPart`, or `Refused` if no trace will ever be taken;
-anything else that it raises means that one of the batch never will be."""
+"""Delivers a batch. Raises `RetryLater`, `PartialSuccess`, or `Rejected` if no trace will ever be
+taken; anything else that it raises means that one of the batch never will be."""
 
 LONGEST_QUEUE: Final = 8_000  # spans: about a thousand turns
 LARGEST_BATCH: Final = 32  # traces
@@ -31,7 +31,7 @@ LONGEST_RETRY_AFTER: Final = 300.0  # seconds
 QUIET_SECONDS: Final = 60.0
 
 
-class NotNow(AgentError):
+class RetryLater(AgentError):
     """A batch of traces was not taken, and may be later: after `retry_after` seconds at least."""
 
     def __init__(self, message: str | None = None, *, retry_after: float = 0.0) -> None:
@@ -39,7 +39,7 @@ class NotNow(AgentError):
         self.retry_after = min(retry_after, LONGEST_RETRY_AFTER)
 
 
-class TakenInPart(AgentError):
+class PartialSuccess(AgentError):
     """A batch of traces was taken, but for so many `spans`, or for some scores."""
 
     def __init__(self, spans: int) -> None:
@@ -47,7 +47,7 @@ class TakenInPart(AgentError):
         self.spans = spans
 
 
-class Refused(AgentError):
+class Rejected(AgentError):
     """Nothing that is sent will be taken."""
 
 
@@ -194,14 +194,14 @@ class Exporter:
         """Send a batch; one that cannot be read is sent in halves, to lose but the bad trace."""
         try:
             self._send(batch)
-        except NotNow as error:
+        except RetryLater as error:
             self._warn(f"not delivered to {self._where} ({error}), trying again later")
             self._put_back(batch, error.retry_after)
-        except TakenInPart as error:
+        except PartialSuccess as error:
             self._warn(f"not taken whole by {self._where} ({error})")
             self._settle(error.spans)
         except Exception as error:
-            lasting = isinstance(error, Refused)
+            lasting = isinstance(error, Rejected)
             half = 0 if lasting else len(batch) // 2
             if half:
                 self._deliver(batch[:half])

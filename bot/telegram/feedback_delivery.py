@@ -20,13 +20,13 @@ from agent.repositories import (
     Feedback,
     FeedbackRepository,
 )
-from agent.tracing.exporter import NotNow, RateLimitedLogger
+from agent.tracing.exporter import RateLimitedLogger, RetryLater
 from bot.stopping import unless
 
 log = logging.getLogger(__name__)
 
 Deliver = Callable[[Feedback], Awaitable[None]]
-"""Delivers one. Raises `NotNow`; anything else that it raises means: never."""
+"""Delivers one. Raises `RetryLater`; anything else that it raises means: never."""
 
 LOOK_SECONDS: Final = 5.0
 BACKOFF: Final = Backoff(first=2.0, longest=60.0)
@@ -69,7 +69,7 @@ class FeedbackDelivery:
                 for each in undelivered:
                     await self._deliver(each)
             await self._deliver_again()
-        except NotNow as error:
+        except RetryLater as error:
             self._say(f"was not delivered ({error}), it is tried again later")
         except Exception as error:
             self._say(f"could not be read ({type(error).__name__}), it is tried again later")
@@ -118,7 +118,7 @@ class FeedbackDelivery:
     async def _send(self, feedback: Feedback) -> None:
         try:
             await self.deliver(feedback)
-        except NotNow:
+        except RetryLater:
             raise
         except Exception as error:
             self._say(f"was refused ({type(error).__name__}: {error}), dropped")

@@ -21,9 +21,8 @@ from agent.engine.retry import Backoff
 from agent.engine.run import Run
 from agent.repositories import Feedback, TurnRecord
 from agent.sommelier.service import Reply
-from agent.tracing.exporter import NotNow
-from agent.tracing.langfuse.client import LangfuseClient
-from agent.tracing.langfuse.feedback import LangfuseFeedback
+from agent.tracing.exporter import RetryLater
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback
 from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import NO_TRACE, Recorder
 from bot.app import close_application, telegram_application
@@ -750,7 +749,7 @@ class TestDelivery:
         rests = asyncio.Semaphore(4)
 
         async def deliver(feedback: Feedback) -> None:
-            raise NotNow("status 503")
+            raise RetryLater("status 503")
 
         async def sleep(seconds: float) -> None:
             waits.append(seconds)
@@ -781,7 +780,7 @@ class TestDelivery:
         await eventually(lambda: room.score_requests == ["POST"], seconds=30, otherwise=str)
         stopped.set()
         await task
-        with suppress(NotNow):
+        with suppress(RetryLater):
             await client.close()
         assert len(await room.feedback.undelivered()) == 1
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import pytest
 
-from agent.tracing.exporter import LARGEST_BATCH, LONGEST_QUEUE, NotNow
+from agent.tracing.exporter import LARGEST_BATCH, LONGEST_QUEUE, RetryLater
 from agent.tracing.langfuse.traces import LangfuseSender, Origin, langfuse_sink
 from agent.tracing.recorder import Recorder
 from bot.metrics import Metrics
@@ -112,7 +112,7 @@ def test_an_answer_that_takes_too_long_is_given_up() -> None:
     with dripping() as url:
         sender = LangfuseSender(Origin("pk"), SECRET, url, lambda trace: trace, seconds=0.2)
         for _ in range(2):
-            with pytest.raises(NotNow, match=r"no whole answer within 0\.2 s"):
+            with pytest.raises(RetryLater, match=r"no whole answer within 0\.2 s"):
                 sender.send([bare_trace("1" * 32)])
         sender.close()
 

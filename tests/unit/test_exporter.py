@@ -15,10 +15,10 @@ from agent.tracing.exporter import (
     LONGEST_QUEUE,
     LONGEST_RETRY_AFTER,
     Exporter,
-    NotNow,
+    PartialSuccess,
     RateLimitedLogger,
-    Refused,
-    TakenInPart,
+    Rejected,
+    RetryLater,
 )
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
@@ -48,11 +48,11 @@ class Server:
 
 
 def refuse(traces: Sequence[TraceRecord]) -> None:
-    raise Refused("status 401")
+    raise Rejected("status 401")
 
 
 def fail(traces: Sequence[TraceRecord]) -> None:
-    raise NotNow("status 503")
+    raise RetryLater("status 503")
 
 
 @contextmanager
@@ -175,7 +175,7 @@ def test_one_bad_trace_costs_itself_alone_and_what_is_taken_in_part_is_counted()
         if "6" in [trace.root.input for trace in traces]:
             raise ValueError("unreadable")
         if "0" in [trace.root.input for trace in traces]:
-            raise TakenInPart(1)
+            raise PartialSuccess(1)
 
     server = Server(picky)
     with exporting(server) as exporter:
@@ -192,7 +192,7 @@ def test_a_server_is_left_alone_as_long_as_it_asks_and_five_minutes_at_most() ->
     )
     exporter.close(time.monotonic() + PATIENCE)
     for asked, left_alone in ((7, 7), (7_000, LONGEST_RETRY_AFTER)):
-        exporter._put_back([], NotNow("status 429", retry_after=asked).retry_after)
+        exporter._put_back([], RetryLater("status 429", retry_after=asked).retry_after)
         assert exporter._pause() == left_alone
     exporter._settle()
     now[0] += LONGEST_RETRY_AFTER

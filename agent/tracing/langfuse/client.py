@@ -1,17 +1,22 @@
-"""Langfuse's HTTP API: one client for prompts, datasets, scores and links, each request bounded.
+"""Langfuse's HTTP API: one client whose requests are bounded, people's feedback, links to traces.
 
 Traces take another way, `agent.tracing.langfuse.traces`: they are sent by a thread.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
 
 from agent.engine.errors import AgentError
 from agent.engine.feedback import fence
+from agent.repositories import Feedback, FeedbackReason
+from agent.tracing.exporter import Rejected, RetryLater
+from agent.tracing.masking import mask
+from agent.tracing.records import ScoreRecord, score_id
 
 if TYPE_CHECKING:
     from langfuse.api import AsyncLangfuseAPI
@@ -29,6 +34,20 @@ UNKNOWN_KEYS: Final = (
     "LANGFUSE_SECRET_KEY, and that LANGFUSE_BASE_URL is their region"
 )
 FOREIGN: Final = "the answer is not Langfuse's: check LANGFUSE_BASE_URL"
+
+
+SCORES: Final = "/api/public/scores"
+AGAIN: Final = frozenset({408, 425, 429})
+VERDICT: Final = "user_feedback"
+REASON: Final = "user_feedback_reason"
+LABELS: Final[Mapping[FeedbackReason, str]] = {
+    "wrong_wine": "Wrong wine",
+    "not_what_i_asked": "Not what I asked",
+    "wrong_facts": "Wrong facts",
+    "tone": "Tone",
+}
+PASSING: Final = AGAIN | {200, 401, 403}  # a web page in the way, keys that may be right soon
+METHOD_UNKNOWN: Final = frozenset({405, 501})
 
 
 class LangfuseUnavailable(AgentError):
@@ -163,6 +182,115 @@ class TraceLinks:
             self._project_id = found.data[0].id
         except (LangfuseUnavailable, IndexError) as error:
             log.debug("Langfuse did not say which project this is: %s", error)
+
+
+class LangfuseFeedback:
+    """Delivers verdicts, into `environment` like the traces they are about.
+
+    `hide` makes of what a person wrote what may be shown of it.
+    """
+
+    def __init__(
+        self,
+        client: LangfuseClient,
+        *,
+        environment: str | None = None,
+        hide: Callable[[str], str] = mask,
+    ) -> None:
+        self._client = client
+        self._environment = environment
+        self._hide = hide
+        self._can_delete = True
+
+    async def deliver(self, feedback: Feedback) -> None:
+        """Make the scores of a trace say what is thought of it now; the same again is no change.
+
+        Raises:
+            RetryLater: the server is away, slow or overloaded, or does not accept the keys.
+            Rejected: it does not take these scores, and never will.
+        """
+        if feedback.trace_id is None:
+            return
+        scores = verdict_scores(feedback, self._hide)
+        if scores:
+            about = feedback.trace_id, feedback.root_id
+            body = [
+                score_body(*about, score, self._environment, feedback.answered_at)
+                for score in scores
+            ]
+            await _done(self._client.post(SCORES, json=body))
+        # What was never changed has no score that would have to go.
+        names = (VERDICT, REASON) if feedback.revision > 1 else ()
+        for name in names[len(scores) :]:
+            await self._delete(score_id(feedback.trace_id, name))
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._client.close()
+
+    async def _delete(self, score: str) -> None:
+        if not self._can_delete:
+            return
+        deleting = self._client.ask(lambda api: api.scores.delete(score, request_options=ONCE))
+        if await _done(deleting, METHOD_UNKNOWN | {404}) in METHOD_UNKNOWN:
+            self._can_delete = False
+            log.warning("This Langfuse cannot delete scores: verdicts taken back stay there")
+
+
+async def _done(request: Awaitable[object], expected: frozenset[int] = frozenset()) -> int:
+    """The status of a request that was done (200), or that is one of `expected`."""
+    try:
+        await request
+    except LangfuseUnavailable as error:
+        if error.status in expected:
+            return error.status or 0
+        if error.status is None or error.status >= 500 or error.status in PASSING:
+            raise RetryLater(str(error)) from None
+        raise Rejected(str(error)) from None
+    return 200
+
+
+def verdict_scores(feedback: Feedback, hide: Callable[[str], str]) -> list[ScoreRecord]:
+    """Return the scores that a verdict is; none if it was taken back."""
+    if feedback.verdict is None:
+        return []
+    liked = feedback.verdict == "liked"
+    label = LABELS[feedback.reason] if feedback.reason else ""
+    comment = ": ".join(filter(None, [label, hide(feedback.comment)]))
+    scores = [ScoreRecord(VERDICT, 1 if liked else 0, "BOOLEAN", comment)]
+    if feedback.reason and not liked:
+        scores.append(ScoreRecord(REASON, feedback.reason, "CATEGORICAL"))
+    return scores
+
+
+def score_body(
+    trace_id: str,
+    root_id: str | None,
+    score: ScoreRecord,
+    environment: str | None,
+    timestamp: datetime | None,
+) -> dict[str, object]:
+    """Return a score as the API takes it: on the root span, where the list of traces shows it.
+
+    Langfuse replaces a score only if it has the same id and the same timestamp.
+    """
+    named = {
+        "id": score_id(trace_id, score.name),
+        "traceId": trace_id,
+        "observationId": root_id,
+        "name": score.name,
+        "value": text(score.value) if isinstance(score.value, str) else float(score.value),
+        "dataType": score.kind,
+        "comment": text(score.comment) or None,
+        "environment": environment,
+        "timestamp": timestamp.isoformat() if timestamp else None,
+    }
+    return {name: each for name, each in named.items() if each is not None}
+
+
+def text(value: str) -> str:
+    """Replace lone surrogates in `value`: one of them would cost the whole batch."""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def media_type(response: httpx.Response) -> str:

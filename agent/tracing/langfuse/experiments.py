@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.tracing.langfuse.client import ONCE, LangfuseClient, LangfuseUnavailable
-from agent.tracing.langfuse.traces import SCORES, TRACES, Origin, encoded, headers, scores_of
+from agent.tracing.langfuse.client import ONCE, SCORES, LangfuseClient, LangfuseUnavailable
+from agent.tracing.langfuse.traces import TRACES, Origin, encoded, headers, scores_of
 from agent.tracing.records import TraceRecord
 
 if TYPE_CHECKING:

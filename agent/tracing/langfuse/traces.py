@@ -30,17 +30,15 @@ from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
 from agent.engine.errors import AgentError
 from agent.engine.messages import Usage
-from agent.tracing.exporter import Exporter, NotNow, RateLimitedLogger, Refused, TakenInPart
-from agent.tracing.langfuse.client import media_type
-from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord, score_id
+from agent.tracing.exporter import Exporter, PartialSuccess, RateLimitedLogger, Rejected, RetryLater
+from agent.tracing.langfuse.client import AGAIN, SCORES, media_type, score_body, text
+from agent.tracing.records import SpanRecord, TraceRecord
 
 TRACES: Final = "/api/public/otel/v1/traces"
-SCORES: Final = "/api/public/scores"
 REQUEST_SECONDS: Final = 5.0
-LARGEST_BODY: Final = 3_000_000  # bytes before compression; a larger one is sent in halves
+LARGEST_BODY: Final = 3_000_000  # bytes before compression; a larger batch comes in halves
 LONGEST_ATTRIBUTE: Final = 100_000  # characters
 LONGEST_ID: Final = 200  # characters; Langfuse drops longer ones
-AGAIN: Final = frozenset({408, 425, 429})
 UNREADABLE: Final = frozenset({400, 413, 422})
 OBSERVATION: Final = "langfuse.observation."
 REASONS: Final = ("error_types", "error_type", "send_error", "error")
@@ -126,31 +124,6 @@ def encoded(traces: Sequence[TraceRecord], origin: Origin) -> bytes:
     return body
 
 
-def score_body(
-    trace_id: str,
-    root_id: str | None,
-    score: ScoreRecord,
-    environment: str | None,
-    timestamp: datetime | None,
-) -> dict[str, object]:
-    """Return a score as the API takes it: on the root span, where the list of traces shows it.
-
-    Langfuse replaces a score only if it has the same id and the same timestamp.
-    """
-    named = {
-        "id": score_id(trace_id, score.name),
-        "traceId": trace_id,
-        "observationId": root_id,
-        "name": score.name,
-        "value": text(score.value) if isinstance(score.value, str) else float(score.value),
-        "dataType": score.kind,
-        "comment": text(score.comment) or None,
-        "environment": environment,
-        "timestamp": timestamp.isoformat() if timestamp else None,
-    }
-    return {name: each for name, each in named.items() if each is not None}
-
-
 def scores_of(trace: TraceRecord, environment: str | None) -> list[dict[str, object]]:
     """Return the scores of a trace as the API takes them."""
     ended = datetime.fromtimestamp((trace.root.ended_ns or 0) / 1e9, UTC)
@@ -168,11 +141,6 @@ def usage_buckets(usage: Usage) -> dict[str, int]:
         "input_cached_tokens": cached,
         "output": usage.completion_tokens,
     }
-
-
-def text(value: str) -> str:
-    """Replace lone surrogates in `value`: one of them would cost the whole batch."""
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def _span(
@@ -311,14 +279,14 @@ class LangfuseSender:
         """Deliver spans, then scores; spans that were taken are not sent again for the scores.
 
         Raises:
-            NotNow: the server is away, slow or overloaded.
-            TakenInPart: it took the batch, but for some spans or scores.
-            Refused: it does not accept the keys, or what was sent.
+            RetryLater: the server is away, slow or overloaded.
+            PartialSuccess: it took the batch, but for some spans or scores.
+            Rejected: it does not accept the keys, or what was sent.
             Unreadable: it cannot read what was sent.
         """
         try:
             self._send([self._prepare(each) for each in traces])
-        except NotNow:
+        except RetryLater:
             raise  # the batch comes again
         except Exception:
             self._done()
@@ -336,23 +304,17 @@ class LangfuseSender:
     def _send(self, traces: Sequence[TraceRecord]) -> None:
         new = [each for each in traces if _run_of(each) not in self._spans_taken]
         if new:
-            self._send_spans(new)
+            body = encoded(new, self._origin)
+            if len(body) > LARGEST_BODY and len(new) > 1:
+                raise Unreadable(f"{len(body)} bytes")
+            known = headers(self._origin.public_key)
+            response = self._post(TRACES, content=gzip.compress(body, 1), headers=known)
+            self._spans_refused += refused_spans(response)
         self._spans_taken.update(map(_run_of, new))
         scores = [score for each in traces for score in scores_of(each, self._origin.environment)]
         some_scores = bool(scores) and self._post(SCORES, json=scores).status_code == 207
         if some_scores or self._spans_refused:
-            raise TakenInPart(self._spans_refused)
-
-    def _send_spans(self, traces: Sequence[TraceRecord]) -> None:
-        body = encoded(traces, self._origin)
-        half = len(traces) // 2
-        if len(body) <= LARGEST_BODY or not half:
-            known = headers(self._origin.public_key)
-            response = self._post(TRACES, content=gzip.compress(body, 1), headers=known)
-            self._spans_refused += refused_spans(response)
-            return
-        self._send_spans(traces[:half])
-        self._send_spans(traces[half:])
+            raise PartialSuccess(self._spans_refused)
 
     def _post(self, path: str, **request: Any) -> httpx.Response:
         """The response, once all of it is there: httpx limits the time between two bytes only."""
@@ -363,9 +325,9 @@ class LangfuseSender:
                 for part in response.iter_raw():
                     parts.append(part)
                     if monotonic() >= ends:
-                        raise NotNow(f"no whole answer within {self._seconds:g} s")
+                        raise RetryLater(f"no whole answer within {self._seconds:g} s")
         except httpx.HTTPError as error:
-            raise NotNow(type(error).__name__) from None
+            raise RetryLater(type(error).__name__) from None
         answer = b"".join(parts)
         whole = httpx.Response(response.status_code, headers=response.headers, content=answer)
         require_taken(whole)
@@ -376,13 +338,13 @@ def require_taken(response: httpx.Response) -> None:
     """Raise what a response means for the batch it answers, unless the batch was taken."""
     status = response.status_code
     if status >= 500 or status in AGAIN:
-        raise NotNow(f"status {status}", retry_after=retry_after(response))
+        raise RetryLater(f"status {status}", retry_after=retry_after(response))
     if status in UNREADABLE:
         raise Unreadable(f"status {status}")
     if status >= 300:
-        raise Refused(f"status {status}{advice(status)}")
+        raise Rejected(f"status {status}{advice(status)}")
     if media_type(response) == "text/html":
-        raise Refused(f"a web page{advice(300)}")
+        raise Rejected(f"a web page{advice(300)}")
 
 
 def retry_after(response: httpx.Response) -> float:
