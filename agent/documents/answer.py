@@ -129,12 +129,12 @@ async def answer_question(
 
 
 def excerpts(chunks: Sequence[Chunk]) -> str:
-    """Chunks as the model reads them: `[path]: text`."""
+    """Return chunks as the model reads them: `[path]: text`."""
     return "\n\n".join(f"[{as_data(chunk.path)}]: {as_data(chunk.text)}" for chunk in chunks)
 
 
 def cited_answer(chunks: Sequence[Chunk]) -> OutputContract[str]:
-    """The contract of an answer from these chunks."""
+    """Return the contract of an answer from these chunks."""
     paths = list(dict.fromkeys(chunk.path for chunk in chunks))
     found = {chunk.id: chunk for chunk in chunks}
 
@@ -161,7 +161,7 @@ def cited_answer(chunks: Sequence[Chunk]) -> OutputContract[str]:
 
 
 def plain_brackets(text: str) -> str:
-    """A text without the fence around all of it, its citations in plain brackets.
+    """Return a text without the fence around all of it, its citations in plain brackets.
 
     Some models make links of them, `[Sur lie](sur-lie.md)`, or write wide brackets.
     """
@@ -178,7 +178,7 @@ def _as_citation(found: re.Match[str]) -> str:
 
 
 def uncited_statement(text: str) -> str | None:
-    """Why an answer does not cite its source for every statement; None if it does."""
+    """Say why an answer does not cite its source for every statement; None if it does."""
     if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
         return "the answer is JSON; write plain text"
     if missing := uncited(text):
@@ -192,7 +192,7 @@ def uncited_statement(text: str) -> str | None:
 
 
 def unretrieved_citation(text: str, paths: Sequence[str]) -> str | None:
-    """The first thing in brackets that is no path among `paths`, as feedback; None if all are."""
+    """Return feedback on the first thing in brackets that is no path among `paths`, or None."""
     for cited in citations(text, paths):
         for name in cited.unknown:
             listed = ", ".join(f"[{path}]" for path in paths[:SHOWN_PATHS])
@@ -245,7 +245,7 @@ def _unbracketed(text: str) -> str:
 
 
 def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
-    """An answer with numbers for paths, and what each number stands for, in order.
+    """Return an answer with numbers for paths, and what each number stands for, in order.
 
     A path stands for the one of its chunks that fits best what is said before it: two passages of
     one document have two numbers.

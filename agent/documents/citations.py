@@ -65,7 +65,7 @@ class Cited:
 
 
 def citations(text: str, paths: Collection[str]) -> list[Cited]:
-    """Everything in square brackets, held against the paths that may be cited.
+    """Return everything in square brackets, held against the paths that may be cited.
 
     Several paths may share brackets, with commas or semicolons between them. Brackets without a
     letter or digit, an ellipsis say, are no citation.
@@ -98,7 +98,7 @@ def _named(path: str, paths: Collection[str]) -> str:
 
 
 def unretrieved_path(text: str, evidence: Evidence) -> str | None:
-    """The first path in brackets that no tool of the turn returned, as feedback; None if none.
+    """Return feedback on the first path in brackets that no tool of the turn returned, or None.
 
     For answers that cite documents beside other things: other brackets are left alone.
     """
@@ -117,7 +117,7 @@ def is_path(name: str) -> bool:
 
 
 def blocks(text: str) -> list[Block]:
-    """The paragraphs, list items and headings of an answer, in order."""
+    """Return the paragraphs, list items and headings of an answer, in order."""
     made: list[Block] = []
     lines: list[str] = []
     gap = ""
@@ -163,7 +163,7 @@ def _is_ended(said: str) -> bool:
 
 
 def uncited(text: str) -> list[str]:
-    """The statements of an answer that no citation covers, in order."""
+    """Return the statements of an answer that no citation covers, in order."""
     found: list[str] = []
     for block, closed in _closed(_exempted(blocks(text))):
         missing = [sentence for sentence, covered in _coverage(block, closed) if not covered]
@@ -172,7 +172,7 @@ def uncited(text: str) -> list[str]:
 
 
 def kept(text: str, accept: Callable[[str], bool]) -> str:
-    """An answer without the sentences that `accept` rejects and those no citation covers then."""
+    """Return an answer without sentences that `accept` rejects, or no citation covers then."""
     left = [
         replace(block, sentences=tuple(filter(accept, block.sentences))) for block in blocks(text)
     ]
@@ -186,7 +186,7 @@ def _covered_part(block: Block, closed: bool) -> Block:
 
 
 def without_idle(found: Sequence[Block]) -> Iterator[Block]:
-    """Blocks that say something: no empty ones, no heading or lead-in with nothing below it."""
+    """Yield blocks that say something: not empty, no heading or lead-in with nothing below."""
     filled = [block for block in found if block.sentences]
     for block, following in zip_longest(filled, filled[1:]):
         leads_in = block.heading or block.text.rstrip().endswith(":")
@@ -213,7 +213,7 @@ def _coverage(block: Block, closed: bool) -> Iterator[tuple[str, bool]]:
 
 
 def has_citation(sentence: str) -> bool:
-    """Whether there are brackets in it that hold more than signs."""
+    """Say whether there are brackets in it that hold more than signs."""
     return any(any(map(str.isalnum, match[1])) for match in BRACKETS.finditer(sentence))
 
 

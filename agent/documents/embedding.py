@@ -53,7 +53,7 @@ class EmbeddingService:
         self._opened: AsyncOpenAI | None = None
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in order. Raises what the client raises."""
+        """Return one vector for each text, in order. Raises what the client raises."""
         # Floats, because many servers do not know the client's own default, base64.
         response = await self._client.embeddings.create(
             model=self.name, input=list(texts), encoding_format="float"
@@ -96,7 +96,7 @@ Load = Callable[[str, Path], TextModel]
 
 
 def is_installed() -> bool:
-    """Whether the extra `local` is installed; nothing is imported."""
+    """Say whether the extra `local` is installed; nothing is imported."""
     return find_spec("fastembed") is not None
 
 
@@ -116,7 +116,7 @@ class LocalEmbedding:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedding")
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in order.
+        """Return one vector for each text, in order.
 
         Raises:
             LocalModelError: the model is not there, or the extra is not installed.
@@ -138,7 +138,7 @@ class LocalEmbedding:
 
 
 def load_model(model: str, cache: Path) -> TextModel:
-    """The model of a folder, or of a name that fastembed knows: downloaded once, into `cache`.
+    """Load the model of a folder, or of a name that fastembed knows, downloaded once to `cache`.
 
     Raises:
         LocalModelError: it is not there, or the extra is not installed.
@@ -183,7 +183,7 @@ def _model_of(folder: Path) -> TextModel:
 
 
 def model_file_of(folder: Path) -> str:
-    """Where the ONNX model of a folder is, relative to it.
+    """Say where the ONNX model of a folder is, relative to it.
 
     Raises:
         LocalModelError: there is none.
@@ -195,7 +195,7 @@ def model_file_of(folder: Path) -> str:
 
 
 def pooling_of(folder: Path) -> str:
-    """How vectors of tokens become one, by `1_Pooling/config.json`: CLS, LAST_TOKEN, else MEAN."""
+    """Tell how vectors of tokens become one: CLS, LAST_TOKEN or MEAN, by its configuration."""
     try:
         config = json.loads((folder / "1_Pooling" / "config.json").read_text("utf-8"))
     except (OSError, ValueError):

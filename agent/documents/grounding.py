@@ -12,7 +12,7 @@ the names of wines and the titles of documents may stand in quotation marks as t
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from agent.documents.citations import Cited, blocks, citations, is_path, without_idle
@@ -73,44 +73,38 @@ HIDDEN_WHOLE: Final = re.compile("(?:> \ue002|\ue000)(\\d+)\ue001(?:[.!?…。�
 
 
 def ungrounded_text(text: str, evidence: Evidence) -> str | None:
-    """The first thing in free text that reads like a wine or a price no tool returned, or None."""
+    """Return feedback on the first wine or price in free text that no tool returned, or None."""
     if not text or not any(character.isupper() or character.isdigit() for character in text):
         return None
-    sources = _Said(evidence)
+    sources = tuple(evidence.texts)
     for estate in ESTATE.finditer(text):
-        if not sources.hold(estate[0]):
+        if f" {' '.join(words(estate[0]))} " not in _words(sources):
             return f"the text names {fence(estate[0])}, which no tool returned; leave it out"
     for match in (match for pattern in VINTAGES for match in pattern.finditer(text)):
-        if fold(match["name"]) not in NO_NAME and not sources.hold_number(match["year"]):
+        if fold(match["name"]) not in NO_NAME and not _is_number(match["year"], sources):
             return f"the text names {fence(match[0])}, a vintage no tool returned; leave it out"
     for match in PRICE.finditer(text):
-        if not sources.hold_number(match[1] or match[2]):
+        if not _is_number(match[1] or match[2], sources):
             return f"the text names the price {fence(match[0])}, which no tool returned"
     return None
 
 
-class _Said:
-    """What tools and the person said, folded on first need."""
+@lru_cache(maxsize=4)
+def _words(sources: tuple[str, ...]) -> str:
+    return f" {' '.join(words(' '.join(sources)))} "
 
-    def __init__(self, evidence: Evidence) -> None:
-        self._evidence = evidence
-        self._folded: str | None = None
-        self._numbers: set[float] | None = None
 
-    def hold(self, phrase: str) -> bool:
-        if self._folded is None:
-            self._folded = f" {' '.join(words(' '.join(self._evidence.texts)))} "
-        return f" {' '.join(words(phrase))} " in self._folded
+@lru_cache(maxsize=4)
+def _numbers(sources: tuple[str, ...]) -> frozenset[float]:
+    return frozenset(map(_value, NUMBER.findall(" ".join(sources))))
 
-    def hold_number(self, number: str) -> bool:
-        """Whether a source has this number, or one that rounds to it."""
-        if self._numbers is None:
-            texts = " ".join(self._evidence.texts)
-            self._numbers = {_value(match) for match in NUMBER.findall(texts)}
-        value = _value(number)
-        return value in self._numbers or (
-            value.is_integer() and any(abs(known - value) < 1 for known in self._numbers)
-        )
+
+def _is_number(said: str, sources: tuple[str, ...]) -> bool:
+    """Whether sources have this number, or one that rounds to it."""
+    value, known = _value(said), _numbers(sources)
+    return value in known or (
+        value.is_integer() and any(abs(number - value) < 1 for number in known)
+    )
 
 
 def _value(number: str) -> float:
@@ -118,7 +112,7 @@ def _value(number: str) -> float:
 
 
 def misquoted(text: str, evidence: Evidence) -> str | None:
-    """The first quote in `text` that does not stand in a source, as feedback; None if all do."""
+    """Return feedback on the first quote in `text` that stands in no source, or None."""
     hidden = hide(text)
     if not hidden.passages:
         return None
@@ -128,7 +122,7 @@ def misquoted(text: str, evidence: Evidence) -> str | None:
 
 
 def without_misquotes(text: str, evidence: Evidence) -> str:
-    """`text` without the sentences and block quotes that misquote; as it is if none does."""
+    """Return `text` without the sentences and block quotes that misquote; as it is if none does."""
     if misquoted(text, evidence) is None:
         return text
     hidden, sources = hide(text), _Sources(evidence)
@@ -151,11 +145,11 @@ class Hidden:
     passages: tuple[str, ...]
 
     def within(self, sentence: str) -> list[str]:
-        """The quotes that a sentence of the text holds, with their marks."""
+        """Return the quotes that a sentence of the text holds, with their marks."""
         return [self.passages[int(found[1])] for found in HIDDEN.finditer(sentence)]
 
     def shown(self, text: str) -> str:
-        """A part of the text with its quotes in place again."""
+        """Return a part of the text with its quotes in place again."""
         return HIDDEN_WHOLE.sub(lambda found: self.passages[int(found[1])].rstrip("\n"), text)
 
 
@@ -186,7 +180,7 @@ def hide(text: str) -> Hidden:
 
 
 def is_long(passage: str) -> bool:
-    """Whether a passage is too long for a term."""
+    """Say whether a passage is too long for a term."""
     many_words = len(re.findall(r"\w+", passage)) >= LEAST_WORDS and len(passage) >= LEAST_CHARS
     return many_words or len(WIDE.findall(passage)) >= LEAST_WIDE_CHARS
 
@@ -222,7 +216,7 @@ class _Sources:
         return [comparable(text) for text in (*texts, *names, *titles)]
 
     def problem(self, quote: str, sentence: str) -> str | None:
-        """What is wrong with a quote of a sentence; None if nothing is, or if nobody is quoted."""
+        """Say what is wrong with a quote of a sentence; None if nothing is or nobody is quoted."""
         cited = self._citations(f"{sentence} {quote}")
         paths = [path for each in cited for path in each.paths]
         if QUOTE_MARK.match(quote):
@@ -280,7 +274,7 @@ class _Sources:
 
 
 def is_title(passage: str) -> bool:
-    """Whether a passage reads like a name or a title: few words, the longer ones capitalised."""
+    """Say whether a passage reads like a title: few words, the longer ones capitalised."""
     words = re.findall(r"\w+", passage)
     longer = [word for word in words if len(word) > 3]
     return (

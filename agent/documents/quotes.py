@@ -85,7 +85,7 @@ Extract verbatim passages from these chunks that answer the query above.
 
 
 def user_message(query: str, chunks: Sequence[Chunk]) -> str:
-    """The query and its chunks, each below a header with title, id and section."""
+    """Return the query and its chunks, each below a header with title, id and section."""
     sources = "\n\n---\n\n".join(
         f'[Source: "{as_data(chunk.title)}" (id: {chunk.document_id}), '
         f'Section: "{as_data(chunk.location)}"]\n{as_data(chunk.text)}'
@@ -95,7 +95,7 @@ def user_message(query: str, chunks: Sequence[Chunk]) -> str:
 
 
 def quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
-    """The contract of quotes from these chunks."""
+    """Return the contract of quotes from these chunks."""
 
     def grounding(answer: QuotesAnswer, evidence: Evidence) -> str | None:
         return next(_problems(answer, chunks, evidence), None)
@@ -107,7 +107,7 @@ def quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
 
 
 def inconsistent(answer: QuotesAnswer) -> str | None:
-    """What in an answer contradicts itself or says nothing; None if nothing does."""
+    """Say what in an answer contradicts itself or says nothing; None if nothing does."""
     if answer.no_results and answer.snippets:
         return "noResults is true but snippets is not empty"
     if not answer.no_results and not answer.snippets:
@@ -129,7 +129,7 @@ def _problems(answer: QuotesAnswer, chunks: Sequence[Chunk], evidence: Evidence)
 
 
 def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
-    """Why a snippet is no quote from these chunks; None if it is one."""
+    """Say why a snippet is no quote from these chunks; None if it is one."""
     if not snippet.content.strip():
         return "content is empty"
     titles = {chunk.document_id: as_data(chunk.title) for chunk in chunks}
@@ -157,7 +157,7 @@ def _where_it_stands(snippet: Snippet, chunks: Sequence[Chunk]) -> str:
 
 
 def source_chunk(snippet: Snippet, chunks: Sequence[Chunk]) -> Chunk | None:
-    """The chunk of the named source that the snippet stands in, None if there is none."""
+    """Return the chunk of the named source that the snippet stands in, None if there is none."""
     for chunk in chunks:
         if chunk.document_id == snippet.source_id and verbatim(snippet.content, chunk.text):
             return chunk
@@ -167,7 +167,7 @@ def source_chunk(snippet: Snippet, chunks: Sequence[Chunk]) -> Chunk | None:
 def valid_part(
     answer: QuotesAnswer, chunks: Sequence[Chunk], evidence: Evidence
 ) -> QuotesAnswer | None:
-    """An answer without the snippets that are no quotes; None if none is left.
+    """Return an answer without the snippets that are no quotes; None if none is left.
 
     A summary that may speak of what was dropped goes with it.
     """
@@ -323,7 +323,7 @@ def _quotes(
 
 
 def as_they_stand(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple[Quote, ...]:
-    """Snippets as quotes, each once: the text is the chunk's own, letter for letter."""
+    """Return snippets as quotes, each once: the text is the chunk's own, letter for letter."""
     found: dict[tuple[str, str], Quote] = {}
     for snippet in snippets:
         chunk = source_chunk(snippet, chunks)

@@ -100,7 +100,7 @@ PROMPT: Final = "<question>\n{question}\n</question>\n\nRewrite this question fo
 
 
 def refinement_wanted(server: bool | None, request: bool | None) -> bool:
-    """Whether to refine, from the server-wide switch and the wish of one request.
+    """Say whether to refine, from the server-wide switch and the wish of one request.
 
     An explicit no of the server is final; otherwise the request decides; a request that says
     nothing follows the server, whose default (None) is off.

@@ -33,15 +33,15 @@ class DocumentStore(Protocol):
     """The knowledge base: documents in retrievable chunks, and the metadata of every document."""
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
-        """The best chunks for any of `queries` (the same question in several words), best first."""
+        """Return the best chunks for any of `queries`, wordings of one question, best first."""
         ...
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
-        """Those of `paths` that are documents of the metadata store."""
+        """Return those of `paths` that are documents of the metadata store."""
         ...
 
     async def count(self) -> int:
-        """How many documents there are."""
+        """Say how many documents there are."""
         ...
 
 
@@ -54,5 +54,5 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in order. Raises anything when the source is down."""
+        """Return one vector for each text, in order. Raises anything when the source is down."""
         ...

@@ -48,7 +48,7 @@ class PlaceSearch(Protocol):
     """A web search for places: wine shops, bars, wineries."""
 
     async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
-        """Results for one query, best first. Raises `ToolError` when the provider is down."""
+        """Return results for one query, best first. Raises ToolError when it is down."""
         ...
 
 
@@ -90,7 +90,7 @@ async def find_places(
     search_link: str = SEARCH_LINK,
     search_seconds: float = SEARCH_SECONDS,
 ) -> Places:
-    """Places of a category in `place`: the results of ten queries merged, at most 20, best first.
+    """Find places of a category in `place`: results of ten queries, merged, at most 20.
 
     `search_link` is a URL with `{query}` in it. The links are always there; the results are empty
     without a provider, or when it fails; what took longer than `search_seconds` has failed. Raises
@@ -155,7 +155,7 @@ class _Merged:
 
 
 def merged(found: Iterable[tuple[str, Sequence[PlaceHit]]]) -> tuple[FoundPlace, ...]:
-    """Hits of several queries as places: each domain and name, and each address, once, best first.
+    """Merge hits of several queries: each domain and name, and each address, once, best first.
 
     What many queries rank high comes first (reciprocal ranks are summed).
     """
@@ -182,7 +182,7 @@ def merged(found: Iterable[tuple[str, Sequence[PlaceHit]]]) -> tuple[FoundPlace,
 
 
 def identities(hit: PlaceHit) -> tuple[tuple[str, ...], ...]:
-    """What a place is known by: its domain and folded name, or its address; no web page has none.
+    """Tell what a place is known by: its domain and name, and its address; nothing if no web page.
 
     Neither the address's `www.` or `m.` counts, nor what only says where a visitor comes from.
     """

@@ -143,7 +143,7 @@ async def generate_queries(category: str, place: str, *, run: Run) -> Queries:
 
 
 def place_named(place: str) -> str:
-    """A place on one line, without characters that cannot be seen.
+    """Return a place on one line, without characters that cannot be seen.
 
     Raises:
         ValueError: nothing is left that could be a name, or more than 120 characters.
@@ -160,7 +160,7 @@ def place_named(place: str) -> str:
 
 
 def visible(text: str) -> str:
-    """A text on one line, without control characters and those that turn its direction."""
+    """Return a text on one line, without control characters and those that turn its direction."""
     kept = (each for each in text if each.isprintable() or each.isspace() or each in JOINERS)
     return " ".join("".join(kept).split())
 
@@ -182,7 +182,7 @@ def queries_contract(place: str) -> OutputContract[SearchQueries]:
 
 
 def invalid(queries: Sequence[str], place: str) -> str | None:
-    """What is wrong with ten queries, None if nothing is."""
+    """Say what is wrong with ten queries, None if nothing is."""
     for position, query in enumerate(queries):
         if not any(map(str.isalnum, query)):
             return f"query {position + 1} is empty"
@@ -206,7 +206,7 @@ def invalid(queries: Sequence[str], place: str) -> str | None:
 
 
 def unmarked(items: Sequence[str]) -> list[str]:
-    """The items of a list, each tidy; numbers before them are no part of them if all have one.
+    """Return the items of a list, tidy and without the numbers before them if all have one.
 
     One that stands alone may be: "7. kerület" is a district.
     """
@@ -217,7 +217,7 @@ def unmarked(items: Sequence[str]) -> list[str]:
 
 
 def tidy(query: str) -> str:
-    """A query on one line, without the quotation marks around it and without Markdown."""
+    """Return a query on one line, without the quotation marks around it and without Markdown."""
     line = EMPHASIS.sub(r"\2", visible(query))
     if len(line) > 1 and line[0] in QUOTES and line[-1] in QUOTES:
         line = line[1:-1].strip()
@@ -225,7 +225,7 @@ def tidy(query: str) -> str:
 
 
 def queries_of_lines(text: str) -> list[str] | None:
-    """The lines of a list that is not JSON: numbered, bulleted, quoted, fenced; None if no list.
+    """Read a list that is not JSON: numbered, bulleted, quoted, fenced lines; None if it is none.
 
     When some lines are marked as items, only those count: the others are commentary.
     """

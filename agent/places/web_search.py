@@ -43,7 +43,7 @@ class SearxngSearch:
         self._http = http
 
     async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
-        """Results for one query, best first. Raises `ToolError` when the provider is down."""
+        """Return results for one query, best first. Raises ToolError when it is down."""
         data = await _get(self._http, self._url, {"q": query, "format": "json"}, {}, "SearXNG")
         return _hits(data.get("results"), "content", limit)
 
@@ -59,7 +59,7 @@ class BraveSearch:
         self._http = http
 
     async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
-        """Results for one query, best first. Raises `ToolError` when the provider is down."""
+        """Return results for one query, best first. Raises ToolError when it is down."""
         parameters = {"q": query, "count": str(min(limit, 20))}
         headers = {"X-Subscription-Token": self._api_key.get_secret_value()}
         data = await _get(self._http, self._url, parameters, headers, "Brave Search")

@@ -54,7 +54,7 @@ class _Open:
 
 
 def outline(blocks: Iterable[Block], title: str = "") -> Outline:
-    """Blocks grouped by their headings.
+    """Return blocks grouped by their headings.
 
     Without a `title` the first heading of level 1 is the title. The title's own heading is left
     out of the heading chains: it stands beside them already.
@@ -108,7 +108,7 @@ Span = tuple[int, int]
 
 
 def chunk(sections: Sequence[Section], limit: int = LIMIT) -> list[Piece]:
-    """The pieces of a document in order, each at most `limit + REST` characters.
+    """Return the pieces of a document in order, each at most `limit + REST` characters.
 
     Small paragraphs of one section are merged, long ones cut at sentence ends; no piece holds text
     of two sections.

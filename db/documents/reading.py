@@ -84,7 +84,7 @@ class Document:
 
 
 def read_bytes(file: Path, path: str, max_bytes: int = MAX_FILE_BYTES) -> Content | Problem:
-    """The content of `file`, known to people as `path`; a problem if there is none to index."""
+    """Read the content of `file`, known to people as `path`; a problem if it cannot be indexed."""
     if file.suffix.lower() not in KINDS:
         return Problem(path, "is not Markdown, text, HTML or PDF")
     try:
@@ -102,7 +102,7 @@ def read_bytes(file: Path, path: str, max_bytes: int = MAX_FILE_BYTES) -> Conten
 
 
 def read_document(content: Content, path: str) -> Document | Problem:
-    """What a file says; `path` is how the document will be known."""
+    """Say what a file says; `path` is how the document will be known."""
     kind = KINDS[Path(path).suffix.lower()]
     try:
         found, note = _read(content.data, kind)
@@ -143,7 +143,7 @@ def _read(data: bytes, kind: Kind) -> tuple[Outline, str]:
 
 
 def decode(data: bytes) -> tuple[str, str]:
-    """The text of a file with `\\n` line ends, and a note if its encoding had to be guessed.
+    """Return the text of a file with `\\n` line ends, and a note if its encoding was guessed.
 
     Raises:
         Unreadable: it is binary.

@@ -56,7 +56,7 @@ _POSTGRES: Final = text("""
 
 
 async def matching(session: AsyncSession, query: str, limit: int) -> list[int]:
-    """Numbers of the chunks that hold a telling word of `query`, best match first."""
+    """Return numbers of the chunks that hold a telling word of `query`, best match first."""
     words = query_terms(query)
     total = select(func.sum(DocumentRow.parts), func.sum(DocumentRow.length))
     chunks, length = (await session.execute(total)).one()
@@ -73,7 +73,7 @@ async def matching(session: AsyncSession, query: str, limit: int) -> list[int]:
 
 
 def telling(counts: Mapping[str, int], chunks: int) -> dict[str, float]:
-    """The weight of every word worth looking for, given how many of all chunks hold it.
+    """Return the weight of every word worth looking for, given how many of all chunks hold it.
 
     A word that half of the chunks hold weighs nothing in bm25, whatever the language. It is looked
     for only if there is no other, since it costs most.
@@ -101,7 +101,7 @@ def _on_postgres(session: AsyncSession) -> bool:
 
 
 async def documents_of(session: AsyncSession, numbers: Sequence[int]) -> dict[int, str]:
-    """The document id of each of these chunks, without those whose copy comes earlier.
+    """Return the document id of each of these chunks, without those whose copy comes earlier.
 
     The same file at two paths would take the place of another answer.
     """
@@ -118,7 +118,7 @@ async def documents_of(session: AsyncSession, numbers: Sequence[int]) -> dict[in
 
 
 async def load_chunks(session: AsyncSession, scored: Sequence[tuple[int, float]]) -> list[Chunk]:
-    """These chunks, in the order given, each with its score."""
+    """Return these chunks, in the order given, each with its score."""
     wanted = (
         select(ChunkRow, DocumentRow)
         .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
@@ -144,7 +144,7 @@ def _to_chunk(row: ChunkRow, document: DocumentRow, score: float) -> Chunk:
 
 
 def fuse(rankings: Sequence[Sequence[int]]) -> list[tuple[int, float]]:
-    """Items of all rankings with their scores, best first.
+    """Merge rankings: items with their scores, best first.
 
     An item scores 1 / (60 + its rank) in each ranking; equals keep the order of the smaller number.
     """
@@ -161,7 +161,7 @@ def spread(
     document_of: Callable[[int], str],
     most: int = MAX_PER_DOCUMENT,
 ) -> list[int]:
-    """The first `limit` items, at most `most` of one document unless nothing else matches."""
+    """Take the first `limit` items, at most `most` of a document unless nothing else matches."""
     taken: Counter[str] = Counter()
     chosen: list[int] = []
     spare: list[int] = []

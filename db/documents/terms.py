@@ -28,7 +28,7 @@ _ARABIC_ARTICLE: Final = re.compile(r"^[\u0648\u0641\u0628\u0643\u0644]?\u0627\u
 
 
 def terms(text: str) -> list[str]:
-    """The terms of `text` in order, with repetitions, without stop words.
+    """Return the terms of `text` in order, with repetitions, without stop words.
 
     A term holds letters, digits and marks only, at most 64 of them, so that none can break the
     syntax of a query or outgrow an index.
@@ -37,12 +37,12 @@ def terms(text: str) -> list[str]:
 
 
 def index_terms(text: str) -> list[str]:
-    """The terms of `text`, and each character of a syllabic script, which may be a word alone."""
+    """Return the terms of `text`, and each character of a syllabic script: it may be a word."""
     return [term for word in words(text) for term in (*_word_terms(word), *_characters(word))]
 
 
 def query_terms(text: str) -> tuple[str, ...]:
-    """The terms to look for: each once, at most 64."""
+    """Return the terms to look for: each once, at most 64."""
     return tuple(dict.fromkeys(terms(text)))[:MAX_QUERY_TERMS]
 
 

@@ -53,7 +53,7 @@ class EmbeddingError(Exception):
 
 
 async def embed(embedder: Embedder, texts: Sequence[str], seconds: float) -> list[list[float]]:
-    """One vector of length 1 for each text, in order; `seconds` is the time limit.
+    """Return one vector of length 1 for each text, in order; `seconds` is the time limit.
 
     Raises:
         EmbeddingError: no vectors, whatever the reason.
@@ -95,7 +95,7 @@ async def nearest(
     limit: int,
     shortlist: int = SHORTLIST,
 ) -> list[int]:
-    """Numbers of the chunks whose vectors of `model` are most like `vector`, nearest first."""
+    """Find the chunks whose vectors of `model` are most like `vector`: numbers, nearest first."""
     if await _has_pgvector(session):
         asked = {"model": model, "dimensions": len(vector), "vector": vector, "limit": limit}
         return list(await session.scalars(_PGVECTOR, asked))
@@ -127,7 +127,7 @@ async def _vectors(
 
 
 def numbers_sent(sent: bytes) -> Sequence[float]:
-    """The numbers of a `real[]` as Postgres sends it: each behind its length, big end first."""
+    """Read a `real[]` as Postgres sends it: each number behind its length, big end first."""
     words = array("f", sent[ARRAY_HEADER:])
     if sys.byteorder == "little":
         words.byteswap()
@@ -160,7 +160,7 @@ async def _shortlist(
 async def without_vectors(
     session: AsyncSession, model: str, limit: int, after: int = 0
 ) -> list[tuple[int, str]]:
-    """Numbers of chunks that `model` has not seen, with the text it is to see: at most `limit`.
+    """Find at most `limit` chunks that `model` has not seen: numbers, and the texts to see.
 
     In order, from the first number above `after`.
     """
@@ -201,17 +201,17 @@ async def save_vectors(
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    """How alike two vectors of length 1 are: 1 for the same direction, -1 for the opposite."""
+    """Say how alike two vectors of length 1 are: 1 for the same direction, -1 for the opposite."""
     product: float = sum(map(mul, one, other))
     return product
 
 
 def signs(vector: Sequence[float]) -> bytes:
-    """One bit for each number, 1 where it is positive: a sketch that is quick to compare."""
+    """Return one bit for each number, 1 where it is positive: a sketch that is quick to compare."""
     bits = int("0" + "".join("1" if value > 0 else "0" for value in vector), 2)
     return bits.to_bytes((len(vector) + 7) // 8)
 
 
 def difference(one: bytes, other: int) -> int:
-    """How many signs differ from `other`, itself signs read as a big-endian integer."""
+    """Say how many signs differ from `other`, itself signs read as a big-endian integer."""
     return (int.from_bytes(one) ^ other).bit_count()
