@@ -13,7 +13,7 @@ from telegram import Bot, Update
 
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import UNLIMITED, Allowance
-from agent.engine.span import Known, Span
+from agent.engine.span import Span, SpanUpdate
 from agent.repositories import (
     MessageRepository,
     TurnRecord,
@@ -241,7 +241,7 @@ class Replies:
             log.exception("A turn of chat %s could not be stored", chat_id)
 
 
-def seen(delivery: Delivery) -> Known:
+def seen(delivery: Delivery) -> SpanUpdate:
     """What the trace shows of a delivery."""
     metadata = {
         "message_id": delivery.message_ids[-1] if delivery.message_ids else None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from agent.engine.messages import Usage
-from agent.engine.span import Known, Level, PromptRef, ScoreType, SpanKind
+from agent.engine.span import Level, PromptRef, ScoreType, SpanKind, SpanUpdate
 from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
 
 CHINON = Wine(
@@ -126,9 +126,9 @@ class SpanRecord:
         finally:
             self.closed = True
 
-    def update(self, **known: Unpack[Known]) -> None:
-        self.metadata |= known.pop("metadata", None) or {}
-        for name, value in known.items():
+    def update(self, **fields: Unpack[SpanUpdate]) -> None:
+        self.metadata |= fields.pop("metadata", None) or {}
+        for name, value in fields.items():
             if value is not None:
                 setattr(self, name, value)
 

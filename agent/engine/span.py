@@ -26,7 +26,7 @@ class PromptRef:
     is_fallback: bool = True
 
 
-class Known(TypedDict, total=False):
+class SpanUpdate(TypedDict, total=False):
     """What can be said of a span while it is open; None says nothing."""
 
     name: str | None
@@ -73,7 +73,7 @@ class Span(Protocol):
         """A span below this one."""
         ...
 
-    def update(self, **known: Unpack[Known]) -> None:
+    def update(self, **fields: Unpack[SpanUpdate]) -> None:
         """Add to what is known of this span; metadata is merged, the rest replaced."""
         ...
 
@@ -108,7 +108,7 @@ class NoSpan:
         """This very span."""
         return self
 
-    def update(self, **known: Unpack[Known]) -> None:
+    def update(self, **fields: Unpack[SpanUpdate]) -> None:
         """Nothing is kept."""
 
     def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, Unpack
 
-from agent.engine.span import NO_SPAN, Known, ScoreType, Span, SpanKind
+from agent.engine.span import NO_SPAN, ScoreType, Span, SpanKind, SpanUpdate
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 
 CLOSE_SECONDS: Final = 2.5  # of the 5 s that stopping the whole process may take
@@ -151,10 +151,10 @@ class RecordedSpan:
         self._trace.spans.append(record)
         return RecordedSpan(self._trace, record)
 
-    def update(self, **known: Unpack[Known]) -> None:
+    def update(self, **fields: Unpack[SpanUpdate]) -> None:
         """Add to what is known; metadata is merged, the rest replaced."""
-        self._record.metadata.update(known.pop("metadata", None) or {})
-        for name, value in known.items():
+        self._record.metadata.update(fields.pop("metadata", None) or {})
+        for name, value in fields.items():
             if value is not None:
                 setattr(self._record, name, value)
 
