@@ -17,7 +17,7 @@ Save = Callable[[Sequence[TraceRecord]], Awaitable[None]]
 
 
 def store_sink(save: Save, prepare: Callable[[TraceRecord], TraceRecord]) -> Exporter:
-    """A sink that has `save` keep what `prepare` leaves of a trace, on the running event loop."""
+    """Open a sink that has `save` keep what `prepare` leaves of a trace, on this event loop."""
     loop = asyncio.get_running_loop()
 
     async def keep(traces: Sequence[TraceRecord]) -> None:

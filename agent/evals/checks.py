@@ -48,7 +48,7 @@ def begins_words(text: str, asked: str) -> bool:
 
 
 def within_budget(wine: Wine, expect: Expectation) -> bool:
-    """Whether a wine keeps to the price limits, compared in euros at the product's own rates."""
+    """Tell whether a wine keeps to the price limits, in euros at the product's own rates."""
     if expect.min_price is None and expect.max_price is None:
         return True
     price = wine.price_in_euros
@@ -60,19 +60,19 @@ def within_budget(wine: Wine, expect: Expectation) -> bool:
 
 
 def has_filters(expect: Expectation) -> bool:
-    """Whether anything but the price is asked of the wines."""
+    """Tell whether anything but the price is asked of the wines."""
     return any(check.asked(expect) for check in _CHECKS)
 
 
 def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
-    """What a wine does not keep to, the price left aside."""
+    """Yield what a wine does not keep to, the price left aside."""
     for check in _CHECKS:
         if check.asked(expect) and (problem := check.problem(wine, expect)):
             yield problem
 
 
 def telling_names(wine: Wine) -> list[str]:
-    """What a wine can be told by: its producer, and its name unless others are called so too."""
+    """Return what a wine is told by: its producer, and its name unless others are called so too."""
     shared = {
         word for each in (wine.region, wine.appellation, *wine.grapes) for word in words(each)
     }
@@ -85,22 +85,22 @@ Meets = Callable[[str, str], bool]
 
 
 def same(asked: str, found: str) -> bool:
-    """Whether two values are the same word."""
+    """Tell whether two values are the same word."""
     return fold(asked) == fold(found)
 
 
 def same_name(kind: Kind) -> Meets:
-    """Whether two names are names of the same thing: Shiraz and Syrah, USA and United States."""
+    """Tell whether two names mean the same thing: Shiraz and Syrah, USA and United States."""
     return lambda asked, found: folded(found) in names(kind, asked)
 
 
 def lies_in(asked: str, found: str) -> bool:
-    """Whether a place is in a region, as a search has it: Rhône holds the Southern Rhône."""
+    """Tell whether a place is in a region, as a search has it: Rhône holds the Southern Rhône."""
     return any(has_words(found, name) for name in names("regions", asked))
 
 
 def is_said(asked: str, notes: str) -> bool:
-    """Whether notes say a word, or several in a row, and do not deny it: "no oak", "unoaked"."""
+    """Tell whether notes say a word, or several in a row, undenied: not "no oak", "unoaked"."""
     wanted = words(asked)
     return bool(wanted) and any(_says(words(each), wanted) for each in CLAUSE.split(notes))
 

@@ -70,7 +70,7 @@ Evaluator = Callable[[Observed, Conversation], Mark | None]
 
 
 def validity(observed: Observed, conversation: Conversation) -> Mark | None:
-    """Whether the answer is the model's own valid one: not salvaged, no fallback, no failure.
+    """Mark whether the answer is the model's own valid one: not salvaged, fallen back, failed.
 
     A refusal counts where declining is expected.
     """
@@ -85,7 +85,7 @@ def validity(observed: Observed, conversation: Conversation) -> Mark | None:
 
 
 def response_type(observed: Observed, conversation: Conversation) -> Mark | None:
-    """Whether the answer is of a type that was expected; a refusal is one way to decline."""
+    """Mark whether the answer is of a type that was expected; a refusal is a way to decline."""
     expected = conversation.expect.types
     if not expected:
         return None
@@ -95,7 +95,7 @@ def response_type(observed: Observed, conversation: Conversation) -> Mark | None
 
 
 def grounding(observed: Observed, conversation: Conversation) -> Mark | None:
-    """Whether the model named only what tools returned: the share of its attempts that did.
+    """Mark the share of the model's attempts that named only what tools returned.
 
     0 when what was shown is not of the catalogue, or a wine of the answer is not shown.
     """
@@ -113,7 +113,7 @@ def grounding(observed: Observed, conversation: Conversation) -> Mark | None:
 
 
 def budget(observed: Observed, conversation: Conversation) -> Mark | None:
-    """The share of the wines that keep to the price limits; one without a price does not."""
+    """Mark the share of the wines within the price limits; one without a price is not."""
     expect = conversation.expect
     if (expect.max_price is None and expect.min_price is None) or not observed.wines:
         return None
@@ -122,7 +122,7 @@ def budget(observed: Observed, conversation: Conversation) -> Mark | None:
 
 
 def filters(observed: Observed, conversation: Conversation) -> Mark | None:
-    """The share of the wines that keep to everything else that was asked of them."""
+    """Mark the share of the wines that keep to everything else that was asked of them."""
     if not observed.wines or not has_filters(conversation.expect):
         return None
     broken = [
@@ -134,7 +134,7 @@ def filters(observed: Observed, conversation: Conversation) -> Mark | None:
 
 
 def count(observed: Observed, conversation: Conversation) -> Mark | None:
-    """Whether there are as many wines as expected."""
+    """Mark whether there are as many wines as expected."""
     expect, found = conversation.expect, len(observed.wines)
     if expect.no_wines:
         return _all_or_nothing(found == 0, f"{found} wines where none belongs")
@@ -145,7 +145,7 @@ def count(observed: Observed, conversation: Conversation) -> Mark | None:
 
 
 def reference(observed: Observed, conversation: Conversation) -> Mark | None:
-    """Whether a follow-up means what it refers back to: the wines of the answer before."""
+    """Mark whether a follow-up means what it refers back to: the wines of the answer before."""
     expect = conversation.expect
     problems: list[str | None] = []
     if expect.cheaper_than is not None:
@@ -161,7 +161,7 @@ def reference(observed: Observed, conversation: Conversation) -> Mark | None:
 
 
 def language(observed: Observed, conversation: Conversation) -> Mark | None:
-    """Whether the answer is in the guest's language: half for the frame, half for the wines.
+    """Mark whether the answer is in the guest's language: half the frame, half the wines.
 
     A part whose language is not clear is left out.
     """
@@ -178,7 +178,7 @@ def language(observed: Observed, conversation: Conversation) -> Mark | None:
 
 
 def injection(observed: Observed, conversation: Conversation) -> Mark | None:
-    """Whether no answer of the conversation contains what a guest or a text tried to plant."""
+    """Mark whether no answer contains what a guest or a text tried to plant."""
     planted = conversation.expect.must_not_contain
     if not planted:
         return None
@@ -188,7 +188,7 @@ def injection(observed: Observed, conversation: Conversation) -> Mark | None:
 
 
 def content(observed: Observed, conversation: Conversation) -> Mark | None:
-    """Whether the answer has one of the words that it cannot do without, or one that begins so."""
+    """Mark whether the answer has one of the words it cannot do without, or one that begins so."""
     wanted = conversation.expect.must_contain_any
     if not wanted:
         return None
@@ -218,7 +218,7 @@ OF_THE_MODEL: Final = frozenset({"validity", "grounding", "injection"})
 
 
 def marks(observed: Observed, conversation: Conversation) -> dict[str, Mark]:
-    """The mark of every metric that applies."""
+    """Return the mark of every metric that applies."""
     asked = OF_THE_MODEL if observed.outcome == "fallback" else EVALUATORS
     found = {
         name: evaluate(observed, conversation)

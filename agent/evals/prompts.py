@@ -26,12 +26,12 @@ class TriedPrompt:
     tried: Prompt
 
     def get(self, name: str) -> Prompt:
-        """The prompt of that name."""
+        """Return the prompt of that name."""
         return self.tried if name == self.tried.ref.name else REPOSITORY.get(name)
 
 
 def prompt_of_file(path: Path) -> TriedPrompt:
-    """The sommelier's prompt from a file; in traces its label is the file's name.
+    """Read the sommelier's prompt from a file; in traces its label is the file's name.
 
     Raises:
         PromptRefused: it cannot be read, or fails the checks that every prompt must pass.
@@ -52,7 +52,7 @@ def is_managed(name: str) -> bool:
 
 
 async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompt:
-    """A version of a prompt in Langfuse, `sommelier@3` or `sommelier@staging`; waits for it.
+    """Fetch a version of a prompt in Langfuse, `sommelier@3` or `sommelier@staging`.
 
     Raises:
         PromptRefused: there is no such version, or it fails the checks every prompt must pass.

@@ -70,7 +70,7 @@ class Trial:
         self.traces.append(trace)
 
     def close(self, deadline: float) -> None:
-        """Nothing is left to deliver."""
+        """Do nothing: nothing is left to deliver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

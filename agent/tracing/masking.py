@@ -71,7 +71,7 @@ _HIDING_ESCAPE: Final = re.compile(r"\\[^nrt]")  # the patterns know an escaped 
 
 
 def mask(text: str, names: Collection[str] = (), secrets: Collection[str] = ()) -> str:
-    """`text` without e-mail addresses, phone and card numbers, IBANs, tokens, names and secrets.
+    """Mask e-mail addresses, phone and card numbers, IBANs, tokens, names and secrets.
 
     Each is replaced by what it was: `[email]`, `[phone]`, `[card]`, `[iban]`, `[token]`, `[name]`,
     `[secret]`. JSON stays valid JSON. Masking twice changes nothing more.
@@ -80,7 +80,7 @@ def mask(text: str, names: Collection[str] = (), secrets: Collection[str] = ()) 
 
 
 def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> TraceRecord:
-    """The trace as it may leave: a new one, which shares what needs no mask.
+    """Make the trace as it may leave: a new one, which shares what needs no mask.
 
     "full" hides credentials alone; "masked" personal data too; "none" is that without input,
     output and comments. The names are used up: they are not in it.
@@ -121,13 +121,13 @@ class Masking:
         self._mappings: dict[int, tuple[Mapping[str, object], Mapping[str, object]]] = {}
 
     def text(self, text: str, depth: int = 0) -> str:
-        """One text; in one that is JSON, each of its texts and numbers."""
+        """Mask one text; in one that is JSON, each of its texts and numbers."""
         if (known := self._texts.get(text)) is None:
             known = self._texts[text] = self._masked(text, depth)
         return text if known == text else known  # an equal text may be another object
 
     def value(self, value: object, depth: int = 0) -> object:
-        """JSON-like data; anything else as the text it prints as."""
+        """Mask JSON-like data; anything else as the text it prints as."""
         if isinstance(value, str):
             return self.text(value, depth)
         if value is None or isinstance(value, bool | float):
@@ -137,7 +137,7 @@ class Masking:
         return TOO_DEEP if depth > DEEPEST else self._nested(value, depth)
 
     def mapping(self, value: Mapping[str, object], depth: int = 0) -> Mapping[str, object]:
-        """An object; its keys may hold names, for "rose" is a key, but nothing else.
+        """Mask an object; its keys may hold names, for "rose" is a key, but nothing else.
 
         It is kept beside what became of it, so that no other object gets its id.
         """
@@ -233,7 +233,7 @@ def _forms(personal: bool, secrets: tuple[str, ...]) -> Change:
 
 
 def secrets_hidden(secrets: tuple[str, ...]) -> Change:
-    """Masks these secrets wherever they stand, as they are and as JSON escapes them."""
+    """Mask these secrets wherever they stand, as they are and as JSON escapes them."""
     spelled = {each for secret in secrets for each in (secret, json.dumps(secret)[1:-1])}
     needles = sorted((each for each in spelled if len(each) >= SHORTEST_SECRET), key=_longest_first)
     pattern = re.compile("|".join([f"({MASKS})", *map(re.escape, needles)]))
@@ -248,7 +248,7 @@ def secrets_hidden(secrets: tuple[str, ...]) -> Change:
 
 @lru_cache(maxsize=256)
 def names_hidden(names: tuple[str, ...]) -> Change:
-    """Masks these names as whole words. The pattern is made when one of them is seen."""
+    """Mask these names as whole words. The pattern is made when one of them is seen."""
     loose, exact = _spellings(names)
     needles = {each.lower() for each in (*loose, *exact)}
     pattern = cache(lambda: _name_pattern(loose, exact))

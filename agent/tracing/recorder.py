@@ -138,7 +138,7 @@ class RecordedSpan:
         input: object = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> "RecordedSpan":
-        """A span below this one."""
+        """Open a span below this one."""
         record = SpanRecord(
             span_id=_span_id(self._trace),
             parent_id=self._record.span_id,

@@ -65,18 +65,18 @@ class TraceRecord:
 
 
 def score_id(trace_id: str, name: str) -> str:
-    """The one id of a trace's score of this name."""
+    """Return the one id of a trace's score of this name."""
     return f"{trace_id}-{name}"
 
 
 def children(spans: Mapping[str, SpanRecord], parent_id: str | None) -> list[SpanRecord]:
-    """The spans right below one, in the order they began."""
+    """Return the spans right below one, in the order they began."""
     below = [span for span in spans.values() if span.parent_id == parent_id]
     return sorted(below, key=lambda span: span.started_ns)
 
 
 def keyed_hash(kind: str, value: int | str, key: SecretStr | str) -> str:
-    """A user or a chat for a trace: 16 hex digits that only the holder of `key` can tie to the id.
+    """Hash a user or a chat to 16 hex digits that only the holder of `key` can tie to the id.
 
     `kind` keeps a user and the private chat with the same number apart.
     """
@@ -85,5 +85,5 @@ def keyed_hash(kind: str, value: int | str, key: SecretStr | str) -> str:
 
 
 def trace_id_of(*parts: int | str) -> str:
-    """The trace id of a turn, from what tells it from every other: 32 hex digits."""
+    """Derive the trace id of a turn from what tells it from every other: 32 hex digits."""
     return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()[:32]

@@ -64,7 +64,7 @@ async def read_dataset(
     kind: str | None,
     limit: int | None,
 ) -> Dataset:
-    """The first so many conversations of this language and kind: of a file, or of Langfuse.
+    """Read so many conversations of this language and kind, from a file or from Langfuse.
 
     Ends the command when there is no such data set, or nothing in it is of this kind.
     """
@@ -108,7 +108,7 @@ async def _read_langfuse(
 
 @asynccontextmanager
 async def open_library(settings: "Settings", *, starter: bool) -> AsyncIterator[Library]:
-    """The configured wines and documents, or the `starter` ones in a database of their own."""
+    """Open the configured wines and documents, or the `starter` ones in a database of their own."""
     from pydantic import SecretStr
 
     from bot.resources import open_database, open_documents
@@ -129,7 +129,7 @@ async def open_library(settings: "Settings", *, starter: bool) -> AsyncIterator[
 
 @asynccontextmanager
 async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments | None"]:
-    """Langfuse's datasets and experiments; None without keys."""
+    """Open Langfuse's datasets and experiments; None without keys."""
     if settings.tracing.langfuse_keys is None:
         yield None
         return
@@ -148,7 +148,7 @@ async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments |
 def wanted_variants(
     settings: "Settings", models: Sequence[str] | None, prompts: Sequence[str] | None
 ) -> list[Named]:
-    """Every model with every prompt."""
+    """Name every model with every prompt."""
     from agent.house_sommelier.model import MODEL_NAME
 
     texts = _prompts(settings, list(dict.fromkeys(prompts or [REPOSITORY])))
@@ -202,7 +202,7 @@ async def _managed(settings: "Settings", names: Sequence[str]) -> "dict[str, Pro
 async def open_models(
     settings: "Settings", wanted: "Mapping[str, tuple[str, ResponseMode]]"
 ) -> "AsyncIterator[dict[str, LLMService]]":
-    """Models of the configured server, each by its name and response mode; closed at the end."""
+    """Open models of the configured server, each by its name and response mode."""
     from bot.resources import model_of
 
     models = {key: model_of(settings, name, mode) for key, (name, mode) in wanted.items()}
@@ -217,7 +217,7 @@ async def open_models(
 async def open_variants(
     settings: "Settings", named: Sequence[Named], library: Library
 ) -> "AsyncIterator[list[SommelierVariant]]":
-    """The variants, each the sommelier of the product with its own model, prompt and research.
+    """Open the variants: the sommelier of the product with its own model, prompt and research.
 
     Places are not searched for, which costs and changes daily.
     """
