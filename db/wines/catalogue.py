@@ -7,7 +7,7 @@ The order of a search, best first:
 2. how well the text matches (bm25 in SQLite, ts_rank in Postgres);
 3. for wines like another one, how near they are to it;
 4. among equals, what repeats least of the producers, regions and price bands before it, so that a
-   page shows what there is;
+   page shows what there is, the dearest bands last;
 5. a shuffle that depends on the wine and on what was asked: alphabetical order would recommend the
    same few producers whatever is asked.
 

@@ -46,6 +46,8 @@ SCALES: Final[Mapping[str, tuple[InstrumentedAttribute[str | None], list[str]]]]
 }
 """Ordered values: the neighbour of what was asked counts half."""
 PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
+DEAR_EUR: Final = 70
+"""From here on a wine comes after cheaper ones that repeat as little."""
 PRIME: Final = 2**31 - 1
 
 
@@ -84,7 +86,7 @@ def varied(rows: Sequence[Row[Any]], ranked: int, limit: int) -> list[Row[Any]]:
 
     def repeats(row: Row[Any]) -> tuple[int, ...]:
         producer, place, band = (shown[each] for each in _traits(row))
-        return producer, place + band, band
+        return producer, place + band, band, (row.price or 0) >= DEAR_EUR
 
     for _, equals in groupby(rows, key=lambda row: tuple(row[:ranked])):
         left = list(equals)
