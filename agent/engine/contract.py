@@ -89,7 +89,7 @@ class OutputContract(Generic[T]):
         return self.type if isinstance(self.type, TypeAdapter) else TypeAdapter(self.type)
 
     def read(self, value: object) -> T:
-        """A value of JSON as the contract's type; a strict type takes a date of text only so.
+        """Read a value of JSON as the contract's type; a strict type takes a date of text only so.
 
         Raises:
             ValidationError: it does not satisfy the schema.
@@ -101,11 +101,17 @@ class OutputContract(Generic[T]):
                 return self.adapter.validate_json(json.dumps(value))
             raise error from None
 
-    def write(self, answer: T | None) -> str:
-        """Write a valid answer as a model should have: text as it is, anything else as JSON."""
+    def write(self, answer: T) -> str:
+        """Write a valid answer as a model should have: text as it is, anything else as JSON.
+
+        Empty for a type that cannot be written.
+        """
         if isinstance(answer, str):
             return answer
-        return "" if answer is None else self.adapter.dump_json(answer, by_alias=True).decode()
+        try:
+            return self.adapter.dump_json(answer, by_alias=True).decode()
+        except ValueError:  # nothing says how the type is written
+            return ""
 
     @cached_property
     def output(self) -> OutputSchema:
@@ -151,7 +157,7 @@ class OutputContract(Generic[T]):
         return "[" if self.output.schema.get("type") == "array" else "{"
 
     def broken_rule(self, value: T, evidence: Evidence) -> tuple[str, str] | None:
-        """The kind and description of the first rule `value` breaks, None if it keeps all."""
+        """Name the kind and description of the first rule `value` breaks, None if it keeps all."""
         if problem := self.semantic(value):
             return "semantic", problem
         if problem := self.grounding(value, evidence):
@@ -160,7 +166,7 @@ class OutputContract(Generic[T]):
 
 
 def strict_schema(schema: JsonSchema) -> JsonSchema | None:
-    """`schema` as strict mode wants it: every property required, no others, no defaults.
+    """Make `schema` as strict mode wants it: every property required, no others, no defaults.
 
     None if there is no such form of it: strict mode knows no open objects, and no root but one.
     """
@@ -221,12 +227,12 @@ def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
 
 
 def string_leaves(data: object) -> Iterator[str]:
-    """Every string value of a piece of JSON, keys not included."""
+    """List every string value of a piece of JSON, keys not included."""
     return (leaf for leaf in leaves(data) if isinstance(leaf, str))
 
 
 def leaves(data: object) -> Iterator[object]:
-    """Every value of a piece of JSON that holds no other, null not included."""
+    """List every value of a piece of JSON that holds no other, null not included."""
     if isinstance(data, Mapping):
         for value in data.values():
             yield from leaves(value)

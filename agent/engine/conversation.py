@@ -56,11 +56,11 @@ class Conversation:
         return [_plain(each) for each in kept]
 
     def as_sent(self, model: int) -> list[Message]:
-        """The messages as the turn's model at this place is sent them."""
+        """Make the messages as the turn's model at this place is sent them."""
         return [_sent(each, model) if ECHO in each else each for each in self.messages]
 
     def numbered(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
-        """Calls with ids that are odd or taken replaced, so that each is answered exactly once."""
+        """Replace ids of calls that are odd or taken, so that each is answered exactly once."""
         unique = []
         for call in calls:
             usable = CALL_ID.fullmatch(call.id) and call.id not in self._ids

@@ -24,7 +24,7 @@ SHOWN_RAW_CHARS: Final = 4000
 def feedback(
     raw: str, error_description: str, *, repeated: bool = False, wording: str = FEEDBACK
 ) -> list[Message]:
-    """The assistant + user pair that shows a model its invalid response and what is wrong with it.
+    """Make the assistant + user pair that shows a model its invalid response and what is wrong.
 
     A response that is empty or was dropped is named instead: a blank content is a 400 with some
     servers. A repeated response makes room for being called so: the pair never grows by it.
@@ -41,12 +41,12 @@ def feedback(
 
 
 def is_feedback(content: str) -> bool:
-    """Whether a user message is feedback and not a person's words."""
+    """Tell whether a user message is feedback and not a person's words."""
     return content.startswith(FEEDBACK.partition("{")[0])
 
 
 def describe_validation_error(error: ValidationError) -> str:
-    """The first few issues as `path: message`; without URLs and without the input."""
+    """List the first few issues as `path: message`; without URLs and without the input."""
     issues = error.errors(include_url=False, include_context=False, include_input=False)
     described = [
         f"{'.'.join(fence(str(part)) for part in issue['loc']) or 'answer'}: "
@@ -59,10 +59,10 @@ def describe_validation_error(error: ValidationError) -> str:
 
 
 def fence(text: str, limit: int = 80) -> str:
-    """A model's own words inside an error description: one line, bounded, no code fence."""
+    """Quote a model's own words inside an error description: one line, bounded, no code fence."""
     return clip(" ".join(text.replace("`", "'").split()), limit)
 
 
 def clip(text: str, limit: int) -> str:
-    """`text`, or its first `limit` characters with an ellipsis."""
+    """Cut a text to `limit` characters, with an ellipsis if it was longer."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

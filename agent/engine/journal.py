@@ -15,7 +15,7 @@ class Journal(Protocol):
     """
 
     async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        """What `run` returns, plain data; from the record if this step was run before.
+        """Return what `run` returns, plain data; from the record if this step was run before.
 
         Raises:
             StepsChanged: another step is recorded at this place.

@@ -27,7 +27,7 @@ class Limits:
     model_tries: int = 3
 
     def raised(self, tokens: int) -> int:
-        """A token limit doubled, up to `answer_tokens_ceiling`, and never lowered."""
+        """Double a token limit, up to `answer_tokens_ceiling`, and never lowered."""
         return max(tokens, min(tokens * 2, self.answer_tokens_ceiling))
 
 
@@ -62,19 +62,19 @@ class Ledger:
         return Spent(self.requests, self.usage.total_tokens, self.cost_usd)
 
     def add(self, response: LLMResponse) -> float:
-        """Count a response's tokens and cost; the cost of this response in US dollars."""
+        """Count a response's tokens and cost; returns the cost of this response in US dollars."""
         cost = self.prices.cost(response)
         self.usage += response.usage
         self.cost_usd += cost
         return cost
 
     def requests_left(self, limits: Limits) -> int:
-        """How many further requests are allowed."""
+        """Count how many further requests are allowed."""
         allowed = min(limits.requests, self.ceiling.requests if self.ceiling else limits.requests)
         return max(0, allowed - self.requests)
 
     def exhausted(self, limits: Limits) -> str | None:
-        """The name of the limit that forbids a further request, None while there is none."""
+        """Name the limit that forbids a further request, None while there is none."""
         return self._reached(limits) or (self._reached(self.ceiling) if self.ceiling else None)
 
     def _reached(self, limits: Limits) -> str | None:
@@ -105,7 +105,7 @@ class DailyBudget:
         return self != NO_BUDGET
 
     def left(self, spent: Spent) -> "DailyBudget":
-        """What of it is left, nothing below zero."""
+        """Subtract what was spent, to nothing below zero."""
         return DailyBudget(
             None if self.requests is None else max(0, self.requests - spent.requests),
             None if self.tokens is None else max(0, self.tokens - spent.tokens),
@@ -113,7 +113,7 @@ class DailyBudget:
         )
 
     def reached(self, spent: Spent, share: float = 1.0) -> BudgetLimit | None:
-        """The first limit of which this share is used; None while there is none."""
+        """Name the first limit of which this share is used; None while there is none."""
         if self.requests is not None and spent.requests >= self.requests * share:
             return "requests"
         if self.tokens is not None and spent.tokens >= self.tokens * share:
@@ -146,7 +146,7 @@ class Allowance:
         return day_of(self.at) + timedelta(days=1)
 
     def narrowed(self, limits: Limits) -> Limits:
-        """The limits of a turn, as far as the budgets allow them.
+        """Narrow the limits of a turn, as far as the budgets allow them.
 
         Where few requests are left, they are for a tool call and an answer, not for retries.
         """
@@ -164,7 +164,7 @@ class Allowance:
         return replace(limits, structured_output_max_retries=retries)
 
     def after(self, spent: Spent) -> "Allowance":
-        """The same once a turn has used so much: used up or not."""
+        """Judge the same once a turn has used so much: used up or not."""
         if self.used_up:
             return self
         return _judged(self, self.person, self.everyone, spent, spent)
@@ -181,7 +181,7 @@ def allowance_of(
     by_everyone: Spent,
     now: datetime,
 ) -> Allowance:
-    """What of the two budgets is left for a turn, when so much was used since the day began."""
+    """Work out what of both budgets is left for a turn, after what the day has used."""
     allowance = Allowance(
         person=person.left(by_person), everyone=everyone.left(by_everyone), at=now
     )
@@ -189,7 +189,7 @@ def allowance_of(
 
 
 def day_of(moment: datetime) -> datetime:
-    """When the day (UTC) of a moment began."""
+    """Return when the day (UTC) of a moment began."""
     return datetime.combine(moment.astimezone(UTC).date(), time(), UTC)
 
 

@@ -111,7 +111,7 @@ class LLMService:
         max_tokens: int | None = None,
         temperature: float | None = None,
     ) -> LLMResponse:
-        """One request to the model.
+        """Send one request to the model.
 
         Raises what `LLM` says. A 400 that names a parameter the server does not know raises
         ParameterDeclined, and the next request does without it.
@@ -284,19 +284,19 @@ def _plain(key: SecretStr | str | None) -> str | None:
 
 
 def whole_characters(body: dict[str, Any]) -> dict[str, Any]:
-    """A request without halves of characters, which cannot be sent."""
+    """Make a request without halves of characters, which cannot be sent."""
     whole: dict[str, Any] = json.loads(sendable(json.dumps(body, ensure_ascii=False)))
     return whole
 
 
 def advice(status: int) -> str:
-    """What an operator does about a server that rejects us with `status`."""
+    """Say what an operator does about a server that rejects us with `status`."""
     rejected = f"the server rejects our requests ({status}); check OPENAI_BASE_URL and LLM_MODEL"
     return ADVICE.get(status, rejected)
 
 
 def error_text(body: object) -> str:
-    """The server's own words on a refusal, at most 300 characters, without what was sent to it."""
+    """Find the server's own words on a refusal: at most 300 characters, not what was sent to it."""
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
     if isinstance(body, Mapping):
@@ -315,25 +315,25 @@ def _without_input(node: object) -> object:
 
 
 def status_within(error: object) -> int:
-    """The status that an error names itself; 502 if it names none."""
+    """Find the status that an error names itself; 502 if it names none."""
     code = error.get("code") if isinstance(error, Mapping) else None
     return code if isinstance(code, int) and 400 <= code < 600 else 502
 
 
 def names_parameter(status: int, reason: str) -> bool:
-    """Whether a refusal may be one of a parameter; some servers call that their own failure."""
+    """Tell whether a refusal may be one of a parameter, which some call their own failure."""
     own_failure = status in {500, 501} and ("grammar" in reason or "response_format" in reason)
     return status in {400, 422} or own_failure
 
 
 def is_filtered(body: object) -> bool:
-    """Whether a refusal is one of a content filter that did not let the question pass."""
+    """Tell whether a refusal is one of a content filter that did not let the question pass."""
     code = body.get("code") if isinstance(body, Mapping) else None
     return code in {"content_filter", "content_policy_violation"}
 
 
 def is_out_of_quota(body: object) -> bool:
-    """Whether a 429 is about money, which waiting does not bring."""
+    """Tell whether a 429 is about money, which waiting does not bring."""
     return isinstance(body, Mapping) and "insufficient_quota" in (
         body.get("code"),
         body.get("type"),
@@ -341,7 +341,7 @@ def is_out_of_quota(body: object) -> bool:
 
 
 def retry_after(headers: Mapping[str, str] | None) -> float | None:
-    """Seconds a server asks us to wait, None when it does not say so."""
+    """Read how many seconds a server asks us to wait, None when it does not say so."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         said = (headers or {}).get(name, "")
         seconds = _number(said) if _number(said) is not None else _seconds_until(said)

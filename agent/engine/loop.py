@@ -132,7 +132,7 @@ def require_parts(run: Run, contract: OutputContract[T]) -> None:
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
-    """The instructions, and the schema of the final answer if they lack it and it is no text."""
+    """Put the schema of the answer below the instructions, if they lack it and it is no text."""
     schema = contract.output.text
     if contract.any_text or schema in instructions:
         return instructions
@@ -150,7 +150,7 @@ class Attempt(Generic[T]):
     def of(
         cls, reply: LLMResponse, result: ParseResult[T], earlier: "Sequence[Attempt[T]]"
     ) -> "Attempt[T]":
-        """The attempt; one that repeats the invalid answer before it is called degenerate."""
+        """Make an attempt; one that repeats the invalid answer before it is called degenerate."""
         repeats = earlier and reply.content.strip() and earlier[-1].reply.content == reply.content
         if repeats and result.retryable:
             result = replace(result, error_type="degenerate")
@@ -170,7 +170,7 @@ def next_request(
     attempts: Sequence[Attempt[T]],
     tokens: int,
 ) -> Request:
-    """What is asked next. Requests are kept back for this attempt and its retries.
+    """Make the next request. Requests are kept back for this attempt and its retries.
 
     Some servers hold a model to the response format so strictly that it cannot call a tool; one
     that should have called a tool, and did not, is given the chance.
@@ -193,7 +193,7 @@ def next_request(
 
 
 def outcome_of(result: ParseResult[T]) -> Outcome:
-    """What a turn came to whose attempts came to an end by themselves."""
+    """Name what a turn came to whose attempts came to an end by themselves."""
     if result.ok:
         return "answered"
     if result.error_type == "refusal":
@@ -211,7 +211,7 @@ def response_of(
     attempts: Sequence[Attempt[T]],
     chat: Conversation,
 ) -> AgenticResponse[T]:
-    """The response: the valid answer, else what can be salvaged of the newest that has something.
+    """Make the response: the valid answer, else what can be salvaged of the newest.
 
     Of a refused question nothing is salvaged.
     """
@@ -232,10 +232,11 @@ def response_of(
         error_types=tuple(error for error in errors if error),
         retry_count=max(0, len(attempts) - 1),
         models=tuple(dict.fromkeys(each.reply.model for each in attempts)),
-        messages=(*chat.added, *([_said(found.answer, contract)] if found else [])),
+        messages=(*chat.added, *([_said(found, contract)] if found else [])),
     )
 
 
-def _said(answer: T | None, contract: OutputContract[T]) -> Message:
+def _said(found: ParseResult[T], contract: OutputContract[T]) -> Message:
     """A valid answer as a message of the history of later turns."""
-    return {"role": "assistant", "content": contract.write(answer)}
+    written = "" if found.answer is None else contract.write(found.answer)
+    return {"role": "assistant", "content": written or found.text}

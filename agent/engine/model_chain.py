@@ -18,7 +18,7 @@ from agent.engine.errors import (
     ModelUnavailable,
     ParameterDeclined,
 )
-from agent.engine.messages import LLMResponse, OutputSchema, ToolSchema
+from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolSchema
 from agent.engine.retry import Sleep, retry
 from agent.engine.run import Run
 from agent.engine.span import Span
@@ -98,19 +98,7 @@ class ModelChain:
         ) as span:
             run.ledger.requests += 1
             span.update(model=model.model, model_parameters=request.parameters, prompt=run.prompt)
-            send = partial(
-                model.generate_with_tools,
-                messages,
-                request.tools,
-                output=request.output,
-                max_tokens=request.max_tokens,
-                temperature=request.temperature,
-            )
-            response = await run.step("model", partial(answered_by, run.deadline, send), span)
-            if isinstance(response, AgentError):
-                if isinstance(response, DeadlinePassed) and not response.asked:
-                    run.ledger.requests -= 1
-                raise response
+            response = await self._step(messages, request, span)
             cost = run.ledger.add(response)
             if span.recording:
                 span.update(
@@ -121,6 +109,23 @@ class ModelChain:
                     metadata={"mode": response.mode} if response.mode else None,
                 )
         return self._signed(response), span
+
+    async def _step(self, messages: Sequence[Message], request: Request, span: Span) -> LLMResponse:
+        """Send a request, which is a step of the journal; an error that is recorded is raised."""
+        send = partial(
+            self.run.models[self._current].generate_with_tools,
+            messages,
+            request.tools,
+            output=request.output,
+            max_tokens=request.max_tokens,
+            temperature=request.temperature,
+        )
+        response = await self.run.step("model", partial(answered_by, self.run.deadline, send), span)
+        if isinstance(response, DeadlinePassed) and not response.asked:
+            self.run.ledger.requests -= 1
+        if isinstance(response, AgentError):
+            raise response
+        return response
 
     def _signed(self, response: LLMResponse) -> LLMResponse:
         """A response whose echo says which model of the turn it may come back to."""

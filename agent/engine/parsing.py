@@ -42,7 +42,6 @@ CALL_MARK: Final = re.compile(
 """What begins a tool call that a model writes as text."""
 REACT_CALL: Final = re.compile(r"^Action:[ \t]*(\w+).*\n+Action Input:", re.MULTILINE)
 CALL_SYNTAX: Final = re.compile(r"\W*(?:functions\.|tools\.)?(\w+)\(")
-LINE_START: Final = re.compile(r"^[\s`]*", re.MULTILINE)
 LONGEST_ANSWER: Final = 200_000
 CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """What no messenger shows and some databases refuse."""
@@ -101,7 +100,7 @@ def parse_response(
     evidence: Evidence,
     tool_names: Collection[str] = (),
 ) -> ParseResult[T]:
-    """What a model's response came to, its finish reason considered first."""
+    """Parse a model's response, its finish reason considered first."""
     if unusable := _unusable(response):
         return _failed(*unusable)
     return parse_final_response(response.content, contract, evidence, tool_names)
@@ -230,7 +229,7 @@ def _failed(kind: str, problem: str, path: str = "strict") -> ParseResult[T]:
 
 
 def is_written_call(text: str, tool_names: Collection[str]) -> bool:
-    """Whether a text is a tool call, or ends in one, in any of the notations that models write."""
+    """Tell whether a text is a tool call, or ends in one, in any notation that models write."""
     if (written := CALL_SYNTAX.match(text)) and text.rstrip("`; \n").endswith(")"):
         return written[1] in tool_names
     if any(step[1] in tool_names for step in REACT_CALL.finditer(text)):
@@ -247,7 +246,7 @@ def is_written_call(text: str, tool_names: Collection[str]) -> bool:
 
 
 def is_tool_call(value: object, tool_names: Collection[str]) -> bool:
-    """Whether a JSON answer is really a tool call, or several, written as the answer."""
+    """Tell whether a JSON answer is really a tool call, or several, written as the answer."""
     if isinstance(value, list):
         return bool(value) and all(is_tool_call(each, tool_names) for each in value)
     if isinstance(value, str):
@@ -269,12 +268,12 @@ def _json(text: str) -> object:
 
 
 def is_schema(value: object) -> bool:
-    """Whether a value has the form of a JSON Schema of objects."""
+    """Tell whether a value has the form of a JSON Schema of objects."""
     return isinstance(value, Mapping) and value.get("type") == "object" and "properties" in value
 
 
 def degenerate(value: object, contract: OutputContract[T]) -> str | None:
-    """Why a valid answer says nothing; None if it does: one word of its own is enough.
+    """Say why a valid answer says nothing; None if it has one word of its own.
 
     Choices of the schema, truth values and noughts say nothing by themselves.
     """
@@ -292,7 +291,7 @@ def degenerate(value: object, contract: OutputContract[T]) -> str | None:
 
 
 def read_value(text: str, contract: OutputContract[T]) -> Extracted:
-    """The value of a text as the contract wants it read: JSON first, `read_text` as a safety net.
+    """Read a text as the contract wants it: JSON first, `read_text` as a safety net.
 
     Raises:
         NotJson: there is no single value, and the contract makes none of the text.
@@ -327,13 +326,13 @@ BRACKETS: Final = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
 
 
 def without_thoughts(text: str) -> str:
-    """What a model wrote after it had thought aloud."""
+    """Leave out what a model thought aloud before it answered."""
     thoughts = THOUGHTS.match(text)
     return text[thoughts.end() if thoughts else 0 :].strip()
 
 
 def extract_json(text: str, opening: str = "{") -> Extracted:
-    """The one JSON value of a text.
+    """Find the one JSON value of a text.
 
     Raises:
         NotJson: there is none, or more than one.

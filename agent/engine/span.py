@@ -70,7 +70,7 @@ class Span(Protocol):
         input: object = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager["Span"]:
-        """A span below this one."""
+        """Open a span below this one."""
         ...
 
     def update(self, **fields: Unpack[SpanUpdate]) -> None:
@@ -105,14 +105,14 @@ class NoSpan:
         input: object = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> "NoSpan":
-        """This very span."""
+        """Return this very span."""
         return self
 
     def update(self, **fields: Unpack[SpanUpdate]) -> None:
-        """Nothing is kept."""
+        """Keep nothing."""
 
     def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
-        """Nothing is kept."""
+        """Keep nothing."""
 
 
 NO_SPAN: Final = NoSpan()

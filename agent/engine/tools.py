@@ -251,7 +251,7 @@ def _crashed(name: str, error: BaseException) -> ToolResult:
 
 
 def where(error: BaseException) -> str:
-    """The place an exception was raised at, without its text."""
+    """Name the place an exception was raised at, without its text."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
@@ -261,7 +261,7 @@ def _failed(kind: str, problem: str) -> ToolResult:
 
 
 def as_text(content: object) -> str:
-    """A tool's content as the model reads it: text as it is, everything else as JSON."""
+    """Write a tool's content as the model reads it: text as it is, everything else as JSON."""
     if isinstance(content, str):
         return sendable(content)
     try:
@@ -275,7 +275,7 @@ ANY_JSON: Final[TypeAdapter[object]] = TypeAdapter(object)
 
 
 def bounded(text: str, max_chars: int) -> str:
-    """`text`, or as much of it as fits, cut at a boundary, with a note of the cut."""
+    """Cut a text that is too long at a boundary, with a note of the cut."""
     if len(text) <= max_chars:
         return text
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"

@@ -50,7 +50,7 @@ class Dialect:
     there are none, or nothing."""
 
     def without(self, complaint: str) -> "Dialect | None":
-        """The next simpler dialect that avoids what a server complains of, None if none does."""
+        """Find the next simpler dialect without what a server complains of; None without one."""
         text = complaint.lower()
         if any(words in text for words in TOO_MUCH):
             return None
@@ -76,7 +76,7 @@ class Dialect:
         return replace(self, echoes="none") if self.echoes != "none" else None
 
     def spoken(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages as this server wants them."""
+        """Make the messages as this server wants them."""
         if self.echoes == "own":
             return list(messages)
         return list(map(with_thoughts if self.echoes == "blank" else without_echoes, messages))
@@ -91,7 +91,7 @@ def request_body(
     max_tokens: int | None,
     dialect: Dialect,
 ) -> dict[str, Any]:
-    """The JSON of one chat completions request."""
+    """Make the JSON of one chat completions request."""
     body: dict[str, Any] = {"model": model, "messages": dialect.spoken(messages)}
     if tools:
         body["tools"] = [tool.wire for tool in tools]
@@ -105,7 +105,7 @@ def request_body(
 
 
 def without_schema(message: Message, output: OutputSchema) -> Message:
-    """A system message that names the schema instead of repeating it beside a response format."""
+    """Name the schema in a system message, instead of repeating it beside a response format."""
     content = message.get("content")
     if message.get("role") != "system" or not isinstance(content, str):
         return message
@@ -114,7 +114,7 @@ def without_schema(message: Message, output: OutputSchema) -> Message:
 
 
 def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
-    """The `response_format` of modes A (prompt: none), B (json_object) and C (json_schema)."""
+    """Make the `response_format` of modes A (prompt: none), B (json_object) and C (json_schema)."""
     if mode == "prompt":
         return {}
     if mode == "json_object" or output.strict_schema is None:
@@ -124,7 +124,7 @@ def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
 
 
 def read_body(body: bytes, model: str) -> dict[str, Any]:
-    """The JSON object that a server answered with.
+    """Read the JSON object that a server answered with.
 
     Raises:
         ModelResponseInvalid: the body is none.
@@ -139,12 +139,12 @@ def read_body(body: bytes, model: str) -> dict[str, Any]:
 
 
 def reported_error(data: Mapping[str, Any]) -> object:
-    """The error that a server reports with status 200 in place of a completion, None if none."""
+    """Find the error that a server reports with status 200, in place of a completion."""
     return None if data.get("choices") or data.get("usage") else data.get("error")
 
 
 def read_response(data: Mapping[str, Any], model: str) -> LLMResponse:
-    """What a chat completion says, tolerant of what other servers leave out or write otherwise."""
+    """Read a chat completion, tolerant of what other servers leave out or write otherwise."""
     choice = _first(data.get("choices"))
     message = _mapping(choice.get("message"))
     finish = str(choice.get("finish_reason") or ("stop" if choice else "no_choices")).lower()
@@ -192,7 +192,7 @@ def _json_text(value: object) -> str:
 
 
 def sendable(text: str) -> str:
-    """`text` without NULs and halves of characters: JSON holds them, UTF-8 and databases don't."""
+    """Leave out NULs and halves of characters: JSON holds them, UTF-8 and databases don't."""
     if not UNSENDABLE.search(text):
         return text
     return text.replace("\x00", "").encode("utf-8", "replace").decode()
@@ -225,7 +225,7 @@ def _count(value: object) -> int:
 
 
 def echo_of(message: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]) -> Echo | None:
-    """What of a server's message is to come back beside what was read of it; None if nothing."""
+    """Keep what of a server's message is to come back beside what was read; None if nothing."""
     echo = Echo(_echoed(message), tuple(map(_echoed, calls)))
     return echo if echo.message or any(echo.calls) else None
 
@@ -246,7 +246,7 @@ def _is_json(value: object) -> bool:
 
 
 def without_echoes(message: Message) -> Message:
-    """A message for a server that knows nothing beside the words and the calls."""
+    """Make a message for a server that knows nothing beside the words and the calls."""
     plain = {name: value for name, value in message.items() if name not in ECHOED}
     if calls := plain.get("tool_calls"):
         plain["tool_calls"] = [
@@ -256,5 +256,5 @@ def without_echoes(message: Message) -> Message:
 
 
 def with_thoughts(message: Message) -> Message:
-    """A message for a server that wants thoughts beside whatever an assistant ever said."""
+    """Make a message for a server that wants thoughts beside whatever an assistant ever said."""
     return {THOUGHTS: ""} | message if message.get("role") == "assistant" else message
