@@ -5,10 +5,13 @@ short cuts that `re` takes. What is linear here is linear there.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import permutations
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
+from types import FrameType
 from typing import Any
 
 Then = Callable[[int], bool]
@@ -26,16 +29,35 @@ NOT = {
     sre.CATEGORY_NOT_SPACE: sre.CATEGORY_SPACE,
 }
 BOUND = 6
+MANY = 100_000
 ONE = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
 
 
-def superlinear(pattern: re.Pattern[str], size: int = 30) -> str | None:
+def lines(work: Callable[[], object]) -> int:
+    """The lines of Python that `work` runs through."""
+    count = 0
+
+    def trace(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def superlinear(pattern: re.Pattern[str], size: int = 24) -> str | None:
     """A text that costs far more than twice as much at twice its length; None if none was met."""
     for before, repeated, behind in _hostile(pattern):
         once, twice = (
             steps(pattern, before + repeated * each + behind) for each in (size, 2 * size)
         )
-        if twice > 2.6 * once + 60:
+        if twice > min(2.6 * once + 60, MANY):
             return f"{before + repeated * 3 + behind!r}: {once} steps, then {twice}"
     return None
 
@@ -49,14 +71,14 @@ def _hostile(pattern: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _telling_signs(pattern: re.Pattern[str]) -> list[str]:
-    """One sign of each kind that the pattern tells apart, twelve at most."""
-    tree = list(_parser.parse(pattern.pattern, pattern.flags))
+    """One sign of each kind that the pattern tells apart, nine at most."""
+    tree = _tree(pattern)
     tests = [each for each in _items(tree) if each[0] in ONE]
     kinds: dict[tuple[bool, ...], str] = {}
     for sign in (*LETTERS, *(chr(told) for kind, told in _items(tree) if kind is sre.LITERAL)):
         alone = _Matcher(sign, pattern.flags)
         kinds.setdefault(tuple(alone.is_one(*each, 0) for each in tests), sign)
-    return list(kinds.values())[:12]
+    return list(kinds.values())[:9]
 
 
 def _items(tree: Any) -> Iterator[Item]:
@@ -70,11 +92,16 @@ def _items(tree: Any) -> Iterator[Item]:
 def steps(pattern: re.Pattern[str], text: str) -> int:
     """The steps that `pattern.finditer(text)` takes, all matches of it."""
     matcher = _Matcher(text, pattern.flags)
-    tree, at = list(_parser.parse(pattern.pattern, pattern.flags)), 0
-    while at <= len(text):
+    tree, at = _tree(pattern), 0
+    while at <= len(text) and matcher.steps <= MANY:
         end = matcher.end(tree, at)
         at = at + 1 if end is None or end == at else end
     return matcher.steps
+
+
+@cache
+def _tree(pattern: re.Pattern[str]) -> list[Item]:
+    return list(_parser.parse(pattern.pattern, pattern.flags))
 
 
 def _bounds(told: Any) -> tuple[int, Any, list[Item]]:
@@ -88,17 +115,21 @@ class _Matcher:
         self.steps = 0
         self._text = text
         self._flags = flags
+        self._known: dict[tuple[int, Any, str], bool] = {}
         self._groups: dict[int, tuple[int, int]] = {}
 
     def end(self, items: Sequence[Item], at: int) -> int | None:
         ends: list[int] = []
-        return ends[0] if self._run(items, at, lambda end: not ends.append(end)) else None  # type: ignore[func-returns-value]
+        found = self._run(items, at, lambda end: not ends.append(end))  # type: ignore[func-returns-value]
+        return ends[0] if found and ends else None
 
     def _run(self, items: Sequence[Item], at: int, then: Then) -> bool:
         if not items:
             return then(at)
         (kind, told), rest = items[0], items[1:]
         self.steps += 1
+        if self.steps > MANY:
+            return True
         if kind in ONE:
             return self.is_one(kind, told, at) and self._run(rest, at + 1, then)
         follow: Then = lambda end: self._run(rest, end, then)  # noqa: E731
@@ -107,7 +138,12 @@ class _Matcher:
     def is_one(self, kind: Any, told: Any, at: int) -> bool:
         if at >= len(self._text):
             return False
-        sign = self._text[at]
+        key = id(told), kind, self._text[at]
+        if key not in self._known:
+            self._known[key] = self._tells(kind, told, self._text[at])
+        return self._known[key]
+
+    def _tells(self, kind: Any, told: Any, sign: str) -> bool:
         if kind is sre.ANY:
             return sign != "\n" or bool(self._flags & re.DOTALL)
         signs = {sign, sign.lower(), sign.upper()} if self._flags & re.IGNORECASE else {sign}

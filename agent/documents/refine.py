@@ -123,7 +123,8 @@ async def refine_question(
     if not enabled:
         return replace(original, fallback_reason="disabled")
     if not run.models:
-        return replace(original, fallback_reason="no_model")
+        missing: FallbackReason = "budget" if run.allowance.used_up else "no_model"
+        return replace(original, fallback_reason=missing)
     if run.ledger.requests_left(run.limits) <= kept_back:
         return replace(original, fallback_reason="budget")
     limits = replace(

@@ -1,7 +1,6 @@
 """Quotes in free text: word for word what a tool returned, or an error that names them."""
 
 import re
-import time
 
 import pytest
 from hypothesis import example, given
@@ -162,11 +161,3 @@ SIGNS = "“”„«»‹›「」\"'‘’>[]().!? \nab\ue000\ue001\ue0020123-�
 def test_no_text_whatever_breaks_it(text: str) -> None:
     left = without_misquotes(text, EVIDENCE)
     assert misquoted(left, EVIDENCE) is None
-
-
-@pytest.mark.timing
-@pytest.mark.parametrize("part", ["“", "«", "'a ", '"', "> ", "“a”", f"“a [{LEES}] "])
-def test_a_text_of_nothing_but_marks_is_read_in_time(part: str) -> None:
-    started = time.perf_counter()
-    misquoted(part * (12_000 // len(part)), EVIDENCE)
-    assert time.perf_counter() - started < 2
