@@ -35,7 +35,7 @@ class SommelierResponse(BaseModel):
 
 
 def validate_semantic_content(response: SommelierResponse) -> str | None:
-    """What is wrong with a response that matches the schema but says nothing, or None.
+    """Say what is wrong with a response that matches the schema but says nothing, or None.
 
     Source of the rules: R-005 of the structured-output research.
     """

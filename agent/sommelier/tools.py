@@ -49,7 +49,7 @@ class FindSimilarWines(WineQuery):
 
 
 def wine_tools(catalogue: Catalogue) -> list[Tool]:
-    """search_wines, get_wine and find_similar_wines over `catalogue`."""
+    """Make search_wines, get_wine and find_similar_wines over `catalogue`."""
 
     async def search_wines(query: WineQuery, run: Run) -> ToolOutput:
         with retrieving("retrieve.wines", query, run) as span:
@@ -83,13 +83,13 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
 
 
 def retrieving(name: str, query: BaseModel, run: Run) -> AbstractContextManager[Span]:
-    """A retriever's span below the tool that runs."""
+    """Open a retriever's span below that of the tool that runs."""
     asked = query.model_dump(mode="json", exclude_defaults=True)
     return run.span.child(name, "retriever", input=asked)
 
 
 def found(result: WineSearchResult) -> ToolOutput:
-    """What a search found, as a model reads it: with the soft filters that each wine misses."""
+    """Tell a model what a search found, and which soft filters each wine misses."""
     wines = facts(result.wines)
     for wine in wines:
         if missed := result.missed.get(wine["wine_id"]):
@@ -101,12 +101,12 @@ def found(result: WineSearchResult) -> ToolOutput:
 
 
 def facts(wines: Iterable[Wine]) -> list[dict[str, Any]]:
-    """Wines as a model reads them: every known fact, empty ones left out to save tokens."""
+    """Write wines as a model reads them: every known fact, empty ones left out to save tokens."""
     return [wine_facts(wine) for wine in wines]
 
 
 def wine_facts(wine: Wine) -> dict[str, Any]:
-    """The known facts of one wine."""
+    """Write the known facts of one wine."""
     dumped = wine.model_dump(
         mode="json", exclude={"id", "name", "producer", "vintage"}, exclude_none=True
     )
@@ -115,5 +115,5 @@ def wine_facts(wine: Wine) -> dict[str, Any]:
 
 
 def by_id(wines: Iterable[Wine]) -> dict[str, object]:
-    """Wines as evidence."""
+    """Return wines as evidence."""
     return {wine.id: wine for wine in wines}

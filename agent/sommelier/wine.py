@@ -148,13 +148,13 @@ class Wine(BaseModel):
 
     @property
     def label(self) -> str:
-        """Producer, name and vintage, as a person would say it."""
+        """Return producer, name and vintage, as a person would say it."""
         title = self.name if self.producer in self.name else f"{self.producer} {self.name}"
         return f"{title} {self.vintage or 'NV'}"
 
     @property
     def price_in_euros(self) -> float | None:
-        """The indicative price in euros, None when no price is known."""
+        """Return the indicative price in euros, None when no price is known."""
         return None if self.price is None else in_euros(self.price, self.currency)
 
 
@@ -261,7 +261,7 @@ def _read(kind: type[WineQuery], name: str, value: object) -> object:
 
 
 def canonical(value: object) -> object:
-    """A value as the vocabulary spells it: "Rosé" is rose, "Off-Dry" is off_dry."""
+    """Spell a value as the vocabulary does: "Rosé" is rose, "Off-Dry" is off_dry."""
     if not isinstance(value, str):
         return value
     return fold(value.strip()).replace(" ", "_").replace("-", "_")
@@ -286,17 +286,17 @@ class Catalogue(Protocol):
     """The wines that exist here. Nothing else may be recommended."""
 
     async def search(self, query: WineQuery) -> WineSearchResult:
-        """Wines that pass every filter of `query`, best match first."""
+        """Find wines that pass every filter of `query`, best match first."""
         ...
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
-        """The wines with these ids, in the order asked; unknown ids are left out."""
+        """Return the wines with these ids, in the order asked; unknown ids are left out."""
         ...
 
     async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
-        """Wines other than this one that pass `query`, most alike first; none for an unknown id."""
+        """Find others that pass `query`, most like this wine first; none for an unknown id."""
         ...
 
     async def count(self) -> int:
-        """How many wines the catalogue holds."""
+        """Return how many wines the catalogue holds."""
         ...

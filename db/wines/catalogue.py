@@ -91,7 +91,7 @@ class _Asked:
     shuffled: ColumnElement[int]
 
     def best(self) -> AnySelect:
-        """The best wines, with their ranks in front, and 1 for each soft filter they meet."""
+        """Select the best wines, their ranks in front, and 1 for each soft filter they meet."""
         ranked = [rank.label(f"rank_{at}") for at, rank in enumerate(self.ranks)]
         statement = select(
             *ranked,
@@ -105,7 +105,7 @@ class _Asked:
         return self.found(statement).order_by(*ranked, self.shuffled, WineRow.id).limit(CANDIDATES)
 
     def found(self, statement: AnySelect, without: str = "") -> AnySelect:
-        """`statement` over the wines that pass; with nothing but a text to go by, it must match."""
+        """Narrow `statement` to the wines that pass; a text without any filter must match."""
         hard = {name: each for name, each in self.hard.items() if name != without}
         if self.text is not None:
             only_text = not {*hard, *self.soft} - {"in_stock_only", "not_ids"}
