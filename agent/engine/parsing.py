@@ -142,6 +142,10 @@ def parse_final_response(
         return _failed("invalid_json", str(error))
     except RecursionError:
         return _failed("invalid_json", "the response is nested too deeply")
+    except Exception as error:  # of a validator, or of the contract's `read_text`
+        kind = type(error).__name__
+        log.error("an answer could not be read: %s %s", kind, where(error))  # noqa: TRY400
+        return _failed("schema", f"the answer could not be read ({kind}); answer differently")
 
 
 class _WrittenCall(Exception):

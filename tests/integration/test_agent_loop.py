@@ -10,6 +10,7 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import FEEDBACK, feedback
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.messages import LLMResponse
 from agent.engine.run import Run
 from agent.sommelier.contract import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -317,6 +318,25 @@ class TestMisuse:
     async def test_a_run_needs_a_model(self, run: Any) -> None:
         with pytest.raises(TypeError, match="run must have a model"):
             await generate_agentic_response("Hi", run=run, contract=SOMMELIER)
+
+    async def test_a_model_of_ones_own_that_breaks_makes_way_for_the_next(
+        self, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Broken:
+            model = "own"
+
+            async def generate_with_tools(self, *_: object, **options: object) -> LLMResponse:
+                raise RuntimeError("secret")
+
+        model_server.script(answer("Hello"))
+        second, contract = service(model_server), OutputContract(str)
+        run = Run([Broken(), second])
+        response = await generate_agentic_response("Hi", run=run, contract=contract)
+        alone = await generate_agentic_response("Hi", run=Run([Broken()]), contract=contract)
+        await second.close()
+        assert (response.text, run.ledger.requests) == ("Hello", 2)
+        assert (alone.outcome, alone.error) == ("model_error", "the model failed (RuntimeError)")
+        assert "secret" not in caplog.text
 
     async def test_what_is_no_contract_is_named(self, model_server: ModelServer) -> None:
         wrong: Any = SommelierResponse

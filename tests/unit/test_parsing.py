@@ -2,12 +2,12 @@
 
 import json
 import sys
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
 from agent.engine.contract import Evidence, OutputContract, string_leaves
 from agent.engine.messages import LLMResponse, ToolCall
@@ -166,6 +166,21 @@ def test_a_broken_rule_may_be_raised_and_one_that_fails_is_not_kept(
     failed = parse_final_response("secret", OutputContract(str, semantic=wrong), Evidence())
     assert failed.error == "the answer could not be checked (KeyError); answer differently"
     assert "KeyError" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_a_validator_or_reader_that_fails_is_no_exception(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(_: object) -> None:
+        raise KeyError("secret")
+
+    strict = Annotated[str, AfterValidator(fails)]
+    contracts: list[OutputContract[Any]] = [
+        OutputContract(TypeAdapter(list[strict])),
+        OutputContract(list[str], read_text=fails),
+    ]
+    for contract, raw in zip(contracts, ('["a"]', "a"), strict=True):
+        result = parse_final_response(raw, contract, Evidence())
+        assert result.error == "the answer could not be read (KeyError); answer differently"
     assert "secret" not in caplog.text
 
 
