@@ -195,27 +195,21 @@ class TurnRepository(Protocol):
 
     async def record(self, turn: TurnRecord) -> None:
         """Keep a turn, once however often it is recorded. Commits before it returns."""
-        ...
 
     async def get(self, turn_id: int) -> TurnRecord | None:
         """A turn, None if it is not known."""
-        ...
 
     async def of_message(self, chat_id: int, message_id: int) -> TurnRecord | None:
         """The turn that a message of the bot answered."""
-        ...
 
     async def last(self, chat_id: int) -> TurnRecord | None:
         """The turn of a chat that ended last; None if there is none."""
-        ...
 
     async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
         """Note that a person's turn begins; what was used `since`, and what else is under way."""
-        ...
 
     async def stats(self, since: datetime) -> Stats:
         """Every day (UTC) from that of `since` until today, and all of them together."""
-        ...
 
 
 class FeedbackRepository(Protocol):
@@ -223,35 +217,27 @@ class FeedbackRepository(Protocol):
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> Feedback | None:
         """Keep the verdict on a turn, or take it back."""
-        ...
 
     async def reason(self, turn_id: int, reason: FeedbackReason) -> Feedback | None:
         """Keep what was wrong with a disliked turn; None if it is not disliked."""
-        ...
 
     async def comment(self, turn_id: int, text: str) -> Feedback | None:
         """Keep what a person wrote about a disliked turn; None if it is not disliked."""
-        ...
 
     async def asked(self, turn_id: int, chat_id: int, message_id: int) -> None:
         """Remember the message that asked what was wrong with a disliked turn."""
-        ...
 
     async def asked_about(self, chat_id: int, message_id: int) -> int | None:
         """The turn that a message asked about."""
-        ...
 
     async def get(self, turn_id: int) -> Feedback | None:
         """What is thought of a turn; None if nobody ever said."""
-        ...
 
     async def undelivered(self, limit: int = 50) -> list[Feedback]:
         """Feedback on traced turns that changed since it was delivered, oldest change first."""
-        ...
 
     async def delivered(self, turn_id: int, revision: int) -> None:
         """Remember that this revision, and with it all before, was delivered."""
-        ...
 
 
 class PeopleRepository(Protocol):
@@ -259,31 +245,24 @@ class PeopleRepository(Protocol):
 
     async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
         """A person wrote; `chat_id` is their private chat if they wrote there."""
-        ...
 
     async def access(self, user_id: int) -> Access | None:
         """Whether an admin allowed or blocked a person; None if neither."""
-        ...
 
     async def allow(self, user_id: int) -> None:
         """Let a person in."""
-        ...
 
     async def block(self, user_id: int) -> None:
         """Keep a person out."""
-        ...
 
     async def warned(self, user_id: int, day: date) -> bool:
         """Note that a person is warned of their budget; True the first time that day."""
-        ...
 
     async def introduced(self, user_id: int, day: date) -> bool:
         """Note that admins are asked about a person; True the first time."""
-        ...
 
     async def private_chats(self, *, only_allowed: bool = False) -> list[int]:
         """Where a broadcast goes: private chats of people who are not blocked, if reachable."""
-        ...
 
 
 class BroadcastRepository(Protocol):
@@ -291,23 +270,18 @@ class BroadcastRepository(Protocol):
 
     async def draft(self, text: str, by: int) -> int:
         """Keep a message until it is confirmed; its id."""
-        ...
 
     async def get(self, broadcast_id: int) -> Broadcast | None:
         """A broadcast, None if there is none."""
-        ...
 
     async def begin(self, broadcast_id: int) -> bool:
         """Start sending a draft; True only once."""
-        ...
 
     async def cancel(self, broadcast_id: int) -> bool:
         """Drop a draft; False if it is none any more."""
-        ...
 
     async def done(self, broadcast_id: int, sent: int, failed: int) -> None:
         """Keep how many chats got it, and how many did not."""
-        ...
 
 
 class MessageRepository(Protocol):
@@ -323,19 +297,15 @@ class MessageRepository(Protocol):
         turn_id: int | None = None,
     ) -> None:
         """Remember one message, once per role and `turn_id` if given. Commits before it returns."""
-        ...
 
     async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
         """The newest `limit` messages of a chat, oldest first."""
-        ...
 
     async def forget(self, chat_id: int) -> int:
         """Delete a chat's messages; how many there were."""
-        ...
 
     async def undo(self, chat_id: int, turn_id: int) -> bool:
         """Delete the messages of a chat's last turn; False if `turn_id` is not its last."""
-        ...
 
 
 class ChatRepository(Protocol):
@@ -343,16 +313,12 @@ class ChatRepository(Protocol):
 
     async def state(self, chat_id: int) -> ChatState:
         """Where messages for this chat go; an unknown chat is reachable as it is."""
-        ...
 
     async def unreachable(self, chat_id: int, reason: str) -> None:
         """Remember that the bot was blocked there, or that the chat is gone."""
-        ...
 
     async def reachable(self, chat_id: int) -> None:
         """Forget that: somebody wrote from there."""
-        ...
 
     async def migrated(self, chat_id: int, to: int) -> None:
         """Remember that a group became a supergroup with another id."""
-        ...
