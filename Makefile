@@ -16,7 +16,7 @@ chat: $(VENV)/.main  ## talk to the sommelier in this terminal
 	@$(BIN)/sommelier chat
 
 test: $(VENV)/.dev  ## run every test, but those that measure time
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal
 
 crash-test: $(VENV)/.dev  ## kill processes, restart databases, count what is lost (15 minutes)
 	@$(BIN)/python -m tests.crash

@@ -24,7 +24,7 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-MOST_WORKERS = 8
+MOST_WORKERS = 6
 PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
 
 
