@@ -1,8 +1,11 @@
 """What looks like an attempt to steer the model, and what does not."""
 
+import tomllib
+
 import pytest
 
-from agent.guard import security_flags
+from agent.guard import FILE, security_flags
+from agent.text import LANGUAGES
 
 
 @pytest.mark.parametrize(
@@ -56,3 +59,7 @@ def test_a_new_role_is_flagged(message: str) -> None:
 )
 def test_talk_about_wine_is_not_flagged(message: str) -> None:
     assert security_flags(message) == []
+
+
+def test_every_language_is_watched() -> None:
+    assert set(tomllib.loads(FILE.read_text("utf-8"))) == set(LANGUAGES)
