@@ -2,16 +2,15 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from db.documents.reading import (
     MAX_FILE_BYTES,
-    Content,
     Document,
-    Problem,
+    Unreadable,
     read_bytes,
     read_document,
 )
@@ -27,6 +26,17 @@ STARTER_NAME: Final = "starter"
 FILES_AT_ONCE: Final = 64
 BYTES_AT_ONCE: Final = 1_000_000
 """What is stored in one go: others who write wait for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file that was not read, or not read as it should be, and why."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.reason}"
 
 
 @dataclass(slots=True)
@@ -45,14 +55,6 @@ class AddReport:
     embedded: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A file to add, and the path it will be known by."""
-
-    file: Path
-    path: str
-
-
 async def add_documents(
     store: SqlDocumentStore,
     paths: Sequence[Path],
@@ -69,17 +71,16 @@ async def add_documents(
     files are stored at a time, unless it is `all_or_none`.
     """
     report = AddReport()
-    files = await asyncio.to_thread(lambda: list(_files(paths, name, report.problems)))
+    files = await asyncio.to_thread(_files, paths, name, report.problems)
     hashes = await store.hashes()
     read: list[Document] = []
-    for done, found in enumerate(files, 1):
-        known = hashes.get(found.path)
-        read += await asyncio.to_thread(_read, found, known, max_bytes, report)
+    for done, (path, file) in enumerate(files.items(), 1):
+        read += await asyncio.to_thread(_read, file, path, hashes.get(path), max_bytes, report)
         if done == len(files) or (not all_or_none and _are_enough(read)):
             await _save(store, read, report)
             read = []
         if progress:
-            progress(done, len(files), found.path)
+            progress(done, len(files), path)
     report.embedded = await store.embed_missing()
     return report
 
@@ -109,52 +110,40 @@ def _are_enough(read: Sequence[Document]) -> bool:
 
 
 def _read(
-    found: Found, known_hash: str | None, max_bytes: int, report: AddReport
+    file: Path, path: str, known_hash: str | None, max_bytes: int, report: AddReport
 ) -> list[Document]:
     """The document, if it can be read and its content is not the one that is known already."""
-    content = read_bytes(found.file, found.path, max_bytes)
-    if isinstance(content, Content) and content.hash == known_hash:
-        report.unchanged.append(found.path)
+    try:
+        content = read_bytes(file, max_bytes)
+        if content.hash == known_hash:
+            report.unchanged.append(path)
+            return []
+        return [read_document(content, path)]
+    except Unreadable as error:
+        report.problems.append(Problem(path, str(error)))
         return []
-    document = content if isinstance(content, Problem) else read_document(content, found.path)
-    if isinstance(document, Problem):
-        report.problems.append(document)
-        return []
-    return [document]
 
 
-def _files(paths: Sequence[Path], name: str | None, problems: list[Problem]) -> Iterator[Found]:
-    """All files of `paths`, each path once, in order; hidden files and folders are left out."""
-    seen: set[str] = set()
+def _files(paths: Sequence[Path], name: str | None, problems: list[Problem]) -> dict[str, Path]:
+    """All files of `paths` by the path each is known by; hidden files and folders are left out."""
+    files: dict[str, Path] = {}
     for path in paths:
-        found = _in_folder(path, name, problems) if path.is_dir() else [_as_given(path)]
-        for file in found:
-            if file.path not in seen:
-                seen.add(file.path)
-                yield file
+        if not path.is_dir():
+            files.setdefault(_known_as(path), path)
+            continue
+        root = Path(name or path.resolve().name)
 
+        def unreadable(error: OSError, folder: Path = path, root: Path = root) -> None:
+            known = _known_as(root / Path(error.filename).relative_to(folder))
+            problems.append(Problem(known, f"cannot be read: {error.strerror or error}"))
 
-def _as_given(path: Path) -> Found:
-    return Found(path, _known_as(path))
+        for parent, folders, found in os.walk(path, onerror=unreadable):
+            folders[:] = sorted(each for each in folders if not each.startswith("."))
+            for file in (Path(parent) / each for each in sorted(found) if not each.startswith(".")):
+                files.setdefault(_known_as(root / file.relative_to(path)), file)
+    return files
 
 
 def _known_as(path: Path) -> str:
     """A path on one line: a citation has to stand on one."""
     return " ".join(storable(path.as_posix()).splitlines())
-
-
-def _in_folder(folder: Path, name: str | None, problems: list[Problem]) -> Iterator[Found]:
-    root = name or folder.resolve().name
-
-    def known_as(path: Path) -> str:
-        return _known_as(Path(root) / path.relative_to(folder))
-
-    def unreadable(error: OSError) -> None:
-        path = known_as(Path(error.filename))
-        problems.append(Problem(path, f"cannot be read: {error.strerror or error}"))
-
-    for parent, folders, files in os.walk(folder, onerror=unreadable):
-        folders[:] = sorted(below for below in folders if not below.startswith("."))
-        for file in sorted(files):
-            if not file.startswith("."):
-                yield Found(Path(parent) / file, known_as(Path(parent) / file))

@@ -1,6 +1,6 @@
 """Reading one file: Markdown, text, HTML or PDF, to its title and its sections.
 
-Nothing that a file contains raises: what cannot be read comes back as a `Problem`.
+Whatever a file contains, only `Unreadable` is raised, whose text says why.
 """
 
 import codecs
@@ -32,6 +32,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ".xhtml": "html",
     ".pdf": "pdf",
 }
+WORD: Final = re.compile(r"\S{1,200}+")
 # The mark of UTF-32 begins like that of UTF-16, so it comes first.
 BYTE_ORDER_MARKS: Final = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -44,17 +45,6 @@ BYTE_ORDER_MARKS: Final = {
 
 class Unreadable(ValueError):
     """A file that cannot be read for a reason we can name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A file that was not read, or not read as it should be, and why."""
-
-    path: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path} {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,48 +73,62 @@ class Document:
         return "\n\n".join(section.text for section in self.sections)
 
 
-def read_bytes(file: Path, path: str, max_bytes: int = MAX_FILE_BYTES) -> Content | Problem:
-    """Read the content of `file`, known to people as `path`; a problem if it cannot be indexed."""
+def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES) -> Content:
+    """Read the content of `file`.
+
+    Raises:
+        Unreadable: there is none to index.
+    """
     if file.suffix.lower() not in KINDS:
-        return Problem(path, "is not Markdown, text, HTML or PDF")
+        raise Unreadable("is not Markdown, text, HTML or PDF")
     try:
         if not file.is_file():
-            return Problem(path, "is not a file")
+            raise Unreadable("is not a file")
         size = file.stat().st_size
         if size > max_bytes:
-            return Problem(path, f"has {size:,} bytes, the limit is {max_bytes:,}; split it")
+            raise Unreadable(f"has {size:,} bytes, the limit is {max_bytes:,}; split it")
         data = file.read_bytes()
     except OSError as error:
-        return Problem(path, f"cannot be read: {error.strerror or error}")
+        raise Unreadable(f"cannot be read: {error.strerror or error}") from error
     if not data.strip():
-        return Problem(path, "is empty")
+        raise Unreadable("is empty")
     return Content(data, hashlib.sha256(b"%d:%b" % (INDEX_VERSION, data)).hexdigest())
 
 
-def read_document(content: Content, path: str) -> Document | Problem:
-    """Say what a file says; `path` is how the document will be known."""
+def read_document(content: Content, path: str) -> Document:
+    """Read what a file says; `path` is how the document will be known.
+
+    Raises:
+        Unreadable: it cannot be read, or says nothing.
+    """
     kind = KINDS[Path(path).suffix.lower()]
     try:
         found, note = _read(content.data, kind)
-    except Unreadable as error:
-        return Problem(path, str(error))
+    except Unreadable:
+        raise
     except Exception as error:
         # The parsers meet whatever people have on their disks, and one file must not stop the rest.
-        return Problem(path, f"cannot be read as {kind}: {type(error).__name__}")
+        raise Unreadable(f"cannot be read as {kind}: {type(error).__name__}") from error
     sections = tuple(
-        Section(tuple(map(_readable, section.headings)), _readable(section.text))
+        Section(tuple(map(_readable, section.headings)), text)
         for section in found.sections
-        if _readable(section.text).strip()
+        if (text := _readable(section.text)).strip()
     )
     if not sections:
-        return Problem(path, f"holds no text{' (a scan?)' if kind == 'pdf' else ''}")
+        raise Unreadable(f"holds no text{' (a scan?)' if kind == 'pdf' else ''}")
     title = " ".join(_readable(found.title).split()) or _name(path)
     return Document(path, title, kind, content.hash, len(content.data), sections, note)
 
 
 def _readable(text: str) -> str:
     """What a reader sees: accents with their letters, no hyphen that shows at a line's end only."""
-    return unicodedata.normalize("NFC", storable(text)).replace("\u00ad", "")
+    plain = storable(text).replace("\u00ad", "")
+    # Word by word: normalizing a long run of marks as a whole takes quadratic time.
+    return plain if plain.isascii() else WORD.sub(_composed, plain)
+
+
+def _composed(found: re.Match[str]) -> str:
+    return unicodedata.normalize("NFC", found[0])
 
 
 def _read(data: bytes, kind: Kind) -> tuple[Outline, str]:

@@ -4,6 +4,7 @@ import asyncio
 import html
 import json
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from agent.documents.store import DocumentStore
 from db.documents.chunking import Section
 from db.documents.formats import unbroken
 from db.documents.indexing import AddReport, add_documents, load_starter_documents
-from db.documents.reading import Content, Document, Problem, read_bytes, read_document
+from db.documents.reading import Document, Unreadable, read_bytes, read_document
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore, StoredDocument
 
@@ -78,17 +79,10 @@ def write(name: str, text: str) -> None:
     Path(name).write_text(text, encoding="utf-8")
 
 
-def read(name: str, data: bytes) -> Document | Problem:
+def document(name: str, data: bytes) -> Document:
     path = Path(name)
     path.write_bytes(data)
-    content = read_bytes(path, name)
-    return read_document(content, name) if isinstance(content, Content) else content
-
-
-def document(name: str, data: bytes) -> Document:
-    found = read(name, data)
-    assert isinstance(found, Document), found
-    return found
+    return read_document(read_bytes(path), name)
 
 
 class TestReading:
@@ -186,24 +180,23 @@ class TestReading:
         ],
     )
     def test_what_cannot_be_read_is_a_problem(self, name: str, data: bytes, reason: str) -> None:
-        found = read(name, data)
-        assert isinstance(found, Problem)
-        assert str(found).startswith(f"{name} {reason}")
+        with pytest.raises(Unreadable, match=f"^{re.escape(reason)}"):
+            document(name, data)
 
     def test_an_encrypted_pdf_is_a_problem(self) -> None:
-        found = read("secret.pdf", encrypted_pdf())
-        assert found == Problem("secret.pdf", "is encrypted; save it without a password")
+        with pytest.raises(Unreadable, match="is encrypted; save it without a password"):
+            document("secret.pdf", encrypted_pdf())
 
     def test_a_file_over_the_limit_is_not_even_opened(self, tmp_path: Path) -> None:
         path = tmp_path / "big.txt"
         path.write_bytes(b"x" * 1001)
-        assert read_bytes(path, "big.txt", max_bytes=1000) == Problem(
-            "big.txt", "has 1,001 bytes, the limit is 1,000; split it"
-        )
+        with pytest.raises(Unreadable, match="has 1,001 bytes, the limit is 1,000; split it"):
+            read_bytes(path, max_bytes=1000)
 
     def test_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe.txt")
-        assert read_bytes(tmp_path / "pipe.txt", "pipe.txt") == Problem("pipe.txt", "is not a file")
+        with pytest.raises(Unreadable, match="is not a file"):
+            read_bytes(tmp_path / "pipe.txt")
 
 
 class TestStore:
