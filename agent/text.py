@@ -12,13 +12,14 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 
-import snowballstemmer
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 Language = Literal["en", "de", "fr", "es", "it", "nl"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
 
 LONGEST_STEMMED: Final = 64
+REMEMBERED: Final = 65_536
+"""Characters and stems that are worked out once; there are some 150,000 characters."""
 LEAST_EVIDENCE: Final = 1.6
 """What must speak for a language; a word that only one has counts 1."""
 LEAST_LEAD: Final = 1.4
@@ -79,8 +80,10 @@ class _Folded(dict[int, str]):
         spelled = chr(code).casefold().translate(_UNDECOMPOSED)
         apart = unicodedata.normalize("NFKD", spelled).casefold().translate(_UNDECOMPOSED)
         kept = (each for each in apart if not _is_accent(unicodedata.combining(each)))
-        self[code] = unicodedata.normalize("NFC", "".join(kept))
-        return self[code]
+        folded = unicodedata.normalize("NFC", "".join(kept))
+        if len(self) < REMEMBERED:
+            self[code] = folded
+        return folded
 
 
 _FOLDED: Final = _Folded()
@@ -100,8 +103,11 @@ def stem(word: str, language: Language = "en") -> str:
     return _stem(word, _STEMMERS[language]) if len(word) <= LONGEST_STEMMED else word
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=REMEMBERED)
 def _stem(word: str, algorithm: str) -> str:
+    # Imported late: it brings every language along, and only who indexes or looks up stems.
+    import snowballstemmer  # noqa: PLC0415
+
     # A stemmer holds the word it works on, so that threads cannot share one.
     stemmed: str = snowballstemmer.stemmer(algorithm).stemWord(word)
     return stemmed

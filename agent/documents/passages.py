@@ -10,7 +10,7 @@ from agent.documents.store import Chunk, DocumentStore
 from agent.engine.loop import AgenticResponse
 from agent.engine.span import PromptRef, Span
 from agent.outcome import Outcome, error_types, guard_output, record_outcome
-from agent.text import truncate_at_boundary, words
+from agent.text import REMEMBERED, truncate_at_boundary, words
 
 T = TypeVar("T")
 
@@ -79,8 +79,10 @@ class _Comparable(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         plain = unicodedata.normalize("NFKC", chr(code).translate(SAME_SIGNS)).casefold()
-        self[code] = plain.translate(SAME_SIGNS)
-        return self[code]
+        said = plain.translate(SAME_SIGNS)
+        if len(self) < REMEMBERED:
+            self[code] = said
+        return said
 
 
 _COMPARABLE: Final = _Comparable()
