@@ -6,10 +6,10 @@ Wines are held to ids that a tool returned, exactly; free text to what tools ret
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 
@@ -17,8 +17,10 @@ from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
 from agent.documents.grounding import misquoted, ungrounded_text, without_misquotes
 from agent.documents.store import Chunk
+from agent.engine import parsing
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
+from agent.engine.loop import AgenticResponse
 from agent.house_sommelier import country_in_words
 from agent.sommelier.money import money
 from agent.sommelier.sommelier_prompts import (
@@ -170,6 +172,33 @@ SOMMELIER: Final = OutputContract(
     render=render,
     salvage=supported_part,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ParseResult:
+    """What the final response of a turn came to; `error` is None on success.
+
+    Source of the form: R-004 of the structured-output research.
+    """
+
+    text: str
+    wine_ids: list[str]
+    error: str | None = None
+
+    @classmethod
+    def of(cls, parsed: parsing.ParseResult[Any] | AgenticResponse[Any]) -> "ParseResult":
+        """Take over what the engine made of a `SommelierResponse`, with the ids of its wines.
+
+        An answer that breaks a rule names none: nobody is to see them.
+        """
+        if not parsed.ok or parsed.answer is None:
+            return cls("", [], parsed.error)
+        return cls(parsed.text, wine_ids(parsed.answer))
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error, and a text that is not blank."""
+        return self.error is None and bool(self.text.strip())
 
 
 def in_language(language: Language) -> OutputContract[SommelierResponse]:

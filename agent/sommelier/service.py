@@ -25,7 +25,7 @@ from agent.outcome import (
     score_turn,
 )
 from agent.prompts import prompt_for, research_rules
-from agent.sommelier.contract import SOMMELIER, in_language, wine_ids
+from agent.sommelier.contract import SOMMELIER, ParseResult, in_language
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
@@ -167,7 +167,7 @@ class Sommelier:
 
 
 def _wines(response: AgenticResponse[SommelierResponse]) -> list[str]:
-    return wine_ids(response.answer) if response.answer else []
+    return ParseResult.of(response).wine_ids
 
 
 def _shown(response: AgenticResponse[SommelierResponse], outcome: Outcome, note: str = "") -> Reply:
