@@ -183,12 +183,13 @@ SoftFilter = Literal[
 """Filters that may rank instead of exclude; prices and what is left out always exclude."""
 
 
-def _without_sizes(schema: dict[str, Any]) -> None:
-    """Leave the lengths of lists and texts out of a schema: their limits are no model's concern."""
-    for filter_ in schema["properties"].values():
-        for part in (filter_, filter_.get("items", {})):
-            for limit in ("maxItems", "maxLength"):
-                part.pop(limit, None)
+def _without_bounds(schema: dict[str, Any]) -> None:
+    """Leave out what bounds a filter, except for `limit`: it costs tokens and no model needs it."""
+    for name, filter_ in schema["properties"].items():
+        for part in (filter_, filter_.get("items", {}), *filter_.get("anyOf", ())):
+            for bound in ("maxItems", "maxLength", "minimum", "maximum"):
+                if name != "limit":
+                    part.pop(bound, None)
 
 
 class WineQuery(BaseModel):
@@ -198,7 +199,7 @@ class WineQuery(BaseModel):
     ranks. `order` ranks by price instead, wines without a price last.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_without_sizes)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_without_bounds)
 
     styles: tuple[Style, ...] = Field((), max_length=8)
     colours: tuple[Colour, ...] = Field(

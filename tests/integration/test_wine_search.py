@@ -445,6 +445,7 @@ def test_no_text_breaks_a_search(cellar_url: str) -> None:
             named = WineQuery(text=text, grapes=(name,), countries=(name,), regions=(name,))
             assert total(named) <= total(WineQuery(grapes=(name,))) <= 21
             without = {f"without_{kind}": [name] for kind in ("grapes", "countries", "regions")}
+            without["not_ids"] = [name]
             assert total(WineQuery.model_validate(without)) + total(named) <= 21
 
         check()
