@@ -88,8 +88,7 @@ class Prices:
 
     def of(self, model: str, base_url: str | None = None) -> Price:
         """Look a model's price up; the first look-up of a model not listed here takes 0.2 s."""
-        own = listed(model, self.own) or listed(model, price_file().models)
-        return own or price_elsewhere(model, base_url)
+        return listed(model, self.own) or known_price(model, base_url)
 
     def cost(self, response: LLMResponse) -> float:
         """What a response cost, in US dollars."""
@@ -121,9 +120,10 @@ def listed(model: str, prices: Mapping[str, Price]) -> Price | None:
 
 
 @lru_cache(maxsize=256)
-def price_elsewhere(model: str, base_url: str | None) -> Price:
-    """The price of a model that is not listed here; that nobody knows it is logged once."""
-    if (known := published_price(model, base_url)) is not None:
+def known_price(model: str, base_url: str | None) -> Price:
+    """The price of a model as far as anybody knows it; that nobody does is logged once."""
+    known = listed(model, price_file().models) or published_price(model, base_url)
+    if known is not None:
         return known
     if base_url is not None and is_local(base_url):
         return FREE
