@@ -24,6 +24,7 @@ from agent.sommelier.money import Currency
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Colour, Food, Style, Sweetness
 from agent.text import Language
+from agent.tracing.records import Item, item_id
 
 STARTER: Final = Path(__file__).with_name("conversations.jsonl")
 GROUND_TRUTH: Final = Path(__file__).with_name("ground_truth.json")
@@ -241,3 +242,45 @@ def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
     name, said = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
     return f"{name}: {said}" if name else said
+
+
+def item_of(dataset: str, case: Case) -> Item:
+    """Return a case as an item of a dataset; the same case has the same id every time."""
+    data = as_item(case)
+    metadata: dict[str, Any] = {key: data[key] for key in ("id", "language", "kind") if key in data}
+    if isinstance(case, Question):
+        asked, expected = {"query": case.query}, {"sources": list(case.sources)}
+    else:
+        asked = {key: data[key] for key in ("messages", "history") if key in data}
+        metadata.update({key: data[key] for key in ("wants", "harmful_if") if key in data})
+        expected = data.get("expect", {})
+    return Item(item_id(dataset, case.id), asked, expected, metadata)
+
+
+def conversation_of(item: Item, dataset: str) -> Conversation:
+    """Read an item as a conversation: one that was recorded here, or a text, or a list of messages.
+
+    Raises:
+        DatasetError: it is none of these, or its expectations are not known.
+    """
+    asked = item.input
+    if isinstance(asked, str):
+        asked = {"messages": [asked]}
+    elif isinstance(asked, list):
+        said = [each for each in asked if not _is_instruction(each)]
+        asked = {"messages": [_text_of(each) for each in said[-1:]], "history": said[:-1]}
+    if not isinstance(asked, dict):
+        raise DatasetError(f"item {item.id} of {dataset} has no messages as its input")
+    known = {"id": item.id, **item.metadata, **asked}
+    if isinstance(item.expected, dict):
+        known["expect"] = item.expected
+    return parsed(known, f"item {item.id} of {dataset}")
+
+
+def _is_instruction(said: object) -> bool:
+    """Whether a message is a model's instructions: those of the sommelier are in their place."""
+    return isinstance(said, dict) and said.get("role") in ("system", "developer")
+
+
+def _text_of(said: object) -> object:
+    return said.get("content") if isinstance(said, dict) else said

@@ -64,6 +64,16 @@ class TraceRecord:
         return self.spans[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of a dataset that experiments are made over, as plain JSON data."""
+
+    id: str
+    input: Any
+    expected: Any = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
 def score_id(trace_id: str, name: str) -> str:
     """Return the one id of a trace's score of this name."""
     return f"{trace_id}-{name}"
@@ -87,3 +97,8 @@ def keyed_hash(kind: str, value: int | str, key: SecretStr | str) -> str:
 def trace_id_of(*parts: int | str) -> str:
     """Derive the trace id of a turn from what tells it from every other: 32 hex digits."""
     return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()[:32]
+
+
+def item_id(dataset: str, name: str) -> str:
+    """Return the id of a dataset's item: the same in every run, so that none is added twice."""
+    return hashlib.sha256(f"{dataset}:{name}".encode()).hexdigest()[:32]

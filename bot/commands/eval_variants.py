@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from agent.engine.wire import ResponseMode
     from agent.evals.dataset import Case, Conversation
     from agent.evals.run import SommelierVariant
-    from agent.tracing.langfuse.experiments import Experiments, Item
+    from agent.tracing.langfuse.experiments import Experiments
+    from agent.tracing.records import Item
     from config import Settings
     from db.repositories.documents import SqlDocumentStore
     from db.wines.catalogue import SqlCatalogue
@@ -94,8 +95,7 @@ async def _read_langfuse(
 ) -> "tuple[list[Conversation], Mapping[str, Item]]":
     if experiments is None:
         fail(NO_KEYS, 2)
-    from agent.evals.dataset import unique
-    from agent.evals.recording import conversation_of
+    from agent.evals.dataset import conversation_of, unique
     from agent.tracing.langfuse.client import LangfuseUnavailable
 
     try:

@@ -198,10 +198,11 @@ class Evaluation:
 
         cases, recording = dataset.cases, None
         if experiments is not None:
-            from agent.evals.recording import open_recording
+            from agent.evals.dataset import item_of
 
-            recording = await open_recording(
-                experiments, dataset.name, self.title, cases, stored=dataset.stored
+            items = dataset.stored or {each.id: item_of(dataset.name, each) for each in cases}
+            recording = await experiments.open(
+                dataset.name, self.title, items, stored=bool(dataset.stored)
             )
         with progress_bar("Asking") as progress:
 
@@ -209,7 +210,7 @@ class Evaluation:
                 self.results.append(result)
                 progress(len(self.results), len(cases) * len(variants))
                 if recording is not None:
-                    await recording.add(result)
+                    await recording.add(result.variant, result.case.id, result.traces)
 
             try:
                 await evaluate(

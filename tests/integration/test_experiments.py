@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from agent.evals.dataset import DatasetError, parsed
-from agent.evals.recording import conversation_of, open_recording
-from agent.evals.run import Outcome, Result, Trial
+from agent.evals.dataset import Conversation, DatasetError, conversation_of, item_of, parsed
+from agent.evals.run import Trial
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
-from agent.tracing.langfuse.experiments import Dataset, Experiments, Item, experiment_id, item_id
-from agent.tracing.records import TraceRecord
+from agent.tracing.langfuse.experiments import Dataset, Experiments, experiment_id
+from agent.tracing.records import Item, TraceRecord, item_id
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
 from tests.doubles.model_server import ModelServer, answer_json
@@ -57,9 +56,8 @@ def answered(question: str = "A red?") -> TraceRecord:
     return trial.traces[0]
 
 
-def result(*traces: TraceRecord) -> Result:
-    """What a variant made of the item called red."""
-    return Result("gpt-4o", RED, Outcome(marks={}), traces)
+def items(*talks: Conversation) -> dict[str, Item]:
+    return {talk.id: item_of("mine", talk) for talk in talks}
 
 
 # --- the client -----------------------------------------------------------------------------
@@ -68,9 +66,9 @@ def result(*traces: TraceRecord) -> Result:
 async def test_an_item_is_linked_to_its_trace_by_every_span(langfuse: LangfuseDatasets) -> None:
     earlier, trace = answered("Hello"), answered()
     experiments = experiments_at(langfuse)
-    recording = await open_recording(experiments, "mine", "first", [RED])
+    recording = await experiments.open("mine", "first", items(RED))
     assert recording is not None
-    await recording.add(result(earlier, trace))
+    await recording.add("gpt-4o", "red", [earlier, trace])
     await experiments.close()
 
     spans = [span for span in langfuse.spans if span.trace_id == trace.trace_id]
@@ -97,11 +95,11 @@ async def test_an_item_is_linked_to_its_trace_by_every_span(langfuse: LangfuseDa
 async def test_every_metric_is_a_score_with_a_fixed_id(langfuse: LangfuseDatasets) -> None:
     trace = answered()
     experiments = experiments_at(langfuse)
-    recording = await open_recording(experiments, "mine", "first", [RED])
+    recording = await experiments.open("mine", "first", items(RED))
     assert recording is not None
     for value in (0.5, 0.75):
         trace.scores["eval_budget"] = replace(trace.scores["eval_budget"], value=value)
-        await recording.add(result(trace))
+        await recording.add("gpt-4o", "red", [trace])
     await experiments.close()
     assert langfuse.scores_of(trace.trace_id) == {"outcome": "answered", "eval_budget": 0.75}
     (budget,) = [score for score in langfuse.scores if score["name"] == "eval_budget"]
@@ -116,7 +114,7 @@ async def test_a_second_run_adds_no_items(langfuse: LangfuseDatasets) -> None:
     experiments = experiments_at(langfuse)
     talk = parsed(TALK, "here")
     for run in ("first", "second"):
-        assert await open_recording(experiments, "mine", run, [talk]) is not None
+        assert await experiments.open("mine", run, items(talk)) is not None
     await experiments.close()
     (item,) = langfuse.items.values()
     assert item["input"] == {"messages": ["Hello", "What does sur lie mean?"]}
@@ -128,7 +126,7 @@ async def test_a_second_run_adds_no_items(langfuse: LangfuseDatasets) -> None:
 async def test_items_come_back_as_the_conversations_they_were(langfuse: LangfuseDatasets) -> None:
     experiments = experiments_at(langfuse)
     talks = [parsed(TALK | {"id": f"talk-{number}"}, "here") for number in range(130)]
-    await open_recording(experiments, "mine", "x", talks)
+    await experiments.open("mine", "x", items(*talks))
     langfuse.add("mine", {"id": "old", "input": "gone", "status": "ARCHIVED"})
     langfuse.add("other", {"id": "another", "input": "not mine"})
     found = [conversation_of(item, "mine") for item in await experiments.items("mine")]
@@ -186,7 +184,7 @@ async def test_a_server_that_never_answers_is_waited_for_only_so_long(
     langfuse.mode = "black_hole"
     client = LangfuseClient(langfuse.public_key, "sk", langfuse.base_url, seconds=0.1)
     experiments = Experiments(client)
-    assert await open_recording(experiments, "mine", "first", [RED]) is None
+    assert await experiments.open("mine", "first", items(RED)) is None
     await experiments.close()
     assert langfuse.requests == ["POST /api/public/v2/datasets"]
 
@@ -202,12 +200,12 @@ async def test_a_recording_gives_up_after_two_failures_and_warns_once(
     langfuse: LangfuseDatasets, caplog: pytest.LogCaptureFixture
 ) -> None:
     experiments = experiments_at(langfuse)
-    recording = await open_recording(experiments, "mine", "first", [RED])
+    recording = await experiments.open("mine", "first", items(RED))
     assert recording is not None
     langfuse.mode = "500"
     asked = len(langfuse.requests)
     for _ in range(5):
-        await recording.add(result(answered()))
+        await recording.add("gpt-4o", "red", [answered()])
     await experiments.close()
     assert len(langfuse.requests) == asked + 2
     assert len(caplog.records) == 1

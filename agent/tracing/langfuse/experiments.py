@@ -8,31 +8,25 @@ import asyncio
 import gzip
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from agent.tracing.langfuse.client import ONCE, SCORES, LangfuseClient, LangfuseUnavailable
 from agent.tracing.langfuse.traces import TRACES, Origin, encoded, headers, scores_of
-from agent.tracing.records import TraceRecord
+from agent.tracing.records import Item, TraceRecord
 
 if TYPE_CHECKING:
     from langfuse.api import DatasetItem
 
+log = logging.getLogger(__name__)
+
 AT_ONCE: Final = 4  # requests
+GIVE_UP_AFTER: Final = 2  # failures in a row
 PAGE: Final = 100
 ENVIRONMENT: Final = "sdk-experiment"  # where Langfuse expects the traces of experiments
 EXPERIMENT: Final = "langfuse.experiment."
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One item of a dataset, as plain JSON data."""
-
-    id: str
-    input: Any
-    expected: Any = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +39,7 @@ class Dataset:
 
 
 class Experiments:
-    """Langfuse's datasets, and where experiments are recorded.
+    """Langfuse's datasets, and where experiments over them are recorded.
 
     `prepare` makes of each trace what may be shown, `hide` of what an item asks and expects:
     datasets are made of people's turns, too.
@@ -58,30 +52,9 @@ class Experiments:
         *,
         hide: Callable[[object], object] = lambda data: data,
     ) -> None:
-        self._client = client
-        self._origin = Origin(client.public_key, ENVIRONMENT)
-        self._prepare = prepare
-        self._hide = hide
-
-    async def dataset(self, name: str) -> Dataset:
-        """Return the dataset of this name, made if there is none.
-
-        Raises:
-            LangfuseUnavailable: Langfuse gave no answer, or another one.
-        """
-        made = await self._client.ask(
-            lambda api: api.datasets.create(name=name, request_options=ONCE)
-        )
-        return Dataset(made.id, made.name, made.project_id)
-
-    async def existing(self, name: str) -> Dataset:
-        """Return the dataset of this name.
-
-        Raises:
-            LangfuseUnavailable: there is none, or Langfuse gave no answer, or another one.
-        """
-        found = await self._client.ask(lambda api: api.datasets.get(name, request_options=ONCE))
-        return Dataset(found.id, found.name, found.project_id)
+        self.client = client
+        self.prepare = prepare
+        self.hide = hide
 
     async def items(self, dataset: str) -> list[Item]:
         """Return the items of a dataset that are not archived, in the order Langfuse has them.
@@ -89,11 +62,11 @@ class Experiments:
         Raises:
             LangfuseUnavailable: there is no such dataset, or Langfuse gave no answer.
         """
-        await self.existing(dataset)
+        await self._existing(dataset)
         found: list[DatasetItem] = []
         page = pages = 1
         while page <= pages:
-            listed = await self._client.ask(
+            listed = await self.client.ask(
                 lambda api, page=page: api.dataset_items.list(  # type: ignore[misc]
                     dataset_name=dataset, page=page, limit=PAGE, request_options=ONCE
                 )
@@ -102,22 +75,45 @@ class Experiments:
             page, pages = page + 1, listed.meta.total_pages
         return [_item(each) for each in found if each.status == "ACTIVE"]
 
-    async def put(self, dataset: str, items: Sequence[Item]) -> None:
-        """Add or replace items by their ids.
+    async def open(
+        self, dataset: str, run: str, items: Mapping[str, Item], *, stored: bool = False
+    ) -> "Recording | None":
+        """Open the recording of a run over `items`; None, and a warning, if it cannot be.
 
-        Raises:
-            LangfuseUnavailable: Langfuse did not take one of them.
+        The dataset and its items are made or brought up to date, unless they are `stored` there.
         """
+        try:
+            if stored:
+                return Recording(self, await self._existing(dataset), run, items)
+            made = await self.client.ask(
+                lambda api: api.datasets.create(name=dataset, request_options=ONCE)
+            )
+            await self._put(dataset, list(items.values()))
+        except LangfuseUnavailable as error:
+            log.warning("This run is not recorded: %s", error)
+            return None
+        return Recording(self, Dataset(made.id, made.name, made.project_id), run, items)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.client.close()
+
+    async def _existing(self, name: str) -> Dataset:
+        found = await self.client.ask(lambda api: api.datasets.get(name, request_options=ONCE))
+        return Dataset(found.id, found.name, found.project_id)
+
+    async def _put(self, dataset: str, items: Sequence[Item]) -> None:
+        """Add or replace items by their ids."""
         slots = asyncio.Semaphore(AT_ONCE)
 
         async def one(item: Item) -> None:
             async with slots:
-                await self._client.ask(
+                await self.client.ask(
                     lambda api: api.dataset_items.create(
                         dataset_name=dataset,
                         id=item.id,
-                        input=self._hide(item.input),
-                        expected_output=self._hide(item.expected),
+                        input=self.hide(item.input),
+                        expected_output=self.hide(item.expected),
                         metadata=dict(item.metadata),
                         request_options=ONCE,
                     )
@@ -127,55 +123,82 @@ class Experiments:
             await one(first)  # a server that is away is asked once
         await asyncio.gather(*(one(item) for item in items[1:]))
 
-    async def send(self, traces: Sequence[TraceRecord], link: Mapping[str, str]) -> None:
-        """Deliver the traces of an item, and all their scores; the last one is the item's.
 
-        Raises:
-            LangfuseUnavailable: Langfuse did not take them.
+@dataclass(slots=True)
+class Recording:
+    """The recording of one run: an experiment for each variant, over the same items.
+
+    What fails is told once in the log; after two failures in a row nothing more is tried.
+    `recorded` counts the items that arrived.
+    """
+
+    experiments: Experiments
+    dataset: Dataset
+    run: str
+    items: Mapping[str, Item]
+    recorded: int = 0
+    lost: int = 0
+    failures: int = 0
+
+    @property
+    def summary(self) -> str:
+        """What came of it, in a line, and where the experiments are seen."""
+        place = f"project/{self.dataset.project_id}/datasets/{self.dataset.id}"
+        lost = f" {self.lost} lost," if self.lost else ""
+        return f"{self.recorded} recorded,{lost} see {self.experiments.client.base_url}/{place}"
+
+    async def add(self, variant: str, item: str, traces: Sequence[TraceRecord]) -> None:
+        """Record what a variant made of an item; its scores stand on the last trace. Never raises.
+
+        `item` is the key of one of the items that the recording was opened with.
         """
-        shown = [self._prepare(trace) for trace in traces]
+        if not traces:
+            return
+        if self.failures >= GIVE_UP_AFTER:
+            self.lost += 1
+            return
+        try:
+            await self._send(traces, self._link(variant, self.items[item], traces[-1]))
+        except LangfuseUnavailable as error:
+            if not self.lost:
+                log.warning("Not everything is recorded: %s", error)
+            self.failures += 1
+            self.lost += 1
+        else:
+            self.failures = 0
+            self.recorded += 1
+
+    async def _send(self, traces: Sequence[TraceRecord], link: Mapping[str, str]) -> None:
+        """Deliver the traces of an item, and all their scores; the last one is the item's."""
+        shown = [self.experiments.prepare(trace) for trace in traces]
         await self._send_spans(shown[:-1], {})
         await self._send_spans(shown[-1:], link)
         if scores := [score for trace in shown for score in scores_of(trace, ENVIRONMENT)]:
-            taken = await self._client.post(SCORES, json=scores)
+            taken = await self.experiments.client.post(SCORES, json=scores)
             if taken.status_code == 207:
                 raise LangfuseUnavailable(f"Langfuse refused some of {len(scores)} scores", 207)
 
-    def link(
-        self, dataset: Dataset, run: str, variant: str, item: Item, trace: TraceRecord
-    ) -> dict[str, str]:
-        """Return what makes a trace the run of an item in the experiment of a variant."""
-        name = f"{run} · {variant}"
+    async def _send_spans(self, traces: Sequence[TraceRecord], link: Mapping[str, str]) -> None:
+        if traces:
+            client = self.experiments.client
+            origin = Origin(client.public_key, ENVIRONMENT, link=link)
+            body = gzip.compress(encoded(traces, origin), 1)
+            await client.post(TRACES, content=body, headers=headers(client.public_key))
+
+    def _link(self, variant: str, item: Item, trace: TraceRecord) -> dict[str, str]:
+        """What makes a trace the run of an item in the experiment of a variant."""
+        name = f"{self.run} · {variant}"
         named = {
-            "id": experiment_id(dataset, name),
+            "id": experiment_id(self.dataset, name),
             "name": name,
-            "metadata": _json({"run": run, "variant": variant}),
-            "dataset.id": dataset.id,
+            "metadata": _json({"run": self.run, "variant": variant}),
+            "dataset.id": self.dataset.id,
             "item.id": item.id,
             "item.root_observation_id": trace.root.span_id,
-            "item.expected_output": _json(self._hide(item.expected)),
+            "item.expected_output": _json(self.experiments.hide(item.expected)),
             "item.metadata": _json(dict(item.metadata)),
         }
         return {f"{EXPERIMENT}{key}": value for key, value in named.items()}
-
-    def url(self, dataset: Dataset) -> str:
-        """Return where the experiments over a dataset are seen."""
-        return f"{self._client.base_url}/project/{dataset.project_id}/datasets/{dataset.id}"
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
-
-    async def _send_spans(self, traces: Sequence[TraceRecord], link: Mapping[str, str]) -> None:
-        if traces:
-            body = gzip.compress(encoded(traces, replace(self._origin, link=link)), 1)
-            known = headers(self._client.public_key)
-            await self._client.post(TRACES, content=body, headers=known)
-
-
-def item_id(dataset: str, name: str) -> str:
-    """Return the id of a dataset's item: the same in every run, so that none is added twice."""
-    return hashlib.sha256(f"{dataset}:{name}".encode()).hexdigest()[:32]
 
 
 def experiment_id(dataset: Dataset, name: str) -> str:
