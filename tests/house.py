@@ -98,3 +98,16 @@ def answer_of(response: LLMResponse) -> SommelierResponse:
 def ids(answer: SommelierResponse) -> list[str]:
     """The wines of an answer, in order."""
     return [wine.wine_id for wine in answer.wines]
+
+
+FREE = frozenset({"limit", "soft", "not_ids", "without_styles"})
+"""What a search may say besides what was asked for."""
+
+
+def allows(asked: dict[str, Any], expected: dict[str, Any]) -> bool:
+    """Whether a search asks for just this; what the house prefers besides must only rank."""
+    soft = FREE | set(asked.get("soft", ()))
+    musts = {"tannins", "sweetness"} if "foods" in asked else set()
+    return all(asked.get(name) == value for name, value in expected.items()) and not (
+        asked.keys() - expected.keys() - soft - musts - {"currency"}
+    )

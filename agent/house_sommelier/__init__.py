@@ -1,8 +1,6 @@
-"""The house sommelier: the rule-based model used with no key, or when every model is down."""
+"""The house sommelier: answers by rules when there is no key, or every model is down. Pure."""
 
-from agent.house_sommelier.criteria import country_in_words
-from agent.house_sommelier.lexicon import Language
-from agent.house_sommelier.model import HouseSommelier, language_of
-from agent.house_sommelier.phrases import as_note, say
+from agent.house_sommelier.model import HouseSommelier, language_of, query_for
+from agent.house_sommelier.wording import as_note, country_in_words, say
 
-__all__ = ["HouseSommelier", "Language", "as_note", "country_in_words", "language_of", "say"]
+__all__ = ["HouseSommelier", "as_note", "country_in_words", "language_of", "query_for", "say"]

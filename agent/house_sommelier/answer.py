@@ -1,155 +1,113 @@
-"""From what the tools returned to a `SommelierResponse`: only its wines, only their facts."""
+"""From what the tools returned to a `SommelierResponse`: only its wines, only their facts. Pure."""
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
-from agent.documents.passages import PASSAGE_CHARS, best_passage
-from agent.house_sommelier.asking import asks_for_the_best, asks_why, traits_asked
-from agent.house_sommelier.conversation import ToolResult
-from agent.house_sommelier.criteria import criteria
-from agent.house_sommelier.deeper import ENOUGH, look_deeper, served
-from agent.house_sommelier.followups import Request
-from agent.house_sommelier.glossary import in_english, telling_words
-from agent.house_sommelier.intent import (
-    DETAILS,
-    LIBRARY,
-    SEARCH,
-    SIMILAR,
-    Saying,
-    Wish,
+from agent.house_sommelier.data import speech
+from agent.house_sommelier.knowledge import inform, why_it_suits
+from agent.house_sommelier.lexicon import house_words, tokens
+from agent.house_sommelier.reading import Change
+from agent.house_sommelier.results import Found, ListedWine, is_allowed, offered
+from agent.house_sommelier.searching import ENOUGH, SIMILAR, served
+from agent.house_sommelier.state import State
+from agent.house_sommelier.verdicts import traits, verdict
+from agent.house_sommelier.wording import (
+    country_in_words,
+    criteria,
+    describe,
+    either,
+    in_detail,
+    in_words,
+    say,
+    tastes_in_words,
 )
-from agent.house_sommelier.lexicon import Language, fold, tokens
-from agent.house_sommelier.limits import LIMITS
-from agent.house_sommelier.phrases import say
-from agent.house_sommelier.portrait import describe, in_detail, suits_dishes
-from agent.house_sommelier.results import Found, ListedWine, by_price, read_result
-from agent.house_sommelier.screening import allowed, has_alcohol, offered
-from agent.house_sommelier.speech.keys import PhraseKey
-from agent.house_sommelier.stopwords import house_words
-from agent.house_sommelier.verdicts import verdict
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.wine import WineQuery
+from agent.text import Language
 
-_EXCERPT: Final = re.compile(r"\[(?P<path>[^\[\]\n]+)\]: (?P<text>.*?)(?=\n\n\[|\Z)", re.DOTALL)
-_WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
-_SHORT_PASSAGE: Final = 350  # characters of English for those who wrote in another language
-_COUNTS: Final = {1: "this one suits", 2: "these two suit", 3: "these three suit"}
-
-
-def speak(saying: Saying, request: Request) -> SommelierResponse:
-    """An answer that needs no wines."""
-    kind = "off_topic" if saying in {"off_topic", "rude"} else "informational"
-    notes = _notes(request) if saying == "ask" else ""
-    return SommelierResponse(response_type=kind, intro=say(saying, request.language), closing=notes)
-
-
-def apologise(language: Language) -> SommelierResponse:
-    """The cellar could not be searched."""
-    return _inform(say("error", language))
+_LIMIT_OF: Final = {"min_price": "price", "max_price": "price"}
+_PROTECTING: Final = frozenset({"not_ids", "without_allergens"})
+_SLOTS: Final = (
+    "grapes",
+    "regions",
+    "countries",
+    "bodies",
+    "tannins",
+    "acidities",
+    "foods",
+    "min_abv",
+)
+"""What a wine may miss of what was asked, in the order in which it is owned up to."""
 
 
-def answer(request: Request, results: Sequence[ToolResult]) -> SommelierResponse | tuple[Wish, ...]:
-    """The answer to a request from the tool results of its turn, or what to look up besides."""
-    if results[-1].tool == LIBRARY:
-        return _from_library(request, results[-1].content)
-    found = [read for result in results if (read := read_result(result)) is not None]
-    if not found:
-        return apologise(request.language)
-    if wishes := look_deeper(request, found):
-        return wishes
-    useful = next((result for result in reversed(found) if result.wines), found[-1])
-    if useful.tool in (SIMILAR, DETAILS):
-        return _about_wines(useful, request)
-    return _from_search(_together(found, useful), request)
-
-
-def _together(found: Sequence[Found], useful: Found) -> Found:
-    """The wines of several searches in a turn, in order, under what the first one asked for."""
-    searches = [result for result in found if result.tool == SEARCH]
-    if len(searches) < 2:
-        return useful
-    wines = {wine.wine_id: wine for result in searches for wine in result.wines}
-    return searches[0].model_copy(update={"wines": tuple(wines.values())})
-
-
-def _from_library(request: Request, content: str) -> SommelierResponse:
-    """The best passage, or the honest sentence that this house improvises nothing.
-
-    Brackets in a passage would be citations, so it is shown without.
-    """
-    excerpt = _EXCERPT.match(content)
-    if excerpt is None:
-        return _inform(say("knowledge", request.language))
-    is_english = request.language == "en"
-    asked = " ".join(telling_words(request.text)) if is_english else in_english(request.text)
-    limit = PASSAGE_CHARS if is_english else _SHORT_PASSAGE
-    passage = best_passage(excerpt["text"], asked, limit).translate(_WITHOUT_BRACKETS)
-    quoted = "\n".join(f"> {line}" for line in passage.splitlines() if line.strip())
-    found = f"{say('passage', request.language)} [{excerpt['path']}]\n{quoted}"
-    return _inform(found, "" if is_english else say("library_closing", request.language))
-
-
-def _inform(intro: str, closing: str = "") -> SommelierResponse:
-    return SommelierResponse(response_type="informational", intro=intro, closing=closing)
-
-
-def _from_search(found: Found, request: Request) -> SommelierResponse:
-    query, said = found.query or request.query, request.said
-    if not found.wines:
-        return _nothing(query, found.relax, request)
-    fresh = by_price(offered(found.wines, request), query.order)
-    if not fresh:
-        return _nothing_left(found.wines, request)
-    name = said.name if query.text and query.text == request.query.text else ""
-    named, in_full = _named(fresh, name)
-    if not named and query.model_fields_set <= {"text"}:
-        return _inform(say("nothing_named", request.language, name=name))
-    wines = served(named or fresh, said.courses)
-    intro = _intro(query, request, len(wines), is_named=bool(name and named))
-    unseen = "" if in_full else say("not_named", request.language, name=name) + " "
+def answer_wines(state: State, change: Change, found: Sequence[Found]) -> SommelierResponse:
+    """The answer to a message that wanted wines, from all the searches of its turn."""
+    wines = {
+        wine.wine_id: wine for result in found if _counts(result, found) for wine in result.wines
+    }
+    if state.kind == "about":
+        return _about(state, change, list(wines.values()))
+    fit = _in_order(offered(list(wines.values()), state), state.wishes.order or "match")
+    if not fit:
+        return _nothing(state, change, found, has_wines=bool(wines))
+    named, in_full = _named(fit, state.wishes.name)
+    if state.wishes.name and not named and state.wishes.said <= {"name"}:
+        return inform(say("nothing_named", state.language, name=state.wishes.name))
+    best = _exact_first(named or fit, state)
+    shown = served(best, state, change)
+    unseen = "" if in_full else say("not_named", state.language, name=state.wishes.name) + " "
+    intro = unseen + _intro(state, change, found, shown, is_named=bool(named) and in_full)
     return SommelierResponse(
         response_type="recommendation",
-        intro=unseen + intro,
-        wines=[_recommended(wine, describe(wine, query, request.language)) for wine in wines],
-        closing=_notes(request) or say(_refinement(query), request.language),
+        intro=intro.strip(),
+        wines=[_recommended(wine, _described(wine, state)) for wine in shown],
+        closing=_notes(state, change) or say(_refinement(state), state.language),
     )
 
 
-def _nothing_left(wines: Sequence[ListedWine], request: Request) -> SommelierResponse:
-    """Wines were found, and none may be offered."""
-    if request.care:
-        return _declined(request)
-    excluded = not allowed(wines, request)
-    key: PhraseKey = "all_excluded" if excluded else "all_shown"
-    if "cheaper" in request.said.cues and not excluded:
-        key = "cheapest"
-    return _inform(say(key, request.language))
+def _counts(result: Found, found: Sequence[Found]) -> bool:
+    """Whether the wines of a result are offered: what was only looked at is not."""
+    return result.tool != "get_wine" or len(found) == 1
 
 
-def _declined(request: Request) -> SommelierResponse:
-    return _inform(say("care_none", request.language))
+def _recommended(wine: ListedWine, description: str) -> WineRecommendation:
+    return WineRecommendation(wine_id=wine.wine_id, name=wine.name, description=description)
 
 
-def _notes(request: Request) -> str:
-    """What a guest should know besides: about labels, and money that cannot be converted."""
-    said, language = request.said, request.language
-    notes = [
-        say("unknown_currency", language, currency=said.foreign) if said.foreign else "",
-        say("other_allergens", language) if said.elsewhere else "",
-        say("check_label", language) if said.query.without_allergens and not said.elsewhere else "",
-    ]
-    return " ".join(filter(None, notes))
+def _in_order(wines: list[ListedWine], order: str) -> list[ListedWine]:
+    """Wines of several searches as `order` wants them; those without a price last."""
+    if order == "match":
+        return wines
+    sign = 1 if order == "cheapest" else -1
+    return sorted(wines, key=lambda wine: (wine.price is None, sign * (wine.price or 0)))
+
+
+def _missed(wine: ListedWine, state: State) -> list[str]:
+    """What was asked for and this wine is not; what only the house prefers is no miss."""
+    said = set(state.wishes.said)
+    said |= {"foods"} if state.wishes.dishes else set()
+    return [slot for slot in _SLOTS if slot in wine.misses and slot in said]
+
+
+def _exact_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
+    """The wines that miss least; of several that miss nothing, only those."""
+    misses = {wine.wine_id: len(_missed(wine, state)) for wine in wines}
+    least = min(misses.values())
+    wanted = state.count or ENOUGH
+    exact = [wine for wine in wines if misses[wine.wine_id] == least]
+    near = [wine for wine in wines if misses[wine.wine_id] == least + 1]
+    return exact if len(exact) >= min(2, wanted) else [*exact, *near]
 
 
 def _named(wines: Sequence[ListedWine], name: str) -> tuple[Sequence[ListedWine], bool]:
     """The wines whose label or place holds most words of `name`, and whether it holds all.
 
     Less than half of the telling words is another wine: "2019" and "Château" stand on many labels.
-    Without a name, all wines.
+    Without a name, no wines.
     """
     wanted = _stems(name)
-    telling = frozenset(word for word in wanted - house_words() if not word.isdigit()) or wanted
+    if not wanted:
+        return [], True
+    telling = frozenset(word for word in wanted - house_words() if not word.isdecimal()) or wanted
     labels = [_stems(_label_words(wine)) for wine in wines]
     most = max((len(telling & label) for label in labels), default=0)
     if most * 2 < len(telling):
@@ -161,120 +119,187 @@ def _named(wines: Sequence[ListedWine], name: str) -> tuple[Sequence[ListedWine]
 
 
 def _label_words(wine: ListedWine) -> str:
-    places = (wine.country, wine.region, wine.appellation)
-    return " ".join((wine.name, *places, *wine.grapes))
+    return " ".join((wine.name, wine.country, wine.region, wine.appellation, *wine.grapes))
 
 
 def _stems(text: str) -> frozenset[str]:
     return frozenset(token.stem for token in tokens(text) if token.is_word)
 
 
-def _recommended(wine: ListedWine, description: str) -> WineRecommendation:
-    return WineRecommendation(wine_id=wine.wine_id, name=wine.name, description=description)
+def _intro(
+    state: State,
+    change: Change,
+    found: Sequence[Found],
+    shown: Sequence[ListedWine],
+    *,
+    is_named: bool,
+) -> str:
+    language = state.language
+    if state.care:
+        return say(f"care_{state.care}", language)
+    if found[-1].tool == SIMILAR:
+        return _with_misses(say("similar", language), state, shown)
+    wishes = state.wishes
+    if wishes.order:
+        key = "in_order_cheapest" if wishes.order == "cheapest" else "in_order_dearest"
+        limits = wishes.said - {"order"} or state.denied
+        return say(key, language, criteria=f" ({criteria(state)})" if limits else "")
+    if not wishes.said - {"text", "name"} and not state.denied and not state.allergens:
+        return say("found_any", language) if not wishes.name or is_named else ""
+    first = say("found", language, criteria=criteria(state))
+    return " ".join(filter(None, (why_it_suits(state), _with_misses(first, state, shown))))
 
 
-def _intro(query: WineQuery, request: Request, count: int, *, is_named: bool) -> str:
-    if request.care:
-        return say(request.care, request.language)
-    spoken = query.model_copy(update={"text": ""}) if request.said.name else query
-    if spoken.order != "match":
-        return _intro_in_order(spoken, request)
-    is_open = not spoken.model_fields_set - {"text", "limit"} and not request.without
-    if is_open and (is_named or not spoken.text):
-        return say("found_any", request.language)
-    dishes = request.said.dishes if query.foods == request.said.query.foods else ()
-    wanted = criteria(
-        spoken, request.language, dishes=dishes, stated=request.stated, without=request.without
+def _with_misses(intro: str, state: State, shown: Sequence[ListedWine]) -> str:
+    """An intro that owns up to what no wine shown is of all that was asked."""
+    missed = [_missed(wine, state) for wine in shown]
+    common = [slot for slot in _SLOTS if missed and all(slot in each for each in missed)]
+    if not common:
+        return intro
+    names = [_slot_in_words(slot, state) for slot in common]
+    owned = say("relaxed", state.language, limits=either(names, state.language))
+    return (
+        f"{owned} {intro}"
+        if state.kind != "search"
+        else f"{owned} {say('closest', state.language)}"
     )
-    return say("found", request.language, criteria=wanted, these=_COUNTS[count])
 
 
-def _intro_in_order(query: WineQuery, request: Request) -> str:
-    key: PhraseKey = "in_order_cheapest" if query.order == "cheapest" else "in_order_dearest"
-    language, limits = request.language, query.model_fields_set - {"order", "limit"}
-    wanted = criteria(query, language, stated=request.stated, without=request.without)
-    return say(key, language, criteria=f" ({wanted})" if limits or request.without else "")
+def _slot_in_words(slot: str, state: State) -> str:
+    """A slot as the person filled it; its name where that says less."""
+    wishes, language = state.wishes, state.language
+    if slot == "grapes":
+        return either(wishes.grapes[:2], language)
+    if slot == "regions":
+        return either(in_words("regions", (wishes.regions[0],), language), language)
+    if slot == "countries":
+        return country_in_words(wishes.countries[0], language)
+    if slot == "foods":
+        return either(wishes.named_dishes, language) or say_limit("foods", language)
+    return say_limit(slot, language)
 
 
-def _refinement(query: WineQuery) -> PhraseKey:
+def say_limit(name: str, language: Language) -> str:
+    """What a limit of a search is called."""
+    limits = speech()[language]["limits"]
+    return str(limits.get(_LIMIT_OF.get(name, name), name))
+
+
+def _described(wine: ListedWine, state: State) -> str:
+    foods = list(dict.fromkeys(food for dish in state.wishes.dishes for food in dish.foods))
+    missed = [_slot_in_words(slot, state) for slot in _missed(wine, state)]
+    told = describe(wine, foods, state.language)
+    note = say("misses", state.language, limits=either(missed, state.language)) if missed else ""
+    return f"{told} {note}".strip()
+
+
+def _refinement(state: State) -> str:
     """The one wish that would narrow the search most."""
-    if not query.foods:
+    wishes = state.wishes
+    if not wishes.dishes:
         return "add_food"
-    if query.max_price is None and query.min_price is None:
+    if wishes.max_price is None and wishes.min_price is None:
         return "add_price"
-    return "add_taste" if query.countries or query.regions or query.grapes else "add_place"
+    return "add_taste" if wishes.countries or wishes.regions or wishes.grapes else "add_place"
 
 
-def _nothing(query: WineQuery, relax: dict[str, int], request: Request) -> SommelierResponse:
-    language = request.language
-    if request.care:
-        return _declined(request)
-    if "cheaper" in request.said.cues:
-        return _inform(say("cheapest", language))
-    if query.text and query.model_fields_set <= {"text", "limit"}:
-        return _inform(say("nothing_named", language, name=query.text))
-    dishes = request.said.dishes if query.foods == request.said.query.foods else ()
-    wanted = criteria(
-        query, language, dishes=dishes, stated=request.stated, without=request.without
+def _notes(state: State, change: Change) -> str:
+    """What a guest should know besides: about labels, and money that cannot be converted."""
+    language, foreign = state.language, change.numbers.foreign
+    notes = [
+        say("unknown_currency", language, currency=foreign) if foreign else "",
+        say("other_allergens", language) if change.elsewhere else "",
+        say("check_label", language) if state.allergens and not change.elsewhere else "",
+    ]
+    return " ".join(filter(None, notes))
+
+
+def _nothing(
+    state: State, change: Change, found: Sequence[Found], *, has_wines: bool
+) -> SommelierResponse:
+    """No wine passes: what stands in the way, and what else there would be."""
+    language, wishes = state.language, state.wishes
+    by_name = wishes.said <= {"name", "text"} and wishes.name
+    reasons = (
+        ("care_none", state.care),
+        ("cheapest", change.has("cue", "cheaper")),
+        ("all_excluded", has_wines),
+        ("all_shown", change.has("cue", "other") or change.has("refuse")),
+        ("nothing_named", by_name),
     )
-    intro = say("nothing", language, criteria=wanted)
+    if key := next((key for key, holds in reasons if holds), ""):
+        return inform(say(key, language, name=wishes.name))
+    intro = say("nothing", language, criteria=criteria(state))
+    relax = next((each.relax for each in reversed(found) if each.relax), {})
     ways = sorted(
-        (item for item in relax.items() if item[0] in LIMITS),  # what was ruled out stays out
-        key=lambda item: (item[0] != "price", -item[1]),
+        (
+            (name, count)
+            for name, count in relax.items()
+            if not name.startswith("without")
+            and name not in _PROTECTING
+            and name != "in_stock_only"
+        ),
+        key=lambda way: (_LIMIT_OF.get(way[0], way[0]) != "price", -way[1]),
     )
-    notes = _notes(request)
+    notes = _notes(state, change)
     if not ways:
-        return _inform(f"{intro} {say('no_way', language)}", notes)
-    ways_out = f"{intro} {_ways_out(ways[:2], language)}."
-    return _inform(ways_out, notes or say("look_again", language))
+        return inform(f"{intro} {say('no_way', language)}", notes)
+    return inform(f"{intro} {_ways_out(ways[:2], language)}.", notes or say("look_again", language))
 
 
 def _ways_out(ways: Sequence[tuple[str, int]], language: Language) -> str:
     (limit, count), *others = ways
     are = "is" if count == 1 else "are"
-    first = say("without", language, limit=LIMITS[limit][language], count=str(count), are=are)
+    first = say("without", language, limit=say_limit(limit, language), count=str(count), are=are)
     rest = (
-        say("and_without", language, limit=LIMITS[limit][language], count=str(count))
-        for limit, count in others
+        say("and_without", language, limit=say_limit(name, language), count=str(number))
+        for name, number in others
     )
     return "; ".join((first, *rest))
 
 
-def _about_wines(found: Found, request: Request) -> SommelierResponse:
-    """More about a wine that was shown, or others like it; to some guests nothing with alcohol."""
-    language, is_detail = request.language, found.tool == DETAILS
-    if not found.wines:
-        return _inform(say("gone", language))
-    sober = [wine for wine in found.wines if not (request.care and has_alcohol(wine))]
-    wines = sober if is_detail else allowed(found.wines, request)
+def _about(state: State, change: Change, wines: Sequence[ListedWine]) -> SommelierResponse:
+    """More about wines that were shown; to some guests nothing with alcohol."""
+    language = state.language
     if not wines:
-        return _declined(request) if request.care else _inform(say("all_excluded", language))
+        return inform(say("gone", language))
+    sober = [wine for wine in wines if not state.care or is_allowed(wine, state)]
+    if not sober:
+        return inform(say("care_none", language))
+    asked = verdict(sober, state, change)
+    if change.has("ask", "best") and not change.has("most") and not change.wishes.order:
+        asked = say("favourite", language)
+    single = len(sober) == 1
+    told = {verdict([wine], state, change) for wine in sober} if traits(change) else set()
+    shared = next(iter(told), "") if len(told) == 1 and not single else ""
     return SommelierResponse(
         response_type="recommendation",
-        intro=_intro_of_known(wines, request) if is_detail else say("similar", language),
-        wines=[_recommended(wine, _told(wine, request, is_detail)) for wine in wines[:ENOUGH]],
-        closing=_notes(request) or say("add_taste", language),
+        intro=asked or shared or _reason(sober, state, change) or say("details", language),
+        wines=[
+            _recommended(wine, _told(wine, state, change, single=single or bool(shared)))
+            for wine in sober[: max(ENOUGH, len(state.choice))]
+        ],
+        closing=_notes(state, change) or say("add_taste", language),
     )
 
 
-def _intro_of_known(wines: Sequence[ListedWine], request: Request) -> str:
-    if asks_for_the_best(fold(request.text)):
-        return say("favourite", request.language)
-    asked = _verdict(wines[0], request) if len(wines) == 1 else ""
-    suits = suits_dishes(wines[0], request.said.query.foods, request.language)
-    return asked or suits or say("details", request.language)
+def _reason(wines: Sequence[ListedWine], state: State, change: Change) -> str:
+    """Why wines were shown: what was asked and they are, and what the dish wants."""
+    if not change.has("ask", "why"):
+        return ""
+    why, asked = why_it_suits(state), tastes_in_words(state.wishes, state.language)
+    kept = criteria(state) if state.wishes.said else ""
+    because = say("because", state.language, criteria=kept) if kept or asked else ""
+    return " ".join(filter(None, (because, why)))
 
 
-def _verdict(wine: ListedWine, request: Request) -> str:
-    traits = traits_asked(fold(request.text))
-    if not traits and "order" in request.said.filters:
-        traits = ("price",)
-    return verdict(wine, traits, request.language)
-
-
-def _told(wine: ListedWine, request: Request, is_detail: bool) -> str:
-    if not is_detail:
-        return describe(wine, WineQuery(), request.language)
-    reason = WineQuery(foods=request.query.foods) if asks_why(fold(request.text)) else WineQuery()
-    first = _verdict(wine, request) if len(request.about) > 1 else ""
-    return " ".join(filter(None, (first, in_detail(wine, reason, request.language))))
+def _told(wine: ListedWine, state: State, change: Change, *, single: bool) -> str:
+    foods = list(dict.fromkeys(food for dish in state.wishes.dishes for food in dish.foods))
+    first = "" if single or not traits(change) else verdict([wine], state, change)
+    is_short = not single and bool(change.said("most"))
+    told = (
+        describe(wine, foods, state.language)
+        if is_short
+        else in_detail(wine, foods, state.language)
+    )
+    return " ".join(filter(None, (first, told)))

@@ -2,17 +2,29 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
-from agent.house_sommelier.answer import answer, apologise, speak
-from agent.house_sommelier.conversation import read_conversation
-from agent.house_sommelier.followups import read_request
-from agent.house_sommelier.intent import LIBRARY, Wish, asked_of_library, decide
-from agent.house_sommelier.lexicon import Language
+from agent.house_sommelier.answer import answer_wines
+from agent.house_sommelier.conversation import Conversation, ToolResult, read_conversation
+from agent.house_sommelier.knowledge import asked_of_library, compare, explain, inform
+from agent.house_sommelier.quantity import bottles_for
+from agent.house_sommelier.reading import Change
+from agent.house_sommelier.results import read_result
+from agent.house_sommelier.searching import LIBRARY, Wish, first_calls, next_calls
+from agent.house_sommelier.state import State, read_state
+from agent.house_sommelier.wording import say
 from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.wine import WineQuery
+from agent.text import Language
 
 MODEL_NAME: Final = "house-sommelier"
+_SAYINGS: Final = frozenset(
+    {"crisis", "dependence", "grapes", "drunk", "off_topic", "rude", "hello", "thanks", "help",
+     "which", "ask"}
+)  # fmt: skip
+_OFF_TOPIC: Final = frozenset({"off_topic", "rude"})
 
 
 class HouseSommelier:
@@ -38,7 +50,11 @@ class HouseSommelier:
         if isinstance(reply, SommelierResponse):
             return LLMResponse(content=reply.model_dump_json(), model=MODEL_NAME)
         calls = tuple(
-            ToolCall(f"house-{len(messages)}-{number}", wish.tool, _written(wish))
+            ToolCall(
+                f"house-{len(messages)}-{number}",
+                wish.tool,
+                json.dumps(wish.arguments, ensure_ascii=False),
+            )
             for number, wish in enumerate(reply)
         )
         return LLMResponse(tool_calls=calls, finish_reason="tool_calls", model=MODEL_NAME)
@@ -46,11 +62,7 @@ class HouseSommelier:
 
 def language_of(messages: Sequence[Message]) -> Language:
     """The language of a conversation; English where nothing tells."""
-    return read_request(read_conversation(messages)).language
-
-
-def _written(wish: Wish) -> str:
-    return json.dumps(wish.arguments, ensure_ascii=False)
+    return read_state(read_conversation(messages))[0].language
 
 
 def respond(
@@ -58,12 +70,49 @@ def respond(
 ) -> tuple[Wish, ...] | SommelierResponse:
     """The tools to call, all of those `offered`, or the answer."""
     conversation = read_conversation(messages)
-    request = read_request(conversation)
+    state, change = read_state(conversation)
     if conversation.results:
-        return answer(request, conversation.results)
-    decision = decide(request)
-    if decision == "knowledge" and LIBRARY in offered:
-        return (Wish(LIBRARY, {"query": asked_of_library(request)}),)
-    if not isinstance(decision, Wish):
-        return speak(decision, request)
-    return (decision,) if decision.tool in offered else apologise(request.language)
+        return _after(state, change, conversation)
+    if state.kind in _SAYINGS:
+        return _spoken(state)
+    if state.kind == "quantity":
+        return inform(bottles_for(state))
+    if state.kind == "compare":
+        return compare(state, change)
+    calls = _calls(state, change)
+    if all(call.tool in offered for call in calls):
+        return calls
+    is_question = state.kind == "knowledge"
+    return explain(state, change, "") if is_question else inform(say("error", state.language))
+
+
+def _calls(state: State, change: Change) -> tuple[Wish, ...]:
+    if state.kind == "knowledge":
+        return (Wish(LIBRARY, {"query": asked_of_library(state, change)}),)
+    return first_calls(state, change)
+
+
+def _spoken(state: State) -> SommelierResponse:
+    """An answer that needs no tool."""
+    kind = "off_topic" if state.kind in _OFF_TOPIC else "informational"
+    return SommelierResponse(response_type=kind, intro=say(state.kind, state.language))
+
+
+def _after(
+    state: State, change: Change, conversation: Conversation
+) -> tuple[Wish, ...] | SommelierResponse:
+    """The answer from the tool results of a turn, or what to look up besides."""
+    results: Sequence[ToolResult] = conversation.results
+    if results[-1].tool == LIBRARY:
+        return explain(state, change, results[-1].content)
+    found = [read for result in results if (read := read_result(result)) is not None]
+    if not found:
+        return inform(say("error", state.language))
+    return next_calls(state, change, found) or answer_wines(state, change, found)
+
+
+def query_for(text: str) -> WineQuery:
+    """What one message asks of the catalogue, as a search."""
+    state, change = read_state(Conversation(text))
+    arguments = first_calls(replace(state, kind="search"), change)[0].arguments
+    return WineQuery.model_validate(arguments)

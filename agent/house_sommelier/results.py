@@ -1,15 +1,19 @@
-"""What the tools returned, as data; whatever is not a wine is left out."""
+"""What the tools returned, as data, and which of its wines may be offered. Pure."""
 
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.house_sommelier.conversation import ToolResult
-from agent.house_sommelier.intent import SEARCH
-from agent.sommelier.money import Currency, in_euros
-from agent.sommelier.wine import Order, WineQuery
+from agent.house_sommelier.data import load
+from agent.house_sommelier.lexicon import scan, tokens
+from agent.house_sommelier.state import State
+from agent.sommelier.wine import Style
+from agent.text import fold
+
+_MOST_ALCOHOL: Final = 0.5
 
 
 class ListedWine(BaseModel):
@@ -36,6 +40,7 @@ class ListedWine(BaseModel):
     allergens: tuple[str, ...] = ()
     notes: str = ""
     in_stock: bool = True
+    misses: tuple[str, ...] = ()
 
 
 class Found(BaseModel):
@@ -44,46 +49,42 @@ class Found(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     tool: str
-    query: WineQuery | None = None
+    arguments: dict[str, Any] = Field(default_factory=dict)
     total: int = 0
+    listed: int = 0
     wines: tuple[ListedWine, ...] = ()
     relax: dict[str, int] = Field(default_factory=dict)
 
 
 def read_result(result: ToolResult) -> Found | None:
     """A tool's JSON as data; None for an error or anything else that is not a list of wines."""
-    try:
-        data = json.loads(result.content)
-    except (ValueError, RecursionError):
-        return None
+    data, arguments = _json(result.content), _json(result.arguments)
     if not isinstance(data, dict) or not isinstance(data.get("wines"), list):
         return None
-    wines = {wine.wine_id: wine for wine in map(_wine, data["wines"]) if wine}
+    arguments = arguments if isinstance(arguments, dict) else {}
+    unwanted = arguments.get("not_ids") or ()
+    fresh = (wine for wine in map(_wine, data["wines"]) if wine and wine.wine_id not in unwanted)
+    wines = {wine.wine_id: wine for wine in fresh}
+    total, relax = data.get("found"), data.get("relax")
     return Found(
-        tool=result.tool or SEARCH,
-        query=_query(result),
-        total=_total(data.get("found")),
+        tool=result.tool,
+        arguments=arguments,
+        total=total if isinstance(total, int) else 0,
+        listed=len(data["wines"]),
         wines=tuple(wines.values()),
-        relax=_counts(data.get("relax")),
+        relax={
+            str(name): count
+            for name, count in (relax.items() if isinstance(relax, dict) else ())
+            if isinstance(count, int) and count > 0
+        },
     )
 
 
-def by_price(wines: Sequence[ListedWine], order: Order) -> Sequence[ListedWine]:
-    """Wines of several searches as `order` wants them; those without a price last."""
-    if order == "match":
-        return wines
-    sign = 1 if order == "cheapest" else -1
-    prices = {wine.wine_id: _euros(wine) for wine in wines}
-    return sorted(wines, key=lambda wine: _last_if_none(prices[wine.wine_id], sign))
-
-
-def _last_if_none(price: float | None, sign: int) -> float:
-    return math.inf if price is None else sign * price
-
-
-def _euros(wine: ListedWine) -> float | None:
-    is_known = wine.price is not None and wine.currency in tuple(Currency)
-    return in_euros(wine.price, Currency(wine.currency)) if is_known and wine.price else None
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _wine(data: object) -> ListedWine | None:
@@ -94,17 +95,57 @@ def _wine(data: object) -> ListedWine | None:
     return wine if wine.wine_id.strip() else None
 
 
-def _query(result: ToolResult) -> WineQuery | None:
-    try:
-        return WineQuery.model_validate_json(result.arguments)
-    except ValidationError:
-        return None
+def offered(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
+    """The wines that nothing speaks against.
+
+    Alcohol-free ones only for those who ask or should not drink, or when there is nothing else.
+    """
+    fit = [wine for wine in wines if is_allowed(wine, state)]
+    if state.care or "alcohol_free" in state.wishes.styles:
+        return fit
+    return [wine for wine in fit if wine.style != Style.ALCOHOL_FREE] or fit
 
 
-def _total(data: object) -> int:
-    return data if isinstance(data, int) else 0
+def is_allowed(wine: ListedWine, state: State) -> bool:
+    """Whether a wine has no allergen, no alcohol where that matters, and nothing ruled out."""
+    if set(state.allergens) & set(wine.allergens) or wine.wine_id in state.refused:
+        return False
+    return not (state.care and has_alcohol(wine)) and not _is_excluded(wine, state)
 
 
-def _counts(data: object) -> dict[str, int]:
-    items = data.items() if isinstance(data, dict) else ()
-    return {str(name): count for name, count in items if isinstance(count, int) and count > 0}
+def has_alcohol(wine: ListedWine) -> bool:
+    """Whether a wine is no alcohol-free one."""
+    return wine.style != Style.ALCOHOL_FREE or (wine.abv or 0) > _MOST_ALCOHOL
+
+
+def _is_excluded(wine: ListedWine, state: State) -> bool:
+    """Whether a wine has something that was ruled out."""
+    denied = {
+        field: {value for name, value in state.denied if name == field} for field, _ in state.denied
+    }
+    if not denied:
+        return False
+    names = denied.get("name", set())
+    return bool(
+        {wine.style, wine.colour} & denied.get("hue", set())
+        or wine.style in denied.get("styles", set())
+        or state.denied & set(_facts(wine))
+        or (names and names <= {token.stem for token in tokens(wine.name)})
+        or any(_tastes_of(wine, taste) for taste in denied.get("text", ()))
+    )
+
+
+def _facts(wine: ListedWine) -> Iterator[tuple[str, str]]:
+    """The grapes and places of a wine as the tables name them, and as they stand."""
+    for text in (wine.country, wine.region, wine.appellation, *wine.grapes, wine.name):
+        for match in scan(tokens(text), "en"):
+            yield from ((each.field, value) for each in match.meanings for value in each.values)
+    yield from (("grapes", grape) for grape in wine.grapes)
+
+
+def _tastes_of(wine: ListedWine, taste: str) -> bool:
+    """Whether the note or the name of a wine has one of the words of a taste."""
+    words = {fold(token.written) for token in tokens(f"{wine.notes} {wine.name}")}
+    first = taste.split(maxsplit=1)[0]
+    told = set(load("tastes").get(first, {}).get("words", taste).split())
+    return bool(told & words)

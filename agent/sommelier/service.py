@@ -13,7 +13,7 @@ from agent.engine.prompts import Prompt
 from agent.engine.run import Run
 from agent.engine.span import PromptRef, Span
 from agent.engine.tools import Tool, Toolbox, where
-from agent.house_sommelier import HouseSommelier, Language, as_note, language_of, say
+from agent.house_sommelier import HouseSommelier, as_note, language_of, say
 from agent.outcome import (
     BUDGET,
     Outcome,
@@ -29,6 +29,7 @@ from agent.sommelier.contract import SOMMELIER, ParseResult, in_language
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
+from agent.text import Language
 
 log = logging.getLogger(__name__)
 

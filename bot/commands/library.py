@@ -72,11 +72,11 @@ def search_wines(
 ) -> None:
     """Show the wines that a text asks for."""
     settings = open_settings()
-    from agent.house_sommelier.understanding import understand
+    from agent.house_sommelier import query_for
     from agent.sommelier.contract import price_text
     from db.wines.catalogue import SqlCatalogue
 
-    query = understand(text).query
+    query = query_for(text)
     found = with_database(settings, lambda sessions: SqlCatalogue(sessions).search(query))
     if not found.wines:
         relax = "; ".join(f"without {name} there are {n}" for name, n in found.relax.items())

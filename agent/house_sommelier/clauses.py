@@ -1,0 +1,254 @@
+"""What of a message is wanted, what is excluded, and what somebody does not tolerate. Pure.
+
+An exclusion reaches over fillers and over lists ("no Riesling, Malbec or Merlot"), an intolerance
+over a list of things to eat. Neither makes a wish of what it holds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+from agent.house_sommelier.data import load
+from agent.house_sommelier.lexicon import Match, Meaning, Token, stem, stop_words
+from agent.text import fold
+
+WISHES: Final = frozenset(
+    "dish hue styles sweetness bodies tannins acidities grapes countries regions text min_abv "
+    "max_abv".split()
+)
+_GRAMMAR: Final = frozenset(
+    "joined max min about between max_after min_after people hours half each total number".split()
+)
+"""Words of numbers: in a clause they are words like any other."""
+_ORIGIN_OR_KIND: Final = frozenset({"grapes", "countries", "regions", "styles", "hue"})
+_FOOD_LIKE: Final = frozenset({"allergen", "elsewhere", "dish"})
+_LISTED: Final = frozenset({"grapes", "countries", "regions", "allergen", "hue", "styles"})
+_OPPOSITE: Final[Mapping[Meaning, Meaning]] = {
+    Meaning("sweetness", ("sweet", "luscious")): Meaning("sweetness", ("bone_dry", "dry")),
+    Meaning("sweetness", ("bone_dry", "dry")): Meaning("sweetness", ("off_dry", "medium", "sweet")),
+    Meaning("bodies", ("light", "medium_light")): Meaning(
+        "bodies", ("medium", "medium_full", "full")
+    ),
+    Meaning("bodies", ("medium_full", "full")): Meaning(
+        "bodies", ("light", "medium_light", "medium")
+    ),
+    Meaning("tannins", ("high",)): Meaning("tannins", ("none", "low", "medium")),
+    Meaning("acidities", ("high",)): Meaning("acidities", ("low", "medium")),
+}
+
+Mode = Literal["", "not", "allergy", "drop"]
+
+
+def _stems(name: str) -> frozenset[str]:
+    return frozenset(stem(fold(word)) for word in load("clauses")[name].split())
+
+
+class Clauses:
+    """The known phrases of a message, sorted.
+
+    `wanted` are wishes and all other words of meaning, `denied` exclusions, `denied_words` the
+    places of excluded words that nothing knows, `elsewhere` whether an allergen was named that no
+    wine declares, `only` the fields that were said with "only".
+    """
+
+    def __init__(self, words: Sequence[Token], matches: Sequence[Match]) -> None:
+        self.wanted: list[Match] = []
+        self.denied: list[Match] = []
+        self.implied: list[Meaning] = []
+        self.allergens: list[str] = []
+        self.denied_words: list[int] = []
+        self.elsewhere = False
+        self.only: frozenset[str] = frozenset()
+        self._words = words
+        self._starts = {match.start: match for match in matches}
+        self._mode: Mode = ""
+        self._excluded: frozenset[str] = frozenset()
+        self._linked = self._also_not = self._only_next = False
+        self._last: list[Match] = []
+        self._fillers, self._articles = _stems("fillers"), _stems("articles")
+        self._links, self._also = _stems("links"), _stems("also_not")
+        self._tolerance = _stems("tolerance")
+        self._read()
+
+    def _read(self) -> None:
+        at = 0
+        while at < len(self._words):
+            match = self._starts.get(at)
+            if match is None:
+                self._read_word(at)
+            elif match.fields <= _GRAMMAR:
+                self.wanted.append(match)
+                for place in range(at, match.end):
+                    self._read_word(place)
+            else:
+                self._read_match(match)
+            at = match.end if match else at + 1
+
+    def _read_word(self, at: int) -> None:
+        """A word that nothing knows: the clause goes on or ends."""
+        word = self._words[at]
+        self._last = self._last if word.stem in self._links else []
+        if word.stem not in self._fillers:
+            self._only_next = False
+        if not self._mode:
+            return
+        if self._mode == "not" and not self._excluded and self._is_name(word):
+            self.denied_words.append(at)
+            return
+        if self._mode == "drop":
+            self._mode = "drop" if word.stem in self._fillers else ""
+            return
+        goes_on = self._tolerance_goes_on if self._mode == "allergy" else self._denial_goes_on
+        if self.denied_words[-1:] == [at - 1] or not goes_on(word.stem, at):
+            self._mode = ""
+
+    def _is_name(self, word: Token) -> bool:
+        named = word.written[0].isupper() and len(word.written) > 1
+        return named and word.stem not in self._fillers and word.stem not in stop_words()
+
+    def _tolerance_goes_on(self, word: str, at: int) -> bool:
+        if word == ",":
+            return bool(_FOOD_LIKE & self._fields_at(at + 1))
+        return word in self._tolerance or word in self._links
+
+    def _denial_goes_on(self, word: str, at: int) -> bool:
+        """Whether it reaches beyond this word: "no egg, milk or fish", not "not red, white"."""
+        if not self._excluded:
+            return word in self._fillers or word in self._links
+        if word in (",", "/"):
+            is_list = self._is_list(at)
+            self._excluded = self._excluded if is_list else self._excluded & {"allergen"}
+            return bool(self._excluded)
+        self._linked = self._linked or word in self._links
+        self._also_not = self._also_not or word in self._also
+        is_filler = word in self._fillers and word not in self._articles
+        return word in self._links or (self._linked and is_filler)
+
+    def _is_list(self, comma: int) -> bool:
+        """Whether the comma stands in a list that a link ends: "no Merlot, Malbec or Syrah"."""
+        at = comma + 1
+        while (match := self._starts.get(at)) and match.fields & self._excluded & _LISTED:
+            at = match.end
+            if at >= len(self._words):
+                return False
+            if self._words[at].stem in self._links:
+                return bool(self._fields_at(at + 1) & self._excluded)
+            at += 1
+        return False
+
+    def _fields_at(self, at: int) -> frozenset[str]:
+        match = self._starts.get(at)
+        return match.fields if match else frozenset()
+
+    def _read_match(self, match: Match) -> None:
+        """A known phrase: a wish, a marker, or what a marker holds."""
+        fields = match.fields
+        if "allergy" in fields:
+            self._not_tolerated_before(match)
+            self._enter("allergy")
+        elif "drop" in fields:
+            self.wanted.append(match)
+            self._enter("drop")
+        elif "abstains" in fields:
+            self.wanted.append(match)
+            self._enter("not")
+        elif "not_before" in fields:
+            self._denied_before()
+            self._enter("")
+        elif "not" in fields and not fields & WISHES:
+            self._enter("not")
+        elif self._mode == "allergy":
+            self._in_intolerance(match, fields)
+        elif self._mode == "drop" and fields & WISHES:
+            self._enter("")
+        elif self._mode == "not":
+            self._in_denial(match, fields)
+        else:
+            self._want(match, fields)
+
+    def _enter(self, mode: Mode) -> None:
+        self._mode, self._excluded, self._last = mode, frozenset(), []
+        self._linked = self._also_not = self._only_next = False
+
+    def _not_tolerated_before(self, marker: Match) -> None:
+        """ "egg and milk allergy": what stands right before the marker."""
+        if not self._last or self._last[-1].end != marker.start:
+            return
+        for match in reversed(self._last):
+            if not match.fields & {"allergen", "elsewhere"}:
+                return
+            self._take_back(match)
+            self._not_tolerate(match)
+
+    def _denied_before(self) -> None:
+        """ "Riesling mag ich nicht"."""
+        for match in self._last:
+            self._take_back(match)
+            self._deny(match)
+
+    def _take_back(self, match: Match) -> None:
+        self.wanted = [each for each in self.wanted if each is not match]
+
+    def _in_intolerance(self, match: Match, fields: frozenset[str]) -> None:
+        if fields & _FOOD_LIKE:
+            self._not_tolerate(match)
+        elif fields & WISHES or "ask" in fields:
+            self._enter("")
+            self._want(match, fields)
+        else:
+            self.wanted.append(match)
+
+    def _in_denial(self, match: Match, fields: frozenset[str]) -> None:
+        if fields & {"care"}:
+            return
+        if not fields & (WISHES | _FOOD_LIKE):
+            if fields - {"joined", "between", "wine", "cue", "ignore", "only", "also"}:
+                self.wanted.append(match)
+            return
+        if self._excluded and not self._excluded & fields and not self._denies_too(fields):
+            self._enter("")
+            self._want(match, fields)
+            return
+        self._deny(match)
+        self._excluded, self._linked, self._also_not = fields, False, False
+
+    def _denies_too(self, fields: frozenset[str]) -> bool:
+        """Whether "nothing French or Chardonnay" goes on to another kind of thing."""
+        return (
+            self._also_not
+            and bool(self._excluded & _ORIGIN_OR_KIND & WISHES)
+            and bool(fields & _ORIGIN_OR_KIND)
+        )
+
+    def _sauced(self, sauce: Match) -> None:
+        """ "Sticky sweet sauce" is no wish for a sweet wine."""
+        taste = frozenset({"sweetness", "text", "acidities", "bodies"})
+        self.wanted = [
+            each
+            for each in self.wanted
+            if not (each.fields & taste and sauce.start - 3 <= each.end <= sauce.start)
+        ]
+
+    def _deny(self, match: Match) -> None:
+        """Add an exclusion: of fish the allergen, of "sweet" the wish for dry."""
+        if allergens := match.values("allergen"):
+            self.allergens += allergens
+            return
+        self.denied.append(match)
+        self.elsewhere |= "elsewhere" in match.fields
+        self.implied += [_OPPOSITE[each] for each in match.meanings if each in _OPPOSITE]
+
+    def _not_tolerate(self, match: Match) -> None:
+        allergens = match.values("allergen")
+        self.allergens += allergens
+        self.elsewhere |= not allergens
+
+    def _want(self, match: Match, fields: frozenset[str]) -> None:
+        if "sauce" in fields:
+            self._sauced(match)
+        if "only" in fields:
+            self._only_next = True
+        elif self._only_next and fields & WISHES:
+            self.only |= fields & WISHES
+            self._only_next = False
+        self.wanted.append(match)
+        self._last.append(match)

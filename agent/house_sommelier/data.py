@@ -1,0 +1,243 @@
+"""The house sommelier's words, dishes, grapes and sentences: TOML files, read once, checked. Pure.
+
+Files of words hold tables whose language keys (`en de fr es it nl`, `any` for all) list phrases;
+every other key says what those phrases mean: a field and its values.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
+from agent.text import LANGUAGES, Language
+
+FOLDER: Final = Path(__file__).parent / "data"
+WORDS: Final = ("styles", "words", "questions", "care")
+"""The files of plain words; what a later one says of a phrase adds to what an earlier one does."""
+
+
+class Entry(NamedTuple):
+    """Phrases of one language and what they mean; the language is "any" for all."""
+
+    meanings: tuple[tuple[str, tuple[str, ...]], ...]
+    language: str
+    phrases: tuple[str, ...]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Spoken(_Strict):
+    """One sentence or word in every language."""
+
+    en: str
+    de: str
+    fr: str
+    es: str
+    it: str
+    nl: str
+
+    def __getitem__(self, language: Language) -> str:
+        """What it is in `language`."""
+        return str(getattr(self, language))
+
+
+class Must(_Strict):
+    """What a wine has to be for a food, whatever else it is."""
+
+    styles: tuple[Style, ...] = ()
+    sweetness: tuple[Sweetness, ...] = ()
+    tannins: tuple[Level, ...] = ()
+
+
+class Pairing(Spoken):
+    """What kind of wine suits a food, best first, and why."""
+
+    styles: tuple[Style, ...] = ()
+    bodies: tuple[Body, ...] = ()
+    sweetness: tuple[Sweetness, ...] = ()
+    tannins: tuple[Level, ...] = ()
+    acidities: tuple[Level, ...] = ()
+    must: Must = Must()
+
+
+class Dish(NamedTuple):
+    """What a dish counts as in the catalogue, and the pairing that it goes by."""
+
+    foods: tuple[str, ...]
+    pairing: str
+    side: bool = False
+
+
+class Build(_Strict):
+    """How a grape or a region tastes: body 1 to 5, tannin 0 to 3, acidity 1 to 3."""
+
+    colour: str
+    body: int
+    tannin: int
+    acidity: int
+
+
+class Profile(_Strict):
+    """What is known of a grape or a region, to compare it and to stand in for it."""
+
+    name: str
+    any: tuple[str, ...] = ()
+    profile: Build
+    notes: tuple[str, ...]
+    home: str
+    like: tuple[str, ...] = ()
+
+
+class Subject(Spoken):
+    """A subject of wine knowledge: the words it is asked by, and a short answer."""
+
+    asked: tuple[str, ...]
+    article: str = ""
+
+
+@cache
+def load(name: str) -> Mapping[str, Any]:
+    """The contents of a data file; raises what reading or parsing raises."""
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def speech() -> Mapping[Language, Mapping[str, Any]]:
+    """The sentences of every language."""
+    return {language: load(f"speech/{language}") for language in LANGUAGES}
+
+
+@cache
+def pairings() -> Mapping[str, Pairing]:
+    """Every pairing, by its name."""
+    return {name: Pairing.model_validate(table) for name, table in load("pairings").items()}
+
+
+@cache
+def profiles() -> Mapping[str, Profile]:
+    """Every grape and region that can be compared, by its name."""
+    tables = (*load("grapes")["grape"], *load("wines")["wine"])
+    return {found.name: found for found in map(Profile.model_validate, tables)}
+
+
+@cache
+def subjects() -> Mapping[str, Subject]:
+    """Every subject that has a short answer."""
+    return {name: Subject.model_validate(table) for name, table in load("knowledge").items()}
+
+
+@cache
+def aromas() -> Mapping[str, Spoken]:
+    """What aromas are called."""
+    return {name: Spoken.model_validate(table) for name, table in load("aromas").items()}
+
+
+@cache
+def dishes() -> tuple[Dish, ...]:
+    """Every dish; a phrase means its place here."""
+    found = [
+        Dish(
+            tuple(map(str, map(Food, table["foods"]))),
+            table.get("pairing") or _pairing_of(table["foods"][0]),
+            "side" in table,
+        )
+        for table in load("dishes")["dish"]
+    ]
+    return tuple(found)
+
+
+def _pairing_of(food: str) -> str:
+    """The pairing of a food by itself."""
+    return {
+        "beef": "red_meat", "curry": "spicy", "goat_cheese": "goat_cheese",
+    }.get(food, food)  # fmt: skip
+
+
+def entries() -> Iterator[Entry]:
+    """Every phrase of every file, in the order in which names are taken from them."""
+    for number, table in enumerate(load("dishes")["dish"]):
+        yield from _entries(table, (("dish", (str(number),)),))
+    for name in WORDS:
+        for table in (each for tables in load(name).values() for each in tables):
+            meanings = tuple(
+                (field, _values(value))
+                for field, value in table.items()
+                if field not in (*LANGUAGES, "any")
+            )
+            yield from _entries(table, meanings)
+    for field in ("countries", "regions"):
+        for table in load("places")[field]:
+            yield from _entries(table, ((field, (table["name"],)),))
+    for table in load("grapes")["grape"]:
+        names = {"any": (table["name"], *table.get("any", ()))}
+        yield from _entries(names, (("grapes", (table["name"],)),))
+    for name, subject in load("knowledge").items():
+        yield from _entries({"any": subject["asked"]}, (("subject", (name,)),))
+    yield from _counted()
+
+
+def _entries(
+    table: Mapping[str, Any], meanings: tuple[tuple[str, tuple[str, ...]], ...]
+) -> Iterator[Entry]:
+    for language in (*LANGUAGES, "any"):
+        if language in table:
+            yield Entry(meanings, language, tuple(table[language]))
+
+
+def _values(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def _counted() -> Iterator[Entry]:
+    """Numbers, currencies and what is counted."""
+    prices = load("prices")
+    for field, table in prices.items():
+        match field:
+            case "units" | "tens":
+                continue
+            case "slang":
+                for language, words in table.items():
+                    for word, value in words.items():
+                        yield Entry((("number", (value,)),), language, (word,))
+            case "currencies":
+                for code, words in table.items():
+                    yield Entry((("currency", (code,)),), "any", tuple(words))
+            case _:
+                yield from _entries(table, ((field, ("yes",)),))
+    for language in LANGUAGES:
+        for word, amount in number_words(language).items():
+            yield Entry((("number", (str(amount),)),), language, (word,))
+
+
+def number_words(language: Language) -> Mapping[str, int]:
+    """The numbers from 2 to 99 as a language writes them."""
+    units, tens = (load("prices")[each][language].split() for each in ("units", "tens"))
+    named = {unit: value for value, unit in enumerate(units, start=1) if value > 1}
+    for place, ten in enumerate(tens, start=2):
+        named[ten] = place * 10
+        above = units if language == "fr" and place in (6, 8) else units[:9]
+        for value, unit in enumerate(above, start=1):
+            named |= dict.fromkeys(_compounds(language, ten, unit), place * 10 + value)
+    return named
+
+
+def _compounds(language: Language, ten: str, unit: str) -> Sequence[str]:
+    match language:
+        case "de":
+            return (f"{unit}und{ten}",)
+        case "nl":
+            return (f"{unit}en{ten}",)
+        case "it":
+            return (f"{ten[:-1] if unit in ('uno', 'otto') else ten}{unit}",)
+        case "es":
+            return (f"veinti{unit}",) if ten == "veinte" else (f"{ten} y {unit}",)
+        case "fr":
+            return (f"{ten} {unit}", f"{ten} et {unit}")
+        case _:
+            return (f"{ten} {unit}",)

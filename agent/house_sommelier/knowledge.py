@@ -1,0 +1,202 @@
+"""Questions of knowledge: short answers, comparisons, the passage that answers. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from agent.house_sommelier.data import Profile, aromas, profiles, subjects
+from agent.house_sommelier.lexicon import stop_words, tokens
+from agent.house_sommelier.reading import Change
+from agent.house_sommelier.searching import pairings_of
+from agent.house_sommelier.state import State
+from agent.house_sommelier.wording import both, say, style_in_words
+from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.text import Language, sentences, stem, words
+
+_EXCERPT: Final = re.compile(r"\[(?P<path>[^\[\]\n]+)\]: (?P<text>(?:(?!\n\n\[).)*+)", re.DOTALL)
+_WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
+_MOST_QUOTED: Final = 420
+_LEAST_SHARE: Final = 0.5
+_SERVING: Final = {
+    "temperature": "temperature",
+    "keeps": "after_opening",
+    "decant": "decanting",
+    "storing": "cellar",
+    "glass": "glassware",
+}
+_MOST_ASKED: Final = 200
+_LEVELS: Final = {
+    "body": ("", "light", "medium_light", "medium", "medium_full", "full"),
+    "tannin": ("", "tannin_soft", "tannin_some", "tannin_firm"),
+    "acidity": ("", "acidity_mild", "acidity_fair", "acidity_fresh"),
+}
+_STRUCTURE: Final = ("body", "tannin", "acidity")
+
+
+def subject_of(state: State, change: Change) -> str:
+    """The subject that a question is about; empty if no short answer is known."""
+    asked = [name for name in change.said("subject") if name in subjects()]
+    serving = [_SERVING[trait] for trait in change.said("trait") if trait in _SERVING]
+    entities = [_key(name) for name in change.entities if _key(name) in subjects()]
+    return next(iter((*asked, *serving, *entities)), "")
+
+
+def _key(name: str) -> str:
+    return "_".join(words(name))
+
+
+def asked_of_library(state: State, change: Change) -> str:
+    """A question as the English library is asked it."""
+    subject = subject_of(state, change)
+    names = " ".join(change.entities)
+    telling = " ".join(_telling(change.text))
+    if state.language == "en":
+        return change.text[:_MOST_ASKED] or telling
+    about = subjects()[subject].article.replace("-", " ") if subject else ""
+    return (
+        " ".join(filter(None, (about, names, telling)))[:_MOST_ASKED] or change.text[:_MOST_ASKED]
+    )
+
+
+def _telling(text: str) -> list[str]:
+    return [each.written for each in tokens(text) if each.is_word and each.stem not in stop_words()]
+
+
+def explain(state: State, change: Change, content: str) -> SommelierResponse:
+    """The short answer and the passage of the library; an honest sentence if there is neither."""
+    subject, language = subject_of(state, change), state.language
+    short = subjects()[subject][language] if subject else ""
+    passage = _passage(content, subject, state, change)
+    if not short and not passage:
+        return inform(say("knowledge", language))
+    if not passage:
+        return inform(short, say("knowledge_closing", language))
+    path, quoted = passage
+    if language == "en" or not short:
+        lead = f"{short} {say('passage', language)}".strip()
+        intro = f"{lead} [{path}]\n> {quoted}"
+    else:
+        intro = f"{short} [{path}]"
+    return inform(intro, "" if language == "en" else say("library_closing", language))
+
+
+def inform(intro: str, closing: str = "") -> SommelierResponse:
+    """An answer that shows no wines."""
+    return SommelierResponse(response_type="informational", intro=intro, closing=closing)
+
+
+def _passage(content: str, subject: str, state: State, change: Change) -> tuple[str, str] | None:
+    """The path and the best sentences of the best excerpt; None if none is about the question."""
+    article = subjects()[subject].article if subject else ""
+    asked = {stem(word, "en") for word in words(asked_of_library(state, change))}
+    asked -= {stem(word, "en") for word in stop_words()}
+    found = [
+        (each["path"], each["text"].translate(_WITHOUT_BRACKETS))
+        for each in _EXCERPT.finditer(content)
+    ]
+    if article:
+        found = [each for each in found if f"{article}." in each[0]] or found
+    scored = [(*_best(text, asked), path) for path, text in found]
+    if not scored or not asked:
+        return None
+    share, quoted, path = max(scored, key=lambda each: each[0])
+    is_of_article = bool(article) and f"{article}." in path
+    return (path, quoted) if quoted and (share >= _LEAST_SHARE or is_of_article) else None
+
+
+def _best(text: str, asked: set[str]) -> tuple[float, str]:
+    """How much of what was asked the best sentence and its next hold, and both of them."""
+    plain = [
+        each for part in text.split("\n") if not part.startswith("#") for each in sentences(part)
+    ]
+    if not plain or not asked:
+        return 0.0, ""
+    hits = [len(asked & {stem(word, "en") for word in words(each)}) for each in plain]
+    at = max(range(len(plain)), key=lambda place: (hits[place], -place))
+    quoted = plain[at]
+    for following in plain[at + 1 : at + 3]:
+        if len(quoted) + len(following) < _MOST_QUOTED:
+            quoted = f"{quoted} {following}"
+    whole = len(asked & {stem(word, "en") for word in words(text)})
+    return whole / len(asked) + hits[at] / 10, quoted[: _MOST_QUOTED * 2]
+
+
+def compare(state: State, change: Change) -> SommelierResponse:
+    """Two grapes or regions held against each other, and which of them is more to a wish."""
+    language = state.language
+    first, second = (profiles()[name] for name in state.compared)
+    if first.name == second.name:
+        return explain(state, change, "")
+    verdict = _verdict(state, change, (first, second))
+    is_new = len([each for each in change.entities if each in profiles()]) > 1
+    told = [_told(each, language) for each in (first, second)] if is_new or not verdict else []
+    closing = say("compare_closing", language)
+    return inform("\n\n".join(filter(None, (verdict, *told))), closing)
+
+
+def _told(profile: Profile, language: Language) -> str:
+    """`Zweigelt: red, light, soft tannins, fresh acidity; cherry and pepper.`"""
+    build = profile.profile
+    parts = [style_in_words(build.colour, language), *_structure(build.model_dump(), language)]
+    scents = both((aromas()[note][language] for note in profile.notes), language)
+    home = say("at_home", language, places=profile.home)
+    return f"**{profile.name}**: {', '.join(filter(None, parts))}; {scents}. {home}"
+
+
+def _structure(build: Mapping[str, object], language: Language) -> Iterator[str]:
+    for scale in _STRUCTURE:
+        level = _LEVELS[scale][int(str(build[scale]))]
+        if level:
+            yield say(f"level_{level}", language)
+
+
+def _verdict(state: State, change: Change, pair: Sequence[Profile]) -> str:
+    """Which of two is more of what was asked: a taste, or a dish."""
+    language = state.language
+    for most in change.said("most"):
+        scale, _, end = most.partition(":")
+        if scale not in _STRUCTURE:
+            continue
+        low, high = sorted(pair, key=lambda each: getattr(each.profile, scale))
+        if getattr(low.profile, scale) == getattr(high.profile, scale):
+            return say("compare_equal", language, first=pair[0].name, second=pair[1].name)
+        chosen = high if end == "high" else low
+        other = low if chosen is high else high
+        key = f"compare_{scale}_{end}"
+        return say(key, language, first=chosen.name, second=other.name)
+    if change.wishes.dishes:
+        return _stance(state, change, pair)
+    return ""
+
+
+def _stance(state: State, change: Change, pair: Sequence[Profile]) -> str:
+    """Which of two suits a dish better, and why."""
+    wanted = pairings_of(change.wishes.dishes)[0]
+    scores = [_fit(each, wanted.bodies, wanted.tannins, wanted.acidities) for each in pair]
+    chosen = pair[0] if scores[0] >= scores[1] else pair[1]
+    dish = both(change.wishes.named_dishes, state.language)
+    reason = wanted[state.language]
+    return f"{say('compare_dish', state.language, first=chosen.name, dish=dish)} {reason}"
+
+
+def _fit(
+    profile: Profile, bodies: Sequence[str], tannins: Sequence[str], acidities: Sequence[str]
+) -> int:
+    build = profile.profile
+    levels = ("none", "low", "medium", "high")
+    return (
+        2 * (_LEVELS["body"][build.body] in bodies)
+        + (levels[build.tannin] in tannins)
+        + (levels[build.acidity] in acidities)
+    )
+
+
+def why_it_suits(state: State) -> str:
+    """Why what is shown suits the dishes of a request; empty without any."""
+    found = pairings_of(state.wishes.dishes)
+    if not found or state.care or len(found) > 1:
+        return ""
+    colours = {*state.wishes.styles} & {"red", "white", "rose", "sparkling"}
+    if colours and not colours & set(map(str, found[0].styles)):
+        return ""
+    return found[0][state.language]

@@ -1,0 +1,376 @@
+"""Numbers in a message: prices, alcohol, guests, hours, bottles, vintages. Pure.
+
+A number is a price by its currency, its cents, or a word such as "under"; it is something else by
+what follows it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agent.house_sommelier.lexicon import Match, Token
+from agent.sommelier.money import Currency
+
+_DIGITS: Final = frozenset("0123456789")
+_YEARS: Final = range(1950, 2040)
+_MOST_ABV: Final = 25
+_LEAST_PRICE: Final = 4
+_LEAST_RANGE: Final = 10
+_MOST_GUESTS: Final = 500
+_MOST_HOURS: Final = 24
+_EVENING: Final = 19
+_ARTICLES: Final = frozenset(
+    "a an the i ai le la les l los las der die den das dem de een un une una uno mi my only sui o "
+    "so about just il lo about een".split()
+)
+_UNITS: Final = ("percent", "hours", "clock", "bottles", "people", "cases", "counted", "age")
+_LIMITS: Final = ("max", "min", "about", "between")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What the numbers of a message say; alcohol is in % vol, `foreign` a currency as written.
+
+    `stated` are the amounts as the person gave them, `used` the places of all that was read.
+    """
+
+    min_price: float | None = None
+    max_price: float | None = None
+    currency: Currency | None = None
+    min_abv: float | None = None
+    max_abv: float | None = None
+    guests: int | None = None
+    sober: float | None = None
+    hours: float | None = None
+    bottles: int | None = None
+    glasses: int | None = None
+    years: tuple[str, ...] = ()
+    foreign: str = ""
+    alcohol_free: bool = False
+    written: str = ""
+    stated: frozenset[float] = frozenset()
+    used: frozenset[int] = frozenset()
+
+    @property
+    def has_price(self) -> bool:
+        """Whether a price limit was given."""
+        return self.min_price is not None or self.max_price is not None
+
+
+NO_NUMBERS: Final = Numbers()
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    value: float
+    start: int
+    end: int
+    written: str
+    currency: Currency | None = None
+    is_rough: bool = False
+
+
+def read_numbers(words: Sequence[Token], matches: Sequence[Match]) -> Numbers:
+    """Every number of a message, in order."""
+    return _Reader(words, matches).read()
+
+
+class _Reader:
+    """Reads the numbers of one message."""
+
+    def __init__(self, words: Sequence[Token], matches: Sequence[Match]) -> None:
+        self._words = words
+        self._starts: Mapping[int, Match] = {match.start: match for match in matches}
+        self._ends: Mapping[int, Match] = {match.end: match for match in matches}
+        self._found = Numbers()
+        self._fields = frozenset(field for match in matches for field in match.fields)
+        self._priced: set[int] = set()
+        self._inside = {at for match in matches for at in range(match.start + 1, match.end)}
+
+    def read(self) -> Numbers:
+        numbers = [each for at in range(len(self._words)) if (each := self._number(at))]
+        skip = -1
+        for place, number in enumerate(numbers):
+            if number.start < skip:
+                continue
+            following = numbers[place + 1] if place + 1 < len(numbers) else None
+            skip = self._read_one(number, following)
+        if len(numbers) == len(self._words) == 1 and not self._found.used:
+            self._price(None, numbers[0].value, None, numbers[0])
+        self._count_sober()
+        return self._in_order(replace(self._shared_total(), written=self._written()))
+
+    def _number(self, at: int) -> _Number | None:
+        word, match = self._words[at], self._starts.get(at)
+        if at in self._inside:
+            return None
+        if word.written[0] in _DIGITS:
+            if match and "number" not in match.fields:
+                return None
+            return _Number(to_number(word.written), at, at + 1, word.written)
+        if match is None or "number" not in match.fields:
+            return None
+        amount, _, code = match.values("number")[0].partition(" ")
+        currency = Currency(code) if code else None
+        return _Number(
+            float(amount.lstrip("~")), at, match.end, "", currency, amount.startswith("~")
+        )
+
+    def _read_one(self, number: _Number, following: _Number | None) -> int:
+        """Read a number, and the next with it if they are a range; return where reading goes on."""
+        currency, after = self._currency(number)
+        if following and self._joins(after, following):
+            upper, end = self._currency(following)
+            if self._range(number, following, currency or upper, end):
+                return following.end
+        unit = self._unit(after)
+        foreign = self._foreign(after)
+        if foreign:
+            self._use(number, foreign=foreign)
+        elif self._is_counted(number, unit, currency):
+            self._count(number, unit or "")
+        else:
+            self._amount(number, currency or number.currency, after)
+        return number.end
+
+    def _currency(self, number: _Number) -> tuple[Currency | None, int]:
+        """The currency before or after a number, and where what follows begins."""
+        gap = int(self._is_word(number.end, "d de of di van"))
+        after = self._starts.get(number.end + gap)
+        if after and "currency" in after.fields and not after.fields & {"people"}:
+            self._mark(after.start, after.end)
+            return Currency(after.values("currency")[0]), after.end
+        before = self._ends.get(number.start)
+        if before and "currency" in before.fields:
+            self._mark(before.start, before.end)
+            return Currency(before.values("currency")[0]), number.end
+        return number.currency, number.end
+
+    def _joins(self, at: int, following: _Number) -> bool:
+        match = self._starts.get(at)
+        links = match is not None and "joined" in match.fields
+        start = match.end if match and links else at
+        ahead = self._starts.get(start)
+        start = ahead.end if ahead and "currency" in ahead.fields else start
+        return links and start == following.start
+
+    def _range(self, low: _Number, high: _Number, currency: Currency | None, end: int) -> bool:
+        """Two numbers that belong together: of prices, of alcohol, of the clock."""
+        unit, before = self._unit(end), self._left(low.start)
+        link = self._words[low.end].written if low.end < len(self._words) else ""
+        if unit == "percent" and high.value <= _MOST_ABV:
+            self._use(low, min_abv=low.value, max_abv=high.value)
+        elif unit == "people":
+            self._use(low, guests=round(high.value))
+        elif unit in ("hours", "clock") or (
+            currency is None and high.value <= _MOST_HOURS and "people" in self._fields
+        ):
+            self._use(low, hours=(high.value - low.value) % 12 or None)
+        elif unit or not self._prices(low, high, currency, before, link):
+            return False
+        else:
+            self._priced |= set(range(low.start, high.end))
+            self._use(low, min_price=low.value, max_price=high.value)
+            self._use(high, currency=currency or self._found.currency)
+            amounts = {each.value for each in (low, high) if each.written}
+            self._found = replace(self._found, stated=self._found.stated | amounts)
+        self._mark(low.start, end)
+        return True
+
+    def _prices(
+        self, low: _Number, high: _Number, currency: Currency | None, before: str, link: str
+    ) -> bool:
+        if currency is not None:
+            return True
+        if low.value in _YEARS or link in ",.":
+            return False
+        loose = link in "-–—" or self._is_word(low.end, "to bis à a tot till")
+        counted = self._is_word(low.start - 1, "for für pour para per voor")
+        return before == "between" or (
+            high.value >= _LEAST_RANGE and (before in _LIMITS or (loose and not counted))
+        )
+
+    def _is_word(self, at: int, among: str) -> bool:
+        return 0 <= at < len(self._words) and self._words[at].written.casefold() in among.split()
+
+    def _amount(self, number: _Number, currency: Currency | None, after: int) -> None:
+        """A price, a vintage, or nothing."""
+        limit = self._left(number.start - (1 if self._has_sign(number) else 0))
+        spread = self._spread(after)
+        follows = self._starts.get(after)
+        behind = follows.fields if follows else frozenset()
+        value = number.value
+        if spread:
+            self._price(value - spread, value + spread, currency, number)
+        elif currency is None and value in _YEARS and limit != "max":
+            self._use(number, years=(*self._found.years, number.written))
+        elif not self._is_price(number, currency, limit, behind):
+            return
+        elif "max_after" in behind:
+            self._price(None, value, currency, number)
+        elif limit == "about" or (number.is_rough and limit not in ("max", "min")):
+            self._price(round(value * 0.75, 2), round(value * 1.25, 2), currency, number)
+            stated = {value} if number.written else set()
+            self._found = replace(self._found, stated=self._found.stated | stated)
+        elif limit == "min" or "min_after" in behind:
+            self._price(value, None, currency, number)
+        else:
+            self._price(None, value, currency, number)
+
+    def _has_sign(self, number: _Number) -> bool:
+        before = self._ends.get(number.start)
+        return before is not None and "currency" in before.fields
+
+    def _is_price(
+        self, number: _Number, currency: Currency | None, limit: str, behind: frozenset[str]
+    ) -> bool:
+        if currency is not None:
+            return True
+        if re.fullmatch(r"[0-9]{1,4}[.,][0-9]{2}", number.written):
+            return True
+        limited = limit in _LIMITS[:3] or bool(behind & {"max_after", "min_after", "each"})
+        return limited and number.value > _LEAST_PRICE
+
+    def _spread(self, after: int) -> float:
+        if after + 1 < len(self._words) and self._words[after].written == "±":
+            upper = self._number(after + 1)
+            return upper.value if upper else 0
+        return 0
+
+    def _left(self, at: int) -> str:
+        """The kind of limit that stands before a place, over articles."""
+        at -= 1
+        while at >= 0 and self._words[at].stem in _ARTICLES and at + 1 not in self._ends:
+            at -= 1
+        match = self._ends.get(at + 1)
+        fields = match.fields if match else frozenset()
+        denied = self._is_word((match.start if match else 0) - 1, "not no nicht pas non niet")
+        for kind in _LIMITS:
+            if kind in fields:
+                self._mark(match.start if match else at, at + 1)
+                return {"max": "min", "min": "max"}.get(kind, kind) if denied else kind
+        return ""
+
+    def _unit(self, at: int) -> str:
+        match = self._starts.get(at)
+        if match is None and at + 1 < len(self._words):
+            match = self._starts.get(at + 1) if self._is_word(at, "of") else None
+        fields = match.fields if match else frozenset()
+        return next((unit for unit in _UNITS if unit in fields), "")
+
+    def _foreign(self, at: int) -> str:
+        for match in (self._starts.get(at), self._ends.get(at - 1)):
+            if match and "unconverted" in match.fields and "currency" not in match.fields:
+                self._mark(match.start, match.end)
+                return " ".join(each.written for each in self._words[match.start : match.end])
+        return ""
+
+    def _is_counted(self, number: _Number, unit: str, currency: Currency | None) -> bool:
+        if currency is not None:
+            return False
+        asks = "ask" in self._fields and self._left(number.start) == ""
+        return bool(unit) or (
+            asks and self._is_word(number.start - 1, "for für pour para per voor bei")
+        )
+
+    def _count(self, number: _Number, unit: str) -> None:
+        value, whole = number.value, round(number.value)
+        left = self._left(number.start)
+        match unit:
+            case "percent" if value <= 0.5:
+                self._use(number, alcohol_free=True)
+            case "percent" if value <= _MOST_ABV:
+                self._use(number, **{"min_abv" if left == "min" else "max_abv": value})
+            case "hours" | "clock" if left == "max" or unit == "clock":
+                self._use(number, hours=(value - _EVENING) % 12 or 12)
+            case "hours" if value <= _MOST_HOURS:
+                self._use(number, hours=value)
+            case "bottles" if whole <= _MOST_GUESTS:
+                self._use(number, bottles=whole)
+            case "cases":
+                self._use(number, bottles=6 * whole)
+            case "people" | "" if whole <= _MOST_GUESTS:
+                self._use(number, guests=whole)
+            case _:
+                self._use(number)
+
+    def _written(self) -> str:
+        """The price in the person's own words: "so um die vierzig", "under 90 for the lot"."""
+        if not self._found.has_price or not self._priced:
+            return ""
+        start, end = min(self._priced), max(self._priced) + 1
+        while start and (match := self._ends.get(start)) and match.fields & set(_LIMITS):
+            start = match.start
+        while (match := self._starts.get(end)) and match.fields & {"currency", "total", "each"}:
+            end = match.end
+        return " ".join(word.written for word in self._words[start:end])
+
+    def _count_sober(self) -> None:
+        """Of how many it is said that they do not drink: "half of them", "five drive"."""
+        for at, match in self._starts.items():
+            abstains = match.fields & {"sober", "abstains"}
+            if not abstains and not {"health"} & set(match.values("care")):
+                continue
+            near = range(max(0, at - 5), min(len(self._words), match.end + 4))
+            if any("half" in self._starts[each].fields for each in near if each in self._starts):
+                self._found = replace(self._found, sober=0.5)
+                return
+            for each in near:
+                number = self._number(each)
+                if number and number.start not in self._found.used:
+                    self._use(number, sober=number.value)
+                    return
+
+    def _price(
+        self, low: float | None, high: float | None, currency: Currency | None, number: _Number
+    ) -> None:
+        old = self._found
+        self._priced |= set(range(number.start, number.end))
+        self._use(
+            number,
+            min_price=old.min_price if low is None else max(0.0, low),
+            max_price=old.max_price if high is None else high,
+            currency=currency or old.currency,
+            stated=old.stated
+            | {each for each in (low, high) if each is not None and number.written},
+        )
+
+    def _shared_total(self) -> Numbers:
+        """The price of one bottle where that of several was given."""
+        found = self._found
+        is_case = "cases" in self._fields
+        bottles = found.bottles or (6 if is_case else None)
+        is_total = is_case or ("total" in self._fields and "each" not in self._fields)
+        if not (found.max_price and bottles and bottles > 1 and is_total) or "each" in self._fields:
+            return replace(found, bottles=bottles)
+        share: dict[str, Any] = {
+            name: None if value is None else round(value / bottles, 2)
+            for name, value in (("min_price", found.min_price), ("max_price", found.max_price))
+        }
+        return replace(found, bottles=bottles, **share)
+
+    @staticmethod
+    def _in_order(found: Numbers) -> Numbers:
+        low, high = _ascending(found.min_price, found.max_price)
+        weak, strong = _ascending(found.min_abv, found.max_abv)
+        return replace(found, min_price=low, max_price=high, min_abv=weak, max_abv=strong)
+
+    def _use(self, number: _Number, **values: Any) -> None:
+        self._found = replace(self._found, **values)
+        self._mark(number.start, number.end)
+
+    def _mark(self, start: int, end: int) -> None:
+        self._found = replace(self._found, used=self._found.used | set(range(start, end)))
+
+
+def _ascending(low: float | None, high: float | None) -> tuple[float | None, float | None]:
+    return (high, low) if low is not None and high is not None and low > high else (low, high)
+
+
+def to_number(text: str) -> float:
+    """`1,200` and `1.200` are twelve hundred; `12,50` and `12.50` twelve and a half."""
+    if re.fullmatch(r"[0-9]{1,3}(?:[.,'’][0-9]{3})+", text):
+        return float(re.sub(r"[.,'’]", "", text))
+    whole, *decimals = re.split(r"[.,'’]", text)
+    return min(float(f"{whole[:9]}.{decimals[0] if decimals else 0}"), 1e6)

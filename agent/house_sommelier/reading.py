@@ -1,0 +1,494 @@
+"""One message as a change of the dialogue: what it wishes, rules out, points at and asks. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from itertools import pairwise
+from typing import Final, Literal
+
+from agent.house_sommelier.clauses import Clauses
+from agent.house_sommelier.data import Dish, dishes
+from agent.house_sommelier.lexicon import (
+    Match,
+    Meaning,
+    Token,
+    house_words,
+    likely_languages,
+    respelled,
+    scan,
+    stop_words,
+    tokens,
+)
+from agent.house_sommelier.numbers import NO_NUMBERS, Numbers, read_numbers
+from agent.sommelier.money import Currency
+from agent.sommelier.wine import Body, Sweetness
+from agent.text import Language
+
+Care = Literal["crisis", "dependence", "grapes", "pregnant", "minor", "driving", "health"]
+"""Why somebody is offered nothing with alcohol, or no wine at all."""
+
+_CARES: Final[tuple[Care, ...]] = (
+    "crisis",
+    "dependence",
+    "grapes",
+    "pregnant",
+    "minor",
+    "driving",
+    "health",
+)
+_FULL_AGE: Final = 18
+_YOUNGEST: Final = 4
+_HUES: Final = ("red", "white", "rose", "orange")
+_WITH_OWN_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
+_ARTICLES: Final = frozenset("el la lo il i le tu su vuestro vuestra tuo vostro vostra suo".split())
+_EITHER: Final = frozenset({"or", "oder", "ou", "o", "of", "/"})
+_PARTICLES: Final = frozenset("de du des la le les di del della dei von van d the of and".split())
+_MOST_TELLING: Final = ("regions", "grapes", "text", "styles", "hue", "countries")
+_MOST_VALUES: Final = 6
+_MOST_TEXT: Final = 200
+_MOST_COUNT: Final = 4
+_FEW_WORDS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The slots of a request. Empty is "not said"; `only` names those that must be met."""
+
+    styles: tuple[str, ...] = ()
+    colours: tuple[str, ...] = ()
+    sweetness: tuple[str, ...] = ()
+    bodies: tuple[str, ...] = ()
+    tannins: tuple[str, ...] = ()
+    acidities: tuple[str, ...] = ()
+    grapes: tuple[str, ...] = ()
+    countries: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    dishes: tuple[Dish, ...] = ()
+    named_dishes: tuple[str, ...] = ()
+    named_tastes: tuple[str, ...] = ()
+    named_price: str = ""
+    text: tuple[str, ...] = ()
+    name: str = ""
+    min_price: float | None = None
+    max_price: float | None = None
+    currency: Currency | None = None
+    min_abv: float | None = None
+    max_abv: float | None = None
+    order: str = ""
+    only: frozenset[str] = frozenset()
+
+    @property
+    def said(self) -> frozenset[str]:
+        """The names of the slots that hold something."""
+        named = (each.name for each in fields(self) if not each.name.startswith(("only", "named_")))
+        return frozenset(name for name in named if getattr(self, name) not in ((), "", None))
+
+
+NO_WISHES: Final = Wishes()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one message says.
+
+    `marks` are all words that are no wish, with their fields, in order;
+    `denied` pairs of a field and a value; `unknown` the words that nothing knows.
+    """
+
+    text: str = ""
+    wishes: Wishes = NO_WISHES
+    numbers: Numbers = NO_NUMBERS
+    denied: frozenset[tuple[str, str]] = frozenset()
+    allergens: tuple[str, ...] = ()
+    elsewhere: bool = False
+    entities: tuple[str, ...] = ()
+    care: Care | None = None
+    unknown: tuple[str, ...] = ()
+    languages: tuple[Language, ...] = ()
+    count: int | None = None
+    by_style: tuple[int, ...] = ()
+    words: int = 0
+    is_question: bool = False
+    marks: tuple[tuple[str, str], ...] = ()
+
+    def said(self, name: str) -> tuple[str, ...]:
+        """The values of a mark, in the order of the message."""
+        return tuple(dict.fromkeys(value for key, value in self.marks if key == name))
+
+    def has(self, name: str, *values: str) -> bool:
+        """Whether a mark was said, with any of `values` if there are any."""
+        return any(value in values or not values for value in self.said(name))
+
+
+def read(text: str, spoken: Language | None = None) -> Change:
+    """What a message says; `spoken` is the language of the talk so far."""
+    raw = tokens(text)
+    told = likely_languages(raw, text)
+    words = respelled(raw, compounds=not told or bool({"de", "nl"} & {*told, spoken}))
+    languages = likely_languages(words, text) or told
+    is_short = spoken is not None and sum(word.is_word for word in words) <= _FEW_WORDS
+    language = spoken if spoken in languages or not languages or is_short else languages[0]
+    languages = (spoken,) if is_short and spoken else languages
+    matches = scan(words, language)
+    numbers = read_numbers(words, matches)
+    matches = [_superlative(each, matches, words) for each in matches]
+    sorted_out = Clauses(words, [each for each in matches if not _is_used(each, numbers)])
+    marks = tuple(_marks(sorted_out.wanted))
+    known = _known(matches, sorted_out, numbers)
+    unmatched = [word for at, word in enumerate(words) if at not in known and _is_telling(word)]
+    names = [each for each in _proper_names(words, known, language) if _tells(each)]
+    change = Change(
+        text=text,
+        wishes=_wishes(sorted_out, words, numbers),
+        numbers=numbers,
+        denied=_denied(sorted_out, words),
+        allergens=tuple(dict.fromkeys((*sorted_out.allergens, *_vegan(marks)))),
+        elsewhere=sorted_out.elsewhere or any(each.fields == {"elsewhere"} for each in matches),
+        entities=_entities(matches),
+        care=None if numbers.sober is not None else _care(marks, words, matches),
+        unknown=tuple(word.written for word in unmatched),
+        languages=languages,
+        count=_count(words, matches, numbers),
+        by_style=_by_style(words, matches),
+        words=sum(word.is_word for word in words),
+        is_question="?" in text,
+        marks=marks,
+    )
+    return replace(change, wishes=_named(change, names))
+
+
+def _superlative(match: Match, matches: Sequence[Match], words: Sequence[Token]) -> Match:
+    """ "El tinto más barato" is the cheapest; "más barato que el segundo" is not."""
+    cues = {"cheaper", "dearer"} & set(match.values("cue"))
+    follows = words[match.end].stem if match.end < len(words) else ""
+    before = [word.stem for word in words[max(0, match.start - 3) : match.start]]
+    named = any(each.end == match.start and each.fields & {"hue", "wine"} for each in matches)
+    compared = follows in ("di", "del") or (follows == "que" and not _is_relative(words, match))
+    if not cues or not named or not _ARTICLES & set(before) or compared:
+        return match
+    order = "cheapest" if cues == {"cheaper"} else "dearest"
+    return replace(match, meanings=(Meaning("order", (order,)),))
+
+
+def _is_relative(words: Sequence[Token], match: Match) -> bool:
+    """ "Más caro que tengas": what follows is no wine that was shown."""
+    return match.end + 1 < len(words) and words[match.end + 1].stem not in _ARTICLES
+
+
+def _is_used(match: Match, numbers: Numbers) -> bool:
+    """Whether a phrase was read as part of a number and says nothing else."""
+    return set(range(match.start, match.end)) <= numbers.used and not match.fields & {"hue"}
+
+
+def _marks(wanted: Sequence[Match]) -> Iterator[tuple[str, str]]:
+    for match in wanted:
+        for meaning in match.meanings:
+            for value in meaning.values:
+                yield meaning.field, value
+
+
+def _vegan(marks: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(value for name, value in marks if name == "without_allergens")
+
+
+def _known(matches: Sequence[Match], clauses: Clauses, numbers: Numbers) -> frozenset[int]:
+    """The places of words that have been understood."""
+    spans = (range(match.start, match.end) for match in matches)
+    return frozenset(clauses.denied_words).union(numbers.used, *spans)
+
+
+def _is_telling(word: Token) -> bool:
+    is_word = word.is_word and not word.written[0].isdecimal()
+    return is_word and len(word.stem) > 1 and word.stem not in stop_words()
+
+
+def _wishes(clauses: Clauses, words: Sequence[Token], numbers: Numbers) -> Wishes:
+    """The slots that the words and numbers of a message fill."""
+    said: dict[str, list[str]] = {}
+    for match in clauses.wanted:
+        for meaning in match.meanings:
+            written = " ".join(each.written for each in words[match.start : match.end])
+            values = [written if value == "$" else value for value in meaning.values]
+            said.setdefault(meaning.field, []).extend(values)
+    for meaning in clauses.implied:
+        said.setdefault(meaning.field, []).extend(meaning.values)
+    filled = {name: tuple(dict.fromkeys(each))[:_MOST_VALUES] for name, each in said.items()}
+    wanted, named = _dishes(clauses.wanted, words)
+    return Wishes(
+        **_kinds(filled, clauses, words, numbers),
+        sweetness=_on_scale("sweetness", filled, clauses),
+        bodies=_on_scale("bodies", filled, clauses),
+        **{
+            name: filled.get(name, ())
+            for name in ("tannins", "acidities", "grapes", "countries", "regions", "text")
+        },
+        dishes=wanted,
+        named_dishes=named,
+        named_tastes=_named_tastes(clauses.wanted, words),
+        named_price=numbers.written,
+        name=" ".join((*filled.get("name", ()), *numbers.years)),
+        min_price=numbers.min_price,
+        max_price=numbers.max_price if numbers.has_price else _cap(filled),
+        currency=numbers.currency if numbers.has_price else None,
+        min_abv=numbers.min_abv or _first(filled, "min_abv"),
+        max_abv=numbers.max_abv or _first(filled, "max_abv"),
+        order=filled.get("order", ("",))[0],
+        only=frozenset("styles" if each == "hue" else each for each in clauses.only),
+    )
+
+
+def _named_tastes(wanted: Sequence[Match], words: Sequence[Token]) -> tuple[str, ...]:
+    """The tastes that only rank, in the person's own words."""
+    spans = (range(each.start, each.end) for each in wanted if each.fields == {"text"})
+    return tuple(dict.fromkeys(" ".join(words[at].written for at in span) for span in spans))
+
+
+def _first(values: dict[str, tuple[str, ...]], name: str) -> float | None:
+    return float(values[name][0]) if name in values else None
+
+
+def _cap(values: dict[str, tuple[str, ...]]) -> float | None:
+    """The limit that "cheap" means where no number is given."""
+    return min(map(float, values["cap"])) if "cap" in values else None
+
+
+def _on_scale(name: str, values: dict[str, tuple[str, ...]], clauses: Clauses) -> tuple[str, ...]:
+    """The wanted steps of a scale without the denied ones; all others if none is wanted."""
+    wanted = values.get(name, ())
+    denied = [value for match in clauses.denied for value in match.values(name)]
+    if not denied:
+        return wanted
+    scale = tuple(map(str, Sweetness if name == "sweetness" else Body))
+    return tuple(step for step in wanted or scale if step not in denied)
+
+
+def _kinds(
+    values: dict[str, tuple[str, ...]],
+    clauses: Clauses,
+    words: Sequence[Token],
+    numbers: Numbers,
+) -> dict[str, tuple[str, ...]]:
+    """A colour is a style of its own, unless it qualifies another: red, but sparkling and red."""
+    hues, styles = values.get("hue", ()), values.get("styles", ())
+    if "alcohol_free" in styles or numbers.alcohol_free:
+        return {"styles": ("alcohol_free",), "colours": hues}
+    qualifies = bool(_WITH_OWN_COLOUR & set(styles)) or "luscious" in values.get("sweetness", ())
+    if hues and qualifies and not _are_alternatives(clauses.wanted, words):
+        return {"styles": styles, "colours": hues}
+    denied = {value for match in clauses.denied for value in match.values("hue")}
+    if denied and not (hues or styles):
+        styles = tuple(style for style in (*_HUES, "sparkling") if style not in denied)
+    return {"styles": tuple(dict.fromkeys((*hues, *styles)))}
+
+
+def _are_alternatives(wanted: Sequence[Match], words: Sequence[Token]) -> bool:
+    """Whether a colour and a style are alternatives ("white or sparkling"), not one wine."""
+    kinds = [match for match in wanted if match.fields & {"hue", "styles"}]
+    return any(
+        any(word.stem in _EITHER for word in words[first.end : second.start])
+        for first, second in pairwise(kinds)
+    )
+
+
+def _dishes(
+    wanted: Sequence[Match], words: Sequence[Token]
+) -> tuple[tuple[Dish, ...], tuple[str, ...]]:
+    """The dishes and what the person calls them; what only goes beside counts if alone."""
+    found = [
+        (dishes()[int(match.values("dish")[0])], match)
+        for match in wanted
+        if "dish" in match.fields
+    ]
+    mains = [each for each in found if not each[0].side] or found
+    named = (
+        " ".join(word.written for word in words[match.start : match.end]).lower()
+        if words[0].written[0].isupper() and match.start == 0
+        else " ".join(word.written for word in words[match.start : match.end])
+        for _, match in mains
+    )
+    return tuple(dict.fromkeys(dish for dish, _ in mains)), tuple(dict.fromkeys(named))
+
+
+def _denied(clauses: Clauses, words: Sequence[Token]) -> frozenset[tuple[str, str]]:
+    """What denied phrases rule out: the narrowest that they mean, and unknown names."""
+    pairs = {pair for match in clauses.denied for pair in _narrowest(match)}
+    return frozenset(pairs | {("name", words[at].stem) for at in clauses.denied_words})
+
+
+def _narrowest(match: Match) -> Iterator[tuple[str, str]]:
+    """ "No champagne" is no sparkling wine from Champagne; any other is welcome."""
+    if "cue" in match.fields:
+        return
+    name = next((name for name in _MOST_TELLING if name in match.fields), None)
+    if name:
+        yield from ((name, value) for value in match.values(name))
+
+
+def _entities(matches: Sequence[Match]) -> tuple[str, ...]:
+    """The grapes and regions of a message, in order."""
+    found = [
+        value for match in matches for name in ("grapes", "regions") for value in match.values(name)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _count(words: Sequence[Token], matches: Sequence[Match], numbers: Numbers) -> int | None:
+    """How many wines are to be shown: "3 reds", "one bottle for all of it"."""
+    ends = {match.end: match for match in matches}
+    for match in matches:
+        if not match.fields & {"wine", "hue", "bottles"}:
+            continue
+        before = ends.get(match.start)
+        if before and "number" in before.fields and match.fields & {"wine", "hue"}:
+            number = float(before.values("number")[0].split()[0].lstrip("~"))
+        elif match.start and words[match.start - 1].written.isdecimal():
+            number = float(words[match.start - 1].written)
+        elif _is_single(words, match.start):
+            number = 1
+        else:
+            continue
+        if 1 <= number <= _MOST_COUNT:
+            return int(number)
+    return _bare_count(matches, numbers)
+
+
+def _bare_count(matches: Sequence[Match], numbers: Numbers) -> int | None:
+    """ "And if I allow myself two?": a small number that counts nothing else."""
+    found = [
+        int(amount)
+        for match in matches
+        for amount in match.values("number")
+        if amount.isdecimal() and match.start not in numbers.used and int(amount) <= _MOST_COUNT
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_single(words: Sequence[Token], at: int) -> bool:
+    singles = ("one", "single", "seul", "solo", "einzige", "einzigen", "één", "unico", "unica")
+    return at > 0 and words[at - 1].written.casefold() in singles
+
+
+def _by_style(words: Sequence[Token], matches: Sequence[Match]) -> tuple[int, ...]:
+    """How many of each colour, in the order of the message: "2 white, 2 red"."""
+    counts = [
+        int(words[match.start - 1].written)
+        for match in matches
+        if match.fields & {"hue", "styles"}
+        and match.start
+        and words[match.start - 1].written in ("1", "2", "3", "4")
+    ]
+    return tuple(counts) if len(counts) > 1 else ()
+
+
+def _named(change: Change, names: Sequence[str]) -> Wishes:
+    """The wishes with what looks like the name of a wine or producer."""
+    wishes = change.wishes
+    name = " ".join(filter(None, (*names, wishes.name)))
+    nothing_else = not (wishes.said or change.marks or change.denied or change.allergens)
+    if name == wishes.name and nothing_else:
+        name = " ".join(change.unknown)
+    return replace(wishes, name=name[:_MOST_TEXT].strip())
+
+
+def _proper_names(
+    words: Sequence[Token], known: frozenset[int], language: Language | None
+) -> Iterator[str]:
+    """Unknown words with a capital: a run of them, or a single one within a sentence.
+
+    German writes every noun with a capital, so there a single one says nothing.
+    """
+    if all(word.written.isupper() for word in words if word.is_word and len(word.written) > 1):
+        return
+    for run in _capital_runs(words, known):
+        after_start = run[0] > 0 and words[run[0] - 1].is_word
+        alone = sum(_is_telling(word) for word in words) == 1
+        if len(run) > 1 or ((after_start or alone) and language != "de"):
+            yield " ".join(words[at].written for at in run)
+
+
+def _tells(name: str) -> bool:
+    """Whether a name is more than "Château"."""
+    return not {token.stem for token in tokens(name)} <= house_words()
+
+
+def _capital_runs(words: Sequence[Token], known: frozenset[int]) -> Iterator[list[int]]:
+    run: list[int] = []
+    for at in range(len(words) + 1):
+        if at < len(words) and at not in known and _may_continue(words[at], bool(run)):
+            run.append(at)
+            continue
+        while run and words[run[-1]].stem in _PARTICLES:
+            run.pop()
+        if run:
+            yield run
+        run = []
+
+
+def _may_continue(word: Token, inside: bool) -> bool:
+    if word.written[0].isupper():
+        return inside or word.stem not in stop_words()
+    return inside and word.stem in _PARTICLES
+
+
+def _care(
+    marks: Sequence[tuple[str, str]], words: Sequence[Token], matches: Sequence[Match]
+) -> Care | None:
+    """Why no alcohol should be offered, the gravest reason first."""
+    said = {value for name, value in marks if name == "care"}
+    names = {name for name, _ in marks}
+    if {"reaction", "grape_word"} <= names:
+        said.add("grapes")
+    if _is_tender_age(words, matches):
+        said.add("minor")
+    if "abstains" in names and not _drinks_something(words, matches):
+        said.add("health")
+    return next((care for care in _CARES if care in said), None)
+
+
+def _drinks_something(words: Sequence[Token], matches: Sequence[Match]) -> bool:
+    """Whether "does not drink" goes on: "red", not "at all"."""
+    ends = [match.end for match in matches if "abstains" in match.fields]
+    return any(
+        match.start == end and match.fields & {"hue", "styles", "grapes", "countries", "text"}
+        for end in ends
+        for match in matches
+    )
+
+
+def _is_tender_age(words: Sequence[Token], matches: Sequence[Match]) -> bool:
+    """Whether somebody under 18 is spoken of: "I'm 17.", "my 15-year-old son", "ho 16 anni"."""
+    starts, ends = ({at(match): match for match in matches} for at in (_start, _end))
+    for at, word in enumerate(words):
+        if not word.written.isdecimal() or not _YOUNGEST <= int(word.written[:3]) < _FULL_AGE:
+            continue
+        before, after = ends.get(at), starts.get(at + 1)
+        tells = before is not None and "before" in before.values("age")
+        years = after is not None and "years" in after.values("age")
+        child = years and any("child" in match.values("age") for match in matches)
+        is_end = at + 1 == len(words) or not words[at + 1].is_word or _goes_on(words, at + 1)
+        if child or (tells and (years or (is_end and _is_being(words, at)))):
+            return True
+    return False
+
+
+def _start(match: Match) -> int:
+    return match.start
+
+
+def _end(match: Match) -> int:
+    return match.end
+
+
+@cache
+def _ands() -> frozenset[str]:
+    return frozenset("and but so und aber et mais y pero e ma en maar old today heute".split())
+
+
+def _goes_on(words: Sequence[Token], at: int) -> bool:
+    return words[at].written.casefold() in _ands()
+
+
+def _is_being(words: Sequence[Token], at: int) -> bool:
+    """ "I am 16" is an age, "I have 16" (euros) is none."""
+    having = ("ai", "tengo", "ho", "a", "ha", "tiene", "cumplo")
+    return words[at - 1].written.casefold() not in having

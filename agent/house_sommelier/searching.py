@@ -1,0 +1,325 @@
+"""From the state of a dialogue to the tools to call: what to search for, and what after. Pure.
+
+Hard are prices, allergens, exclusions, the kind and the sweetness of the wine, and what was said
+with "only"; everything else ranks, and so does what a sommelier would pour to the dish.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent.house_sommelier.data import Dish, Pairing, pairings, profiles
+from agent.house_sommelier.reading import Change, Wishes
+from agent.house_sommelier.results import Found, ListedWine, offered
+from agent.house_sommelier.state import State
+from agent.sommelier.money import Currency
+from agent.sommelier.wine import Style
+
+SEARCH: Final = "search_wines"
+SIMILAR: Final = "find_similar_wines"
+DETAILS: Final = "get_wine"
+LIBRARY: Final = "search_documents"
+
+ENOUGH: Final = 3
+"""How many wines an answer shows if nobody says how many."""
+_LIMIT: Final = 12
+_MOST_IDS: Final = 100
+_MOST_FOODS: Final = 6
+_MOST_TEXT: Final = 290
+_HARD: Final = frozenset({"styles", "colours", "sweetness", "max_abv"})
+_LISTS: Final = (
+    "styles",
+    "colours",
+    "sweetness",
+    "bodies",
+    "tannins",
+    "acidities",
+    "grapes",
+    "countries",
+    "regions",
+)
+_NUMBERS: Final = ("min_price", "max_price", "min_abv", "max_abv")
+_PREFERRED: Final = ("styles", "bodies", "sweetness", "tannins", "acidities")
+_BOARD: Final = "cheese_board"
+_HUES: Final = frozenset({"red", "white", "rose"})
+_EXCLUDED: Final = {
+    "grapes": "without_grapes",
+    "countries": "without_countries",
+    "regions": "without_regions",
+    "styles": "without_styles",
+    "hue": "without_styles",
+}
+_KIND: Final = frozenset({"styles", "grapes", "regions", "colours"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A tool to call, with its arguments."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+def first_calls(state: State, change: Change) -> tuple[Wish, ...]:
+    """The tools to call for a message that wants wines."""
+    if state.kind == "about":
+        return (Wish(DETAILS, {"wine_ids": list(state.about)}),)
+    if state.kind == "same":
+        return (Wish(DETAILS, {"wine_ids": [_meant(state)]}),)
+    if state.kind == "like":
+        filters = filters_of(_differing(state, change), state)
+        return (Wish(SIMILAR, {"wine_id": _meant(state), **filters, "limit": _LIMIT}),)
+    if change.by_style:
+        styles = dict.fromkeys(state.wishes.styles)
+        return tuple(_search(state, change, styles=[style]) for style in styles)
+    return (_search(state, change),)
+
+
+def _meant(state: State) -> str:
+    """The wine that "like that" means."""
+    return state.pointed or (state.about or state.shown)[0]
+
+
+def _differing(state: State, change: Change) -> Wishes:
+    """What a similar wine is to be otherwise: the message's own wishes and the price limit."""
+    asked, old = change.wishes, state.wishes
+    if asked.min_price is None and asked.max_price is None:
+        price = {"max_price": old.max_price, "min_price": old.min_price, "currency": old.currency}
+        return Wishes(**{**_values(asked), **price})
+    return asked
+
+
+def _values(wishes: Wishes) -> dict[str, Any]:
+    return {name: getattr(wishes, name) for name in wishes.said}
+
+
+def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wish, ...]:
+    """The tools to call after these results, empty if they will do."""
+    last = found[-1]
+    if state.kind == "same" and len(found) == 1 and last.wines:
+        return (_same_grape(state, change, last.wines[0]),)
+    searches = [each for each in found if each.tool in (SEARCH, SIMILAR)]
+    if len(searches) != 1 or change.by_style:
+        return ()
+    fit = offered(last.wines, state)
+    if not fit and state.care:
+        return _without_alcohol(state, last)
+    if not last.wines:
+        return _with_seen_wines(state, change, last)
+    if len(fit) < ENOUGH <= last.total and last.total > last.listed:
+        ids = [*last.arguments.get("not_ids", ()), *(wine.wine_id for wine in last.wines)]
+        return (Wish(last.tool, {**last.arguments, "not_ids": ids[:_MOST_IDS]}),)
+    return tuple(
+        _search(state, change, dishes=(dish,)) for dish in unserved(fit, state.wishes.dishes)
+    )
+
+
+def _with_seen_wines(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
+    """The same search with the wines that were shown before, but for those turned down."""
+    seen = set(last.arguments.get("not_ids", ())) - set(state.refused)
+    if not seen or change.has("cue", "other", "cheaper", "dearer"):
+        return ()
+    return (Wish(last.tool, {**last.arguments, "not_ids": list(state.refused)}),)
+
+
+def _without_alcohol(state: State, last: Found) -> tuple[Wish, ...]:
+    """Any wine without alcohol, whatever it goes with."""
+    kept = ("styles", "max_price", "currency", "without_allergens")
+    wider = {name: value for name, value in last.arguments.items() if name in kept}
+    if wider.keys() == last.arguments.keys() - {"limit"}:
+        return ()
+    return (Wish(SEARCH, {**wider, "limit": _LIMIT}),)
+
+
+def _same_grape(state: State, change: Change, wine: ListedWine) -> Wish:
+    """A search for what has a wine's grape or build, from where the message wants it."""
+    elsewhere = change.has("elsewhere_from")
+    filters = filters_of(_differing(state, change), state)
+    filters |= {"styles": [wine.style]} if wine.style else {}
+    if change.has("same") or not wine.body:
+        filters |= {"grapes": list(wine.grapes[:1])}
+    else:
+        near = {"bodies": wine.body, "tannins": wine.tannin, "acidities": wine.acidity}
+        filters |= {name: [value] for name, value in near.items() if value}
+        filters["soft"] = sorted({*filters.get("soft", ()), *near} & filters.keys())
+    without = [*filters.get("without_countries", ()), *([wine.country] if elsewhere else [])]
+    not_ids = list(dict.fromkeys((wine.wine_id, *filters.get("not_ids", ()))))
+    return Wish(
+        SEARCH, {**filters, "without_countries": without, "not_ids": not_ids, "limit": _LIMIT}
+    )
+
+
+def _search(
+    state: State,
+    change: Change,
+    *,
+    styles: Sequence[str] = (),
+    dishes: Sequence[Dish] = (),
+) -> Wish:
+    filters = filters_of(state.wishes, state, or_like=change.has("or_like"), dishes=dishes)
+    if styles:
+        filters["styles"] = list(styles)
+    return Wish(SEARCH, {**filters, "limit": _LIMIT})
+
+
+def filters_of(
+    wishes: Wishes, state: State, *, or_like: bool = False, dishes: Sequence[Dish] = ()
+) -> dict[str, Any]:
+    """The arguments of a search: what must be, what ranks, what must not."""
+    if state.care:
+        return _alcohol_free(wishes, state)
+    filters: dict[str, Any] = {
+        name: list(values) for name in _LISTS if (values := getattr(wishes, name))
+    }
+    filters |= {name: value for name in _NUMBERS if (value := getattr(wishes, name)) is not None}
+    if wishes.currency not in (None, Currency.EUR) and filters.keys() & {"min_price", "max_price"}:
+        filters["currency"] = str(wishes.currency)
+    unoaked = any(name == "text" and value.startswith("oak") for name, value in state.denied)
+    words = (wishes.name, *wishes.text, "unoaked fresh juicy" if unoaked else "")
+    if text := " ".join(filter(None, words))[:_MOST_TEXT].strip():
+        filters["text"] = text
+    if wishes.order:
+        filters["order"] = wishes.order
+    soft = (set(_LISTS) | {"min_abv"}) & filters.keys() - _HARD - wishes.only
+    soft |= _add_kin(filters, or_like=or_like)
+    soft |= _add_pairing(filters, tuple(dishes) or wishes.dishes, wishes)
+    if soft:
+        filters["soft"] = sorted(soft)
+    ruled_out = _ruled_out(state, wishes)
+    styles = {*filters.pop("without_styles", ()), *ruled_out.pop("without_styles", ())}
+    if styles:
+        ruled_out["without_styles"] = sorted(styles)
+    return {**filters, **ruled_out}
+
+
+def _add_kin(filters: dict[str, Any], *, or_like: bool) -> set[str]:
+    """Add what comes nearest to the named grapes, if the cellar may have none of them."""
+    asked = (*filters.get("grapes", ()), *filters.get("regions", ()))
+    named = [profiles()[each] for each in asked if each in profiles()]
+    if not named:
+        return set()
+    if or_like and filters.get("grapes"):
+        kin = [like for profile in named for like in profile.like]
+        filters["grapes"] = list(dict.fromkeys((*filters["grapes"], *kin)))[:_MOST_FOODS]
+    added: set[str] = set()
+    colour, bodies = named[0].profile.colour, _bodies(named[0].profile.body)
+    for name, values in (("bodies", bodies), ("styles", [colour])):
+        if name not in filters and not filters.get("colours") and not _is_sweet(filters):
+            filters[name] = values
+            added.add(name)
+    return added
+
+
+def _is_sweet(filters: Mapping[str, Any]) -> bool:
+    return bool({"sweet", "luscious"} & set(filters.get("sweetness", ())))
+
+
+def _bodies(body: int) -> list[str]:
+    steps = ("light", "medium_light", "medium", "medium_full", "full")
+    return list(steps[max(0, body - 2) : body + 1])
+
+
+def _add_pairing(filters: dict[str, Any], dishes: Sequence[Dish], wishes: Wishes) -> set[str]:
+    """Add the foods of the dishes and what suits them; all of it ranks, but for what must be."""
+    if not dishes:
+        return set()
+    foods = [food for dish in dishes for food in dish.foods]
+    filters["foods"] = list(dict.fromkeys(foods))[:_MOST_FOODS]
+    added = {"foods"}
+    found = pairings_of(dishes)
+    for name in _PREFERRED:
+        values = [str(value) for pairing in found for value in getattr(pairing, name)]
+        if values and name not in filters:
+            filters[name] = list(dict.fromkeys(values))
+            added.add(name)
+    if not wishes.said & _KIND:
+        added -= _add_musts(filters, found, added)
+    return added
+
+
+def _add_musts(filters: dict[str, Any], found: Sequence[Pairing], added: set[str]) -> set[str]:
+    """Make hard what a wine has to be for every one of the dishes; return what of `added` is."""
+    hard: set[str] = set()
+    for name in ("sweetness", "tannins"):
+        musts = [set(map(str, getattr(pairing.must, name))) for pairing in found]
+        if name in added and all(musts):
+            filters[name] = sorted(set.union(*musts))
+            hard.add(name)
+    styles = [set(map(str, pairing.must.styles)) for pairing in found]
+    if all(styles):
+        never = [style for style in map(str, Style) if style not in set.union(*styles)]
+        filters["without_styles"] = never
+    return hard
+
+
+def pairings_of(dishes: Iterable[Dish]) -> list[Pairing]:
+    """What suits these dishes, each pairing once."""
+    found = list(dict.fromkeys(dish.pairing for dish in dishes))
+    if _BOARD in found and all("cheese" in name for name in found):
+        found = [_BOARD]
+    return [pairings()[name] for name in found]
+
+
+def _ruled_out(state: State, wishes: Wishes) -> dict[str, Any]:
+    """The filters that leave wines out."""
+    left: dict[str, list[str]] = {}
+    for field, value in sorted(state.denied):
+        if name := _EXCLUDED.get(field):
+            left.setdefault(name, []).append(value)
+    filters: dict[str, Any] = {name: values[:_LIMIT] for name, values in left.items()}
+    if state.allergens:
+        filters["without_allergens"] = list(state.allergens)
+    ids = (*state.refused, *state.seen) if state.is_new and not wishes.name else state.refused
+    if ids:
+        filters["not_ids"] = list(dict.fromkeys(ids))[:_MOST_IDS]
+    return filters
+
+
+def _alcohol_free(wishes: Wishes, state: State) -> dict[str, Any]:
+    """The same wish without alcohol: no origin and no grape, of which there is little to choose."""
+    filters: dict[str, Any] = {"styles": ["alcohol_free"]}
+    hues = [value for value in (*wishes.colours, *wishes.styles) if value in _HUES]
+    if hues:
+        filters["colours"] = list(dict.fromkeys(hues))
+    if "sparkling" in wishes.styles:
+        filters["text"] = "sparkling"
+    for name in ("max_price", "min_price"):
+        if (value := getattr(wishes, name)) is not None:
+            filters[name] = value
+            filters |= {"currency": str(wishes.currency)} if wishes.currency else {}
+    if foods := [food for dish in wishes.dishes for food in dish.foods]:
+        filters["foods"] = list(dict.fromkeys(foods))[:_MOST_FOODS]
+    if soft := sorted({"foods", "colours"} & filters.keys()):
+        filters["soft"] = soft
+    if state.allergens:
+        filters["without_allergens"] = list(state.allergens)
+    if state.refused:
+        filters["not_ids"] = list(state.refused)[:_MOST_IDS]
+    return filters
+
+
+def unserved(wines: Sequence[ListedWine], dishes: Sequence[Dish]) -> Sequence[Dish]:
+    """The dishes, of several, that none of these wines goes with; at most as many as are shown."""
+    missed = [
+        dish for dish in dishes if not any(set(dish.foods) & set(wine.foods) for wine in wines)
+    ]
+    return missed[:ENOUGH] if len(dishes) > 1 else ()
+
+
+def served(wines: Sequence[ListedWine], state: State, change: Change) -> list[ListedWine]:
+    """The wines to show: as many of each kind as were asked for, one for each dish, the best."""
+    count = state.count or ENOUGH
+    if change.by_style:
+        kinds = list(dict.fromkeys(state.wishes.styles))
+        amounts = dict(zip(kinds, change.by_style, strict=False))
+        return [
+            wine
+            for kind in kinds
+            for wine in [each for each in wines if each.style == kind][: amounts.get(kind, 1)]
+        ]
+    chosen: list[ListedWine] = []
+    dishes = state.wishes.dishes if len(state.wishes.dishes) > 1 and count > 1 else ()
+    for dish in dishes:
+        if not any(set(dish.foods) & set(wine.foods) for wine in chosen):
+            chosen += [wine for wine in wines if set(dish.foods) & set(wine.foods)][:1]
+    return [*chosen, *(wine for wine in wines if wine not in chosen)][:count]

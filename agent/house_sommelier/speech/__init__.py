@@ -1,1 +1,0 @@
-"""What the house sommelier says: a table of sentences for each language."""

@@ -1,0 +1,641 @@
+"""The state of a dialogue: every message of it folded into slots, from the first to the last. Pure.
+
+Nothing is stored: the state is worked out again from the messages of each request.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Literal
+
+from agent.house_sommelier.conversation import Conversation, Exchange
+from agent.house_sommelier.data import profiles
+from agent.house_sommelier.reading import NO_WISHES, Care, Change, Wishes, read
+from agent.sommelier.money import Currency, in_euros
+from agent.text import Language
+
+Kind = Literal[
+    "care",
+    "crisis",
+    "dependence",
+    "grapes",
+    "drunk",
+    "off_topic",
+    "rude",
+    "hello",
+    "thanks",
+    "help",
+    "quantity",
+    "about",
+    "which",
+    "compare",
+    "knowledge",
+    "like",
+    "same",
+    "search",
+    "ask",
+]
+"""What a message wants done."""
+
+LASTING: Final = frozenset({"pregnant", "minor", "health", "dependence", "grapes"})
+"""What still holds when the conversation has moved on; a drive is over one day."""
+
+_PRICE: Final = frozenset({"min_price", "max_price", "currency"})
+_ABV: Final = frozenset({"min_abv", "max_abv"})
+_KIND: Final = frozenset({"styles", "colours", "grapes"})
+_TASTE: Final = frozenset(
+    {"sweetness", "bodies", "tannins", "acidities", "text", "min_abv", "max_abv"}
+)
+_PLACE: Final = frozenset({"countries", "regions"})
+_GROUPS: Final = (_PRICE, _ABV, _KIND, _PLACE)
+_HUES: Final = frozenset({"red", "white", "rose", "orange"})
+_OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
+_OF_A_WINE: Final = frozenset(
+    "abv price grapes vintage origin sweetness body tannin vegan organic allergens stock taste "
+    "foods".split()
+)
+_OF_TASTE: Final = frozenset(
+    {"vegan", "organic", "sweetness", "body", "tannin", "allergens", "price"}
+)
+_SERVING: Final = frozenset({"temperature", "keeps", "decant", "storing", "glass"})
+_LITTLE: Final = 10.0
+_NOTICEABLY: Final = 0.9
+_CHEAP_EUR: Final = 12.0
+_DEAR_EUR: Final = 30.0
+_FEW_WORDS: Final = 4
+_CROWD: Final = 8
+_SHORT: Final = 8
+_MOST_NAME_WORDS: Final = 5
+_MOST_SHOWN: Final = 3
+_PRICES: Final = re.compile(r"([€$£]|\b[A-Z]{3} )([0-9]{1,6}(?:\.[0-9]{1,2})?)")
+_SECTION: Final = re.compile(r"(?m)^\*\*[0-9]+\. ")
+_SIGNS: Final = {"€": Currency.EUR, "$": Currency.USD, "£": Currency.GBP}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known of a conversation.
+
+    `wishes` are what the next search is for, `asked` what the last message itself wished,
+    `denied` what no wine may be or have, `shown` the wines of the last reply, `choice` those of the
+    last reply that showed several, `first` the very first, `seen` and `refused` those of the whole
+    talk, `pointed` the one that the last message means, `about` those it asks about, `compared`
+    what was compared, `favoured` what came out of that, `topic` the wishes of a question of
+    knowledge, `subject` its subject, `stated` the amounts that the person named.
+    """
+
+    kind: Kind = "ask"
+    wishes: Wishes = NO_WISHES
+    asked: Wishes = NO_WISHES
+    denied: frozenset[tuple[str, str]] = frozenset()
+    allergens: tuple[str, ...] = ()
+    care: Care | None = None
+    care_now: bool = False
+    language: Language = "en"
+    shown: tuple[str, ...] = ()
+    choice: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    pointed: str | None = None
+    about: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
+    favoured: str = ""
+    topic: Wishes = NO_WISHES
+    subject: str = ""
+    guests: int | None = None
+    sober: float | None = None
+    hours: float | None = None
+    occasion: str = ""
+    count: int | None = None
+    stated: frozenset[float] = frozenset()
+    prices: Mapping[str, tuple[float, Currency]] = field(default_factory=dict)
+    is_new: bool = False
+    turns: int = 0
+
+
+def read_state(conversation: Conversation) -> tuple[State, Change]:
+    """The state after the last message of a conversation, and that message as a change."""
+    state = State()
+    for exchange in conversation.before:
+        change = read(exchange.request, state.language if state.turns else None)
+        state = _answered(heard(state, change), exchange)
+    change = read(conversation.request, state.language if state.turns else None)
+    return heard(state, change), change
+
+
+def _answered(state: State, exchange: Exchange) -> State:
+    """`state` after the reply of an exchange."""
+    ids = exchange.wine_ids
+    is_choice = bool(ids) and not set(ids) <= set(state.choice)
+    return replace(
+        state,
+        shown=ids or state.shown,
+        choice=ids if is_choice else state.choice,
+        first=state.first or ids,
+        seen=tuple(dict.fromkeys((*state.seen, *ids))),
+        prices=prices_shown(exchange.reply, ids) if is_choice else state.prices,
+    )
+
+
+def heard(state: State, change: Change) -> State:
+    """`state` after a message."""
+    state = _with_facts(state, change)
+    pointed = _pointed(state, change)
+    state = replace(state, pointed=pointed, about=())
+    kind = _kind(state, change)
+    state = replace(state, kind=kind, turns=state.turns + 1, asked=change.wishes)
+    match kind:
+        case "about":
+            return replace(state, about=_about(state, change))
+        case "knowledge":
+            return _questioned(state, change)
+        case "compare":
+            return _compared(state, change)
+        case "search" | "like" | "same" | "care":
+            return _wished(state, change)
+        case _:
+            return state
+
+
+def _with_facts(state: State, change: Change) -> State:
+    """What holds whatever is asked: language, intolerances, care, guests, stated amounts."""
+    languages, numbers = change.languages, change.numbers
+    language = state.language
+    if languages and (not state.turns or language not in languages):
+        language = languages[0]
+    occasions = [name for name in ("reception", "party") if change.has(name)]
+    return replace(
+        state,
+        language=language,
+        allergens=tuple(dict.fromkeys((*state.allergens, *_tolerated(change)))),
+        care=change.care or state.care,
+        care_now=change.care is not None,
+        guests=numbers.guests or state.guests,
+        sober=state.sober if numbers.sober is None else numbers.sober,
+        hours=numbers.hours or state.hours,
+        occasion=occasions[0] if occasions else state.occasion,
+        stated=state.stated | numbers.stated,
+    )
+
+
+def _tolerated(change: Change) -> tuple[str, ...]:
+    """The allergens of a message; "is it vegan?" is no wish for good."""
+    return () if change.has("trait", "vegan") and change.is_question else change.allergens
+
+
+def _pointed(state: State, change: Change) -> str | None:
+    """The id of the wine that "the second one" or "the last" means."""
+    if change.has("from_start"):
+        return state.first[0] if state.first else None
+    choice = state.choice
+    for ordinal in change.said("ordinal"):
+        at = int(ordinal)
+        if at == -1:
+            return choice[-1] if choice else None
+        if at <= len(choice):
+            return choice[at - 1]
+    return None
+
+
+def _points_beyond(state: State, change: Change) -> bool:
+    ordinals = [int(each) for each in change.said("ordinal")]
+    beyond = bool(state.choice) and any(each > len(state.choice) for each in ordinals)
+    return beyond and not _said(change)
+
+
+def _kind(state: State, change: Change) -> Kind:
+    """What a message wants done, the gravest first."""
+    if change.care:
+        return _kind_of_care(change)
+    return next((kind for kind, holds in _RULES if holds(state, change)), "ask")
+
+
+def _kind_of_care(change: Change) -> Kind:
+    if change.care in ("crisis", "dependence", "grapes"):
+        return change.care
+    return "drunk" if change.care == "driving" and change.has("drunk") else "care"
+
+
+def _said(change: Change) -> frozenset[str]:
+    """The slots that a message fills, a name apart."""
+    return change.wishes.said - {"name"}
+
+
+def _is_allergic_to_wine(state: State, change: Change) -> bool:
+    return state.care == "grapes" and bool(_said(change))
+
+
+def _is_rude(_state: State, change: Change) -> bool:
+    return change.has("talk", "rude") and not _said(change)
+
+
+def _is_aside(_state: State, change: Change) -> bool:
+    """Whether a message has nothing to do with wine, or wants something written or a role."""
+    said = _said(change)
+    if change.has("talk", "task"):
+        return True
+    if change.has("talk", "steer") and not said - {"text"}:
+        return True
+    about_wine = change.has("wine") or bool(said - {"countries", "regions", "text"})
+    is_asking = change.is_question or change.has("ask", "what", "why", "which")
+    return change.has("talk", "off_topic") and (not about_wine or (is_asking and not said))
+
+
+def _is_of_quantity(state: State, change: Change) -> bool:
+    if change.has("ask", "quantity"):
+        return True
+    numbers = change.numbers
+    more = numbers.sober is not None or numbers.hours is not None or numbers.guests is not None
+    if state.kind == "quantity" and more and not change.wishes.said - {"name"}:
+        return True
+    crowd = numbers.guests is not None and numbers.guests >= _CROWD
+    wants_wine = change.has("ask", "choose") or change.wishes.said - {"name", "dishes"}
+    return crowd and not wants_wine and (numbers.hours is not None or change.has("bottles"))
+
+
+def _is_comparing(state: State, change: Change) -> bool:
+    """Whether two grapes or places are held against each other, or were and are still."""
+    told = [each for each in change.entities if each in profiles()]
+    if len(told) > 1:
+        asks = change.has("ask", "compare", "which", "why") or change.has("most")
+        stance = bool(change.wishes.dishes) and not change.numbers.has_price
+        return (asks or stance) and not change.denied
+    if not state.compared or state.kind not in ("compare",):
+        return False
+    if change.has("ask", "choose") and change.has("most"):
+        return False
+    return change.has("most") or (change.has("ask", "which") and bool(change.wishes.dishes))
+
+
+def _is_about(state: State, change: Change) -> bool:
+    """Whether wines that were shown are asked about, and nothing else is wished."""
+    described = state.pointed is not None and change.has("ask", "what")
+    moves = (change.has("like") and not described) or change.has("same") or change.has("refuse")
+    moves = moves or change.has("cue", "cheaper", "dearer", "other") or bool(change.denied)
+    if not state.shown or moves:
+        return False
+    asks_which = change.has("ask", "which", "best") and (change.has("most") or _orders(change))
+    if asks_which or (change.has("ask", "best") and not change.wishes.said):
+        return True
+    others = change.wishes.said - _loose(state, change)
+    return not others and (state.pointed is not None or _asks_about_them(state, change))
+
+
+def _orders(change: Change) -> bool:
+    return bool(change.wishes.order)
+
+
+def _loose(state: State, change: Change) -> frozenset[str]:
+    """The slots that a question about a shown wine may fill without being a wish."""
+    traits = set(change.said("trait"))
+    loose = {"name", "text"}
+    if traits or change.has("ask", "why") or state.pointed:
+        loose |= {"dishes"}
+    if state.pointed or traits & _OF_TASTE:
+        loose |= {"sweetness", "bodies", "tannins", "order"}
+    if change.has("goes") and len(state.shown) == 1:
+        loose |= {"dishes"}
+    return frozenset(loose)
+
+
+def _asks_about_them(state: State, change: Change) -> bool:
+    """Whether a message that names no wine asks for a trait of those shown, or why."""
+    goes = change.has("goes") and len(state.shown) == 1
+    if change.wishes.dishes:
+        return goes
+    traits = set(change.said("trait")) & (_OF_A_WINE | _SERVING)
+    if traits and not _is_general(change):
+        return True
+    is_short = change.words <= _FEW_WORDS and not change.has("subject")
+    return is_short and (change.has("ask", "why") or change.has("more"))
+
+
+def _is_general(change: Change) -> bool:
+    """Whether a question is about wine at large: it names a subject, a grape or "red wine"."""
+    if change.entities or change.wishes.styles:
+        return True
+    return change.has("subject") and not set(change.said("trait")) & (_SERVING | _OF_A_WINE)
+
+
+def _is_knowledge(_state: State, change: Change) -> bool:
+    """Whether something is to be explained rather than poured."""
+    if change.numbers.has_price or change.wishes.order or change.has("cue", "cheaper", "other"):
+        return False
+    asks = change.has("ask", "what", "why", "compare")
+    serving = bool(_SERVING & set(change.said("trait")))
+    wants_wine = change.has("ask", "choose") and not asks
+    if serving and not wants_wine:
+        return True
+    if asks:
+        return not (change.has("ask", "choose") and _names_wine(change))
+    if change.has("subject"):
+        return not wants_wine and not change.wishes.said - {"name", "text"}
+    return False
+
+
+def _names_wine(change: Change) -> bool:
+    return bool(change.wishes.said - {"name", "text"})
+
+
+def _is_alike(state: State, change: Change) -> bool:
+    """Whether a shown wine is to be varied: more like it, or it "but Portuguese"."""
+    varied = change.has("like") or (state.pointed is not None and bool(_said(change)))
+    return bool(state.shown) and varied and not change.has("cue", "cheaper", "dearer")
+
+
+def _is_same(state: State, change: Change) -> bool:
+    """Whether the facts of a shown wine are needed before another is looked for."""
+    elsewhere = change.has("elsewhere_from") and _is_alike(state, change)
+    return bool(state.shown) and (change.has("same") or elsewhere)
+
+
+def _is_search(state: State, change: Change) -> bool:
+    """Whether wines are wanted, by wishes or by moving on from those shown."""
+    moves = change.has("cue") or change.has("refuse") or change.has("most")
+    moves = moves or change.has("elsewhere_from") or change.has("talk", "surprise")
+    bound = change.denied or change.allergens or change.elsewhere
+    return bool(_said(change) or moves or bound) or _is_name(state, change)
+
+
+def _is_name(state: State, change: Change) -> bool:
+    name = change.wishes.name
+    tells = bool(name) and (not state.wishes.said or name[0].isupper())
+    return tells and len(change.unknown) <= _MOST_NAME_WORDS
+
+
+def _goes_on(state: State, change: Change) -> bool:
+    """Whether a message without wishes asks for what was spoken of: "show me one then"."""
+    if state.wishes.said and change.count and change.words <= 2 * _SHORT:
+        return True
+    return change.has("ask", "choose") and bool(state.topic.said or state.favoured)
+
+
+def _talks(saying: str) -> Callable[[State, Change], bool]:
+    return lambda _state, change: change.has("talk", saying)
+
+
+_RULES: Final[tuple[tuple[Kind, Callable[[State, Change], bool]], ...]] = (
+    ("grapes", _is_allergic_to_wine),
+    ("off_topic", _is_aside),
+    ("rude", _is_rude),
+    ("quantity", _is_of_quantity),
+    ("which", _points_beyond),
+    ("compare", _is_comparing),
+    ("about", _is_about),
+    ("knowledge", _is_knowledge),
+    ("same", _is_same),
+    ("like", _is_alike),
+    ("search", _is_search),
+    ("thanks", _talks("thanks")),
+    ("help", _talks("help")),
+    ("search", _goes_on),
+    ("hello", _talks("hello")),
+)
+"""What a message is, the first that holds."""
+
+
+def _about(state: State, change: Change) -> tuple[str, ...]:
+    """The shown wines that a message asks about."""
+    if state.pointed:
+        return (state.pointed,)
+    order = change.wishes.order
+    if order and state.prices:
+        euros = {wine_id: in_euros(*price) for wine_id, price in state.prices.items()}
+        end = min if order == "cheapest" else max
+        return (end(euros, key=lambda wine_id: euros[wine_id]),)
+    if change.has("ask", "best"):
+        return state.choice[:1] or state.shown[:1]
+    if change.has("most") or change.has("ask", "which"):
+        return state.choice or state.shown
+    return state.shown[:_MOST_SHOWN]
+
+
+def _questioned(state: State, change: Change) -> State:
+    subjects = change.said("subject")
+    return replace(state, topic=change.wishes, subject=subjects[0] if subjects else "")
+
+
+def _compared(state: State, change: Change) -> State:
+    """What is compared, and which of it a message favours: "which is less tannic?"."""
+    told = tuple(each for each in change.entities if each in profiles())[:2]
+    compared = told if len(told) > 1 else state.compared
+    return replace(
+        state,
+        compared=compared,
+        favoured=favourite(compared, change) or (state.favoured if not told else ""),
+        topic=replace(change.wishes, grapes=(), regions=()),
+    )
+
+
+def favourite(compared: Sequence[str], change: Change) -> str:
+    """What of two compared is at the end of a scale that was asked for; empty if none was."""
+    for most in change.said("most"):
+        scale, _, end = most.partition(":")
+        if scale in ("body", "tannin", "acidity"):
+            best = max if end == "high" else min
+            return best(compared, key=lambda name: getattr(profiles()[name].profile, scale))
+    return ""
+
+
+def _wished(state: State, change: Change) -> State:
+    """The wishes of a message merged with those before."""
+    refused = _refused(state, change)
+    is_fresh = _is_fresh(state, change)
+    old = Wishes() if is_fresh else state.wishes
+    if state.subject and change.words <= _SHORT and not is_fresh:
+        old = _merged(old, replace(state.topic, name="", text=()), Change())
+    wishes = _with_comparison(state, change, _scaled(change))
+    if change.has("ask", "choose") and not wishes.said and not old.said:
+        wishes = state.topic
+    if state.wishes.said and wishes.name and not wishes.name[0].isupper():
+        wishes = replace(wishes, name="")
+    merged = _merged(old, wishes, change)
+    merged = _relative(state, change, merged)
+    kept_care = state.care if state.care_now or not is_fresh or state.care in LASTING else None
+    return replace(
+        state,
+        wishes=merged,
+        denied=_joined(state.denied if not is_fresh else _for_good(state.denied), change),
+        refused=refused,
+        is_new=is_fresh or refused != state.refused or _moves_on(state, change),
+        subject="",
+        care=kept_care,
+        count=change.count or (None if is_fresh else state.count),
+    )
+
+
+def _moves_on(state: State, change: Change) -> bool:
+    """Whether wines are wanted that were not shown yet, rather than fewer of the same."""
+    new_dish = bool(change.wishes.dishes) and change.wishes.dishes != state.wishes.dishes
+    other = change.has("cue", "other", "cheaper", "dearer") or change.has("talk", "surprise")
+    return new_dish or other or change.has("like") or change.has("same")
+
+
+def _with_comparison(state: State, change: Change, wishes: Wishes) -> Wishes:
+    """The grape or region that a comparison favoured: "show me one of those then"."""
+    chosen = favourite(state.compared, change) if state.compared else ""
+    chosen = chosen or state.favoured
+    is_pick = change.has("ask", "choose") and not wishes.grapes and not wishes.regions
+    if not chosen or not is_pick or wishes.dishes:
+        return wishes
+    is_region = profiles()[chosen].like == () and " " not in profiles()[chosen].home
+    return replace(
+        wishes,
+        grapes=() if is_region else (chosen,),
+        regions=(chosen,) if is_region else (),
+        tannins=(),
+    )
+
+
+def _scaled(change: Change) -> Wishes:
+    """A message's wishes with what a comparative asks for: "less tannic", "crisper"."""
+    values: dict[str, Any] = {}
+    for most in change.said("most"):
+        scale, _, end = most.partition(":")
+        if scale == "tannin":
+            values["tannins"] = ("none", "low") if end == "low" else ("high",)
+        elif scale == "acidity":
+            values["acidities"] = ("high",) if end == "high" else ("low", "medium")
+        elif scale == "body" and not change.wishes.bodies:
+            values["bodies"] = (
+                ("light", "medium_light") if end == "low" else ("medium_full", "full")
+            )
+        elif scale == "sweetness" and not change.wishes.sweetness:
+            values["sweetness"] = ("bone_dry",) if end == "low" else ("sweet", "luscious")
+    return replace(change.wishes, **values) if values else change.wishes
+
+
+def _refused(state: State, change: Change) -> tuple[str, ...]:
+    """The wines that were turned down: the one pointed at, or all that were just shown."""
+    if change.has("refuse"):
+        ids = (state.pointed,) if state.pointed else state.shown[:1]
+        return tuple(dict.fromkeys((*state.refused, *filter(None, ids))))
+    if change.has("cue", "other"):
+        return tuple(dict.fromkeys((*state.refused, *state.shown)))
+    return state.refused
+
+
+def _is_fresh(state: State, change: Change) -> bool:
+    """Whether a message asks for something new rather than for a change of what was asked."""
+    said = change.wishes.said - {"name"}
+    if not state.wishes.said or change.has("replace") or change.has("cue") or change.denied:
+        return False
+    if change.has("like") or change.has("same") or state.pointed:
+        return False
+    groups = sum(bool(said & group) for group in (_KIND, {"dishes"}, _PLACE, _TASTE, _PRICE))
+    again = bool(said & {"styles"}) and bool(state.wishes.said & {"dishes"} and said & {"dishes"})
+    return (
+        again
+        or (groups >= 3 and change.words > _FEW_WORDS)
+        or (groups >= 2 and bool(said & {"dishes"}) and change.words > _FEW_WORDS)
+    )
+
+
+def _for_good(denied: frozenset[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    """What is ruled out for the whole talk, whatever is asked for next: grapes and houses."""
+    return frozenset(pair for pair in denied if pair[0] in ("grapes", "name"))
+
+
+def _joined(denied: frozenset[tuple[str, str]], change: Change) -> frozenset[tuple[str, str]]:
+    """Earlier exclusions without what is wanted now, and the new ones."""
+    wishes = change.wishes
+    wanted = {
+        (name, value)
+        for name in ("grapes", "countries", "regions", "styles")
+        for value in getattr(wishes, name)
+    }
+    wanted |= {("hue", value) for value in (*wishes.styles, *wishes.colours)}
+    return (denied - wanted) | change.denied
+
+
+def _merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
+    """`new`, with what `old` says about other things.
+
+    A new colour forgets the old grape, and the region if that came with "champagne" or "port". A
+    new dish forgets the kind of wine that was meant for the old one.
+    """
+    said = new.said
+    replaced = set(said).union(*(group for group in _GROUPS if group & said))
+    if said & (_KIND | {"dishes"}):
+        replaced |= {"name", "text"}
+    if "styles" in said and _OF_A_REGION & set(old.styles) - set(new.styles):
+        replaced |= {"regions", "countries"}
+    if "dishes" in said and old.dishes and set(old.dishes) != set(new.dishes):
+        replaced |= _KIND | _TASTE | {"text", "order"}
+    denied = {value for name, value in change.denied if name in ("hue", "styles")}
+    if denied & set(old.styles):
+        replaced |= {"styles"}
+    if change.has("qualifies") and set(old.styles) <= _HUES and old.styles:
+        new = replace(new, colours=old.styles)
+    if _is_colour_of(old, new):
+        replaced -= {"styles", "regions", "countries"}
+        new = replace(new, styles=(), colours=new.styles)
+        replaced |= {"colours"}
+    kept = {name: getattr(old, name) for name in old.said - replaced}
+    if "dishes" in kept:
+        kept["named_dishes"] = old.named_dishes
+    if "text" in kept:
+        kept["named_tastes"] = old.named_tastes
+    if "max_price" in kept or "min_price" in kept:
+        kept["named_price"] = old.named_price
+    own = {each.name: getattr(new, each.name) for each in fields(new)}
+    own = {name: value for name, value in own.items() if value not in ((), "", None)}
+    only = frozenset(new.only | (old.only - replaced))
+    return Wishes(**{**kept, **own, "only": only})
+
+
+def _is_colour_of(old: Wishes, new: Wishes) -> bool:
+    """Whether a new colour qualifies the bubbles that were asked for: "pink ones, though"."""
+    return old.styles == ("sparkling",) and new.styles == ("rose",)
+
+
+def _relative(state: State, change: Change, wishes: Wishes) -> Wishes:
+    """`wishes` with the limit that "cheaper" or "dearer" means.
+
+    "Cheaper" is below the wine that is pointed at, or else below the cheapest shown; "dearer" is
+    above that wine, or else above the old limit or the dearest.
+    """
+    cheaper = change.has("cue", "cheaper")
+    if change.numbers.has_price or not (cheaper or change.has("cue", "dearer")):
+        return wishes
+    known = dict(state.prices)
+    if state.pointed in known:
+        known = {str(state.pointed): known[str(state.pointed)]}
+    old = state.wishes
+    currency = next(iter(known.values()))[1] if known else old.currency or Currency.EUR
+    prices = [amount for amount, used in known.values() if used == currency]
+    low, high = None, None
+    if cheaper:
+        high = _below(min(prices)) if prices else float(round((old.max_price or 17) * 0.7))
+    elif old.max_price is not None and state.pointed is None:
+        low = old.max_price
+    else:
+        low = float(int(max(prices)) + 1) if prices else _DEAR_EUR
+    limits: dict[str, Any] = {"min_price": low, "max_price": high, "currency": currency}
+    return replace(wishes, **limits, order="", named_price="")
+
+
+def _below(amount: float) -> float:
+    """Noticeably below an amount, or a cent where little is left."""
+    limit = int(amount * _NOTICEABLY) if amount >= _LITTLE else amount - 0.01
+    return max(0.0, round(float(limit), 2))
+
+
+def prices_shown(reply: str, shown: Sequence[str]) -> Mapping[str, tuple[float, Currency]]:
+    """The price of each shown wine, as far as a reply tells it.
+
+    A wine's price is the first amount below its name; a reply without such sections counts if it
+    has just one amount for each wine.
+    """
+    sections = _SECTION.split(reply)[1:]
+    if sections:
+        found = zip(shown, map(_amounts, sections), strict=False)
+        return {wine_id: amounts[0] for wine_id, amounts in found if amounts}
+    amounts = _amounts(reply)
+    return dict(zip(shown, amounts, strict=True)) if len(amounts) == len(shown) else {}
+
+
+def _amounts(text: str) -> list[tuple[float, Currency]]:
+    known = [(_SIGNS.get(sign) or sign.strip(), amount) for sign, amount in _PRICES.findall(text)]
+    return [(float(amount), Currency(code)) for code, amount in known if code in tuple(Currency)]

@@ -1,0 +1,294 @@
+"""Sentences, and wines, wishes and amounts in words, in six languages. Pure.
+
+An answer names no amount that neither the person nor the catalogue did.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Final
+
+from agent.house_sommelier.data import dishes, load, speech
+from agent.house_sommelier.lexicon import Meaning, names
+from agent.house_sommelier.reading import Wishes
+from agent.house_sommelier.results import ListedWine
+from agent.house_sommelier.state import State
+from agent.sommelier.wine import Style
+from agent.text import Language
+
+_SYMBOLS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
+_GROUPED_BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
+_HUES: Final = frozenset({"red", "white", "rose", "orange"})
+_STYLES_EN: Final = {"rose": "rosé", "alcohol_free": "alcohol-free"}
+_MOST_FOODS: Final = 3
+_NAMED: Final = ("countries", "grapes", "hue", "regions", "styles")
+
+
+def say(key: str, language: Language, **values: str) -> str:
+    """One sentence, filled in."""
+    return str(speech()[language][key]).format(**values)
+
+
+def as_note(text: str) -> str:
+    """A sentence as an aside, in Markdown."""
+    return f"_({text})_"
+
+
+def both(words: Iterable[str], language: Language) -> str:
+    """The words joined with "and"."""
+    return _listed(words, say("and", language))
+
+
+def either(words: Iterable[str], language: Language) -> str:
+    """The words joined with "or"."""
+    return _listed(words, say("or", language))
+
+
+def _listed(words: Iterable[str], joint: str) -> str:
+    *first, last = list(words) or [""]
+    return f"{', '.join(first)} {joint} {last}" if first else last
+
+
+def sentence(text: str) -> str:
+    """`text` with a capital and a full stop."""
+    ended = text if text.endswith((".", "!", "?", ":", "”")) else f"{text}."
+    return ended[0].upper() + ended[1:] if text else ""
+
+
+def money(amount: float, currency: str) -> str:
+    """`€25`, `£17.50`, `CHF 30`."""
+    number = f"{amount:.0f}" if amount == int(amount) else f"{amount:.2f}"
+    symbol = _SYMBOLS.get(currency)
+    return f"{symbol}{number}" if symbol else f"{currency} {number}"
+
+
+@cache
+def _food_names(language: Language) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for dish, table in zip(dishes(), load("dishes")["dish"], strict=True):
+        called = table.get("any", table.get(language))
+        if len(dish.foods) == 1 and called:
+            named.setdefault(dish.foods[0], called[0])
+    return named
+
+
+def foods_in_words(foods: Iterable[str], language: Language) -> list[str]:
+    """What `language` calls foods of the catalogue."""
+    return [_food_names(language).get(food, food.replace("_", " ")) for food in foods]
+
+
+def in_words(field: str, values: Sequence[str], language: Language) -> list[str]:
+    """What `language` calls these values together, or else one by one; ids as a last resort."""
+    named = names(language)
+    if together := named.get(Meaning(field, tuple(values))):
+        return [together]
+    return [named.get(Meaning(field, (value,)), value.replace("_", " ")) for value in values]
+
+
+def country_in_words(country: str, language: Language) -> str:
+    """What `language` calls a country; its English name if nothing else is known."""
+    return country if language == "en" else in_words("countries", (country,), language)[0]
+
+
+def style_in_words(style: str, language: Language) -> str:
+    """What `language` calls a style; empty for one nobody knows."""
+    if style not in tuple(Style):
+        return ""
+    if style == Style.SWEET:
+        return say("sweet_wine", language)
+    return in_words("hue" if style in _HUES else "styles", (style,), language)[0]
+
+
+def body_in_words(body: str, language: Language) -> str:
+    """The weight of a wine as an adjective; empty for a body nobody knows."""
+    group = next((group for group in _GROUPED_BODIES if body in group), None)
+    return names(language).get(Meaning("bodies", group), "") if group else ""
+
+
+def sweetness_in_words(sweetness: str, language: Language) -> str:
+    """What `language` calls one step of sweetness; empty for one nobody knows."""
+    return str(speech()[language]["sweetness"].get(sweetness, ""))
+
+
+def price_in_words(wishes: Wishes, language: Language, stated: Collection[float]) -> str:
+    """The price limits, empty if there are none; only amounts that the person stated are named."""
+    low, high, code = wishes.min_price, wishes.max_price, str(wishes.currency or "EUR")
+    if low is None and high is None:
+        return ""
+    if wishes.named_price and not {each for each in (low, high) if each} <= set(stated):
+        return wishes.named_price
+    if low is not None and high is not None:
+        middle = (low + high) / 2
+        if low in stated and high in stated:
+            return f"{money(low, code)}–{money(high, code)}"
+        return say("around", language, price=money(middle, code)) if middle in stated else ""
+    key, limit, vague = (
+        ("up_to", high, "low_price") if low is None else ("at_least", low, "high_price")
+    )
+    named = say(key, language, price=money(limit or 0, code))
+    return named if limit in stated else say(vague, language)
+
+
+def criteria(state: State) -> str:
+    """What was asked for as a phrase, and what it must be without."""
+    language, wishes = state.language, state.wishes
+    foods = list(wishes.named_dishes)
+    price = price_in_words(wishes, language, state.stated)
+    left_out = _left_out(state)
+    if language == "en":
+        return ", ".join(filter(None, (_english(wishes, foods, price), left_out)))
+    return ", ".join(filter(None, (*_parts(wishes, language, price, foods), left_out)))
+
+
+def _parts(wishes: Wishes, language: Language, price: str, foods: Sequence[str]) -> Iterator[str]:
+    kinds = [either((style_in_words(each, language) for each in wishes.styles), language)]
+    kinds += [style_in_words(each, language) for each in wishes.colours]
+    yield " ".join(filter(None, kinds))
+    yield from tastes_in_words(wishes, language)
+    yield either(wishes.grapes, language)
+    yield either(places_in_words(wishes, language), language)
+    yield price
+    yield both(foods, language)
+    yield _abv(wishes)
+    yield wishes.name
+
+
+def _abv(wishes: Wishes) -> str:
+    if wishes.max_abv is not None:
+        return f"≤ {wishes.max_abv:g} % vol"
+    return "" if wishes.min_abv is None else f"≥ {wishes.min_abv:g} % vol"
+
+
+def tastes_in_words(wishes: Wishes, language: Language) -> list[str]:
+    """The wished sweetness, body, tannin and acidity."""
+    sweetness = in_words("sweetness", wishes.sweetness, language)
+    if len(sweetness) > 1:
+        sweetness = [sweetness_in_words(each, language) for each in wishes.sweetness]
+    groups = [group for group in _GROUPED_BODIES if set(group) & set(wishes.bodies)]
+    bodies = [body_in_words(group[0], language) for group in groups]
+    found = [either(sweetness, language), either(dict.fromkeys(bodies), language)]
+    if wishes.tannins:
+        found.append(say("tannin_high" if "high" in wishes.tannins else "tannin_low", language))
+    if wishes.acidities == ("high",):
+        found.append(say("acidity_high", language))
+    found += wishes.named_tastes
+    return [each for each in found if each]
+
+
+def places_in_words(wishes: Wishes, language: Language) -> list[str]:
+    """The regions and countries of a request."""
+    regions = [in_words("regions", (each,), language)[0] for each in wishes.regions]
+    countries = [country_in_words(each, language) for each in wishes.countries]
+    return [*regions, *countries]
+
+
+def exclusions_in_words(state: State) -> list[str]:
+    """What is ruled out, in a fixed order."""
+    pairs = sorted(pair for pair in state.denied if pair[0] in _NAMED)
+    return [in_words(field, (value,), state.language)[0] for field, value in pairs]
+
+
+def _left_out(state: State) -> str:
+    allergens = [in_words("allergen", (each,), state.language)[0] for each in state.allergens]
+    left = [*allergens, *exclusions_in_words(state)]
+    return say("leaving_out", state.language, names=either(left, state.language)) if left else ""
+
+
+def _english(wishes: Wishes, foods: Sequence[str], price: str) -> str:
+    kinds = [_STYLES_EN.get(kind, kind) for kind in (*wishes.colours, *wishes.styles)]
+    places = either((*wishes.regions, *wishes.countries), "en")
+    grapes = either(wishes.grapes, "en")
+    tastes = tastes_in_words(wishes, "en")
+    before = [taste for taste in tastes if not taste.startswith("with ")]
+    details = [
+        *before,
+        " ".join(kinds) if wishes.colours and wishes.styles else either(kinds, "en"),
+        "wines",
+        *(taste for taste in tastes if taste.startswith("with ")),
+        f"made from {grapes}" if grapes else "",
+        f"from {places}" if places else "",
+        f"at {price}" if "–" in price else price,
+        f"with {_abv(wishes)}" if _abv(wishes) else "",
+        f"for {both(foods, 'en')}" if foods else "",
+        f"(matching “{wishes.name}” first)" if wishes.name else "",
+    ]
+    return " ".join(filter(None, details))
+
+
+def describe(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
+    """Why a wine suits: the foods asked for, its grapes and build, and in English its notes."""
+    asked = [food for food in foods if food in wine.foods]
+    named = both(foods_in_words(asked or wine.foods[:_MOST_FOODS], language), language)
+    fit = say("suits", language, foods=named) if named else ""
+    portrait = _portrait(wine) if language == "en" else _profile(wine, language)
+    clauses = "; ".join(filter(None, (fit, portrait) if asked else (portrait, fit)))
+    notes = wine.notes.strip() if language == "en" else ""
+    return " ".join(map(sentence, filter(None, (clauses, notes)))) or wine.name
+
+
+def in_detail(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
+    """Everything known about a wine."""
+    facts = [
+        origin(wine, language),
+        "" if wine.abv is None else f"{wine.abv:g} % vol",
+        "" if wine.price is None else money(wine.price, wine.currency),
+    ]
+    allergens = [in_words("allergen", (each,), language)[0] for each in wine.allergens]
+    notes = wine.notes.strip() if language != "en" else ""
+    parts = [
+        describe(wine, foods, language),
+        sentence(", ".join(filter(None, facts))),
+        say("contains", language, allergens=both(allergens, language)) if allergens else "",
+        "" if wine.in_stock else say("sold_out", language),
+        say("tasting_notes", language, notes=notes) if notes else "",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def origin(wine: ListedWine, language: Language) -> str:
+    """Where a wine comes from, narrowest first, the country as `language` calls it."""
+    places = [place for place in (wine.appellation, wine.region) if place != wine.country]
+    country = country_in_words(wine.country, language)
+    return ", ".join(dict.fromkeys(filter(None, (*places, country))))
+
+
+def _portrait(wine: ListedWine) -> str:
+    """`a full-bodied red from Syrah with firm tannins`."""
+    sweetness = "" if wine.sweetness == "dry" else sweetness_in_words(wine.sweetness, "en")
+    sweetness = "" if wine.style == Style.SWEET else sweetness
+    words = [body_in_words(wine.body, "en"), sweetness, _style_in_english(wine.style)]
+    kind = " ".join(dict.fromkeys(filter(None, words)))
+    grapes = f" from {both(wine.grapes, 'en')}" if wine.grapes else ""
+    found = [trait.removeprefix("with ") for trait in _traits(wine, "en")]
+    structure = f" with {both(found, 'en')}" if found else ""
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}{grapes}{structure}"
+
+
+def _style_in_english(style: str) -> str:
+    if style in ("red", "white"):
+        return style
+    if style not in tuple(Style):
+        return "wine"
+    return "rosé" if style == "rose" else f"{_STYLES_EN.get(style, style)} wine"
+
+
+def _profile(wine: ListedWine, language: Language) -> str:
+    """`Rotwein, kräftig, aus Syrah, mit festen Tanninen`."""
+    grapes = both(wine.grapes, language)
+    is_told = wine.sweetness not in ("dry", "bone_dry") and wine.style != Style.SWEET
+    parts = (
+        style_in_words(wine.style, language),
+        body_in_words(wine.body, language),
+        sweetness_in_words(wine.sweetness, language) if is_told else "",
+        say("from_grapes", language, grapes=grapes) if grapes else "",
+        *_traits(wine, language),
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _traits(wine: ListedWine, language: Language) -> Iterable[str]:
+    if wine.acidity == "high":
+        yield say("acidity_high", language)
+    if wine.tannin == "high":
+        yield say("tannin_high", language)
+    elif wine.tannin == "low":
+        yield say("tannin_low", language)

@@ -1,0 +1,70 @@
+"""The data of the house sommelier: every language has every key, every value is the catalogue's."""
+
+import pytest
+
+from agent.house_sommelier import data
+from agent.house_sommelier.wording import foods_in_words
+from agent.sommelier.wine import Allergen, Body, Food, Level, Style, Sweetness
+from agent.text import LANGUAGES, Language
+
+VALUES = {
+    "styles": Style,
+    "sweetness": Sweetness,
+    "bodies": Body,
+    "tannins": Level,
+    "acidities": Level,
+    "without_allergens": Allergen,
+    "allergen": Allergen,
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_every_sentence_with_the_same_gaps(language: Language) -> None:
+    english, spoken = data.speech()["en"], data.speech()[language]
+    assert spoken.keys() == english.keys()
+    for key, sentence in spoken.items():
+        if isinstance(sentence, dict):
+            assert sentence.keys() == english[key].keys()
+        else:
+            assert gaps(sentence) <= gaps(english[key]) | {"are"}
+
+
+def gaps(sentence: str) -> set[str]:
+    return {part.partition("}")[0] for part in sentence.split("{")[1:]}
+
+
+@pytest.mark.parametrize("name", ["questions", "care"])
+def test_every_word_is_told_in_every_language(name: str) -> None:
+    for table in data.load(name)["word"]:
+        assert set(LANGUAGES) <= table.keys(), table
+
+
+@pytest.mark.parametrize("name", ["max", "min", "about", "people", "hours", "sober", "total"])
+def test_every_counted_word_is_told_in_every_language(name: str) -> None:
+    assert set(data.load("prices")[name]) >= set(LANGUAGES)
+
+
+def test_every_value_is_one_of_the_catalogue() -> None:
+    for entry in data.entries():
+        for field, values in entry.meanings:
+            assert entry.phrases
+            assert values
+            assert field not in VALUES or set(values) <= set(VALUES[field])
+
+
+def test_every_file_is_as_its_model_says() -> None:
+    assert data.pairings()
+    assert data.subjects()
+    notes = {note for profile in data.profiles().values() for note in profile.notes}
+    assert notes <= data.aromas().keys()
+    assert all(dish.pairing in data.pairings() for dish in data.dishes())
+    likes = {like for profile in data.profiles().values() for like in profile.like}
+    assert likes <= data.profiles().keys()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_food_has_a_name(language: Language) -> None:
+    named = foods_in_words(map(str, Food), language)
+    assert not [
+        name for name in named if "_" in name or (name in ("oily fish", "") and language != "en")
+    ]

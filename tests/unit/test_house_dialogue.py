@@ -1,0 +1,307 @@
+"""The state of a dialogue: what each further message changes, and what it keeps."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.house import (
+    after_results,
+    allows,
+    answer_of,
+    answered,
+    ask,
+    called,
+    conversation,
+    exchange,
+    filters,
+    ids,
+)
+
+CHEAPER: list[tuple[str, str, float]] = [
+    ("a red for lamb", "is there anything less expensive than the first one?", 21),
+    ("a red for lamb", "cheaper than the last one", 36),
+    ("Rotwein zum Lamm", "gibt es etwas Preiswerteres als den dritten?", 36),
+    ("Rotwein zum Lamm", "etwas günstigeres", 13),
+    ("un rouge pour l'agneau", "moins cher que le troisième ?", 36),
+    ("un tinto para cordero", "¿algo más económico que el primero?", 21),
+    ("un rosso per l'agnello", "più economico del secondo?", 13),
+    ("rode wijn bij lam", "iets goedkopers", 13),
+    ("rode wijn bij lam", "goedkoper dan de eerste?", 21),
+]
+
+
+@pytest.mark.parametrize(("before", "text", "limit"), CHEAPER)
+async def test_cheaper_is_below_the_wine_that_is_meant(
+    before: str, text: str, limit: float
+) -> None:
+    expected = {"styles": ["red"], "foods": ["lamb"], "max_price": limit}
+    assert allows(await filters(before, text), expected)
+
+
+async def test_below_a_cheap_wine_a_cent_will_do() -> None:
+    reply = "**1. A 2020**\nX · ≈ €6\nA.\n\n**2. B 2020**\nX · ≈ CHF 30\nB.\n\n[wine ids: a, b]"
+    before = [{"role": "user", "content": "a red"}, {"role": "assistant", "content": reply}]
+    assert await limits(before, "cheaper than the first") == (5.99, "EUR")
+    assert await limits(before, "cheaper than the second") == (27, "CHF")
+
+
+async def limits(before: list[dict[str, Any]], text: str) -> tuple[float, str]:
+    (call,) = (await ask([*before, {"role": "user", "content": text}])).tool_calls
+    asked = json.loads(call.arguments)
+    return asked["max_price"], asked.get("currency", "EUR")
+
+
+def listed(wine_id: str, **facts: Any) -> dict[str, Any]:
+    return {"wine_id": wine_id, "name": wine_id.title(), "style": "red", **facts}
+
+
+NEW, OLD = listed("new"), [listed(name) for name in ("landron", "gramona", "clape")]
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("a red for lamb", "something cheaper than the second"),
+        ("a red for lamb", "do you have another one?"),
+        ("Rotwein zum Lamm", "hast du noch etwas anderes?"),
+        ("un rouge pour l'agneau", "autre chose ?"),
+        ("un tinto para cordero", "¿otro más barato?"),
+        ("un rosso per l'agnello", "qualcos'altro?"),
+        ("rode wijn bij lam", "nog een andere?"),
+    ],
+)
+async def test_a_wine_is_not_offered_again(before: str, text: str) -> None:
+    assert ids(await answered(before, text, wines=[*OLD, NEW])) == ["new"]
+    assert (await answered(before, text, wines=OLD)).response_type == "informational"
+
+
+async def test_what_was_shown_long_ago_is_not_offered_again_either() -> None:
+    said = ("a red for lamb", "thanks", "another one")
+    assert ids(await answered(*said, wines=[*OLD, NEW])) == ["new"]
+
+
+async def test_nothing_cheaper_is_said_plainly() -> None:
+    answer = await answered("vin rouge", "moins cher", wines=[])
+    assert answer.intro.startswith("Je n'ai rien de moins cher")
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "wine_id"),
+    [
+        ("a red", "what is the second one like?", "gramona"),
+        ("a red", "would the third go with duck?", "clape"),
+        ("Rotwein", "erzähl mir vom ersten", "landron"),
+        ("un rouge", "dites-m'en plus sur le deuxième", "gramona"),
+        ("un tinto", "háblame del último", "clape"),
+        ("un rosso", "mi parli del terzo", "clape"),
+        ("rode wijn", "wat is de tweede voor een wijn?", "gramona"),
+    ],
+)
+async def test_a_question_about_a_shown_wine_is_about_that_wine(
+    before: str, text: str, wine_id: str
+) -> None:
+    assert await called(before, text) == ("get_wine", {"wine_ids": [wine_id]})
+
+
+async def test_whether_a_shown_wine_suits_a_dish_is_answered() -> None:
+    wine = listed("clape", foods=["duck", "lamb"])
+    asked = ("a red", "would the third go with duck?")
+    assert (await answered(*asked, wines=[wine])).intro == "Yes, it suits duck."
+    asked = ("een rode wijn", "past de derde ook bij vis?")
+    assert (await answered(*asked, wines=[wine])).intro.startswith("Mijn lijst noemt hem niet bij")
+
+
+CARE: list[tuple[str, str]] = [
+    ("I'm expecting a baby, what can I toast with?", "In pregnancy"),
+    ("breastfeeding, but I'd love a rosé", "In pregnancy"),
+    ("my 15-year-old son wants bubbles too", "I offer nothing with alcohol"),
+    ("I'm 17, a nice red please", "I offer nothing with alcohol"),
+    ("we have to drive home after dinner, a red with steak?", "Whoever drives"),
+    ("I'm on antibiotics, a white?", "Then no alcohol"),
+    ("im siebten Monat schwanger, was passt zu Lachs?", "In der Schwangerschaft"),
+    ("Ich bin 15 und suche einen Sekt", "Wer noch nicht volljährig"),
+    ("ich muss heute noch Auto fahren, ein Rotwein?", "Wer fährt"),
+    ("Je suis enceinte, un rosé ?", "Enceinte ou"),
+    ("J'ai 16 ans, je voudrais un rosé", "Je ne propose pas d'alcool"),
+    ("je conduis ce soir, un blanc ?", "Pour qui prend le volant"),
+    ("mi mujer está embarazada, ¿un tinto?", "En el embarazo"),
+    ("Tengo 17 años, ¿qué vino me recomiendas?", "A los menores"),
+    ("luego conduzco, ¿un tinto?", "A quien conduce"),
+    ("Sono incinta, cosa posso bere?", "In gravidanza"),
+    ("ho 15 anni, uno spumante", "Ai minorenni"),
+    ("devo guidare dopo cena, un bianco?", "A chi guida"),
+    ("ik ben zwanger en zoek een rode wijn", "Tijdens de zwangerschap"),
+    ("mijn zoon is 14 jaar, iets met bubbels voor hem?", "Wie nog geen achttien"),
+    ("ik moet nog rijden, iets bij de kaas", "Wie rijdt"),
+]
+FREE = {"wine_id": "free", "name": "Zero", "style": "alcohol_free", "abv": 0.3}
+
+
+@pytest.mark.parametrize(("text", "beginning"), CARE)
+async def test_who_should_not_drink_is_offered_wine_without_alcohol(
+    text: str, beginning: str
+) -> None:
+    assert (await filters(text))["styles"] == ["alcohol_free"]
+    answer = await answered(text, wines=[listed("red"), FREE])
+    assert ids(answer) == ["free"]
+    assert answer.intro.startswith(beginning)
+
+
+@pytest.mark.parametrize(("text", "beginning"), CARE)
+async def test_and_never_anything_else(text: str, beginning: str) -> None:
+    more = await after_results(text, wines=[listed("red")])
+    if more.tool_calls:
+        messages = conversation(text)
+        empty = '{"found": 0, "wines": []}'
+        messages += [*exchange(await ask(messages), empty), *exchange(more, empty)]
+        more = await ask(messages)
+    answer = answer_of(more)
+    assert (answer.response_type, answer.wines) == ("informational", [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm not driving tonight, a red",
+        "I am 45 and love red",
+        "a red aged 12 months in barrels",
+        "rot, ich bin 30 und nicht schwanger",
+        "j'ai 15 euros pour un rouge",
+        "tengo 16 euros, un tinto",
+        "ho 15 euro, un rosso",
+        "ik heb 15 euro voor een rode wijn",
+        "ein stiller Rotwein",
+    ],
+)
+async def test_others_get_their_wine(text: str) -> None:
+    assert (await filters(text))["styles"] == ["red"]
+
+
+async def test_a_pregnancy_is_remembered_and_a_drive_is_not() -> None:
+    assert (await filters("ik ben zwanger", "een rode wijn bij lam"))["styles"] == ["alcohol_free"]
+    drive = "I'm driving later, something for fish?"
+    assert (await filters(drive, "and a red one?"))["styles"] == ["alcohol_free"]
+    assert (await filters(drive, "A Spanish red for lamb"))["styles"] == ["red"]
+
+
+async def test_details_of_a_wine_with_alcohol_are_declined_too() -> None:
+    answer = await answered("estoy embarazada", "háblame del primero", wines=[listed("landron")])
+    assert answer.intro.startswith("Prefiero no recomendar alcohol")
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "wine_ids"),
+    [
+        ("a red for lamb", "which one would you take?", ["landron"]),
+        ("Rotwein zum Lamm", "welcher ist der beste?", ["landron"]),
+        ("un rouge pour l'agneau", "lequel est le meilleur ?", ["landron"]),
+        ("a red for lamb", "why these?", ["landron", "gramona", "clape"]),
+        ("Rotwein zum Lamm", "warum gerade die?", ["landron", "gramona", "clape"]),
+        ("un rosso per l'agnello", "perché questi?", ["landron", "gramona", "clape"]),
+    ],
+)
+async def test_questions_about_a_choice(before: str, said: str, wine_ids: list[str]) -> None:
+    assert await called(before, said) == ("get_wine", {"wine_ids": wine_ids})
+
+
+KEPT: list[tuple[tuple[str, ...], dict[str, Any]]] = [
+    (("a red for pizza", "rather a rosé"), {"styles": ["rose"], "foods": ["pizza"]}),
+    (("a white for sea bass", "change of plan, forget the fish, lamb now"), {"foods": ["lamb"]}),
+    (("pizza, vino rosso", "allora bollicine"), {"styles": ["sparkling"], "foods": ["pizza"]}),
+    (
+        ("roast pork", "white", "german?", "dry tho"),
+        {
+            "styles": ["white"],
+            "countries": ["Germany"],
+            "sweetness": ["bone_dry", "dry"],
+            "foods": ["pork"],
+        },
+    ),
+    (
+        ("marisco, un blanco", "mi jefe no bebe blanco"),
+        {"foods": ["shellfish"], "styles": ["rose", "sparkling"]},
+    ),
+    (("ein Rotwein", "zu stark für mich"), {"bodies": ["light", "medium_light", "medium"]}),
+    (("un rouge", "plus souple"), {"styles": ["red"], "tannins": ["none", "low"]}),
+    (("a white", "crisper please"), {"styles": ["white"], "acidities": ["high"]}),
+    (
+        ("a white, no Riesling", "no Chardonnay either"),
+        {"without_grapes": ["Chardonnay", "Riesling"]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "expected"), KEPT)
+async def test_a_change_keeps_what_it_does_not_name(
+    said: tuple[str, ...], expected: dict[str, Any]
+) -> None:
+    asked = await filters(*said)
+    if "styles" in expected and len(expected["styles"]) > 1:
+        assert not set(asked["styles"]) & {"white"}
+        expected = {name: expected[name] for name in expected if name != "styles"}
+    assert {name: asked.get(name) for name in expected} == expected
+
+
+async def test_the_first_but_from_elsewhere_is_alike_and_filtered() -> None:
+    tool, asked = await called("a red under 30", "the first one, but Portuguese")
+    assert (tool, asked["wine_id"]) == ("find_similar_wines", "landron")
+    assert (asked["countries"], asked["max_price"]) == (["Portugal"], 30)
+    tool, asked = await called("a red", "the like of the second from Sicily, under 15")
+    assert (tool, asked["wine_id"]) == ("find_similar_wines", "gramona")
+    assert (asked["regions"], asked["max_price"]) == (["Sicily"], 15)
+
+
+async def test_what_was_turned_down_is_not_searched_for_again() -> None:
+    assert (await filters("a red", "not that one"))["not_ids"] == ["landron", "gramona", "clape"]
+    assert "landron" in (await filters("a red", "not that one", "under 20"))["not_ids"]
+    assert "not_ids" not in await filters("a red", "under 20")
+
+
+async def test_a_wine_that_was_not_shown_is_asked_back_and_leaves_no_trace() -> None:
+    reply = answer_of(await ask(conversation("a red for lamb", "what about the fifth?")))
+    assert reply.intro.startswith("I have not shown you that many.")
+    asked = await filters("a red for lamb", "what about the fifth?", "from Spain")
+    assert allows(asked, {"styles": ["red"], "foods": ["lamb"], "countries": ["Spain"]})
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("a red for lamb", "too expensive!"),
+        ("Rotwein zum Lamm", "zu teuer"),
+        ("un rouge pour l'agneau", "trop cher"),
+        ("un tinto para cordero", "demasiado caro"),
+        ("un rosso per l'agnello", "troppo caro"),
+        ("rode wijn bij lam", "te duur"),
+    ],
+)
+async def test_too_expensive_is_a_wish_for_less(first: str, then: str) -> None:
+    asked = await filters(first, then)
+    assert allows(asked, {"styles": ["red"], "foods": ["lamb"], "max_price": 13})
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("a red for lamb", "none of these"),
+        ("a red for lamb", "I don't like any of them"),
+        ("Rotwein zum Lamm", "mir gefällt keiner davon"),
+        ("un rouge pour l'agneau", "aucun ne me plaît"),
+        ("un tinto para cordero", "no me gusta ninguno"),
+        ("un rosso per l'agnello", "non mi piace nessuno"),
+    ],
+)
+async def test_none_of_these_is_a_wish_for_others(first: str, then: str) -> None:
+    assert allows(await filters(first, then), {"styles": ["red"], "foods": ["lamb"], "limit": 12})
+
+
+async def test_a_vegan_question_is_no_wish_for_good() -> None:
+    asked = await filters("a red for lamb", "is the second one vegan?", "from Spain")
+    assert allows(asked, {"styles": ["red"], "foods": ["lamb"], "countries": ["Spain"]})
+
+
+async def test_an_intolerance_outlives_the_topic() -> None:
+    asked = await filters("I'm allergic to eggs", "thanks!", "a Spanish red for lamb")
+    assert asked["without_allergens"] == ["egg"]
+    assert (await filters("Milchallergie", "Rotwein"))["without_allergens"] == ["milk"]

@@ -1,0 +1,467 @@
+"""What a message asks for is what is searched for, in six languages."""
+
+from typing import Any
+
+import pytest
+
+from tests.house import allows, filters
+
+DRY = ["bone_dry", "dry"]
+SWEET = ["sweet", "luscious"]
+LIGHT = ["light", "medium_light"]
+FULL = ["medium_full", "full"]
+NOT_RED = ["white", "rose", "orange", "sparkling"]
+RED, WHITE, SPARKLING = ["red"], ["white"], ["sparkling"]
+
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    # style and colour
+    ("a red", {"styles": ["red"]}),
+    ("something white please", {"styles": ["white"]}),
+    ("rosé", {"styles": ["rose"]}),
+    ("an orange wine", {"styles": ["orange"]}),
+    ("some bubbles", {"styles": ["sparkling"]}),
+    ("fizz for a party", {"styles": ["sparkling"]}),
+    ("sparkling rosé", {"styles": ["sparkling"], "colours": ["rose"]}),
+    ("white or sparkling", {"styles": ["white", "sparkling"]}),
+    ("sweet red", {"colours": ["red"], "sweetness": SWEET}),
+    ("a dessert wine", {"styles": ["sweet", "fortified"], "sweetness": SWEET}),
+    ("champagne", {"styles": ["sparkling"], "regions": ["Champagne"]}),
+    ("two bottles of prosecco", {"styles": ["sparkling"], "regions": ["Prosecco"]}),
+    ("white port", {"styles": ["fortified"], "colours": ["white"], "regions": ["Port"]}),
+    ("a dry sherry", {"styles": ["fortified"], "sweetness": DRY, "regions": ["Sherry"]}),
+    ("non-alcoholic red", {"styles": ["alcohol_free"], "colours": ["red"]}),
+    ("an alcohol-free sparkling", {"styles": ["alcohol_free"]}),
+    ("not red", {"styles": NOT_RED, "without_styles": ["red"]}),
+    ("not red but white", {"styles": ["white"], "without_styles": ["red"]}),
+    # sweetness and body
+    ("dry white", {"styles": ["white"], "sweetness": DRY}),
+    ("a bone-dry Riesling", {"sweetness": ["bone_dry"], "grapes": ["Riesling"]}),
+    ("an off-dry riesling", {"sweetness": ["off_dry"], "grapes": ["Riesling"]}),
+    ("white, not sweet", {"styles": ["white"], "sweetness": DRY}),
+    ("white, not too sweet", {"styles": ["white"], "sweetness": [*DRY, "off_dry"]}),
+    ("a light red", {"styles": ["red"], "bodies": LIGHT}),
+    ("full-bodied red", {"styles": ["red"], "bodies": FULL}),
+    ("a red that isn't too heavy", {"styles": ["red"], "bodies": [*LIGHT, "medium"]}),
+    # prices
+    ("red under 25", {"styles": ["red"], "max_price": 25.0}),
+    ("red, less than €25", {"styles": ["red"], "max_price": 25.0}),
+    ("not more than $40", {"max_price": 40.0, "currency": "USD"}),
+    ("a £20 red", {"styles": ["red"], "max_price": 20.0, "currency": "GBP"}),
+    ("white for 25 bucks", {"styles": ["white"], "max_price": 25.0, "currency": "USD"}),
+    ("between 20 and 30 francs", {"min_price": 20.0, "max_price": 30.0, "currency": "CHF"}),
+    ("red 20-30 euros", {"styles": ["red"], "min_price": 20.0, "max_price": 30.0}),
+    ("red around 30", {"styles": ["red"], "min_price": 22.5, "max_price": 37.5}),
+    ("at least 50", {"min_price": 50.0}),
+    ("red over 20 but under 40", {"styles": ["red"], "min_price": 20.0, "max_price": 40.0}),
+    ("up to 12,50 €", {"max_price": 12.5}),
+    ("Barolo under 1,200 euros", {"regions": ["Barolo"], "max_price": 1200.0}),
+    ("a cheap white", {"styles": ["white"], "max_price": 12.0}),
+    ("a special expensive red", {"styles": ["red"]}),
+    ("red, 30 max", {"styles": ["red"], "max_price": 30.0}),
+    # numbers that are no prices
+    ("a red for 6 people", {"styles": ["red"]}),
+    ("6 bottles of white", {"styles": ["white"]}),
+    ("a 2015 Barolo", {"regions": ["Barolo"], "text": "2015"}),
+    ("red from 2015", {"styles": ["red"], "text": "2015"}),
+    ("white under 12%", {"styles": ["white"], "max_abv": 12.0}),
+    ("a low alcohol white", {"styles": ["white"], "max_abv": 11.5}),
+    ("red above 14% under 20", {"styles": ["red"], "min_abv": 14.0, "max_price": 20.0}),
+    ("2 pounds of lamb", {"foods": ["lamb"]}),
+    # foods
+    ("lamb chops", {"foods": ["lamb"]}),
+    ("what goes with roast chicken?", {"foods": ["poultry"]}),
+    ("something for steak", {"foods": ["beef"]}),
+    ("wine for salmon", {"foods": ["oily_fish"]}),
+    ("thai tonight", {"foods": ["spicy", "asian"]}),
+    ("tiramisù", {"foods": ["creamy_dessert"]}),
+    ("duck à l'orange", {"foods": ["duck"]}),
+    ("red for white meat", {"styles": ["red"], "foods": ["pork"]}),
+    ("blue cheese", {"foods": ["blue_cheese"]}),
+    ("mushroom risotto", {"foods": ["risotto", "mushrooms"]}),
+    ("not fish but lamb", {"foods": ["lamb"], "without_allergens": ["fish"]}),
+    # grapes and places
+    ("shiraz", {"grapes": ["Syrah"]}),
+    ("pinot grigio", {"grapes": ["Pinot Gris"]}),
+    (
+        "no chardonnay, a dry white",
+        {"styles": ["white"], "sweetness": DRY, "without_grapes": ["Chardonnay"]},
+    ),
+    ("Italian", {"countries": ["Italy"]}),
+    ("from Tuscany", {"regions": ["Tuscany"]}),
+    ("a Spanish red", {"styles": ["red"], "countries": ["Spain"]}),
+    ("red Rioja", {"styles": ["red"], "regions": ["Rioja"]}),
+    ("white burgundy", {"styles": ["white"], "regions": ["Burgundy"]}),
+    ("do you have a Bordeaux?", {"regions": ["Bordeaux"]}),
+    # allergens
+    ("red with no egg", {"styles": ["red"], "without_allergens": ["egg"]}),
+    ("no egg, milk or fish", {"without_allergens": ["egg", "milk", "fish"]}),
+    ("a sulphite-free white", {"styles": ["white"], "without_allergens": ["sulphites"]}),
+    ("I'm allergic to fish", {"without_allergens": ["fish"]}),
+    ("I don't eat fish, steak please", {"foods": ["beef"], "without_allergens": ["fish"]}),
+    ("a vegan red", {"styles": ["red"], "without_allergens": ["egg", "milk", "fish"]}),
+    # words that rank
+    ("not oaky chardonnay", {"grapes": ["Chardonnay"], "text": "unoaked fresh juicy"}),
+    ("Cloudy Bay Sauvignon Blanc", {"grapes": ["Sauvignon Blanc"], "text": "Cloudy Bay"}),
+    ("something by Egon Müller", {"text": "Egon Müller"}),
+    ("Vega Sicilia under 300", {"max_price": 300.0, "text": "Vega Sicilia"}),
+    ("surprise me", {}),
+    (
+        "une vingtaine d'euros pour un rouge",
+        {"styles": ["red"], "min_price": 15.0, "max_price": 25.0},
+    ),
+    ("Rotwein, so um die vierzig", {"styles": ["red"], "min_price": 30.0, "max_price": 50.0}),
+    ("un rosso, una ventina di euro", {"styles": ["red"], "min_price": 15.0, "max_price": 25.0}),
+    ("a red, I have a tenner", {"styles": ["red"], "max_price": 10.0, "currency": "GBP"}),
+    ("treinta pavos, un tinto", {"styles": ["red"], "max_price": 30.0}),
+    ("rood voor een tientje", {"styles": ["red"], "max_price": 10.0}),
+    ("a case of six whites, under 90 for the lot", {"styles": ["white"], "max_price": 15.0}),
+    ("vier flessen wit voor samen vijftig euro", {"styles": ["white"], "max_price": 12.5}),
+    ("Rotwein, 30 euro ±5", {"styles": ["red"], "min_price": 25.0, "max_price": 35.0}),
+    # other languages
+    (
+        "Rotwein zum Lamm, höchstens 20 Euro",
+        {"styles": ["red"], "foods": ["lamb"], "max_price": 20.0},
+    ),
+    (
+        "un vin blanc sec pour des huîtres, moins de 15 euros",
+        {"styles": ["white"], "sweetness": DRY, "foods": ["oysters"], "max_price": 15.0},
+    ),
+    (
+        "un tinto para cordero por menos de 20 euros",
+        {"styles": ["red"], "foods": ["lamb"], "max_price": 20.0},
+    ),
+    (
+        "un bianco secco per il pesce sotto i 20 euro",
+        {"styles": ["white"], "sweetness": DRY, "foods": ["fish"], "max_price": 20.0},
+    ),
+    ("sans œuf, rouge", {"styles": ["red"], "without_allergens": ["egg"]}),
+    # all together
+    (
+        "a sparkling under 30 for oysters",
+        {"styles": ["sparkling"], "foods": ["oysters"], "max_price": 30.0},
+    ),
+    (
+        "A full-bodied Australian Shiraz between $20 and $35 for ribs for 4 people, no milk",
+        {
+            "bodies": FULL,
+            "foods": ["barbecue", "pork"],
+            "grapes": ["Syrah"],
+            "countries": ["Australia"],
+            "min_price": 20.0,
+            "max_price": 35.0,
+            "currency": "USD",
+            "without_allergens": ["milk"],
+        },
+    ),
+]
+
+DUTCH: list[tuple[str, dict[str, Any]]] = [
+    (
+        "een volle rode wijn uit Spanje bij lamsbout",
+        {
+            "styles": ["red"],
+            "bodies": ["medium_full", "full"],
+            "countries": ["Spain"],
+            "foods": ["lamb"],
+        },
+    ),
+    (
+        "iets met bubbels tussen 20 en 30 euro",
+        {"styles": ["sparkling"], "min_price": 20.0, "max_price": 30.0},
+    ),
+    (
+        "een droge riesling uit Duitsland voor hooguit 15 euro",
+        {
+            "sweetness": ["bone_dry", "dry"],
+            "grapes": ["Riesling"],
+            "countries": ["Germany"],
+            "max_price": 15.0,
+        },
+    ),
+    (
+        "goedkope witte wijn bij oesters",
+        {"styles": ["white"], "foods": ["oysters"], "max_price": 12.0},
+    ),
+    ("rosé, niet te zoet", {"styles": ["rose"], "sweetness": ["bone_dry", "dry", "off_dry"]}),
+    ("alcoholvrije wijn bij kip", {"styles": ["alcohol_free"], "foods": ["poultry"]}),
+    ("port bij de kaasplank", {
+        "styles": ["fortified"],
+        "foods": ["hard_cheese", "soft_cheese", "blue_cheese"],
+        "regions": ["Port"],
+    }),
+]  # fmt: skip
+
+ORDERS: list[tuple[str, dict[str, Any]]] = [
+    ("the cheapest one you have", {"order": "cheapest"}),
+    ("what is your most expensive wine?", {"order": "dearest"}),
+    ("the least expensive sparkling", {"order": "cheapest", "styles": ["sparkling"]}),
+    ("der günstigste Rotwein", {"order": "cheapest", "styles": ["red"]}),
+    ("euer teuerster Weißwein", {"order": "dearest", "styles": ["white"]}),
+    ("le rouge le moins cher", {"order": "cheapest", "styles": ["red"]}),
+    ("votre vin blanc le plus cher", {"order": "dearest", "styles": ["white"]}),
+    ("el tinto más barato", {"order": "cheapest", "styles": ["red"]}),
+    ("el vino blanco más caro que tengas", {"order": "dearest", "styles": ["white"]}),
+    ("il rosso più economico", {"order": "cheapest", "styles": ["red"]}),
+    ("il vostro bianco più caro", {"order": "dearest", "styles": ["white"]}),
+    ("de goedkoopste rode wijn", {"order": "cheapest", "styles": ["red"]}),
+    ("jullie duurste witte wijn", {"order": "dearest", "styles": ["white"]}),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), [*REQUESTS, *DUTCH, *ORDERS])
+async def test_a_request_becomes_these_filters(text: str, expected: dict[str, Any]) -> None:
+    assert allows(await filters(text), expected)
+
+
+INTOLERANCES: list[tuple[str, dict[str, Any]]] = [
+    ("I can't have eggs; a red for duck?", {"styles": RED, "foods": ["duck"], "w": ["egg"]}),
+    ("any white for an egg intolerant guest", {"styles": WHITE, "w": ["egg"]}),
+    (
+        "severe milk allergy here, a red for lamb",
+        {"styles": RED, "foods": ["lamb"], "w": ["milk"]},
+    ),
+    ("a guest has a nut and egg allergy: bubbles", {"styles": SPARKLING, "w": ["egg"]}),
+    ("I'm allergic to sulphites, a light red", {"styles": RED, "w": ["sulphites"]}),
+    ("allergic to shellfish, a white for chicken", {"styles": WHITE, "foods": ["poultry"]}),
+    (
+        "Meine Frau verträgt keine Milch, Rotwein zu Gulasch",
+        {"styles": RED, "foods": ["stew"], "w": ["milk"]},
+    ),
+    ("Ich bin Eiallergiker: Weißwein?", {"styles": WHITE, "w": ["egg"]}),
+    ("gegen Eier allergisch, Rotwein zum Steak", {"styles": RED, "foods": ["beef"], "w": ["egg"]}),
+    ("Hühnereiweißunverträglichkeit. Sekt?", {"styles": SPARKLING, "w": ["egg"]}),
+    (
+        "Fischallergie! Rotwein zu Ente bitte",
+        {"styles": RED, "foods": ["duck"], "w": ["fish"]},
+    ),
+    (
+        "intolérance au lait et aux œufs, un blanc pour le saumon",
+        {"styles": WHITE, "foods": ["oily_fish"], "w": ["milk", "egg"]},
+    ),
+    (
+        "allergie au poisson, rouge pour un poulet",
+        {"styles": RED, "foods": ["poultry"], "w": ["fish"]},
+    ),
+    (
+        "alergia al huevo, un blanco para pollo",
+        {"styles": WHITE, "foods": ["poultry"], "w": ["egg"]},
+    ),
+    (
+        "es intolerante a la lactosa: tinto para pizza",
+        {"styles": RED, "foods": ["pizza"], "w": ["milk"]},
+    ),
+    ("sin huevo, un tinto", {"styles": RED, "w": ["egg"]}),
+    (
+        "ho un'allergia alle uova, un rosso per brasato",
+        {"styles": RED, "foods": ["stew"], "w": ["egg"]},
+    ),
+    ("intollerante al latte: un bianco", {"styles": WHITE, "w": ["milk"]}),
+    (
+        "mijn man heeft een ei-allergie, wit bij zalm",
+        {"styles": WHITE, "foods": ["oily_fish"], "w": ["egg"]},
+    ),
+    ("allergisch voor eieren en melk, rode wijn", {"styles": RED, "w": ["egg", "milk"]}),
+    ("koemelkallergie, bubbels graag", {"styles": SPARKLING, "w": ["milk"]}),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), INTOLERANCES)
+async def test_an_intolerance_is_a_filter_and_no_dish(text: str, expected: dict[str, Any]) -> None:
+    asked = await filters(text)
+    wanted = {key: value for key, value in expected.items() if key != "w"}
+    assert {key: asked.get(key) for key in wanted} == wanted
+    assert asked.get("without_allergens", []) == expected.get("w", [])
+    assert asked.get("foods", []) == expected.get("foods", [])
+
+
+EXCLUSIONS: list[tuple[str, set[tuple[str, str]]]] = [
+    ("nothing from Italy, a red", {("countries", "Italy")}),
+    ("a red, not from Bordeaux or Rioja", {("regions", "Bordeaux"), ("regions", "Rioja")}),
+    (
+        "nothing from France, Italy or Spain, a red",
+        {("countries", "France"), ("countries", "Italy"), ("countries", "Spain")},
+    ),
+    ("bubbles, but no prosecco", {("regions", "Prosecco")}),
+    ("something sweet, no fortified wines", {("styles", "fortified")}),
+    ("rot, aber nichts Spanisches", {("countries", "Spain")}),
+    ("weiß, bloß nicht aus Italien", {("countries", "Italy")}),
+    ("Riesling mag ich nicht, ein Weißwein", {("grapes", "Riesling")}),
+    ("alles außer Merlot, rot", {("grapes", "Merlot")}),
+    ("ein Sekt, kein französischer", {("countries", "France")}),
+    ("rouge, rien d'espagnol", {("countries", "Spain")}),
+    ("un rouge sauf du bordeaux", {("regions", "Bordeaux")}),
+    (
+        "un blanc mais pas de Chablis ni de Sancerre",
+        {("regions", "Chablis"), ("regions", "Sancerre")},
+    ),
+    ("un tinto, nada italiano", {("countries", "Italy")}),
+    ("tinto que no sea Rioja", {("regions", "Rioja")}),
+    ("un blanco sin Verdejo", {("grapes", "Verdejo")}),
+    ("un rosso non piemontese", {("regions", "Piedmont")}),
+    ("bollicine, tutto tranne prosecco", {("regions", "Prosecco")}),
+    ("un bianco, niente vini francesi", {("countries", "France")}),
+    ("rode wijn, geen Spaanse", {("countries", "Spain")}),
+    ("wit, liefst niet uit Duitsland", {("countries", "Germany")}),
+    ("iets rood, alles behalve merlot", {("grapes", "Merlot")}),
+]
+
+
+@pytest.mark.parametrize(("text", "excluded"), EXCLUSIONS)
+async def test_what_is_excluded_is_not_searched_for(
+    text: str, excluded: set[tuple[str, str]]
+) -> None:
+    asked = await filters(text)
+    left_out = {
+        (name, value)
+        for name in ("grapes", "countries", "regions", "styles")
+        for value in asked.get(f"without_{name}", ())
+    }
+    assert left_out == excluded
+    assert not any(value in asked.get(name, ()) for name, value in excluded)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I don't mind, an Italian red",
+        "not only Italian red",
+        "why not an Italian red?",
+        "keine Ahnung, italienischer Rotwein?",
+        "je ne sais pas, un rouge italien",
+        "no sé, un tinto italiano",
+        "non so, un rosso italiano",
+        "geen idee, een Italiaanse rode wijn",
+    ],
+)
+async def test_a_no_that_excludes_nothing(text: str) -> None:
+    asked = await filters(text)
+    assert (asked["styles"], asked["countries"]) == (["red"], ["Italy"])
+    assert not any(name.startswith("without") for name in asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ("a red, under twenty euros", {"max_price": 20}),
+        ("red wine, fifteen bucks", {"max_price": 15, "currency": "USD"}),
+        ("between fifteen and twenty-five, red", {"min_price": 15, "max_price": 25}),
+        ("at most a hundred pounds", {"max_price": 100, "currency": "GBP"}),
+        ("Rotwein unter zwanzig Euro", {"max_price": 20}),
+        ("zwischen fünfzehn und fünfunddreißig Euro", {"min_price": 15, "max_price": 35}),
+        ("un rouge à moins de vingt-cinq euros", {"max_price": 25}),
+        ("entre quinze et soixante-quinze euros", {"min_price": 15, "max_price": 75}),
+        ("tinto por menos de treinta y cinco euros", {"max_price": 35}),
+        ("sotto i ventotto euro", {"max_price": 28}),
+        ("rood, minder dan vijfentwintig euro", {"max_price": 25}),
+        ("white for salmon, 15 to 30", {"min_price": 15, "max_price": 30}),
+        ("Weißwein, 15 bis 30", {"min_price": 15, "max_price": 30}),
+        ("rosé for 12.50", {"max_price": 12.5}),
+    ],
+)
+async def test_amounts_in_words_and_without_a_currency(text: str, limits: dict[str, Any]) -> None:
+    asked = await filters(text)
+    prices = ("min_price", "max_price", "currency")
+    assert {name: asked[name] for name in prices if name in asked} == limits
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a white and two reds",
+        "we are six, red please",
+        "red, ten or twelve of us",
+        "table for 10 to 12, red wine",
+        "rot, wir sind zu zwölft",
+        "ein Roter für acht Personen",
+        "a 0.75 l bottle of red",
+        "red with 13.50 %",
+    ],
+)
+async def test_numbers_that_are_no_prices(text: str) -> None:
+    assert not {"min_price", "max_price"} & (await filters(text)).keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("any Barollo?", "regions", "Barolo"),
+        ("a chardonay please", "grapes", "Chardonnay"),
+        ("Reisling", "grapes", "Riesling"),
+        ("a gruner veltlinner", "grapes", "Grüner Veltliner"),
+        ("gewurtztraminner", "grapes", "Gewürztraminer"),
+        ("Margeaux", "regions", "Margaux"),
+        ("ein Tempranilo", "grapes", "Tempranillo"),
+        ("proseco", "regions", "Prosecco"),
+    ],
+)
+async def test_a_slip_in_a_grape_or_region_is_understood(text: str, field: str, value: str) -> None:
+    assert (await filters(text))[field] == [value]
+
+
+async def test_an_excluded_grape_may_be_misspelt() -> None:
+    assert (await filters("a white for fish, no chardonay"))["without_grapes"] == ["Chardonnay"]
+
+
+@pytest.mark.parametrize(
+    ("text", "denied"),
+    [
+        ("eggs and milk make me sick, red for steak", ["egg", "milk"]),
+        ("a white for fish; sulphites give me a headache", ["sulphites"]),
+        ("Milch bekommt mir nicht, ein Rotwein bitte", ["milk"]),
+        ("los huevos me sientan mal, un tinto", ["egg"]),
+        ("le uova mi fanno male, un rosso", ["egg"]),
+    ],
+)
+async def test_what_makes_one_ill_is_no_dish(text: str, denied: list[str]) -> None:
+    asked = await filters(text)
+    assert sorted(asked["without_allergens"]) == denied
+    assert not {"eggs"} & set(asked.get("foods", ()))
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "currency"),
+    [
+        ("a red under 5000 yen", 5000, "JPY"),
+        ("um tinto, un tinto por 150 reales brasileños", 150, "BRL"),
+        ("un rosso, 120 real brasiliani al massimo", 120, "BRL"),
+        ("ein Rotwein bis 40 Franken", 40, "CHF"),
+        ("un rouge, 40 francs suisses maximum", 40, "CHF"),
+        ("rode wijn tot 25 pond", 25, "GBP"),
+        ("rode wijn van hooguit 30 dollar", 30, "USD"),
+    ],
+)
+async def test_money_that_is_known_keeps_its_currency(
+    text: str, limit: float, currency: str
+) -> None:
+    asked = await filters(text)
+    assert (asked["max_price"], asked["currency"]) == (limit, currency)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "answer in Italian: a red",
+        "auf Italienisch bitte: ein Rotwein",
+        "en italien svp : un rouge",
+        "responde en italiano: un tinto",
+        "in italiano per favore: un rosso",
+        "in het Italiaans graag: rode wijn",
+    ],
+)
+async def test_a_language_is_no_origin(text: str) -> None:
+    assert allows(await filters(text), {"styles": ["red"]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what is a good red?",
+        "Was trinkt man zu rotem Fleisch? Rotwein?",
+        "qu'est-ce que vous avez comme rouge ?",
+        "¿qué tinto tienes?",
+        "che rosso avete?",
+        "wat heb je aan rode wijn?",
+    ],
+)
+async def test_a_question_for_a_wine_is_a_search(text: str) -> None:
+    assert (await filters(text))["styles"] == ["red"]
