@@ -118,6 +118,13 @@ class TestRetries:
         ]
         assert [child.output for child in answers[:1]] == ["{"]
         assert all(child.usage and child.usage.prompt_tokens for child in answers)
+        assert [child.metadata["validation_path"] for child in answers] == ["strict"] * 3
+        for child in answers:
+            assert child.model == "gpt-4o"
+            assert child.model_parameters == {"max_tokens": 1500}
+            assert child.cost_usd
+            assert child.metadata.items() >= {"mode": "json_object", "model": "gpt-4o"}.items()
+        assert [child.level for child in answers] == ["WARNING", "WARNING", None]
 
 
 class TestFeedback:
