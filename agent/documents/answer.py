@@ -103,17 +103,15 @@ async def answer_question(
     documents: DocumentStore,
     run: Run,
     refine: bool = False,
-    refinement: Refinement | None = None,
     limit: int = DEFAULT_CHUNKS,
 ) -> Answer:
     """Answer `question` from at most `limit` (8 at most) chunks of `documents`.
 
-    With `refine`, or with a `refinement` made before, the refined question is searched for too;
-    the question itself is answered. Without models, or when they fail, the answer is the best
-    passages with their citations. Raises only what the store raises.
+    With `refine` the refined question is searched for too; the question itself is answered.
+    Without models, or when they fail, the answer is the best passages with their citations. Raises
+    only what the store raises.
     """
-    if refinement is None:
-        refinement = await refine_question(question, run=run, enabled=refine, kept_back=1)
+    refinement = await refine_question(question, run=run, enabled=refine, kept_back=1)
     chunks = await retrieve(documents, refinement.queries, limit, run.span)
     prompt = prompt_for(run, "documents-answer")
     response = None

@@ -192,7 +192,9 @@ def _sentences(text: str) -> Iterator[str]:
 
 def _problem(hidden: Hidden, sentence: str, sources: "_Sources") -> str | None:
     """What is wrong with the quotes of a sentence, None if nothing is."""
-    problems = (sources.problem(quote, sentence) for quote in hidden.within(sentence))
+    quotes = hidden.within(sentence)
+    cited = sources.citations(sentence) if quotes else []
+    problems = (sources.problem(quote, cited) for quote in quotes)
     return next((problem for problem in problems if problem), None)
 
 
@@ -215,9 +217,12 @@ class _Sources:
         texts = (text.replace('\\"', '"').replace("\\n", " ") for text in self._evidence.texts)
         return [comparable(text) for text in (*texts, *names, *titles)]
 
-    def problem(self, quote: str, sentence: str) -> str | None:
-        """Say what is wrong with a quote of a sentence; None if nothing is or nobody is quoted."""
-        cited = self._citations(f"{sentence} {quote}")
+    def problem(self, quote: str, around: Sequence[Cited]) -> str | None:
+        """Say what is wrong with a quote; None if nothing is or nobody is quoted.
+
+        `around` are the citations of its sentence; it may hold more itself.
+        """
+        cited = [*around, *self.citations(quote)]
         paths = [path for each in cited for path in each.paths]
         if QUOTE_MARK.match(quote):
             return self._problem_of_block(QUOTE_MARK.sub("", quote), paths)
@@ -257,8 +262,8 @@ class _Sources:
             "letter for letter and in one piece, or say it in your own words, not as a quote"
         )
 
-    def _citations(self, text: str) -> list[Cited]:
-        """The citations in a text; a number counts as one, as it is shown like one."""
+    def citations(self, text: str) -> list[Cited]:
+        """Return the citations in a text; a number counts as one, as it is shown like one."""
         return [
             cited
             for cited in citations(text, self._chunks)
@@ -267,7 +272,7 @@ class _Sources:
 
     def _without_citations(self, text: str) -> str:
         parts, end = [], 0
-        for cited in self._citations(text):
+        for cited in self.citations(text):
             parts.append(text[end : cited.start].rstrip())
             end = cited.end
         return "".join([*parts, text[end:]])
