@@ -140,7 +140,7 @@ def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
             f"the source {snippet.source_id} has the title {fence(titles[snippet.source_id])}, "
             f"not {fence(snippet.source_title)}"
         )
-    if source_chunk(snippet, chunks) is None:
+    if located(snippet, chunks) is None:
         return _where_it_stands(snippet, chunks)
     return None
 
@@ -156,12 +156,11 @@ def _where_it_stands(snippet: Snippet, chunks: Sequence[Chunk]) -> str:
     )
 
 
-def source_chunk(snippet: Snippet, chunks: Sequence[Chunk]) -> Chunk | None:
-    """Return the chunk of the named source that the snippet stands in, None if there is none."""
-    for chunk in chunks:
-        if chunk.document_id == snippet.source_id and verbatim(snippet.content, chunk.text):
-            return chunk
-    return None
+def located(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | None:
+    """Find the chunk of the named source that a snippet stands in, and its text there; or None."""
+    named = (chunk for chunk in chunks if chunk.document_id == snippet.source_id)
+    found = ((chunk, verbatim(snippet.content, chunk.text)) for chunk in named)
+    return next(((chunk, text) for chunk, text in found if text), None)
 
 
 def valid_part(
@@ -326,11 +325,9 @@ def as_they_stand(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple
     """Return snippets as quotes, each once: the text is the chunk's own, letter for letter."""
     found: dict[tuple[str, str], Quote] = {}
     for snippet in snippets:
-        chunk = source_chunk(snippet, chunks)
-        content = verbatim(snippet.content, chunk.text) if chunk else None
-        if chunk and content:
-            quote = _quote(chunk, content, snippet.relevance.strip())
-            found.setdefault((chunk.id, content), quote)
+        if place := located(snippet, chunks):
+            quote = _quote(*place, snippet.relevance.strip())
+            found.setdefault((quote.chunk_id, quote.content), quote)
     return tuple(found.values())
 
 

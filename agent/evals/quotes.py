@@ -27,7 +27,7 @@ from agent.documents.quotes import (
     QuotesAnswer,
     Snippet,
     find_quotes,
-    source_chunk,
+    located,
 )
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.limits import Limits
@@ -197,4 +197,4 @@ def _attributed(snippet: Snippet, chunks: Sequence[Chunk]) -> bool:
     named = (snippet.source_id, snippet.source_title)
     if named not in {(chunk.document_id, chunk.title) for chunk in chunks}:
         return False
-    return source_chunk(snippet, chunks) is not None or not _stands(snippet, chunks)
+    return located(snippet, chunks) is not None or not _stands(snippet, chunks)
