@@ -116,10 +116,8 @@ def encoded(traces: Sequence[TraceRecord], origin: Origin) -> bytes:
     """Encode traces as one OTLP request, not compressed yet."""
     known = {"public_key": origin.public_key}
     scope = InstrumentationScope("langfuse-sdk", dialect(), attributes=known)
-    resource, common = origin.resource, origin.attributes
-    spans = [
-        _span(span, trace, common, resource, scope) for trace in traces for span in trace.spans
-    ]
+    resource = origin.resource
+    spans = [span for trace in traces for span in _spans(trace, origin, resource, scope)]
     body: bytes = encode_spans(spans).SerializeToString()
     return body
 
@@ -143,30 +141,26 @@ def usage_buckets(usage: Usage) -> dict[str, int]:
     }
 
 
-def _span(
-    span: SpanRecord,
-    trace: TraceRecord,
-    common: Mapping[str, str],
-    resource: Resource,
-    scope: InstrumentationScope,
-) -> ReadableSpan:
+def _spans(
+    trace: TraceRecord, origin: Origin, resource: Resource, scope: InstrumentationScope
+) -> Iterator[ReadableSpan]:
     trace_id = int(trace.trace_id, 16)
-    named: dict[str, Value] = dict(_for_langfuse(span))
-    named |= _for_anyone(span, trace)
-    named |= common
-    named["session.id"] = trace.session[:LONGEST_ID]
-    named["user.id"] = trace.user[:LONGEST_ID]
-    return ReadableSpan(
-        name=text(span.name),
-        context=SpanContext(trace_id, int(span.span_id, 16), False, TraceFlags(1)),
-        parent=SpanContext(trace_id, int(span.parent_id, 16), False) if span.parent_id else None,
-        resource=resource,
-        attributes={text(name): _bounded(value) for name, value in named.items()},
-        status=Status(StatusCode.ERROR if span.level == "ERROR" else StatusCode.UNSET),
-        start_time=span.started_ns,
-        end_time=span.ended_ns or span.started_ns,
-        instrumentation_scope=scope,
-    )
+    session, user = text(trace.session[:LONGEST_ID]), text(trace.user[:LONGEST_ID])
+    everywhere: dict[str, Value] = {"session.id": session, "user.id": user, **origin.attributes}
+    for span in trace.spans:
+        named = dict(_for_langfuse(span)) | _for_anyone(span, session)
+        parent = SpanContext(trace_id, int(span.parent_id, 16), False) if span.parent_id else None
+        yield ReadableSpan(
+            name=text(span.name),
+            context=SpanContext(trace_id, int(span.span_id, 16), False, TraceFlags(1)),
+            parent=parent,
+            resource=resource,
+            attributes={text(name): _bounded(value) for name, value in named.items()} | everywhere,
+            status=Status(StatusCode.ERROR if span.level == "ERROR" else StatusCode.UNSET),
+            start_time=span.started_ns,
+            end_time=span.ended_ns or span.started_ns,
+            instrumentation_scope=scope,
+        )
 
 
 def _for_langfuse(span: SpanRecord) -> Iterator[tuple[str, Value]]:
@@ -217,7 +211,7 @@ def _of_generation(span: SpanRecord) -> Iterator[tuple[str, Value]]:
         yield f"{OBSERVATION}prompt.version", str(span.prompt.version)
 
 
-def _for_anyone(span: SpanRecord, trace: TraceRecord) -> dict[str, Value]:
+def _for_anyone(span: SpanRecord, session: str) -> dict[str, Value]:
     """What is known of a span, by the names of OpenTelemetry's conventions for generative AI."""
     operation = OPERATIONS.get(span.kind)
     parameters = span.model_parameters or {}
@@ -225,7 +219,7 @@ def _for_anyone(span: SpanRecord, trace: TraceRecord) -> dict[str, Value]:
     failure = span.metadata.get("error_type")
     named: dict[str, Value | None] = {
         "gen_ai.operation.name": operation,
-        "gen_ai.conversation.id": trace.session[:LONGEST_ID] if operation else None,
+        "gen_ai.conversation.id": session if operation else None,
         "gen_ai.agent.name": "sommelier" if span.kind == "agent" else None,
         "gen_ai.request.model": span.model,
         **{f"gen_ai.request.{name}": parameters.get(name) for name in PARAMETERS},
