@@ -4,6 +4,7 @@ import ipaddress
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +95,12 @@ def no_network(network_guard: NetworkGuard) -> Iterator[None]:
     network_guard.refused.clear()
     yield
     assert not network_guard.refused, f"the network is forbidden: {network_guard.refused}"
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of its own; pytest's reads the names of all others first, for every test."""
+    return Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp()))
 
 
 @pytest.fixture(autouse=True)
