@@ -7,7 +7,7 @@ The order of a search, best first:
 2. how well the text matches (bm25 in SQLite, ts_rank in Postgres);
 3. for wines like another one, how near they are to it;
 4. among equals, what repeats least of the producers, regions and price bands before it, so that a
-   page shows what there is, the dearest bands last;
+   page shows what there is; the dearest bands and wines without alcohol last;
 5. a shuffle that depends on the wine and on what was asked: alphabetical order would recommend the
    same few producers whatever is asked.
 
@@ -97,6 +97,7 @@ class _Asked:
             *ranked,
             WineRow.id.label("id"),
             func.count().over().label("total"),
+            WineRow.style.label("style"),
             WineRow.producer.label("producer"),
             WineRow.places.label("place"),
             WineRow.price_in_euros.label("price"),

@@ -6,7 +6,7 @@ A reader makes a value of a field's text, and raises ValueError with the reason 
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -61,7 +61,7 @@ class Format:
     """
 
     columns: Mapping[str, Reader]
-    required: frozenset[str]
+    required: Set[str]
     make: Callable[[Values], Wine]
     left_out: Callable[[Values], Iterable[tuple[str, str]]] = lambda _: ()
 
@@ -162,6 +162,8 @@ def list_of(read: Reader) -> Reader:
 
 def flag(text: str) -> bool:
     """Read true or false (yes/no, 1/0)."""
-    if text.lower() not in {"true", "yes", "1", "false", "no", "0"}:
-        raise ValueError(f"'{text}' is neither true nor false")
-    return text.lower() in {"true", "yes", "1"}
+    if text.lower() in {"true", "yes", "1"}:
+        return True
+    if text.lower() in {"false", "no", "0"}:
+        return False
+    raise ValueError(f"'{text}' is neither true nor false")

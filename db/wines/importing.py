@@ -151,7 +151,7 @@ def format_of(names: list[str]) -> Format:
         CatalogueFileError: neither of the two known headers.
     """
     if set(names) >= set(xwines.HEADER):
-        return xwines.X_WINES
+        return xwines.x_wines()
     names = [name.lower() for name in names]
     unknown = sorted(set(names) - OWN.columns.keys())
     missing = sorted(OWN.required - set(names))

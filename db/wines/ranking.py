@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Float, Row, Subquery, case, cast, func, li
 from sqlalchemy.orm import InstrumentedAttribute
 
 from agent.sommelier.synonyms import folded, key
-from agent.sommelier.wine import Body, Level, Sweetness, Wine, WineQuery
+from agent.sommelier.wine import Body, Level, Style, Sweetness, Wine, WineQuery
 from db.models import WineFoodRow, WineGrapeRow, WineRow
 from db.wines.filters import Filters
 
@@ -47,7 +47,7 @@ SCALES: Final[Mapping[str, tuple[InstrumentedAttribute[str | None], list[str]]]]
 """Ordered values: the neighbour of what was asked counts half."""
 PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
 DEAR_EUR: Final = 70
-"""From here on a wine comes after cheaper ones that repeat as little."""
+"""What costs this much comes after what repeats as little; so do wines without alcohol."""
 PRIME: Final = 2**31 - 1
 
 
@@ -86,7 +86,8 @@ def varied(rows: Sequence[Row[Any]], ranked: int, limit: int) -> list[Row[Any]]:
 
     def repeats(row: Row[Any]) -> tuple[int, ...]:
         producer, place, band = (shown[each] for each in _traits(row))
-        return producer, place + band, band, (row.price or 0) >= DEAR_EUR
+        seldom_meant = (row.price or 0) >= DEAR_EUR or row.style == Style.ALCOHOL_FREE
+        return producer, place + band, band, seldom_meant
 
     for _, equals in groupby(rows, key=lambda row: tuple(row[:ranked])):
         left = list(equals)

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
@@ -58,8 +58,7 @@ def _wine(values: Values) -> Wine:
     grapes = tuple(dict.fromkeys(grape.split("/")[0] for grape in values.get("Grapes", ())))
     style = _style(values["Type"], name, abv)
     colour = _colour(style, name, grapes)
-    spirit = _is_spirit(values)
-    known = _mapping().foods
+    spirit, known = _is_spirit(values), _mapping().foods
     dishes = () if spirit else values.get("Harmonize", ())
     return Wine(
         id=f"xw-{values['WineID']}",
@@ -135,16 +134,6 @@ def _has(name: str, words: str) -> bool:
     return f" {words} " in f" {folded(name)} "
 
 
-def _mapped(table: str) -> Reader:
-    """Read a value of the set as ours; the mapping is read when it is first needed."""
-
-    def read(text: str) -> Any:
-        kinds: Mapping[str, Any] = getattr(_mapping(), table)
-        return one_of(kinds)(text)
-
-    return read
-
-
 _LIST: Final = TypeAdapter(list[str], config=ConfigDict(coerce_numbers_to_str=True))
 
 
@@ -156,22 +145,24 @@ def _list(text: str) -> list[str]:
         raise ValueError("is not a list like ['Merlot']") from None
 
 
-_COLUMNS: Final[Mapping[str, Reader]] = {
-    "WineID": str,
-    "WineName": str,
-    "Type": _mapped("types"),
-    "Grapes": _list,
-    "Harmonize": _list,
-    "ABV": number(0, 75),
-    "Body": _mapped("bodies"),
-    "Acidity": _mapped("acidities"),
-    "Country": str,
-    "RegionName": str,
-    "WineryName": str,
-    "Vintages": _list,
-}
-REQUIRED: Final = frozenset(
-    {"WineID", "WineName", "Type", "Body", "Acidity", "Country", "WineryName"}
-)
-X_WINES: Final = Format(_COLUMNS, REQUIRED, _wine, _left_out)
-"""Files of the set, as published."""
+_MAY_BE_EMPTY: Final = {"Grapes", "Harmonize", "ABV", "RegionName", "Vintages"}
+
+
+@cache
+def x_wines() -> Format:
+    """Return the format of the set's files, as published."""
+    columns: Mapping[str, Reader] = {
+        "WineID": str,
+        "WineName": str,
+        "Type": one_of(_mapping().types),
+        "Grapes": _list,
+        "Harmonize": _list,
+        "ABV": number(0, 75),
+        "Body": one_of(_mapping().bodies),
+        "Acidity": one_of(_mapping().acidities),
+        "Country": str,
+        "RegionName": str,
+        "WineryName": str,
+        "Vintages": _list,
+    }
+    return Format(columns, columns.keys() - _MAY_BE_EMPTY, _wine, _left_out)

@@ -326,16 +326,24 @@ async def test_another_question_shows_other_wines(sessions: Sessions) -> None:
     )
 
 
-async def test_a_dear_wine_does_not_lead_a_page_unasked(sessions: Sessions) -> None:
+async def test_dear_and_alcohol_free_wines_do_not_lead_a_page_unasked(sessions: Sessions) -> None:
     wines = [
-        Wine(id=f"w{at}", producer=f"p{at}", name="n", country="X", style=Style.RED, price=price)
-        for at, price in enumerate([8, 15, 30, 80, 90, 180, 200, 300])
+        Wine(
+            id=f"w{at}",
+            producer=f"p{at}",
+            name="n",
+            country="X",
+            style=Style.RED if price > 7 else Style.ALCOHOL_FREE,
+            price=price,
+        )
+        for at, price in enumerate([8, 15, 30, 80, 90, 180, 200, 300, 5, 6, 7])
     ]
     await import_wines(sessions, CatalogueFile(tuple(wines)))
     catalogue = SqlCatalogue(sessions)
     for countries in ([], ["X"], ["X", "Y"], ["X", "Z"]):
         assert set(await found(catalogue, countries=countries, limit=3)) == {"w0", "w1", "w2"}
     assert (await found(catalogue, min_price=100, limit=1))[0] in {"w5", "w6", "w7"}
+    assert len(await found(catalogue, styles=["alcohol_free"])) == 3
 
 
 def euros(wines: Sequence[Wine]) -> list[float | None]:
