@@ -1,6 +1,9 @@
 """The conditions of a search: one for every filter that is set, and the match of its text."""
 
+import tomllib
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -31,10 +34,6 @@ Condition = ColumnElement[bool]
 Filters = Mapping[str, Condition]
 
 MAX_TERMS: Final = 32
-SAYS_NOTHING_HERE: Final = frozenset(
-    "something anything wine wines bottle bottles please want like would could find show give need"
-    " good nice best great get got let us".split()
-)
 
 
 def filters(query: WineQuery) -> Filters:
@@ -127,8 +126,14 @@ def terms(text: str) -> tuple[str, ...]:
     """
     # All stop words of Postgres' English configuration are left out: a term that it drops must not
     # count in SQLite either, or the two would disagree on what a text matches.
-    nothing = stop_words() | SAYS_NOTHING_HERE
+    nothing = stop_words() | _says_nothing()
     return tuple(dict.fromkeys(word for word in words(text) if word not in nothing))[:MAX_TERMS]
+
+
+@cache
+def _says_nothing() -> frozenset[str]:
+    file = Path(__file__).with_suffix(".toml")
+    return frozenset(tomllib.loads(file.read_text("utf-8"))["says_nothing"].split())
 
 
 def matching_text(text: str, dialect: str) -> Subquery | None:
