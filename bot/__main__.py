@@ -49,8 +49,7 @@ def main() -> None:
 def _status(error: Exception) -> int | None:
     """The exit status of an expected error, None for any other."""
     from bot.http.server import CannotListen
-    from bot.updates.polling import TokenRejected
-    from bot.updates.single_process import AlreadyRunning
+    from bot.updates.accept import AlreadyRunning, TokenRejected
     from config import SettingsError
     from db.engine import DatabaseUnavailable
     from db.wines.csv_files import CatalogueFileError

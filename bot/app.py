@@ -1,192 +1,118 @@
-"""The composition root: everything is made here, tied together, and closed in order."""
+"""The composition root: everything is made here, tied together, and closed in order.
+
+What needs no Telegram is opened in `bot.resources`.
+"""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from typing import Final
 
+from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from telegram.ext import Application
 
-from agent.desk import ResearchDesk
-from agent.engine.journal import Journal
+from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.llm import load_client
-from agent.repositories import TurnRecord
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.client import TraceLinks
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, TraceLinks
+from agent.tracing.masking import Masking, mask
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import keyed_hash
-from bot import telegram_wiring
+from bot.admin.broadcast import BroadcastCommand
+from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
-from bot.memory import Memory, forget, forgetting
+from bot.http.server import WEBHOOK_PATH, Webhook, http_app, serve_http
 from bot.metrics import Metrics
-from bot.resources import Resources, open_resources, research_tools
-from bot.service import open_service
-from bot.stopping import bounded
-from bot.telegram import local_telegram
-from bot.telegram.access import Door
-from bot.telegram.conversation import AnyApplication, TelegramBot
-from bot.telegram.feedback_buttons import rating
+from bot.resources import Resources, open_resources, prepare_trace, research_tools
+from bot.service import (
+    Task,
+    attempt,
+    bounded,
+    cancelled_at_stop,
+    every,
+    run_tasks,
+    stop_on_signals,
+    unless,
+)
+from bot.telegram.access import Access
+from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.feedback_delivery import FeedbackDelivery
-from bot.telegram.handlers import Extras, further_handlers
+from bot.telegram.handlers import AnyApplication, Conversation
+from bot.telegram.incoming import question_of
+from bot.telegram.local_telegram import TOKEN, LocalTelegram
+from bot.telegram.look_ups import LookUps
+from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender
-from bot.turn import Replies, unrecorded
-from bot.updates.lanes import persistently
-from bot.updates.polling import AcceptQueue, stop_on_signals
-from bot.updates.single_process import only_one
-from config import Settings
+from bot.trace_store import store_sink
+from bot.turn import Turns, retry_forever
+from bot.updates.accept import (
+    AcceptQueue,
+    introduce,
+    poll_until,
+    set_webhook,
+    single_process,
+    watch_token,
+)
+from bot.updates.coalesce import Payload
+from bot.updates.journal import DurableSettings, executor_name, journal_url, open_turns
+from bot.updates.lanes import Lanes, TurnQueue, dispatch, readable
+from config import Settings, SettingsError
+from db.engine import Sessions
+from db.repositories.broadcasts import SqlBroadcastRepository
+from db.repositories.chats import SqlChatRepository
+from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.messages import SqlMessageRepository
+from db.repositories.people import SqlPeopleRepository
+from db.repositories.traces import SqlTraceStore
+from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
 from db.wines.catalogue import SqlCatalogue
 
+BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
 CONNECTIONS: Final = 64
 CONNECT_SECONDS: Final = 10
 READ_SECONDS: Final = 20
+FORGET_SECONDS: Final = 3600.0
+RETRY_SCAN_SECONDS: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repositories:
+    """Where things are kept: the repositories of one database."""
+
+    messages: SqlMessageRepository
+    updates: SqlUpdateRepository
+    chats: SqlChatRepository
+    turns: SqlTurnRepository
+    feedback: SqlFeedbackRepository
+    people: SqlPeopleRepository
+    broadcasts: SqlBroadcastRepository
+    traces: SqlTraceStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class App:
-    """What is tied together: the Telegram application, its sender, and the rooms behind them."""
+    """The bot with all its handlers, not yet initialized; updates come in through `inbox`."""
 
     application: AnyApplication
-    bot: TelegramBot
-    memory: Memory
-    metrics: Metrics
     inbox: AcceptQueue
-    extras: Extras
-    limited_log: RateLimitedLogger
+    repositories: Repositories
+    turns: Turns
+    delivery: FeedbackDelivery | None = None
 
     @property
     def messages(self) -> SqlMessageRepository:
         """The conversations."""
-        return self.memory.messages
-
-
-@asynccontextmanager
-async def open_app(
-    settings: Settings, telegram: local_telegram.LocalTelegram | None = None
-) -> AsyncIterator[App]:
-    """Everything, ready to be initialized; `telegram` takes the place of the network if given.
-
-    Raises:
-        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-        SettingsError: there is no bot token, or it is not one.
-    """
-    token = local_telegram.TOKEN if telegram else telegram_wiring.bot_token(settings)
-    async with AsyncExitStack() as stack:
-        limited_log = RateLimitedLogger()
-        resources = await stack.enter_async_context(open_resources(settings, limited_log))
-        desk, memory = resources.desk, Memory.of(resources.sessions)
-        tracer = telegram_wiring.tracer(settings, memory.traces.save, limited_log)
-        metrics = Metrics(lambda: tracer.dropped_spans)
-        stack.push_async_callback(bounded, "tracing", tracer.close)
-        inbox = AcceptQueue()
-        application = telegram_application(settings, token, inbox, telegram)
-        stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        pace = telegram_wiring.pace(0 if telegram else settings.telegram.messages_per_second)
-        # Whoever sits at the machine is its admin.
-        admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
-        replies = Replies(
-            message_repo=memory.messages,
-            tracer=tracer,
-            sender=Sender(application.bot, pace, memory.chats),
-            metrics=metrics,
-            hashed=partial(keyed_hash, key=settings.tracing.user_key),
-            record=memory.turns.record,
-            rating=rating,
-            budgets=telegram_wiring.budgets(settings, memory, admins),
-            max_content_length=settings.turn.max_content_length,
-        )
-        bot = TelegramBot(
-            replies=replies,
-            answerer=sommelier(resources),
-            run=resources.desk.run(),
-            history_messages=settings.turn.history_messages,
-        )
-        extras = Extras(
-            memory=memory,
-            desk=desk,
-            admin_ids=admins,
-            links=await stack.enter_async_context(open_links(settings)),
-            allow_list=settings.access.mode == "allow_list",
-            hide=telegram_wiring.kept(settings),
-        )
-        yield App(application, bot, memory, metrics, inbox, extras, limited_log)
-
-
-def sommelier(resources: Resources) -> Sommelier:
-    """Who answers."""
-    return Sommelier(
-        catalogue=SqlCatalogue(resources.sessions),
-        research_tools=research_tools(resources.desk),
-    )
-
-
-@asynccontextmanager
-async def open_links(settings: Settings) -> AsyncIterator[TraceLinks | None]:
-    """Where traces are shown; None without Langfuse."""
-    links = telegram_wiring.trace_links(settings)
-    if links is None:
-        yield None
-        return
-    links.begin()
-    try:
-        yield links
-    finally:
-        await bounded("links", links.close)
-
-
-@asynccontextmanager
-async def open_delivery(
-    settings: Settings, memory: Memory, limited_log: RateLimitedLogger
-) -> AsyncIterator[FeedbackDelivery | None]:
-    """What brings people's verdicts to Langfuse; None without it."""
-    client = telegram_wiring.feedback_client(settings)
-    if client is None:
-        yield None
-        return
-    try:
-        yield FeedbackDelivery(memory.feedback, client.deliver, limited_log=limited_log)
-    finally:
-        await bounded("feedback", client.close)
-
-
-def telegram_application(
-    settings: Settings,
-    token: str,
-    inbox: asyncio.Queue[object],
-    telegram: local_telegram.LocalTelegram | None = None,
-) -> AnyApplication:
-    """The Telegram application without handlers, on the network or on `telegram`."""
-    api = settings.telegram.base_url
-    builder = Application.builder().token(token).job_queue(None).update_queue(inbox)
-    builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
-    if telegram is not None:
-        return builder.request(telegram).get_updates_request(telegram).updater(None).build()
-    builder = builder.connection_pool_size(CONNECTIONS).pool_timeout(CONNECT_SECONDS)
-    return builder.connect_timeout(CONNECT_SECONDS).read_timeout(READ_SECONDS).build()
-
-
-@asynccontextmanager
-async def open_chat(
-    settings: Settings, telegram: local_telegram.LocalTelegram
-) -> AsyncIterator[App]:
-    """The conversation in this process alone: nothing is queued, a turn is over when it returns."""
-    async with (
-        open_app(settings, telegram) as app,
-        open_delivery(settings, app.memory, app.limited_log) as delivery,
-    ):
-        await forget(telegram_wiring.retention(settings, app.memory))
-        app.bot.register(app.application, further_handlers(app.bot, app.extras))
-        try:
-            yield app
-        finally:
-            if delivery is not None:
-                await bounded("feedback", delivery.round)
+        return self.repositories.messages
 
 
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool:
@@ -201,77 +127,261 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         SettingsError: there is no bot token, or it is not one.
         TokenRejected: Telegram does not know the token.
     """
-    stop = stop or stop_on_signals()
-    url = settings.database.url.get_secret_value()
+    stop, token, ready = stop or stop_on_signals(), bot_token(settings), asyncio.Event()
+
+    async def run(update_id: int) -> None:
+        await ready.wait()
+        await lanes.run(update_id)
+
     async with AsyncExitStack() as stack:
-        app = await stack.enter_async_context(open_app(settings))
-        stack.enter_context(only_one(url))
-        memory, replies, tracer = app.memory, app.bot.replies, app.bot.replies.tracer
-        delivery = await stack.enter_async_context(open_delivery(settings, memory, app.limited_log))
-        tasks = [forgetting(telegram_wiring.retention(settings, memory))]
-        service = await stack.enter_async_context(
-            open_service(
-                application=app.application,
-                give_up=replies.give_up,
-                updates=memory.updates,
-                metrics=app.metrics,
-                settings=telegram_wiring.service_settings(settings),
-                durable=telegram_wiring.durable(settings),
-                routes=api_routes(
-                    settings, app.extras.desk, tracer, replies.budgets, replies.record
-                ),
-                tasks=[*tasks, delivery.run] if delivery else tasks,
-            )
+        limited_log, durable = RateLimitedLogger(), durable_of(settings)
+        resources = await stack.enter_async_context(open_resources(settings, limited_log))
+        stack.enter_context(single_process(settings.database.url.get_secret_value()))
+        # As it opens, turns that were interrupted begin to be resumed: they wait until all is tied.
+        queue = await stack.enter_async_context(open_turns(durable, run))
+        app = await stack.enter_async_context(
+            open_app(settings, resources, token, limited_log=limited_log, journal=queue)
         )
-        app.inbox.accept = service.turns.accept
-        judged = delivery.wake if delivery else app.extras.judged
-        bot = durable_bot(app, service.queue)
-        bot.register(app.application, further_handlers(bot, replace(app.extras, judged=judged)))
+        lanes = lanes_of(settings, app, queue)
+        app.inbox.accept = lanes.accept
         if settings.model.is_set:
             await load_client()
-        if await service.run(stop):
+        if not await unless(stop, introduce(app.application, settings.access.admin_ids)):
             return True
-        await bounded("tracing", tracer.close)
+        ready.set()
+        await run_tasks(tasks_of(settings, resources, app, lanes, durable), stop)
+        if await queue.finish(settings.updates.shutdown_seconds):
+            return True
+        await bounded("tracing", app.turns.tracer.close)
         os._exit(0)
 
 
-def durable_bot(app: App, journal: Journal) -> TelegramBot:
-    """The bot whose turns are recorded in `journal`, behind a door."""
-    replies = replace(app.bot.replies, journal=journal)
-    extras, memory = app.extras, app.memory
-    door = Door(memory.people, replies, extras.admin_ids, allow_list=extras.allow_list)
-    turn_of = _turn_of(memory.updates, journal)
-    return replace(app.bot, replies=replies, turn_of=turn_of, door=door)
+@asynccontextmanager
+async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterator[App]:
+    """The conversation in this process alone: nothing is queued, a turn is over when it returns."""
+    limited_log = RateLimitedLogger()
+    async with (
+        open_resources(settings, limited_log) as resources,
+        open_app(settings, resources, TOKEN, limited_log=limited_log, telegram=telegram) as app,
+    ):
+        await forget_old(settings, app.repositories)
+        try:
+            yield app
+        finally:
+            if app.delivery is not None:
+                await bounded("feedback", app.delivery.round)
 
 
-def api_routes(
+@asynccontextmanager
+async def open_app(
     settings: Settings,
-    desk: ResearchDesk,
-    tracer: Recorder,
-    budgets: Budgets | None = None,
-    record: Callable[[TurnRecord], Awaitable[None]] = unrecorded,
-) -> Sequence[BaseRoute]:
-    """The HTTP API; nothing without a token. What a call took is kept by `record`."""
+    resources: Resources,
+    token: str,
+    *,
+    limited_log: RateLimitedLogger,
+    journal: Journal = NO_JOURNAL,
+    telegram: LocalTelegram | None = None,
+) -> AsyncIterator[App]:
+    """Everything between Telegram and the agent; `telegram` takes the network's place if given."""
+    repositories = repositories_of(resources.sessions)
+    # Whoever sits at the machine is its admin.
+    admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
+    async with AsyncExitStack() as stack:
+        tracer = tracer_of(settings, repositories, limited_log)
+        stack.push_async_callback(bounded, "tracing", tracer.close)
+        inbox = AcceptQueue()
+        application = telegram_application(settings, token, inbox, telegram)
+        stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
+        links = await stack.enter_async_context(open_links(settings))
+        delivery = await stack.enter_async_context(
+            open_delivery(settings, repositories, limited_log)
+        )
+        sender = Sender(
+            application.bot, rate_limit_of(settings, telegram), repositories.chats, journal
+        )
+        turns = Turns(
+            run=resources.run,
+            tracer=tracer,
+            hashed=partial(keyed_hash, key=settings.tracing.user_key),
+            journal=journal,
+            sender=sender,
+            messages=repositories.messages,
+            max_content_length=settings.turn.max_content_length,
+            budgets=budgets_of(settings, repositories, admins),
+            record=repositories.turns.record,
+            rating=rating,
+            metrics=Metrics(lambda: tracer.dropped_spans),
+        )
+        conversation = Conversation(
+            turns=turns,
+            sender=sender,
+            messages=repositories.messages,
+            answerer=sommelier_of(resources),
+            history_messages=settings.turn.history_messages,
+            turn_of=turn_of(repositories.updates, journal),
+            access=None if telegram else access_of(settings, repositories, sender),
+        )
+        look_ups = LookUps(
+            turns=turns,
+            sender=sender,
+            messages=repositories.messages,
+            documents=resources.documents,
+            search=resources.search,
+            refinement=resources.refinement,
+            cache=resources.cache,
+        )
+        admin = AdminCommands(
+            sender=sender,
+            people=repositories.people,
+            turns=repositories.turns,
+            admin_ids=admins,
+            links=links,
+            trace_of=repositories.traces.get,
+        )
+        broadcast = BroadcastCommand(
+            sender=sender,
+            people=repositories.people,
+            broadcasts=repositories.broadcasts,
+            admin_ids=admins,
+            only_allowed=settings.access.mode == "allow_list",
+        )
+        feedback = FeedbackButtons(
+            conversation=conversation,
+            sender=sender,
+            feedback=repositories.feedback,
+            turns=repositories.turns,
+            changed=delivery.wake if delivery else lambda: None,
+            hide=comment_hider(settings),
+        )
+        further = [each.handlers() for each in (admin, broadcast, feedback, look_ups)]
+        conversation.register(application, [*chain.from_iterable(further)])
+        yield App(
+            application=application,
+            inbox=inbox,
+            repositories=repositories,
+            turns=turns,
+            delivery=delivery,
+        )
+
+
+def tasks_of(
+    settings: Settings, resources: Resources, app: App, lanes: Lanes, durable: DurableSettings
+) -> Sequence[Task]:
+    """What runs while people are answered."""
+    application, http = app.application, settings.http
+    forget = partial(forget_old, settings, app.repositories, lanes)
+    tasks = [
+        every(RETRY_SCAN_SECONDS, "retrying updates", lanes.retry_asked),
+        every(FORGET_SECONDS, "forgetting what is old", forget),
+        cancelled_at_stop(partial(watch_token, application)),
+    ]
+    if app.delivery is not None:
+        tasks.append(app.delivery.run)
+    if http.port is not None:
+        page = http_of(settings, resources, app, lanes)
+        tasks.append(lambda stop: serve_http(page, host=http.host, port=http.port or 0, stop=stop))
+    if http.webhook_url is not None and http.webhook_secret is not None:
+        url, secret = http.webhook_url + WEBHOOK_PATH, http.webhook_secret.get_secret_value()
+        tasks.append(cancelled_at_stop(partial(set_webhook, application, url, secret)))
+    else:
+        tasks.append(partial(poll_until, application))
+    if not durable.url.startswith("sqlite"):
+        from bot.updates.takeover import Takeover  # noqa: PLC0415 - loads the driver of Postgres
+
+        tasks.append(cancelled_at_stop(Takeover(durable).run))
+    return tasks
+
+
+async def forget_old(
+    settings: Settings, repositories: Repositories, lanes: Lanes | None = None
+) -> None:
+    """Forget what is older than the settings keep it; what cannot be now is the next time."""
+    days = settings.tracing
+    what: list[Callable[[], Awaitable[object]]] = [
+        partial(repositories.turns.forget, timedelta(days=days.stats_retention_days)),
+        partial(repositories.traces.forget, timedelta(days=days.retention_days)),
+    ]
+    if lanes is not None:
+        kept = timedelta(days=settings.updates.retention_days)
+        what += [partial(repositories.updates.forget, kept), lanes.queue.forget]
+    for each in what:
+        await attempt("forgetting what is old", each)
+
+
+def lanes_of(settings: Settings, app: App, queue: TurnQueue) -> Lanes:
+    """What makes turns of updates, in the order of each chat."""
+    # The last word is no step: a turn that is given up may have recorded others in its place.
+    bot, turns = app.application.bot, app.turns.unrecorded_steps()
+
+    async def give_up(payload: Payload, error: str) -> None:
+        update = readable(payload, bot)
+        message = update.effective_message
+        question = question_of(update, bot, (message.text or "") if message else "")
+        await turns.give_up(question, error)
+
+    return Lanes(
+        updates=app.repositories.updates,
+        queue=queue,
+        metrics=app.turns.metrics,
+        handle=partial(dispatch, app.application),
+        give_up=give_up,
+        burst=timedelta(seconds=settings.updates.burst_seconds),
+        max_tries=settings.updates.max_tries,
+    )
+
+
+def http_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> Starlette:
+    """What is served over HTTP."""
+    backlog, secret = app.repositories.updates.backlog, settings.http.webhook_secret
+
+    async def ready() -> bool:
+        await backlog()
+        return True
+
+    webhook = None
+    if settings.http.webhook_url is not None and secret is not None:
+        webhook = Webhook(accept=lanes.accept, secret=secret, metrics=app.turns.metrics)
+    return http_app(
+        metrics=app.turns.metrics,
+        backlog=backlog,
+        ready=ready,
+        webhook=webhook,
+        routes=api_routes(settings, resources, app.turns),
+    )
+
+
+def api_routes(settings: Settings, resources: Resources, turns: Turns) -> Sequence[BaseRoute]:
+    """The HTTP API; nothing without a token."""
     token = settings.http.api_token
     if token is None:
         return []
     from bot.http.api import Api  # noqa: PLC0415 - FastAPI takes a while to load
 
-    user = keyed_hash("api", token.get_secret_value(), settings.tracing.user_key)
-    api = Api(desk=desk, tracer=tracer, token=token, user=user, budgets=budgets, record=record)
+    api = Api(
+        turns=turns,
+        documents=resources.documents,
+        refinement=resources.refinement,
+        cache=resources.cache,
+        token=token,
+        user=keyed_hash("api", token.get_secret_value(), settings.tracing.user_key),
+    )
     return api.routes()
 
 
-def _turn_of(
-    updates: SqlUpdateRepository, journal: Journal
-) -> Callable[[int, int], Awaitable[int | None]]:
-    """`updates.turn_of` as a step: what a turn goes on from must be the same when it is resumed."""
-
-    async def turn_of(chat_id: int, message_id: int) -> int | None:
-        look_up = partial(persistently, partial(updates.turn_of, chat_id, message_id))
-        return await journal.step("turn_of", look_up)
-
-    return turn_of
+def telegram_application(
+    settings: Settings,
+    token: str,
+    inbox: asyncio.Queue[object],
+    telegram: LocalTelegram | None = None,
+) -> AnyApplication:
+    """The Telegram application without handlers, on the network or on `telegram`."""
+    api = settings.telegram.base_url
+    builder = Application.builder().token(token).job_queue(None).update_queue(inbox)
+    builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
+    if telegram is not None:
+        return builder.request(telegram).get_updates_request(telegram).updater(None).build()
+    builder = builder.connection_pool_size(CONNECTIONS).pool_timeout(CONNECT_SECONDS)
+    return builder.connect_timeout(CONNECT_SECONDS).read_timeout(READ_SECONDS).build()
 
 
 async def close_application(application: AnyApplication) -> None:
@@ -279,3 +389,169 @@ async def close_application(application: AnyApplication) -> None:
     await application.shutdown()
     # An application that never became initialized leaves its bot's connections open.
     await application.bot.shutdown()
+
+
+def bot_token(settings: Settings) -> str:
+    """The bot's token.
+
+    Raises:
+        SettingsError: there is none, or it cannot be one.
+    """
+    secret = settings.telegram.bot_token
+    if secret is None:
+        raise SettingsError("TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you")
+    token = secret.get_secret_value()
+    if not BOT_TOKEN.fullmatch(token):
+        raise SettingsError(
+            "TELEGRAM_BOT_TOKEN is not a bot token; it looks like 123456789:AAExampleExample"
+        )
+    return token
+
+
+def durable_of(settings: Settings) -> DurableSettings:
+    """How turns are kept and resumed."""
+    updates, url = settings.updates, settings.database.url.get_secret_value()
+    return DurableSettings(
+        url=journal_url(url),
+        executor_id=executor_name(url, updates.executor_id),
+        version=updates.version,
+        poll_seconds=updates.poll_seconds,
+        turns_at_once=updates.at_once,
+        retention=timedelta(days=updates.retention_days),
+    )
+
+
+def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit:
+    """Telegram's limits, with this process's share of that of all chats; none for a terminal."""
+    in_all = settings.telegram.messages_per_second
+    if telegram is not None or not in_all:
+        return RateLimit((), (), ())
+    return RateLimit(in_all=(Limit(in_all, 1),))
+
+
+def repositories_of(sessions: Sessions) -> Repositories:
+    """Those of this database."""
+    return Repositories(
+        messages=SqlMessageRepository(sessions),
+        updates=SqlUpdateRepository(sessions),
+        chats=SqlChatRepository(sessions),
+        turns=SqlTurnRepository(sessions),
+        feedback=SqlFeedbackRepository(sessions),
+        people=SqlPeopleRepository(sessions),
+        broadcasts=SqlBroadcastRepository(sessions),
+        traces=SqlTraceStore(sessions),
+    )
+
+
+def sommelier_of(resources: Resources) -> Sommelier:
+    """Who answers."""
+    tools = research_tools(
+        resources.documents,
+        resources.search,
+        refinement=resources.refinement,
+        cache=resources.cache,
+    )
+    return Sommelier(catalogue=SqlCatalogue(resources.sessions), research_tools=tools)
+
+
+def access_of(settings: Settings, repositories: Repositories, sender: Sender) -> Access:
+    """Who is let in."""
+    return Access(
+        people=repositories.people,
+        sender=sender,
+        admin_ids=frozenset(settings.access.admin_ids),
+        allow_list=settings.access.mode == "allow_list",
+    )
+
+
+def budgets_of(settings: Settings, repositories: Repositories, admins: Collection[int]) -> Budgets:
+    """What people may use in a day."""
+    return Budgets(
+        turns=repositories.turns,
+        people=repositories.people,
+        person=settings.budgets.person,
+        everyone=settings.budgets.everyone,
+        exempt=admins if settings.budgets.admins_exempt else (),
+    )
+
+
+def turn_of(
+    updates: SqlUpdateRepository, journal: Journal
+) -> Callable[[int, int], Awaitable[int | None]]:
+    """`updates.turn_of` as a step: what a turn goes on from must be the same when it is resumed."""
+
+    async def turn_of(chat_id: int, message_id: int) -> int | None:
+        look_up = partial(retry_forever, partial(updates.turn_of, chat_id, message_id))
+        return await journal.step("turn_of", look_up)
+
+    return turn_of
+
+
+def tracer_of(
+    settings: Settings, repositories: Repositories, limited_log: RateLimitedLogger
+) -> Recorder:
+    """Where turns are traced: in Langfuse with its keys, else in the database."""
+    tracing, prepare = settings.tracing, prepare_trace(settings)
+    if tracing.langfuse_keys is None:
+        return Recorder(store_sink(repositories.traces.save, prepare))
+    from agent.tracing.langfuse.traces import langfuse_sink  # noqa: PLC0415 - only needed with keys
+
+    sink = langfuse_sink(
+        *tracing.langfuse_keys,
+        tracing.base_url,
+        environment=tracing.environment,
+        release=tracing.release,
+        version=product_version(),
+        limited_log=limited_log,
+        prepare=prepare,
+    )
+    return Recorder(sink)
+
+
+def product_version() -> str | None:
+    """This product's version, by which traces are told apart; None if it is not installed."""
+    try:
+        return version("sommelier")
+    except PackageNotFoundError:
+        return None
+
+
+def comment_hider(settings: Settings) -> Callable[[str, Collection[str]], str]:
+    """What is kept of a comment on an answer: without personal data, unless traces may hold it."""
+    return (lambda text, names: text) if settings.tracing.content == "full" else mask
+
+
+@asynccontextmanager
+async def open_links(settings: Settings) -> AsyncIterator[TraceLinks | None]:
+    """Where traces are shown; None without Langfuse."""
+    if settings.tracing.langfuse_keys is None:
+        yield None
+        return
+    client = LangfuseClient(*settings.tracing.langfuse_keys, settings.tracing.base_url)
+    links = TraceLinks(client)
+    links.begin()
+    try:
+        yield links
+    finally:
+        await bounded("links", links.close)
+
+
+@asynccontextmanager
+async def open_delivery(
+    settings: Settings, repositories: Repositories, limited_log: RateLimitedLogger
+) -> AsyncIterator[FeedbackDelivery | None]:
+    """What brings people's verdicts to Langfuse; None without it."""
+    tracing = settings.tracing
+    if tracing.langfuse_keys is None:
+        yield None
+        return
+    masking = Masking(tracing.content, (), settings.secrets)
+    client = LangfuseFeedback(
+        LangfuseClient(*tracing.langfuse_keys, tracing.base_url),
+        environment=tracing.environment,
+        hide=(lambda text: "") if tracing.content == "none" else masking.text,
+    )
+    try:
+        yield FeedbackDelivery(repositories.feedback, client.deliver, limited_log=limited_log)
+    finally:
+        await bounded("feedback", client.close)

@@ -1,7 +1,7 @@
 """What people are told of the day's budgets, and where what they used is read."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
@@ -15,14 +15,7 @@ from agent.engine.limits import (
     allowance_of,
     day_of,
 )
-from agent.outcome import BUDGET
-from agent.repositories import (
-    PeopleRepository,
-    Spending,
-    TurnRepository,
-)
-from agent.sommelier.service import Reply
-from bot.telegram.outgoing import Outgoing
+from agent.repositories import PeopleRepository, Spending, TurnRepository
 
 OWN: Final = "You have used up today's {what}."
 SHARED: Final = "Today's budget for everyone is used up."
@@ -71,16 +64,19 @@ class Budgets:
             now=now,
         )
 
-    def note(self, allowance: Allowance, reply: Reply) -> "Note | None":
-        """What a person is to be told below an answer; None if there is nothing to tell."""
+    def note(self, allowance: Allowance, spent: Spent, *, is_over: bool) -> "Note | None":
+        """What a person is to be told below an answer that took so much; None if nothing is.
+
+        `is_over`: the budget is why no model answered.
+        """
         left = duration_text(allowance.resets_at - allowance.at)
-        if BUDGET in reply.error_types:
-            ended = allowance.after(_spent(reply))
+        if is_over:
+            ended = allowance.after(spent)
             said = SHARED if ended.is_shared else OWN.format(what=_what(ended.used_up))
             return Note(f"{said} {RESETS.format(left=left)}")
         if not allowance.person.is_set:
             return None
-        used = added(used_of(self.person, allowance.person), _spent(reply))
+        used = added(used_of(self.person, allowance.person), spent)
         if limit := self.person.reached(used):
             return Note(f"{OWN.format(what=_what(limit))} {RESETS.format(left=left)}")
         if limit := self.person.reached(used, WARN_AT):
@@ -134,10 +130,6 @@ def share_of(budget: DailyBudget, used: Spent, limit: BudgetLimit) -> float:
     return shares[limit]
 
 
-def _spent(reply: Reply) -> Spent:
-    return Spent(reply.requests, reply.tokens, reply.cost_usd)
-
-
 def _what(limit: BudgetLimit | None) -> str:
     return "budget of questions" if limit == "requests" else "budget"
 
@@ -148,9 +140,3 @@ def duration_text(duration: timedelta) -> str:
     hours, minutes = divmod(minutes, 60)
     parts = [f"{hours} h" if hours else "", f"{minutes} min" if minutes else ""]
     return " ".join(filter(None, parts))
-
-
-def with_note(messages: Sequence[Outgoing], note: str) -> list[Outgoing]:
-    """The messages of an answer, with a note below the last."""
-    *others, last = messages
-    return [*others, replace(last, markdown=f"{last.markdown}\n\n{note}")] if note else [*messages]

@@ -14,10 +14,9 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, Asyn
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agent.repositories import MessageRepository
-from bot.telegram.conversation import AnyApplication
+from bot.telegram.handlers import AnyApplication
 from bot.telegram.local_telegram import LocalTelegram
-from bot.telegram.markdown import Run
-from bot.telegram.render import from_html
+from bot.telegram.render import Piece, from_html
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -203,7 +202,7 @@ def _turn(
 
 def plain_text(html: str) -> str:
     """A message as plain text; a link is followed by its address in brackets."""
-    return "".join(run.text for run in with_addresses(from_html(html)))
+    return "".join(piece.text for piece in with_addresses(from_html(html)))
 
 
 def rich_text(html: str) -> "Text":
@@ -211,21 +210,21 @@ def rich_text(html: str) -> "Text":
     from rich.text import Text  # noqa: PLC0415
 
     text = Text()
-    for run in with_addresses(from_html(html)):
-        styles = [STYLES[mark.tag] for mark in run.marks if mark.tag in STYLES]
-        text.append(run.text, " ".join(styles))
+    for piece in with_addresses(from_html(html)):
+        styles = [STYLES[mark.tag] for mark in piece.marks if mark.tag in STYLES]
+        text.append(piece.text, " ".join(styles))
     return text
 
 
-def with_addresses(runs: Sequence[Run]) -> Iterator[Run]:
-    """The runs, each link followed by its address, unless the link says just that."""
+def with_addresses(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """The pieces, each link followed by its address, unless the link says just that."""
     said = ""
-    following = [*runs[1:], Run("")]
-    for run, after in zip(runs, following, strict=True):
-        yield run
-        link = next((mark for mark in run.marks if mark.tag == "a"), None)
-        said = said + run.text if link else ""
+    following = [*pieces[1:], Piece("")]
+    for piece, after in zip(pieces, following, strict=True):
+        yield piece
+        link = next((mark for mark in piece.marks if mark.tag == "a"), None)
+        said = said + piece.text if link else ""
         if link and link not in after.marks:
             if said.strip() != link.value:
-                yield Run(f" ({link.value})", run.marks[: run.marks.index(link)])
+                yield Piece(f" ({link.value})", piece.marks[: piece.marks.index(link)])
             said = ""

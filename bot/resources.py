@@ -7,14 +7,13 @@ looks something up is to start without loading any of these.
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import httpx
 from platformdirs import user_cache_path
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.desk import ResearchDesk
 from agent.documents.embedding import (
     NOT_INSTALLED,
     PREFIX,
@@ -22,11 +21,16 @@ from agent.documents.embedding import (
     LocalEmbedding,
     is_installed,
 )
+from agent.documents.quotes import QuoteCache
 from agent.documents.refine import refinement_wanted
+from agent.documents.store import DocumentStore
 from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
+from agent.engine.limits import Ledger
 from agent.engine.llm import LLMService
+from agent.engine.messages import LLM
 from agent.engine.prices import Prices
 from agent.engine.prompts import Prompts
+from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.engine.wire import ResponseMode
 from agent.places.find import PlaceSearch
@@ -38,7 +42,7 @@ from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.masking import Masking, prepared
 from agent.tracing.records import TraceRecord
-from bot.stopping import bounded
+from bot.service import bounded
 from config import Settings, SettingsError
 from db.documents.indexing import load_starter_documents
 from db.engine import (
@@ -54,21 +58,27 @@ from db.repositories.documents import SqlDocumentStore
 from db.wines.importing import load_starter
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """The desk, and what stands behind it."""
+    """What every way in needs; each turn starts from `run`.
+
+    `refinement` is the server's switch: None lets each request decide, False is final. Without
+    `search` places are search links.
+    """
 
     sessions: Sessions
     documents: SqlDocumentStore
-    models: Sequence[LLMService]
-    desk: ResearchDesk
+    run: Run
+    search: PlaceSearch | None = None
+    refinement: bool | None = None
+    cache: QuoteCache = field(default_factory=QuoteCache)
 
 
 @asynccontextmanager
 async def open_resources(
     settings: Settings, limited_log: RateLimitedLogger | None = None
 ) -> AsyncIterator[Resources]:
-    """Documents, models and place search, tied together at the desk.
+    """Database, documents, models, prompts and place search, closed at the end.
 
     `limited_log` says what is out of order with Langfuse.
 
@@ -85,16 +95,19 @@ async def open_resources(
         http = httpx.AsyncClient()
         stack.push_async_callback(bounded, "the place search", http.aclose)
         prompts = await stack.enter_async_context(open_prompts(settings, limited_log))
-        desk = ResearchDesk(
+        yield Resources(
+            sessions=sessions,
             documents=documents,
-            models=models,
+            run=run_of(settings, models, prompts),
             search=place_search(settings, http),
             refinement=settings.documents.refinement,
-            limits=settings.turn.limits,
-            prompts=prompts,
-            prices=prices(settings),
         )
-        yield Resources(sessions, documents, models, desk)
+
+
+def run_of(settings: Settings, models: Sequence[LLM], prompts: Prompts) -> Run:
+    """What each turn starts from: these models and prompts, the limits and the prices."""
+    ledger = Ledger(prices=prices(settings))
+    return Run(models, limits=settings.turn.limits, ledger=ledger, prompts=prompts)
 
 
 @asynccontextmanager
@@ -228,14 +241,19 @@ def place_search(settings: Settings, http: httpx.AsyncClient) -> PlaceSearch | N
     return None
 
 
-def research_tools(desk: ResearchDesk) -> list[Tool]:
-    """What a turn may look up, as tools over the same documents, models and places as `desk`."""
-    refine = refinement_wanted(desk.refinement, None)
+def research_tools(
+    documents: DocumentStore,
+    search: PlaceSearch | None = None,
+    *,
+    refinement: bool | None = None,
+    cache: QuoteCache | None = None,
+) -> list[Tool]:
+    """What a turn may look up beside the catalogue: documents, quotes, places."""
     return [
-        search_documents_tool(desk.documents),
-        ask_documents_tool(desk.documents, refine=refine),
-        quote_documents_tool(desk.documents, cache=desk.cache),
-        find_places_tool(desk.search),
+        search_documents_tool(documents),
+        ask_documents_tool(documents, refine=refinement_wanted(refinement, None)),
+        quote_documents_tool(documents, cache=cache),
+        find_places_tool(search),
     ]
 
 

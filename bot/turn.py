@@ -1,52 +1,83 @@
-"""How the bot replies: a turn is traced, delivered, remembered; never silence, never twice."""
+"""The life of a turn, whoever asks: traced, within its allowance, worked on, delivered, kept."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final, TypeVar
-
-from telegram import Bot, Update
+from typing import Any, Final, TypeVar
 
 from agent.engine.journal import NO_JOURNAL, Journal
-from agent.engine.limits import UNLIMITED, Allowance
-from agent.engine.span import Span, SpanUpdate
-from agent.repositories import (
-    MessageRepository,
-    TurnRecord,
-)
-from agent.sommelier.service import Reply
+from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Spent
+from agent.engine.retry import Backoff, retry
+from agent.engine.run import Run
+from agent.engine.span import Span
+from agent.engine.tools import where
+from agent.outcome import BUDGET, Outcome, record_ledger, record_outcome, score_turn
+from agent.repositories import MessageRepository, TurnRecord
 from agent.text import truncate_at_boundary
-from agent.tracing.recorder import Recorder
-from agent.tracing.records import trace_id_of
-from bot.budgets import Budgets, with_note
+from agent.tracing.recorder import NO_TRACE, Recorder
+from bot.budgets import Budgets, Note
 from bot.metrics import Metrics
 from bot.telegram import texts
-from bot.telegram.incoming import destination, message_of, names_of, people_of, typing
-from bot.telegram.outgoing import Outgoing, Rows
+from bot.telegram.buttons import Outgoing, Rows
 from bot.telegram.sender import Delivery, Destination, Sender
 
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-PATIENCE_SECONDS: Final = (0.2, 0.5, 1.0)
-"""How long a database that does not answer is waited for before each further try."""
+DATABASE: Final = Backoff(first=0.4, longest=2.0)
+BRIEF_TRIES: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What a turn came to, and the messages that say it, in order."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked, by whom, and where the answer goes.
 
-    reply: Reply
-    messages: tuple[Outgoing, ...]
+    `id` is that of the update; of a question that came otherwise it is negative. Without `to` the
+    reply is only returned. `session` and `user` stand for the chat and the person in traces,
+    `names` are what people are called there: they are masked. Of a question that is not
+    `remembered` nothing becomes a part of the conversation.
+    """
+
+    id: int
+    text: str
+    chat_id: int = 0
+    user_id: int = 0
+    session: str = ""
+    user: str = ""
+    names: tuple[str, ...] = ()
+    trace_id: str | None = None
+    to: Destination | None = None
+    remembered: bool = True
 
 
-Work = Callable[[Span, Allowance], Awaitable[Answered]]
-"""What makes the answer of a turn, within its allowance. Never raises, except when cancelled."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a turn came to.
+
+    `text` is remembered and stands in the trace; it is sent unless `messages` are. `notes` say
+    below it what is to be known of it: why no model answered, what is left of a budget. `answer`
+    is what the text was made of. What the turn took, `spent` and `seconds`, is filled in at its
+    end.
+    """
+
+    text: str
+    outcome: Outcome = "answered"
+    messages: tuple[Outgoing, ...] = ()
+    notes: tuple[str, ...] = ()
+    wine_ids: tuple[str, ...] = ()
+    retries: int = 0
+    error_types: tuple[str, ...] = ()
+    answer: Any = None
+    spent: Spent = NOTHING_SPENT
+    seconds: float = 0.0
+
+
+Work = Callable[[Run], Awaitable[Reply]]
+"""What makes the reply of a turn, with the models and within the limits of its run."""
 
 
 async def unrecorded(turn: TurnRecord) -> None:
@@ -54,212 +85,240 @@ async def unrecorded(turn: TurnRecord) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replies:
-    """What every handler answers with; what it needs is passed in.
+class Turns:
+    """Runs turns; what they need is passed in.
 
-    `hashed` makes the id of a user or a chat unrecognisable for traces, `record` keeps what a turn
-    came to, `rating` makes the buttons under the answer of a turn. `max_content_length` is how
-    many characters of a message are remembered, `budgets` what a turn may use.
+    `run` is what each starts from. Without a `sender` nothing is delivered, without `messages`
+    nothing remembered; `max_content_length` is how many characters of a message are. `hashed` makes
+    the id of a chat or a user unrecognisable for traces, `record` keeps what a turn came to,
+    `rating` makes the buttons under the answer of a turn.
     """
 
-    message_repo: MessageRepository
-    tracer: Recorder
-    hashed: Callable[[str, int], str]
-    sender: Sender
+    run: Run = field(default_factory=Run)
+    tracer: Recorder = NO_TRACE
+    hashed: Callable[[str, int], str] = lambda kind, value: ""
     journal: Journal = NO_JOURNAL
+    sender: Sender | None = None
+    messages: MessageRepository | None = None
+    max_content_length: int = 0
+    budgets: Budgets | None = None
     record: Callable[[TurnRecord], Awaitable[None]] = unrecorded
     rating: Callable[[int], Rows] = lambda turn_id: ()
-    budgets: Budgets | None = None
     metrics: Metrics = field(default_factory=Metrics)
-    max_content_length: int = 2000
 
-    async def turn(
-        self, question: str, update: Update, bot: Bot, work: Work, *, remembered: bool = True
-    ) -> None:
-        """One turn: traced, answered by `work` while typing is shown, delivered, remembered."""
+    async def turn(self, question: Question, work: Work) -> Reply:
+        """Run one turn; its reply is an apology if `work` fails."""
         started = time.monotonic()
-        with self._traced(question, update, bot) as span:
-            async with typing(bot, destination(update)):
-                allowance = await self._allowance(update)
-                answered = await work(span, allowance)
-            note = await self._note(update, allowance, answered.reply)
-            if note:
-                span.update(output=f"{answered.reply.text}\n\n{note}")
-            delivery = await self._deliver(update, with_note(answered.messages, note), span)
-            turn = self._record_of(update, answered.reply, span, delivery)
-            turn = replace(turn, seconds=time.monotonic() - started)
-            kept = (question, answered.reply) if remembered else None
-            await self._keep(turn, kept)
+        with self._trace(question) as span:
+            async with self._typing(question):
+                allowance = await self._allowance(question)
+                run = self.run.turn(span=span, journal=self.journal, allowance=allowance)
+                reply = await worked_on(run, work)
+            reply = await self._with_budget_notes(question, reply, run)
+            record_reply(span, reply)
+            delivery = await self._deliver(question, reply, span)
+            reply = replace(reply, spent=run.ledger.spent, seconds=time.monotonic() - started)
+            await self._keep(question, reply, delivery, span)
         self.metrics.turn_ended(
-            answered.reply.outcome,
-            seconds=turn.seconds,
-            requests=turn.requests,
-            retries=turn.retries,
+            reply.outcome,
+            seconds=reply.seconds,
+            requests=reply.spent.requests,
+            retries=reply.retries,
         )
+        return reply
 
-    async def give_up(self, update: Update, error: str) -> None:
-        """The last word of a turn that failed for good: to the person, and on its trace."""
-        chat = update.effective_chat
-        if chat is None:
-            return
-        message = update.effective_message
-        question = (message.text or "") if message else ""
-        with self._traced(question, update, self.sender.bot, goes_on=True) as span:
-            reply = Reply(texts.SET_ASIDE, (), "failed", error_types=(error,))
+    async def give_up(self, question: Question, error: str) -> None:
+        """Say the last word of a turn that failed for good: to the person, and on its trace."""
+        with self._trace(question, goes_on=True) as span:
+            reply = Reply(text=texts.SET_ASIDE, outcome="failed", error_types=(error,))
             metadata = {"outcome": "failed", "error_types": error}
             span.update(output=reply.text, level="ERROR", metadata=metadata)
             span.score("outcome", "failed", "CATEGORICAL")
-            with span.child("telegram.send", "span") as send:
-                delivery = await self.sender.send(Destination(chat.id), reply.text)
-                send.update(**seen(delivery))
-            await self._keep(self._record_of(update, reply, span, delivery), None)
+            delivery = await self._send(question, [Outgoing(reply.text)], span)
+            await self._keep(replace(question, remembered=False), reply, delivery, span)
 
-    def _traced(
-        self, question: str, update: Update, bot: Bot, *, goes_on: bool = False
-    ) -> AbstractContextManager[Span]:
-        """The root span of an update's turn; run again after a crash, it is the same trace."""
-        chat_id, user_id = people_of(update)
+    def unrecorded_steps(self) -> "Turns":
+        """The same, none of whose steps is recorded."""
+        sender = replace(self.sender, journal=NO_JOURNAL) if self.sender else None
+        return replace(self, journal=NO_JOURNAL, sender=sender)
+
+    async def remember(self, question: Question, reply: Reply) -> None:
+        """Make a question and its reply the newest of the chat's conversation."""
+        messages, chat_id, turn_id = self.messages, question.chat_id, question.id
+        if messages is None:
+            return
+
+        async def create() -> None:
+            said = truncate_at_boundary(question.text, self.max_content_length)
+            await messages.create(chat_id, "user", said, turn_id=turn_id)
+            said = truncate_at_boundary(reply.text, self.max_content_length)
+            await messages.create(chat_id, "assistant", said, reply.wine_ids, turn_id=turn_id)
+
+        try:
+            await retry_briefly(create)
+        except Exception:
+            log.exception("A turn of chat %s could not be stored", chat_id)
+
+    def _trace(self, question: Question, *, goes_on: bool = False) -> AbstractContextManager[Span]:
+        """The root span of a turn; run again after a crash, it is the same trace."""
         return self.tracer.turn(
-            input=question,
-            session=self.hashed("chat", chat_id),
-            user=self.hashed("user", user_id),
-            trace_id=trace_id_of(bot.id, chat_id, update.update_id),
-            names=names_of(update),
+            input=question.text,
+            session=question.session or self.hashed("chat", question.chat_id),
+            user=question.user or self.hashed("user", question.user_id),
+            trace_id=question.trace_id,
+            names=question.names,
             resumable=self.journal is not NO_JOURNAL and not goes_on,
             goes_on=goes_on,
         )
 
-    async def _allowance(self, update: Update) -> Allowance:
+    def _typing(self, question: Question) -> AbstractAsyncContextManager[None]:
+        if self.sender is None or question.to is None:
+            return nullcontext()
+        return self.sender.typing(question.to)
+
+    async def _allowance(self, question: Question) -> Allowance:
         """What a turn may use, as a step if there are budgets; all it wants if that is unknown."""
-        budgets, (_, user_id) = self.budgets, people_of(update)
+        budgets = self.budgets
         if budgets is None or not budgets.are_set:
             return UNLIMITED
 
         async def read() -> Allowance:
             try:
-                return await patiently(lambda: budgets.allowance(update.update_id, user_id))
-            except Exception:
-                log.exception("What a person used today could not be read; going on without")
+                return await retry_briefly(lambda: budgets.allowance(question.id, question.user_id))
+            except Exception as error:
+                log.warning("What was used today could not be read: %s", type(error).__name__)
                 return UNLIMITED
 
         return await self.journal.step("allowance", read)
 
-    async def _note(self, update: Update, allowance: Allowance, reply: Reply) -> str:
-        """What is told of budgets below an answer; a step where it is told only once a day."""
-        budgets, (_, user_id) = self.budgets, people_of(update)
-        note = budgets.note(allowance, reply) if budgets else None
-        if budgets is None or note is None:
-            return ""
-        people, day = budgets.people, note.once_on
+    async def _with_budget_notes(self, question: Question, reply: Reply, run: Run) -> Reply:
+        """The reply with what is to be told of budgets; one that they left to rules says so."""
+        by_rules = reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
+        if by_rules and run.is_over_budget:
+            errors = (BUDGET, *reply.error_types)
+            reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
+        if self.budgets is None:
+            return reply
+        over = BUDGET in reply.error_types
+        note = self.budgets.note(run.allowance, run.ledger.spent, is_over=over)
+        if note is None or not (note.once_on is None or await self._is_first(question, note)):
+            return reply
+        return replace(reply, notes=(*reply.notes, note.text))
+
+    async def _is_first(self, question: Question, note: Note) -> bool:
+        """Whether a person is told something for the first time this day; a step."""
+        budgets, day = self.budgets, note.once_on
 
         async def is_first() -> bool:
+            if budgets is None or day is None:
+                return True
             try:
-                return day is None or await patiently(lambda: people.warned(user_id, day))
+                return await retry_briefly(lambda: budgets.people.warned(question.user_id, day))
             except Exception:
                 log.exception("Whether a person knows of their budget could not be read")
                 return False
 
-        told = day is None or await self.journal.step("warned", is_first)
-        return f"_({note.text})_" if told else ""
+        return await self.journal.step("warned", is_first)
 
-    def _record_of(
-        self, update: Update, reply: Reply, span: Span, delivery: Delivery
-    ) -> TurnRecord:
-        chat_id, user_id = people_of(update)
-        return TurnRecord(
-            turn_id=update.update_id,
-            chat_id=chat_id,
-            user_id=user_id,
+    async def _deliver(self, question: Question, reply: Reply, span: Span) -> Delivery:
+        if question.to is None:
+            return Delivery()
+        *others, last = rendered(reply)
+        rated = replace(last, buttons=last.buttons + self.rating(question.id))
+        return await self._send(question, [*others, rated], span)
+
+    async def _send(self, question: Question, messages: Sequence[Outgoing], span: Span) -> Delivery:
+        """Send an answer; one that Telegram refuses as a whole is replaced by a sentence."""
+        delivery, to, sender = Delivery(), question.to, self.sender
+        if to is None or sender is None:
+            return delivery
+        with span.child("telegram.send", "span") as send:
+            for number, each in enumerate(messages):
+                there = to if number == 0 else replace(to, reply_to=None)
+                delivery += await sender.send(there, each.markdown, each.buttons)
+                if delivery.error not in (None, "ambiguous"):
+                    break
+            if delivery.error == "rejected" and not delivery.message_ids:
+                delivery += await sender.send(to, texts.FAILED)
+            self.metrics.telegram_send(delivery.error)
+            metadata = {
+                "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
+                "tries": delivery.tries,
+                "error": delivery.error,
+            }
+            send.update(metadata=metadata, level="ERROR" if delivery.error else "DEFAULT")
+        if delivery.error not in (None, "ambiguous"):
+            span.update(level="ERROR", metadata={"send_error": delivery.error})
+        return delivery
+
+    async def _keep(self, question: Question, reply: Reply, delivery: Delivery, span: Span) -> None:
+        """Keep what was said, if it is a part of the conversation, and what the turn came to."""
+        if question.remembered:
+            await self.remember(question, reply)
+        ended = TurnRecord(
+            turn_id=question.id,
+            chat_id=question.chat_id,
+            user_id=question.user_id,
             at=datetime.now(UTC),
             outcome=reply.outcome,
-            requests=reply.requests,
+            seconds=reply.seconds,
+            requests=reply.spent.requests,
             retries=reply.retries,
-            tokens=reply.tokens,
-            cost_usd=reply.cost_usd,
+            tokens=reply.spent.tokens,
+            cost_usd=reply.spent.cost_usd,
             error_types=reply.error_types,
             trace_id=span.trace_id,
             root_id=span.span_id,
             message_ids=delivery.message_ids,
         )
-
-    async def remember(self, update: Update, question: str, reply: Reply) -> None:
-        """Make a question and its reply the newest of the chat's conversation."""
-        await self._remember(message_of(update).chat.id, update.update_id, question, reply)
-
-    async def say(self, update: Update, markdown: str) -> Delivery:
-        """Answer `update` with a sentence of the bot's own."""
-        return await self.sender.send(destination(update), markdown, step=self.journal.step)
-
-    async def _deliver(self, update: Update, messages: Sequence[Outgoing], span: Span) -> Delivery:
-        """Send an answer; one that Telegram refuses as a whole is replaced by a sentence."""
-        step, to = self.journal.step, destination(update)
-        with span.child("telegram.send", "span") as send:
-            delivery = Delivery()
-            for number, each in enumerate(self._rated(update, messages)):
-                there = to if number == 0 else replace(to, reply_to=None)
-                delivery += await self.sender.send(
-                    there, each.markdown, buttons=each.buttons, step=step
-                )
-                if delivery.error not in (None, "ambiguous"):
-                    break
-            if delivery.error == "rejected" and not delivery.message_ids:
-                delivery += await self.sender.send(to, texts.FAILED, step=step)
-            self.metrics.telegram_send(delivery.error)
-            send.update(**seen(delivery))
-        if delivery.error not in (None, "ambiguous"):
-            span.update(level="ERROR", metadata={"send_error": delivery.error})
-        return delivery
-
-    def _rated(self, update: Update, messages: Sequence[Outgoing]) -> list[Outgoing]:
-        """The messages of an answer, with the buttons to rate it under the last."""
-        *others, last = messages
-        return [*others, replace(last, buttons=last.buttons + self.rating(update.update_id))]
-
-    async def _keep(self, turn: TurnRecord, said: tuple[str, Reply] | None) -> None:
-        """Keep what a turn came to, and what was said if it is a part of the conversation."""
-        if said is not None:
-            await self._remember(turn.chat_id, turn.turn_id, *said)
         try:
-            await patiently(lambda: self.record(turn))
-        except Exception:
-            log.exception("What a turn of chat %s took could not be stored", turn.chat_id)
-
-    async def _remember(self, chat_id: int, turn_id: int, question: str, reply: Reply) -> None:
-        def kept(text: str) -> str:
-            return truncate_at_boundary(text, self.max_content_length)
-
-        try:
-            await patiently(
-                lambda: self.message_repo.create(chat_id, "user", kept(question), turn_id=turn_id)
-            )
-            await patiently(
-                lambda: self.message_repo.create(
-                    chat_id, "assistant", kept(reply.text), reply.wine_ids, turn_id=turn_id
-                )
-            )
-        except Exception:
-            log.exception("A turn of chat %s could not be stored", chat_id)
-
-
-def seen(delivery: Delivery) -> SpanUpdate:
-    """What the trace shows of a delivery."""
-    metadata = {
-        "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
-        "tries": delivery.tries,
-        "error": delivery.error,
-    }
-    return {"metadata": metadata, "level": "ERROR" if delivery.error else "DEFAULT"}
-
-
-async def patiently(call: Callable[[], Awaitable[R]]) -> R:
-    """What `call` returns, tried again for a second or two: a database that restarts is soon back.
-
-    Raises what the last try raises.
-    """
-    for wait in PATIENCE_SECONDS:
-        try:
-            return await call()
+            await retry_briefly(lambda: self.record(ended))
         except Exception as error:
-            log.info("The database did not answer (%s), trying again", type(error).__name__)
-        await asyncio.sleep(wait)
-    return await call()
+            kind = type(error).__name__
+            log.error("What turn %s took could not be stored: %s", question.id, kind)  # noqa: TRY400
+
+
+async def worked_on(run: Run, work: Work) -> Reply:
+    """The reply that `work` makes; an apology if it fails or says nothing."""
+    try:
+        reply = await work(run)
+    except Exception as error:
+        # The type and the place alone: the text of an error may hold what was asked.
+        log.error("A turn failed: %s %s", type(error).__name__, where(error))  # noqa: TRY400
+        return Reply(text=texts.FAILED, outcome="failed", error_types=(type(error).__name__,))
+    finally:
+        record_ledger(run.span, run.ledger)
+    return reply if reply.text.strip() else Reply(text=texts.FAILED, outcome="failed")
+
+
+def record_reply(span: Span, reply: Reply) -> None:
+    """Put what a turn came to onto its root span, as the list of traces shows and filters it."""
+    retries, errors = reply.retries, reply.error_types
+    span.update(output=with_notes(reply.text, reply.notes))
+    record_outcome(span, reply.outcome, retries=retries, error_types=errors)
+    score_turn(span, reply.outcome, retries=retries, error_types=errors)
+
+
+def rendered(reply: Reply) -> list[Outgoing]:
+    """The messages of a reply, its notes below the last."""
+    *others, last = reply.messages or (Outgoing(reply.text),)
+    return [*others, replace(last, markdown=with_notes(last.markdown, reply.notes))]
+
+
+def with_notes(text: str, notes: Sequence[str]) -> str:
+    """A text with its notes below it, in Markdown."""
+    return "\n\n".join([text, *(f"_({note})_" for note in notes)])
+
+
+async def retry_briefly(call: Callable[[], Awaitable[R]]) -> R:
+    """Return what `call` returns, tried again for a second or two: a database is soon back.
+
+    Raises:
+        Exception: what the last try raised.
+    """
+    return await retry(call, tries=BRIEF_TRIES, backoff=DATABASE)
+
+
+async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
+    """Return what `call` returns, however long the database refuses: no turn is lost for that."""
+    return await retry(call, tries=None, backoff=DATABASE, what="A call of the database")

@@ -4,32 +4,41 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agent.desk import ResearchDesk
+from agent.documents.quotes import QuoteCache
+from agent.documents.store import DocumentStore
+from agent.engine.journal import NO_JOURNAL, Journal
+from agent.engine.limits import Limits
+from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.repositories import MessageRepository
+from agent.places.find import PlaceSearch
+from agent.repositories import ChatRepository, MessageRepository
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import NO_TRACE, Recorder
-from bot.app import close_application, telegram_application
-from bot.metrics import Metrics
-from bot.service import Service, ServiceSettings, open_service
-from bot.telegram.access import Door
-from bot.telegram.conversation import AnyHandler, TelegramBot
-from bot.telegram.rate_limit import Pace
-from bot.telegram.research_commands import ResearchCommands
+from bot.app import (
+    App,
+    close_application,
+    durable_of,
+    lanes_of,
+    repositories_of,
+    telegram_application,
+)
+from bot.service import run_tasks, unless
+from bot.telegram.access import Access
+from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation, no_turn
+from bot.telegram.look_ups import LookUps
+from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import Sender
-from bot.turn import Replies
-from bot.updates.journal import DurableSettings, open_turns
-from bot.updates.journal import Run as RunTurn
-from bot.updates.polling import AcceptQueue
+from bot.turn import Turns
+from bot.updates.accept import AcceptQueue, introduce, poll_until
+from bot.updates.journal import DurableSettings, RunTurn, open_turns
+from bot.updates.lanes import TurnQueue
 from config import settings_of
 from db.engine import session_factory
-from db.repositories.chats import SqlChatRepository
-from db.repositories.updates import SqlUpdateRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.fakes import SpanRecord, root_span
@@ -131,6 +140,68 @@ class RecordingTracer(Recorder):
         pass
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """What a bot looks things up in, and with which models."""
+
+    documents: DocumentStore
+    models: Sequence[LLM] = ()
+    limits: Limits = field(default_factory=Limits)
+    search: PlaceSearch | None = None
+    refinement: bool | None = None
+    cache: QuoteCache = field(default_factory=QuoteCache)
+
+    @property
+    def run(self) -> Run:
+        return Run(self.models, limits=self.limits)
+
+    def handlers(self, conversation: Conversation) -> list[AnyHandler]:
+        look_ups = LookUps(
+            turns=conversation.turns,
+            sender=conversation.sender,
+            messages=conversation.messages,
+            documents=self.documents,
+            search=self.search,
+            refinement=self.refinement,
+            cache=self.cache,
+        )
+        return look_ups.handlers()
+
+
+def conversation_of(
+    application: AnyApplication,
+    answerer: Answerer,
+    messages: MessageRepository,
+    *,
+    run: Run | None = None,
+    journal: Journal = NO_JOURNAL,
+    chats: ChatRepository | None = None,
+    access: Callable[[Sender], Access | None] = lambda sender: None,
+    turn_of: Callable[[int, int], Awaitable[int | None]] = no_turn,
+    **turns_with: Any,
+) -> Conversation:
+    """The conversation over this application, nothing of it waiting for a rate limit."""
+    sender = Sender(application.bot, RateLimit((), (), ()), chats, journal)
+    turns = Turns(
+        run=run or Run(),
+        journal=journal,
+        sender=sender,
+        messages=messages,
+        max_content_length=2000,
+        hashed=lambda kind, value: f"{kind}-{value}",
+        **turns_with,
+    )
+    return Conversation(
+        turns=turns,
+        sender=sender,
+        messages=messages,
+        answerer=answerer,
+        history_messages=20,
+        access=access(sender),
+        turn_of=turn_of,
+    )
+
+
 @asynccontextmanager
 async def running(
     bot_api: BotApi,
@@ -138,64 +209,71 @@ async def running(
     messages: MessageRepository,
     tracer: Recorder = NO_TRACE,
     *,
-    desk: ResearchDesk | None = None,
+    sources: Sources | None = None,
     run: Run | None = None,
-    further: Callable[[Replies], Sequence[AnyHandler]] = lambda replies: (),
-    door: Callable[[Replies], Door | None] = lambda replies: None,
+    further: Callable[[Conversation], Sequence[AnyHandler]] = lambda conversation: (),
+    access: Callable[[Sender], Access | None] = lambda sender: None,
     finish_seconds: float = 5,
     burst: float = 0,
     durable: bool = False,
-    **replies_with: Any,
-) -> AsyncIterator[Service]:
+    **turns_with: Any,
+) -> AsyncIterator[TurnQueue]:
     """The bot, polling; stopped as SIGTERM stops it. Bursts are not awaited.
 
     Its turns are queued in memory, unless they are to be `durable`: that takes seconds to start and
-    to stop. With a `desk` it looks things up. `further` makes more handlers of the bot's `Replies`,
-    which get `replies_with` too, and `door` who is let in.
+    to stop. With `sources` it looks things up. `further` makes more handlers, `access` says who is
+    let in; its `Turns` get `turns_with` too.
     """
     settings = settings_of(
-        {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
+        {
+            "TELEGRAM_BOT_TOKEN": bot_api.token,
+            "TELEGRAM_BASE_URL": bot_api.base_url,
+            "BURST_SECONDS": str(burst),
+            "DATABASE_URL": "sqlite+aiosqlite:///updates.sqlite3",
+        }
     )
     engine = await migrated_sqlite(Path("updates.sqlite3"))
-    updates = SqlUpdateRepository(session_factory(engine))
-    stop, inbox, metrics = asyncio.Event(), AcceptQueue(), Metrics()
+    repositories = repositories_of(session_factory(engine))
+    stop, inbox, ready = asyncio.Event(), AcceptQueue(), asyncio.Event()
     application = telegram_application(settings, bot_api.token, inbox)
 
-    async def give_up(update: Any, error: str) -> None:
-        await replies.give_up(update, error)
+    async def run_turn(update_id: int) -> None:
+        await ready.wait()
+        await lanes.run(update_id)
 
-    async with open_service(
-        application=application,
-        give_up=give_up,
-        updates=updates,
-        metrics=metrics,
-        settings=ServiceSettings(burst=timedelta(seconds=burst), finish_seconds=finish_seconds),
-        durable=DurableSettings(url="sqlite:///turns.sqlite3", executor_id="local"),
-        open_queue=open_turns if durable else open_lanes,
-    ) as service:
-        inbox.accept = service.turns.accept
-        chats = SqlChatRepository(session_factory(engine))
-        replies = Replies(
-            message_repo=messages,
+    async def serve() -> None:
+        if await unless(stop, introduce(application)):
+            ready.set()
+            await run_tasks([partial(poll_until, application)], stop)
+            await queue.finish(finish_seconds)
+
+    open_queue = open_turns if durable else open_lanes
+    async with open_queue(durable_of(settings), run_turn) as queue:
+        conversation = conversation_of(
+            application,
+            answerer,
+            messages,
+            run=run or (sources.run if sources else None),
+            journal=queue,
+            chats=repositories.chats,
+            access=access,
+            turn_of=repositories.updates.turn_of,
             tracer=tracer,
-            sender=Sender(application.bot, Pace((), (), ()), chats),
-            metrics=metrics,
-            journal=service.queue,
-            hashed=lambda kind, value: f"{kind}-{value}",
-            **replies_with,
+            **turns_with,
         )
-        bot = TelegramBot(
-            answerer=answerer,
-            replies=replies,
-            turn_of=updates.turn_of,
-            door=door(replies),
-            run=run or Run(),
+        look_ups = sources.handlers(conversation) if sources else []
+        conversation.register(application, [*further(conversation), *look_ups])
+        app = App(
+            application=application,
+            inbox=inbox,
+            repositories=repositories,
+            turns=conversation.turns,
         )
-        research = ResearchCommands(replies, desk).handlers() if desk else []
-        bot.register(application, [*further(replies), *research])
-        serving = asyncio.create_task(service.run(stop))
+        lanes = lanes_of(settings, app, queue)
+        inbox.accept = lanes.accept
+        serving = asyncio.create_task(serve())
         try:
-            yield service
+            yield queue
         finally:
             stop.set()
             await serving

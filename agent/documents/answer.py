@@ -12,6 +12,7 @@ from typing import Final
 from agent.documents.citations import admits_not_enough, citations, is_path, kept, uncited
 from agent.documents.grounding import misquoted, ungrounded_text
 from agent.documents.passages import (
+    BEST_PASSAGES,
     DEFAULT_CHUNKS,
     MODEL_FAILED,
     NO_MODEL,
@@ -72,7 +73,8 @@ class Answer:
     """An answer from documents. `text` is Markdown with `[path]` citations.
 
     Every path in it is a document of the store that was retrieved for this question. `footnoted`
-    is the text with the numbers of `citations` in place of paths, `[1]`.
+    is the text with the numbers of `citations` in place of paths, `[1]`. `note` says why no model
+    answered, empty if one did.
     """
 
     question: str
@@ -83,6 +85,7 @@ class Answer:
     outcome: Outcome
     refinement: Refinement
     by_model: bool = True
+    note: str = ""
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
 
@@ -205,6 +208,7 @@ def _answer(
     response: AgenticResponse[str] | None,
 ) -> Answer:
     outcome: Outcome = outcome_of(response) if response else "answered"
+    note = ""
     if not chunks:
         text = NOTHING_FOUND
     elif outcome == "refused":
@@ -212,7 +216,7 @@ def _answer(
     elif response and response.ok:
         text = response.text
     else:
-        text = _passages(chunks, question, MODEL_FAILED if response else NO_MODEL)
+        text, note = _passages(chunks, question), MODEL_FAILED if response else NO_MODEL
     footnoted, cited = footnotes(text, chunks)
     return Answer(
         question=question,
@@ -223,18 +227,19 @@ def _answer(
         outcome=outcome,
         refinement=refinement,
         by_model=response is not None and response.ok,
+        note=note,
         retry_count=response.retry_count if response else 0,
         error_types=error_types(response) if response else (),
     )
 
 
-def _passages(chunks: Sequence[Chunk], question: str, note: str) -> str:
-    """The best passages with their citations, and why there is no more."""
+def _passages(chunks: Sequence[Chunk], question: str) -> str:
+    """The best passages with their citations."""
     shown = [
         f"{best_passage(_unbracketed(chunk.text), question)} [{chunk.path}]"
         for chunk in chunks[:SHOWN_PASSAGES]
     ]
-    return "\n\n".join([f"_({note})_", *shown])
+    return "\n\n".join([BEST_PASSAGES, *shown])
 
 
 def _unbracketed(text: str) -> str:

@@ -21,11 +21,9 @@ SHOWN_PASSAGES: Final = 3
 LONGEST_COMPOSED: Final = 8000
 """Characters of a text whose accents are put together with their letters before it is compared."""
 
-NO_MODEL: Final = "No language model is configured here; these are the best passages, as they are."
-MODEL_FAILED: Final = (
-    "My language model gave no answer that I could verify; these are the best passages, as they "
-    "are."
-)
+BEST_PASSAGES: Final = "These are the best passages, as they are."
+NO_MODEL: Final = "No language model is configured here."
+MODEL_FAILED: Final = "My language model gave no answer that I could verify."
 BLANK_LINE: Final = re.compile(r"\n[^\S\n]*+\n")
 MARKUP: Final = re.compile(r"<(?=/?(?:excerpts|sources|question)\b)", re.IGNORECASE)
 QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"

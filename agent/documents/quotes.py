@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from agent.documents.grounding import ungrounded_text
 from agent.documents.passages import (
+    BEST_PASSAGES,
     DEFAULT_CHUNKS,
     MODEL_FAILED,
     NO_MODEL,
@@ -205,7 +206,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """The quotes for one query, best first, and a summary across them."""
+    """The quotes for one query, best first, and a summary across them.
+
+    `note` says why no model chose them, empty if one did.
+    """
 
     query: str
     quotes: tuple[Quote, ...]
@@ -214,6 +218,7 @@ class Quotes:
     outcome: Outcome
     chunks: tuple[Chunk, ...]
     by_model: bool = True
+    note: str = ""
     cached: bool = False
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
@@ -318,7 +323,7 @@ def _quotes(
         return replace(found, summary=DECLINED)
     passages = tuple(_passage(query, chunk) for chunk in chunks[:SHOWN_PASSAGES])
     note = MODEL_FAILED if response else NO_MODEL
-    return replace(found, quotes=passages, summary=note, no_results=False)
+    return replace(found, quotes=passages, summary=BEST_PASSAGES, note=note, no_results=False)
 
 
 def as_they_stand(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple[Quote, ...]:

@@ -61,6 +61,12 @@ class Ledger:
         """What counts towards the budgets of a day."""
         return Spent(self.requests, self.usage.total_tokens, self.cost_usd)
 
+    def restore(self, spent: Spent) -> None:
+        """Count what was used before an interruption, as a record of it says."""
+        if self.spent != spent:
+            self.requests, self.cost_usd = spent.requests, spent.cost_usd
+            self.usage = Usage(prompt_tokens=spent.tokens)
+
     def add(self, response: LLMResponse) -> float:
         """Count a response's tokens and cost; returns the cost of this response in US dollars."""
         cost = self.prices.cost(response)

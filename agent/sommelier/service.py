@@ -13,9 +13,8 @@ from agent.engine.prompts import Prompt
 from agent.engine.run import Run
 from agent.engine.span import PromptRef, Span
 from agent.engine.tools import Tool, Toolbox, where
-from agent.house_sommelier import HouseSommelier, as_note, language_of, say
+from agent.house_sommelier import HouseSommelier, language_of, say
 from agent.outcome import (
-    BUDGET,
     Outcome,
     error_types,
     guard_input,
@@ -38,13 +37,16 @@ BY_RULES: Final = Limits(seconds=30)
 
 DECLINED: Final = say("declined", "en")
 FAILED: Final = say("failed", "en")
-NO_MODEL: Final = as_note(say("no_model", "en"))
-MODEL_DOWN: Final = as_note(say("model_down", "en"))
+NO_MODEL: Final = say("no_model", "en")
+MODEL_DOWN: Final = say("model_down", "en")
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the person gets: Markdown text, and the ids of the wines in it; and what it took."""
+    """What the person gets: Markdown text, and the ids of the wines in it; and what it took.
+
+    `notes` say why no model answered, in the person's language.
+    """
 
     text: str
     wine_ids: tuple[str, ...]
@@ -55,6 +57,7 @@ class Reply:
     cost_usd: float = 0.0
     error_types: tuple[str, ...] = ()
     answer: SommelierResponse | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Answerer(Protocol):
@@ -86,8 +89,7 @@ class Sommelier:
     async def answer(self, message: str, *, run: Run) -> Reply:
         """Answer `message`, traced on the run's span. Never raises, except when cancelled.
 
-        It is asked with the prompt that the run's prompts have when it begins. When the allowance
-        is used up no model is asked, and `BUDGET` is among the error types.
+        It is asked with the prompt that the run's prompts have when it begins.
         """
         prompt = prompt_for(run, "sommelier")
         span, ledger, message = run.span, run.ledger, guard_input(message, run.span)
@@ -125,16 +127,13 @@ class Sommelier:
         language = language_of([*run.history, {"role": "user", "content": message}])
         if response is not None and response.outcome in {"refusal", "content_filter"}:
             return Reply(say("declined", language), (), "refused")
-        over_budget = run.is_over_budget
         by_rules = await self._by_rules(message, run, prompt, language)
         if not by_rules.ok:
             return Reply(say("failed", language), (), "failed")
-        if over_budget:
-            return replace(_shown(by_rules, "fallback"), error_types=(BUDGET,))
         if response is None:
-            note = "" if run.history else as_note(say("no_model", language))
+            note = "" if run.history else say("no_model", language)
             return _shown(by_rules, "answered", note)
-        return _shown(by_rules, "fallback", as_note(say("model_down", language)))
+        return _shown(by_rules, "fallback", say("model_down", language))
 
     async def _by_rules(
         self, message: str, run: Run, prompt: Prompt, language: Language
@@ -172,8 +171,10 @@ def _wines(response: AgenticResponse[SommelierResponse]) -> list[str]:
 
 
 def _shown(response: AgenticResponse[SommelierResponse], outcome: Outcome, note: str = "") -> Reply:
-    text = f"{response.text}\n\n{note}" if note else response.text
-    return Reply(text, tuple(_wines(response)), outcome, answer=response.answer)
+    notes = (note,) if note else ()
+    return Reply(
+        response.text, tuple(_wines(response)), outcome, notes=notes, answer=response.answer
+    )
 
 
 def record(span: Span, reply: Reply, prompt: PromptRef) -> None:

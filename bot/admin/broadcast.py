@@ -1,9 +1,8 @@
 """/broadcast: a message of an admin to everyone, after a look at it and a press."""
 
-import secrets
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from telegram import CallbackQuery, Message, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
@@ -11,16 +10,12 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 from agent.repositories import BroadcastRepository, PeopleRepository
 from bot.admin.commands import admins_press
 from bot.telegram import texts
-from bot.telegram.buttons import acknowledge, show_rows
-from bot.telegram.conversation import AnyHandler, Context
+from bot.telegram.buttons import Button, Rows, acknowledge, is_resumed, show_rows
+from bot.telegram.handlers import AnyHandler, Context
 from bot.telegram.incoming import destination, message_of
-from bot.telegram.outgoing import Button, Rows
-from bot.telegram.research_text import behind_command
-from bot.telegram.sender import Destination
-from bot.turn import Replies
-from bot.updates.lanes import persistently
-
-T = TypeVar("T")
+from bot.telegram.look_up_text import behind_command
+from bot.telegram.sender import Destination, Sender
+from bot.turn import retry_forever
 
 PRESSED: Final = r"^b:(\d{1,18}):(send|cancel)$"
 
@@ -33,7 +28,7 @@ class BroadcastCommand:
     are let in. Each send is a step of the journal: after a crash it goes on with the next chat.
     """
 
-    replies: Replies
+    sender: Sender
     people: PeopleRepository
     broadcasts: BroadcastRepository
     admin_ids: frozenset[int]
@@ -50,22 +45,21 @@ class BroadcastCommand:
     async def draft(self, update: Update, context: Context) -> None:
         """/broadcast TEXT, or as a reply: the message as it will look, and who would get it."""
         words = words_of(update)
-        step = self.replies.journal.step
+        step = self.sender.journal.step
         if not words:
-            await self.replies.say(update, texts.BROADCAST_USAGE)
+            await self.sender.send(destination(update), texts.BROADCAST_USAGE)
             return
         chats = len(await step("chats", self._chats))
         if not chats:
-            await self.replies.say(update, texts.BROADCAST_TO_NOBODY)
+            await self.sender.send(destination(update), texts.BROADCAST_TO_NOBODY)
             return
         admin = update.effective_user
         drafted = await step(
             "draft", partial(self.broadcasts.draft, words, admin.id if admin else 0)
         )
-        await self.replies.say(update, words)
+        await self.sender.send(destination(update), words)
         preview = texts.BROADCAST_PREVIEW.format(chats=counted(chats))
-        to, buttons = destination(update), choice(drafted)
-        await self.replies.sender.send(to, preview, buttons=buttons, step=step)
+        await self.sender.send(destination(update), preview, choice(drafted))
 
     async def pressed(self, update: Update, context: Context) -> None:
         """Send or cancel, on the first press; any other press only says that it is over."""
@@ -76,14 +70,14 @@ class BroadcastCommand:
         await act(int(match[1]), update, query)
 
     async def _cancel(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
-        step = self.replies.journal.step
+        step = self.sender.journal.step
         cancelled = await step("cancel", partial(self.broadcasts.cancel, broadcast_id))
         await self._heard(query, texts.BROADCAST_OVER if not cancelled else "")
         if cancelled:
-            await self.replies.say(update, texts.BROADCAST_CANCELLED)
+            await self.sender.send(destination(update), texts.BROADCAST_CANCELLED)
 
     async def _send(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
-        step, sender = self.replies.journal.step, self.replies.sender
+        step = self.sender.journal.step
         words = await self._begun(broadcast_id)
         await self._heard(query, texts.BROADCAST_OVER if words is None else "")
         if words is None:
@@ -91,23 +85,21 @@ class BroadcastCommand:
         chats = await step("chats", self._chats)
         failed = 0
         for chat_id in chats:
-            delivery = await sender.send(Destination(chat_id), words, step=step)
+            delivery = await self.sender.send(Destination(chat_id), words)
             failed += delivery.error is not None
         sent = len(chats) - failed
         keep = partial(self.broadcasts.done, broadcast_id, sent, failed)
-        await step("sent", partial(persistently, keep))
+        await step("sent", partial(retry_forever, keep))
         done = texts.BROADCAST_DONE.format(sent=counted(sent), failed=failed)
-        await self.replies.say(update, done)
+        await self.sender.send(destination(update), done)
 
     async def _begun(self, broadcast_id: int) -> str | None:
         """The words of a broadcast that is to be sent now; None if it was sent or cancelled.
 
-        A turn that goes on after a crash may find it begun by itself: it knows from the first step,
-        whose record holds another value than this run would give it. Presses of one broadcast come
+        A turn that goes on after a crash may find it begun by itself. Presses of one broadcast come
         from one chat, one after the other, so nobody else can be sending it.
         """
-        step, run = self.replies.journal.step, secrets.token_hex(8)
-        resumed = await step("press", partial(_given, run)) != run
+        resumed, step = await is_resumed(self.sender.journal), self.sender.journal.step
         return await step("begin", partial(self._begin, broadcast_id, resumed=resumed))
 
     async def _begin(self, broadcast_id: int, *, resumed: bool) -> str | None:
@@ -146,7 +138,3 @@ def choice(broadcast_id: int) -> Rows:
 def counted(chats: int) -> str:
     """A number of chats in words."""
     return "1 chat" if chats == 1 else f"{chats:,} chats"
-
-
-async def _given(value: T) -> T:
-    return value

@@ -20,11 +20,10 @@ from agent.tracing.records import TraceRecord
 from bot.admin.stats import stats_chart, stats_table
 from bot.telegram import texts
 from bot.telegram.buttons import acknowledge
-from bot.telegram.conversation import AnyHandler, Context
+from bot.telegram.handlers import AnyHandler, Context
 from bot.telegram.incoming import destination, message_of
-from bot.telegram.research_text import behind_command
-from bot.telegram.sender import Destination
-from bot.turn import Replies
+from bot.telegram.look_up_text import behind_command
+from bot.telegram.sender import Destination, Sender
 
 DAYS: Final = 7
 LOOKS: Final = 3
@@ -46,7 +45,7 @@ class AdminCommands:
     A trace is shown as one of `links`, without them as the tree that `trace_of` finds.
     """
 
-    replies: Replies
+    sender: Sender
     people: PeopleRepository
     turns: TurnRepository
     admin_ids: frozenset[int]
@@ -68,13 +67,12 @@ class AdminCommands:
     async def stats(self, update: Update, context: Context) -> None:
         """/stats: today and the last 7 days, as a table and as a picture; in private only."""
         if message_of(update).chat.type != ChatType.PRIVATE:
-            await self.replies.say(update, texts.STATS_IN_PRIVATE)
+            await self.sender.send(destination(update), texts.STATS_IN_PRIVATE)
             return
         stats = await self.turns.stats(self.now() - timedelta(days=DAYS - 1))
-        await self.replies.say(update, as_block(stats_table(stats)))
-        step, to = self.replies.journal.step, destination(update)
+        await self.sender.send(destination(update), as_block(stats_table(stats)))
         picture = await asyncio.to_thread(stats_chart, stats.days)
-        await self.replies.sender.send_photo(to, CHART_NAME, picture, step=step)
+        await self.sender.send_file(destination(update), CHART_NAME, picture, is_photo=True)
 
     async def trace(self, update: Update, context: Context) -> None:
         """/trace: what happened in the turn that is replied to, else in the last of this chat."""
@@ -83,7 +81,7 @@ class AdminCommands:
             turn = await self.turns.last(chat_id)
         else:
             turn = await self.turns.of_message(chat_id, replied.message_id)
-        await self.replies.say(update, await self._traced(turn))
+        await self.sender.send(destination(update), await self._traced(turn))
 
     async def _traced(self, turn: TurnRecord | None) -> str:
         if turn is None:
@@ -103,7 +101,7 @@ class AdminCommands:
         """/allow or /block with an id, or as a reply to somebody's message."""
         whom = person_meant(update)
         if whom is None:
-            await self.replies.say(update, texts.WHOM.format(command=decision))
+            await self.sender.send(destination(update), texts.WHOM.format(command=decision))
         else:
             await self._decide(update, whom, decision)
 
@@ -115,7 +113,7 @@ class AdminCommands:
 
     async def _decide(self, update: Update, whom: int, decision: Decision) -> None:
         """Let somebody in, who is told the first time, or keep them out; say what was done."""
-        step = self.replies.journal.step
+        step = self.sender.journal.step
         known = await step("access", lambda: self.people.access(whom))
         if decision == "allow":
             await self.people.allow(whom)
@@ -127,9 +125,9 @@ class AdminCommands:
             said = texts.BLOCKED.format(id=whom)
         if update.callback_query:
             await acknowledge(update.callback_query, said)
-        await self.replies.say(update, said)
+        await self.sender.send(destination(update), said)
         if decision == "allow" and known != "allowed":
-            await self.replies.sender.send(Destination(whom), texts.LET_IN, step=step)
+            await self.sender.send(Destination(whom), texts.LET_IN)
 
 
 async def admins_press(

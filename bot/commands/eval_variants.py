@@ -221,32 +221,21 @@ async def open_variants(
 
     Places are not searched for, which costs and changes daily.
     """
-    from agent.desk import ResearchDesk
     from agent.evals.run import SommelierVariant
     from agent.sommelier.service import Sommelier
-    from bot.resources import prices, research_tools
+    from bot.resources import research_tools, run_of
 
-    listed, mode = prices(settings), settings.model.response_mode
+    mode, catalogue = settings.model.response_mode, library.catalogue
     wanted = {each.model: (each.model, mode) for each in named if each.model}
+    tools = research_tools(library.documents, refinement=settings.documents.refinement)
+    sommelier = Sommelier(catalogue=catalogue, research_tools=tools)
     async with open_models(settings, wanted) as models:
-        desks = {
-            each.label: ResearchDesk(
-                documents=library.documents,
-                models=[models[each.model]] if each.model else [],
-                refinement=settings.documents.refinement,
-                limits=settings.turn.limits,
-                prompts=each.prompts,
-                prices=listed,
-            )
-            for each in named
-        }
-        catalogue = library.catalogue
         yield [
             SommelierVariant(
-                label,
-                Sommelier(catalogue=catalogue, research_tools=research_tools(desk)),
+                each.label,
+                sommelier,
                 catalogue,
-                desk.run(),
+                run_of(settings, [models[each.model]] if each.model else [], each.prompts),
             )
-            for label, desk in desks.items()
+            for each in named
         ]

@@ -3,10 +3,10 @@
 # ruff: noqa: PLC0415
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,12 +15,10 @@ from bot.commands.output import AsJson, Failed, fail, open_settings, printable, 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from agent.desk import ResearchDesk
     from agent.documents.answer import Answer
     from agent.documents.quotes import Quotes
     from agent.places.find import Places
-
-T = TypeVar("T")
+    from bot.resources import Resources
 
 NOT_REFINED: Final = {
     "disabled": "refinement is switched off here (ENABLE_QUERY_REFINEMENT)",
@@ -40,7 +38,7 @@ def ask(
     """Answer a question from the documents, each statement with its source."""
     with _failures(as_json):
         asked = _question(question)
-        answer = _with_desk(lambda desk: desk.ask(asked, refine=refine or None))
+        answer = asyncio.run(_ask(asked, refine=refine))
     if as_json:
         from bot.http.models import AskResponse
 
@@ -60,7 +58,7 @@ def quotes(
     """Show passages of the documents word for word, with their sources."""
     with _failures(as_json):
         asked = _question(query)
-        found = _with_desk(lambda desk: desk.quotes(asked))
+        found = asyncio.run(_quotes(asked))
     if as_json:
         from bot.http.models import QuotesDocument
 
@@ -80,7 +78,7 @@ def find(
 ) -> None:
     """Find places for people who love wine: shops, bars, wineries …"""
     with _failures(as_json):
-        found = _find(category, place)
+        found = asyncio.run(_find(category, place))
         if save is not None:
             write_file(save, found.queries.as_text)
             typer.echo(f"Saved the queries to {save}.", err=True)
@@ -92,35 +90,53 @@ def find(
         _print(_place_lines(found))
 
 
-def _with_desk(work: "Callable[[ResearchDesk], Awaitable[T]]") -> T:
-    settings = open_settings()
-    from bot.resources import open_resources
+async def _ask(question: str, *, refine: bool) -> "Answer":
+    from agent.documents.answer import answer_question
+    from agent.documents.refine import refinement_wanted
 
-    async def run() -> T:
-        async with open_resources(settings) as resources:
-            return await work(resources.desk)
+    async with _resources() as resources:
+        return await answer_question(
+            question,
+            documents=resources.documents,
+            run=resources.run.turn(),
+            refine=refinement_wanted(resources.refinement, refine or None),
+        )
 
-    return asyncio.run(run())
+
+async def _quotes(query: str) -> "Quotes":
+    from agent.documents.quotes import find_quotes
+
+    async with _resources() as resources:
+        return await find_quotes(query, documents=resources.documents, run=resources.run.turn())
 
 
-def _find(category: str, place: str) -> "Places":
+async def _find(category: str, place: str) -> "Places":
     from agent.places.categories import category_named
+    from agent.places.find import find_places
     from agent.places.queries import QueryGenerationFailed, place_named
 
     try:
         name, where = category_named(category), place_named(place)
     except ValueError as error:
         fail(str(error), 2)
-    try:
-        return _with_desk(lambda desk: desk.find(name, where))
-    except QueryGenerationFailed as error:
-        fail(str(error))
+    async with _resources() as resources:
+        try:
+            return await find_places(name, where, run=resources.run.turn(), search=resources.search)
+        except QueryGenerationFailed as error:
+            fail(str(error))
+
+
+def _resources() -> "AbstractAsyncContextManager[Resources]":
+    settings = open_settings()
+    from bot.resources import open_resources
+
+    return open_resources(settings)
 
 
 def _question(text: str) -> str:
     """A question without invisible characters; one with no words, or too many, ends the command."""
     from agent.guard import clean
-    from bot.telegram.research_text import LONGEST_QUESTION
+    from bot.telegram.look_up_text import LONGEST_QUESTION
 
     question = clean(text)
     if not any(map(str.isalnum, question)):
@@ -145,11 +161,13 @@ def _failures(as_json: bool) -> Iterator[None]:
 
 
 def _answer_lines(answer: "Answer") -> Iterable[str]:
-    from bot.telegram.markdown import parse
+    from bot.telegram.render import parse
 
     if answer.refined_question:
         yield f"Searched for too: {answer.refined_question}\n"
     yield "".join(run.text for run in parse(answer.footnoted))
+    if answer.note:
+        yield f"\n{answer.note}"
     for each in answer.citations:
         yield f"\n[{each.number}] {each.title} · {each.location} ({each.path})"
         if answer.by_model:
@@ -161,7 +179,7 @@ def _quotes_lines(found: "Quotes") -> Iterable[str]:
         source = f"{quote.source_title} · {quote.source_location} ({quote.path})"
         yield f"{number}. “{quote.content}”"
         yield _indented(f"{source}\n{quote.relevance}") + "\n"
-    yield found.summary
+    yield " ".join(filter(None, [found.summary, found.note]))
 
 
 def _place_lines(found: "Places") -> Iterable[str]:

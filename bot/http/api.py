@@ -6,11 +6,11 @@ was asked is never logged.
 
 import hmac
 import logging
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from json import JSONDecodeError
-from time import monotonic
 from typing import Any, Final
 
 from fastapi import Depends, FastAPI, Request, Response
@@ -25,11 +25,14 @@ from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.routing import Mount
 
-from agent.desk import ResearchDesk
-from agent.documents.quotes import Quotes
-from agent.repositories import TurnRecord
-from agent.tracing.recorder import Recorder
-from bot.budgets import Budgets
+from agent.documents.answer import Answer, answer_question
+from agent.documents.quotes import QuoteCache, Quotes, find_quotes
+from agent.documents.refine import refine_question, refinement_wanted
+from agent.documents.store import DocumentStore
+from agent.engine.journal import NO_JOURNAL
+from agent.engine.limits import NO_BUDGET
+from agent.engine.run import Run
+from agent.outcome import guard_input
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
 from bot.http.models import (
     AskRequest,
@@ -42,8 +45,7 @@ from bot.http.models import (
     RewriteRequest,
     RewriteResponse,
 )
-from bot.http.turns import ApiTurns
-from bot.turn import unrecorded
+from bot.turn import Question, Reply, Turns, Work
 
 log = logging.getLogger(__name__)
 
@@ -70,22 +72,27 @@ REFUSED: Final = {
 STREAM: Final = (
     "Server-sent events: `result` (a ResultEvent) for each passage, then `done` (a DoneEvent)."
 )
+SESSION: Final = "api"
 EVENT_STREAM: Final = "text/event-stream"
+
+
+class TurnFailed(Exception):
+    """A call ended without an answer; why is in its trace and in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
     """What is served below /api; `user` stands for the holder of `token` in traces.
 
-    Of `budgets` that of everyone holds; `record` keeps what a call took.
+    `refinement` is the server's switch: None lets each request decide, False is final.
     """
 
-    desk: ResearchDesk
-    tracer: Recorder
+    turns: Turns
+    documents: DocumentStore
     token: SecretStr
     user: str
-    budgets: Budgets | None = None
-    record: Callable[[TurnRecord], Awaitable[None]] = unrecorded
+    refinement: bool | None = None
+    cache: QuoteCache = field(default_factory=QuoteCache)
     max_body_bytes: int = MAX_BODY_BYTES
     body_seconds: float = BODY_SECONDS
 
@@ -122,46 +129,67 @@ class Api:
 
     async def rewrite(self, asked: RewriteRequest) -> RewriteResponse:
         """The question in words for the search."""
-        async with self._turns.open(asked.question) as turn:
-            refinement = await turn.desk.refine(asked.question, ledger=turn.ledger, span=turn.span)
-            turn.span.update(output=refinement.refined)
-            turn.end("answered")
-            return RewriteResponse.of(turn.told_of(refinement))
+
+        async def work(run: Run) -> Reply:
+            enabled = self.refinement is not False
+            question = guard_input(asked.question, run.span)
+            found = await refine_question(question, run=run, enabled=enabled)
+            return Reply(text=found.refined, answer=found)
+
+        reply = await self._turn(asked.question, work)
+        return RewriteResponse.of(reply.answer)
 
     async def ask(self, asked: AskRequest) -> AskResponse:
         """An answer with its citations."""
-        async with self._turns.open(asked.question) as turn:
-            answer = await turn.desk.ask(
-                asked.question, refine=asked.refine_prompt, ledger=turn.ledger, span=turn.span
+
+        async def work(run: Run) -> Reply:
+            refine = refinement_wanted(self.refinement, asked.refine_prompt)
+            question = guard_input(asked.question, run.span)
+            return reply_of(
+                await answer_question(question, documents=self.documents, run=run, refine=refine)
             )
-            turn.end(answer.outcome, answer.retry_count, answer.error_types)
-            answer = turn.told(answer)
-            turn.span.update(output=answer.text)
-            return AskResponse.of(answer)
+
+        reply = await self._turn(asked.question, work)
+        answer: Answer = reply.answer
+        note = " ".join(reply.notes)
+        return AskResponse.of(replace(answer, note=note, outcome=reply.outcome))
 
     async def query(self, asked: QueryRequest) -> Response:
         """Passages as server-sent events; they begin when all are checked."""
-        started = monotonic()
-        async with self._turns.open(asked.query) as turn:
-            found = await turn.desk.quotes(asked.query, ledger=turn.ledger, span=turn.span)
-            turn.end(found.outcome, found.retry_count, found.error_types)
-            found = turn.told(found)
-            turn.span.update(output=[quote.content for quote in found.quotes] or found.summary)
+
+        async def work(run: Run) -> Reply:
+            query = guard_input(asked.query, run.span)
+            return reply_of(
+                await find_quotes(query, documents=self.documents, run=run, cache=self.cache)
+            )
+
+        reply = await self._turn(asked.query, work)
+        found: Quotes = reply.answer
         return StreamingResponse(
-            events(found, monotonic() - started),
+            events(replace(found, note=" ".join(reply.notes)), reply.seconds),
             headers=STREAM_HEADERS,
             media_type=EVENT_STREAM,
         )
 
     @property
-    def _turns(self) -> ApiTurns:
-        return ApiTurns(
-            desk=self.desk,
-            tracer=self.tracer,
-            user=self.user,
-            budgets=self.budgets,
-            record=self.record,
+    def _turns(self) -> Turns:
+        """Turns of nobody: no person's budget holds, nothing is delivered or remembered."""
+        budgets = self.turns.budgets and replace(self.turns.budgets, person=NO_BUDGET)
+        return replace(self.turns, journal=NO_JOURNAL, sender=None, messages=None, budgets=budgets)
+
+    async def _turn(self, text: str, work: Work) -> Reply:
+        """A turn of nobody, with everyone's budget of the day.
+
+        Raises:
+            TurnFailed: there is no answer.
+        """
+        question = Question(
+            id=-1 - secrets.randbits(62), text=text, session=SESSION, user=self.user
         )
+        reply = await self._turns.turn(question, work)
+        if reply.answer is None:
+            raise TurnFailed
+        return reply
 
     def _guarded(self) -> type[APIRoute]:
         """Routes that check the token before they read the body, and the body before its JSON.
@@ -222,13 +250,29 @@ class ReadRequest(Request):
             raise JSONDecodeError(str(error), "", 0) from None
 
 
+def reply_of(found: Answer | Quotes) -> Reply:
+    """What was found, as the reply of a turn."""
+    if isinstance(found, Answer):
+        text = found.text
+    else:
+        text = "\n".join(quote.content for quote in found.quotes) or found.summary
+    return Reply(
+        text=text,
+        outcome=found.outcome,
+        notes=(found.note,) if found.note else (),
+        retries=found.retry_count,
+        error_types=found.error_types,
+        answer=found,
+    )
+
+
 async def events(found: Quotes, seconds: float) -> AsyncIterator[str]:
     """Quotes as server-sent events: one `result` each, then `done`."""
     for quote in found.quotes:
         yield event("result", ResultEvent.of(quote))
     done = DoneEvent(
         result_count=len(found.quotes),
-        summary=found.summary,
+        summary=" ".join(filter(None, [found.summary, found.note])),
         processing_time_ms=round(seconds * 1000),
     )
     yield event("done", done)

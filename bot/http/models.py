@@ -11,7 +11,7 @@ from agent.guard import clean
 from agent.outcome import Outcome
 from agent.places.find import FoundPlace, SearchLink
 from agent.places.queries import visible
-from bot.telegram.research_text import LONGEST_QUESTION
+from bot.telegram.look_up_text import LONGEST_QUESTION
 
 
 def _with_words(text: str) -> str:
@@ -104,6 +104,7 @@ class AskResponse(_Response):
     citations: list[CitationResponse]
     enough_information: bool
     by_model: bool
+    note: str = Field(description="What is to be known of it: why no model answered, a budget.")
     outcome: Outcome
     refined_question: str | None
     fallback_reason: FallbackReason | None = Field(
@@ -138,6 +139,7 @@ class QuotesDocument(_CamelCase):
     summary: str
     no_results: bool
     by_model: bool
+    note: str
     outcome: Outcome
 
 

@@ -14,12 +14,11 @@ from telegram.constants import ChatType
 
 from agent.repositories import PeopleRepository
 from bot.telegram import texts
-from bot.telegram.buttons import acknowledge
-from bot.telegram.incoming import is_addressed
-from bot.telegram.markdown import escape
-from bot.telegram.outgoing import Button, Rows
-from bot.telegram.sender import Destination
-from bot.turn import Replies, patiently
+from bot.telegram.buttons import Button, Rows, acknowledge
+from bot.telegram.incoming import destination, is_addressed
+from bot.telegram.render import escape
+from bot.telegram.sender import Destination, Sender
+from bot.turn import retry_briefly
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +26,12 @@ Entry = Literal["welcome", "blocked", "stranger", "first_time", "unknown"]
 """A stranger is somebody no admin has decided on; the first time, admins are asked to. Unknown:
 the database did not say."""
 
-SEEN_AGAIN: Final = timedelta(hours=1)
-MOST_SEEN: Final = 10_000
+NOTED_AGAIN: Final = timedelta(hours=1)
+MOST_NOTED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Access:
     """Decides for every update whether it is answered, and keeps who wrote.
 
     Admins always are. Whoever is blocked is never answered. With `allow_list` nobody else is, save
@@ -42,11 +41,11 @@ class Door:
     """
 
     people: PeopleRepository
-    replies: Replies
+    sender: Sender
     admin_ids: Collection[int] = ()
     allow_list: bool = False
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    _seen: OrderedDict[tuple[int, bool], datetime] = field(default_factory=OrderedDict)
+    _noted: OrderedDict[tuple[int, bool], datetime] = field(default_factory=OrderedDict)
     _noting: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def lets_in(self, update: Update, bot: Bot) -> bool:
@@ -75,13 +74,13 @@ class Door:
         if not self.allow_list:
             return await self._among_all(user.id)
         speaks = _speaks_to(update, bot)
-        return await self.replies.journal.step(
+        return await self.sender.journal.step(
             "access", partial(self._among_allowed, user.id, speaks=speaks)
         )
 
     async def _among_all(self, user_id: int) -> Entry:
         try:
-            blocked = await patiently(lambda: self.people.access(user_id)) == "blocked"
+            blocked = await retry_briefly(lambda: self.people.access(user_id)) == "blocked"
         except Exception:
             log.exception("Whether person %s is blocked could not be read; letting in", user_id)
             return "welcome"
@@ -89,7 +88,7 @@ class Door:
 
     async def _among_allowed(self, user_id: int, *, speaks: bool) -> Entry:
         try:
-            access = await patiently(lambda: self.people.access(user_id))
+            access = await retry_briefly(lambda: self.people.access(user_id))
             if access is not None:
                 return "welcome" if access == "allowed" else "blocked"
             first = speaks and await self.people.introduced(user_id, self.now().date())
@@ -101,16 +100,15 @@ class Door:
     async def _ask_admins(self, user: User) -> None:
         name = escape(" ".join(user.full_name.split()))
         words = texts.ASKS_TO_BE_LET_IN.format(name=name, id=user.id)
-        step, send = self.replies.journal.step, self.replies.sender.send
         for admin_id in sorted(self.admin_ids):
-            await send(Destination(admin_id), words, buttons=decision(user.id), step=step)
+            await self.sender.send(Destination(admin_id), words, decision(user.id))
 
     async def _turn_away(self, update: Update, user: User, bot: Bot, entry: Entry) -> None:
         away = texts.ACCESS_UNKNOWN if entry == "unknown" else texts.NOT_LET_IN
         if update.callback_query:
             await acknowledge(update.callback_query, away.format(id=user.id))
         elif _speaks_to(update, bot):
-            await self.replies.say(update, away.format(id=user.id))
+            await self.sender.send(destination(update), away.format(id=user.id))
 
     def _note(self, update: Update, user: User) -> None:
         """Keep that somebody wrote, in the background: once an hour is enough."""
@@ -118,13 +116,13 @@ class Door:
         private = chat.id if chat is not None and chat.type == ChatType.PRIVATE else None
         # Whoever was seen in a group has not shown their private chat yet.
         seen = user.id, private is not None
-        last = self._seen.get(seen)
-        if last is not None and now - last < SEEN_AGAIN:
+        last = self._noted.get(seen)
+        if last is not None and now - last < NOTED_AGAIN:
             return
-        self._seen[seen] = now
-        self._seen.move_to_end(seen)
-        while len(self._seen) > MOST_SEEN:
-            self._seen.popitem(last=False)
+        self._noted[seen] = now
+        self._noted.move_to_end(seen)
+        while len(self._noted) > MOST_NOTED:
+            self._noted.popitem(last=False)
         task = asyncio.create_task(self._keep(self.people.seen(user.id, private, now), seen))
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)
@@ -134,7 +132,7 @@ class Door:
             await seeing
         except Exception as error:
             log.warning("That person %s wrote was not kept: %s", seen[0], type(error).__name__)
-            self._seen.pop(seen, None)
+            self._noted.pop(seen, None)
 
 
 def decision(user_id: int) -> Rows:

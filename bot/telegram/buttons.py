@@ -1,21 +1,57 @@
-"""What is done with a pressed button: it is acknowledged, and what stands under a message changed.
+"""Messages with buttons, and what is done with a pressed one.
 
 Telegram tells the buttons of a message with each press and at no other time; so they are known as
 they were when it was pressed.
 """
 
 import logging
-from typing import Final
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
 
 from telegram import CallbackQuery, InlineKeyboardButton, InlineKeyboardMarkup, Message
 from telegram.error import BadRequest, TelegramError
 
+from agent.engine.journal import Journal
+
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 LONGEST_TOAST: Final = 200  # characters
 
-ShownRows = tuple[tuple[InlineKeyboardButton, ...], ...]
+KeyboardRows = tuple[tuple[InlineKeyboardButton, ...], ...]
 """Buttons as they stand under a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button under a message; `data` comes back when it is pressed, at most 64 bytes of UTF-8."""
+
+    label: str
+    data: str
+
+
+Rows = tuple[tuple[Button, ...], ...]
+"""Buttons side by side in rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message in Markdown, and the buttons under it."""
+
+    markdown: str
+    buttons: Rows = ()
+
+
+def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
+    """The buttons as Telegram takes them; None without any."""
+    shown = [
+        [InlineKeyboardButton(each.label, callback_data=each.data) for each in row] for row in rows
+    ]
+    return InlineKeyboardMarkup(shown) if shown else None
 
 
 async def acknowledge(query: CallbackQuery, words: str = "") -> None:
@@ -26,18 +62,12 @@ async def acknowledge(query: CallbackQuery, words: str = "") -> None:
         log.debug("A pressed button was not acknowledged: %s", error)
 
 
-def shown_rows(message: Message) -> ShownRows:
+def rows_of(message: Message) -> KeyboardRows:
     """The buttons under a message."""
     return message.reply_markup.inline_keyboard if message.reply_markup else ()
 
 
-def without(rows: ShownRows, data: str | None) -> ShownRows:
-    """The buttons but for those with this data; rows that are left empty go."""
-    kept = (tuple(each for each in row if each.callback_data != data) for row in rows)
-    return tuple(row for row in kept if row)
-
-
-async def show_rows(message: Message, rows: ShownRows) -> bool:
+async def show_rows(message: Message, rows: KeyboardRows) -> bool:
     """Let these buttons stand under a message; False if they already do."""
     try:
         await message.edit_reply_markup(InlineKeyboardMarkup(rows) if rows else None)
@@ -48,3 +78,23 @@ async def show_rows(message: Message, rows: ShownRows) -> bool:
     except TelegramError as error:
         log.warning("The buttons of a message could not be changed: %s", error)
     return True
+
+
+async def take_button(message: Message, data: str | None) -> bool:
+    """Take a button away, and leave the others; False if it was not there any more."""
+    kept = (tuple(each for each in row if each.callback_data != data) for row in rows_of(message))
+    return await show_rows(message, tuple(row for row in kept if row))
+
+
+async def is_resumed(journal: Journal) -> bool:
+    """Whether this turn was begun before and interrupted: the record of its first step says so.
+
+    The record then holds another value than this run would give it.
+    """
+    run = secrets.token_hex(8)
+    return await journal.step("press", partial(given, run)) != run
+
+
+async def given(value: T) -> T:
+    """Return a value, as a step that records it."""
+    return value

@@ -1,34 +1,44 @@
-"""👍 and 👎 under every answer: what is pressed and written is kept, and shown to be."""
+"""👍 and 👎 under every answer: what is pressed and written is kept, and shown to be.
+
+A press says what is to be the case, not what is to change: a button that shows a verdict takes it
+back. So a press that comes twice, or late, does no harm.
+"""
 
 import asyncio
-import logging
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Final, get_args
 
-from telegram import CallbackQuery, ForceReply, Message, ReplyParameters, Update
-from telegram.constants import ChatType, ParseMode
-from telegram.error import TelegramError
+from telegram import CallbackQuery, Message, Update
+from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, MessageHandler, filters
 
 from agent.repositories import (
     Feedback,
+    FeedbackReason,
     FeedbackRepository,
     TurnRecord,
     TurnRepository,
+    Verdict,
 )
 from agent.tracing.masking import mask
-from bot.telegram import feedback_buttons as shown
-from bot.telegram.buttons import acknowledge, show_rows, shown_rows
-from bot.telegram.conversation import AnyHandler, Context, TelegramBot
-from bot.telegram.feedback_buttons import Press
+from bot.telegram import texts
+from bot.telegram.buttons import (
+    Button,
+    KeyboardRows,
+    Rows,
+    acknowledge,
+    keyboard,
+    rows_of,
+    show_rows,
+)
+from bot.telegram.handlers import AnyHandler, Context, Conversation
 from bot.telegram.incoming import destination, message_of, names_of, people_of
-from bot.turn import Replies, patiently
-from bot.updates.lanes import persistently
-
-log = logging.getLogger(__name__)
+from bot.telegram.sender import Sender
+from bot.turn import retry_briefly, retry_forever
 
 ANSWER_SECONDS: Final = 0.5
 """How long a press may take to be kept before it is acknowledged without."""
@@ -38,6 +48,77 @@ SOON_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 """An answer can be pressed a moment before its turn is kept: the waits before it is looked for
 again."""
 
+KIND: Final = "v:"
+"""What the data of these buttons begins with; a kind has a lane of its own, see `lane_of`."""
+
+UP, DOWN, NONE, WORDS = "up", "down", "none", "words"
+PRESS: Final = re.compile(rf"{KIND}(\d{{1,18}}):(\w{{1,20}})", re.ASCII)
+REASONS: Final[tuple[FeedbackReason, ...]] = get_args(FeedbackReason)
+VERDICTS: Final[Mapping[str, Verdict | None]] = {
+    UP: "liked",
+    NONE: None,
+    **dict.fromkeys((DOWN, WORDS, *REASONS), "disliked"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """What the person who presses wants kept of a turn; `in_words`: they want to write, too."""
+
+    turn_id: int
+    verdict: Verdict | None
+    reason: FeedbackReason | None = None
+    in_words: bool = False
+
+
+def read_press(data: str) -> Press | None:
+    """What a button means; None if it is none of ours."""
+    found = PRESS.fullmatch(data)
+    if found is None or found[2] not in VERDICTS:
+        return None
+    reason = next((each for each in REASONS if each == found[2]), None)
+    return Press(int(found[1]), VERDICTS[found[2]], reason, found[2] == WORDS)
+
+
+def toast(press: Press) -> str:
+    """What is said to a press that was kept."""
+    if press.in_words:
+        return ""
+    if press.reason is not None:
+        return texts.REASON_NOTED
+    return {"liked": texts.LIKED, "disliked": texts.DISLIKED, None: texts.TAKEN_BACK}[press.verdict]
+
+
+def rating(turn_id: int, feedback: Feedback | None = None) -> Rows:
+    """The buttons under the answer of a turn, with what is thought of it so far."""
+
+    def button(label: str, action: str, *, chosen: bool = False) -> Button:
+        return Button(f"{label} ✓" if chosen else label, f"{KIND}{turn_id}:{action}")
+
+    verdict = feedback.verdict if feedback else None
+    thumbs = (
+        button("👍", NONE if verdict == "liked" else UP, chosen=verdict == "liked"),
+        button("👎", NONE if verdict == "disliked" else DOWN, chosen=verdict == "disliked"),
+    )
+    if feedback is None or verdict != "disliked":
+        return (thumbs,)
+    choices = tuple(
+        button(label, reason, chosen=feedback.reason == reason)
+        for reason, label in texts.reasons().items()
+    )
+    return (thumbs, choices[:2], choices[2:], (button(texts.IN_MY_WORDS, WORDS),))
+
+
+def rated(rows: KeyboardRows, feedback: Feedback) -> KeyboardRows:
+    """The buttons of a message where those that rate it show what is thought now."""
+    others = tuple(row for row in rows if not any(_rates(each.callback_data) for each in row))
+    shown = keyboard(rating(feedback.turn_id, feedback))
+    return others + (shown.inline_keyboard if shown else ())
+
+
+def _rates(data: object) -> bool:
+    return isinstance(data, str) and data.startswith(KIND)
+
 
 class _Prompted(filters.MessageFilter):
     """A reply to a message that asked what was wrong, as far as the message itself shows."""
@@ -45,34 +126,30 @@ class _Prompted(filters.MessageFilter):
     def filter(self, message: Message) -> bool:
         asked = message.reply_to_message
         by_bot = asked is not None and asked.from_user is not None and asked.from_user.is_bot
-        return asked is not None and by_bot and shown.TELL_ME in (asked.text or "")
+        return asked is not None and by_bot and texts.TELL_ME in (asked.text or "")
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackButtons:
-    """The presses on `feedback_shown.rating`, and replies to the message that asks for more.
+    """The presses on `rating`, and replies to the message that asks for more.
 
-    A reply that is none for us goes where `bot` would have it go. `changed` is called when there is
-    something new to deliver. `hide` makes of what somebody wrote, and the names of who is there,
-    what may be kept of it: later nobody knows the names any more.
+    A reply that is none for us goes where the `conversation` has it go. `changed` is called when
+    there is something new to deliver. `hide` makes of what somebody wrote, and the names of who is
+    there, what may be kept of it: later nobody knows the names any more.
     """
 
-    bot: TelegramBot
+    conversation: Conversation
+    sender: Sender
     feedback: FeedbackRepository
     turns: TurnRepository
     changed: Callable[[], None] = lambda: None
     hide: Callable[[str, Collection[str]], str] = mask
 
-    @property
-    def replies(self) -> Replies:
-        """What the bot answers with."""
-        return self.bot.replies
-
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `TelegramBot.register`, before handlers that take any button."""
+        """What to pass to `Conversation.register`, before handlers that take any button."""
         said = filters.UpdateType.MESSAGE | filters.UpdateType.EDITED_MESSAGE
         return [
-            CallbackQueryHandler(self.press, pattern=f"^{shown.KIND}"),
+            CallbackQueryHandler(self.press, pattern=f"^{KIND}"),
             MessageHandler(said & filters.TEXT & ~filters.COMMAND & _Prompted(), self.comment),
         ]
 
@@ -80,16 +157,16 @@ class FeedbackButtons:
         """A button that says what somebody thinks: kept, acknowledged, shown."""
         query = update.callback_query
         assert query is not None  # noqa: S101 - the handler lets nothing else through
-        press, message = shown.read_press(query.data or ""), query.message
+        press, message = read_press(query.data or ""), query.message
         if press is None or not isinstance(message, Message) or not message.is_accessible:
-            await acknowledge(query, shown.TOO_OLD)
+            await acknowledge(query, texts.ANSWER_TOO_OLD)
             return
         kept = await self._kept(press, query, message.date)
         if isinstance(kept, str):
             return
         self.changed()
-        rows = shown.rated(shown_rows(message), kept)
-        if rows != shown_rows(message):
+        rows = rated(rows_of(message), kept)
+        if rows != rows_of(message):
             await show_rows(message, rows)
         if press.in_words:
             await self._ask(update, press.turn_id)
@@ -98,20 +175,21 @@ class FeedbackButtons:
         """What a person wrote about an answer; anything else is an ordinary message."""
         message = message_of(update)
         _, user_id = people_of(update)
-        journal, about = self.replies.journal, partial(self._asked_about, message)
-        turn = await journal.step("feedback.about", partial(patiently, about))
+        journal, about = self.sender.journal, partial(self._asked_about, message)
+        turn = await journal.step("feedback.about", partial(retry_briefly, about))
         if turn is not None and turn.user_id != user_id:
-            await (self.bot.edited if update.edited_message else self.bot.text)(update, context)
+            talk = self.conversation
+            await (talk.edited if update.edited_message else talk.text)(update, context)
         elif turn is not None and await self._noted(
             turn.turn_id, self.hide(message.text or "", names_of(update))
         ):
-            await self.replies.say(update, shown.THANKS)
+            await self.sender.send(destination(update), texts.COMMENT_NOTED)
         else:
-            await self.replies.say(update, shown.CLOSED)
+            await self.sender.send(destination(update), texts.COMMENT_UNKNOWN)
 
     async def _noted(self, turn_id: int, words: str) -> bool:
-        note = partial(patiently, partial(self.feedback.comment, turn_id, words))
-        noted = await self.replies.journal.step("feedback.comment", note)
+        note = partial(retry_briefly, partial(self.feedback.comment, turn_id, words))
+        noted = await self.sender.journal.step("feedback.comment", note)
         self.changed()
         return noted is not None
 
@@ -119,13 +197,13 @@ class FeedbackButtons:
         """What is thought of the turn now, or why the press was not kept; acknowledged in time."""
         keep = partial(self._keep, press, query.from_user.id, answered)
         keeping = asyncio.ensure_future(
-            self.replies.journal.step("feedback", partial(persistently, keep))
+            self.sender.journal.step("feedback", partial(retry_forever, keep))
         )
         try:
             await asyncio.wait([keeping], timeout=ANSWER_SECONDS)
-            words = shown.ONE_MOMENT
+            words = texts.ONE_MOMENT
             if keeping.done():
-                words = told if isinstance(told := keeping.result(), str) else shown.toast(press)
+                words = told if isinstance(told := keeping.result(), str) else toast(press)
             await acknowledge(query, words)
             return await keeping
         finally:
@@ -134,13 +212,13 @@ class FeedbackButtons:
     async def _keep(self, press: Press, user_id: int, answered: datetime) -> Feedback | str:
         turn = await self._turn(press.turn_id, answered)
         if turn is None:
-            return shown.TOO_OLD
+            return texts.ANSWER_TOO_OLD
         if turn.user_id != user_id:
-            return shown.NOT_YOURS
+            return texts.NOT_YOURS
         kept = await self.feedback.rate(press.turn_id, press.verdict)
         if press.reason is not None:
             kept = await self.feedback.reason(press.turn_id, press.reason)
-        return kept or shown.TOO_OLD
+        return kept or texts.ANSWER_TOO_OLD
 
     async def _turn(self, turn_id: int, answered: datetime) -> TurnRecord | None:
         turn = await self.turns.get(turn_id)
@@ -153,36 +231,14 @@ class FeedbackButtons:
 
     async def _ask(self, update: Update, turn_id: int) -> None:
         """Ask what was wrong; the reply is known by the message it replies to."""
-        step = self.replies.journal.step
-        message_id = await step("feedback.ask", partial(self._prompt, update))
-        if message_id is not None:
-            chat_id = message_of(update).chat.id
-            remember = partial(self.feedback.asked, turn_id, chat_id, message_id)
-            await step("feedback.asked", partial(persistently, remember))
-
-    async def _prompt(self, update: Update) -> int | None:
-        """The id of the message that asks; None if Telegram did not take it."""
-        answer, to = message_of(update), destination(update)
-        words, person = shown.TELL_ME, update.effective_user
+        answer, words, person = message_of(update), texts.TELL_ME, update.effective_user
         if answer.chat.type != ChatType.PRIVATE and person is not None:
             words = f"{person.mention_html()}: {words}"
-        sender = self.replies.sender
-        await sender.pace.wait(to.chat_id)
-        try:
-            sent = await sender.bot.send_message(
-                to.chat_id,
-                words,
-                parse_mode=ParseMode.HTML,
-                message_thread_id=to.thread_id,
-                reply_parameters=ReplyParameters(
-                    answer.message_id, allow_sending_without_reply=True
-                ),
-                reply_markup=ForceReply(selective=True, input_field_placeholder=shown.PLACEHOLDER),
-            )
-        except TelegramError as error:
-            log.warning("A person could not be asked what was wrong: %s", error)
-            return None
-        return sent.message_id
+        to = replace(destination(update), reply_to=answer.message_id)
+        asked = await self.sender.ask(to, words, texts.TELL_ME_PLACEHOLDER)
+        for message_id in asked.message_ids:
+            remember = partial(self.feedback.asked, turn_id, to.chat_id, message_id)
+            await self.sender.journal.step("feedback.asked", partial(retry_forever, remember))
 
     async def _asked_about(self, message: Message) -> TurnRecord | None:
         """The turn whose answer a reply is about."""

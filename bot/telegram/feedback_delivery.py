@@ -21,7 +21,7 @@ from agent.repositories import (
     FeedbackRepository,
 )
 from agent.tracing.exporter import RateLimitedLogger, RetryLater
-from bot.stopping import unless
+from bot.service import unless
 
 log = logging.getLogger(__name__)
 

@@ -1,58 +1,176 @@
-"""Every handler beside the conversation itself, in the order in which they are asked."""
+"""The handlers of a conversation: what a person sends, and what comes back. Never silence."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from agent.desk import ResearchDesk
-from agent.tracing.langfuse.client import TraceLinks
-from agent.tracing.masking import mask
-from bot.admin.broadcast import BroadcastCommand
-from bot.admin.commands import AdminCommands
-from bot.memory import Memory
-from bot.telegram.conversation import AnyHandler, TelegramBot
-from bot.telegram.feedback import FeedbackButtons
-from bot.telegram.research_commands import ResearchCommands
+from telegram import Update
+from telegram.ext import (
+    Application,
+    ApplicationHandlerStop,
+    BaseHandler,
+    CommandHandler,
+    ContextTypes,
+    MessageHandler,
+    TypeHandler,
+    filters,
+)
+
+from agent.engine.run import Run
+from agent.repositories import MessageRepository, StoredMessage, window
+from agent.sommelier.service import Answerer
+from bot.telegram import texts
+from bot.telegram.access import Access
+from bot.telegram.incoming import destination, is_addressed, message_of, question_of, wording
+from bot.telegram.sender import Sender
+from bot.turn import Reply, Turns, retry_briefly
+
+log = logging.getLogger(__name__)
+
+Context = ContextTypes.DEFAULT_TYPE
+AnyApplication = Application[Any, Any, Any, Any, Any, Any]
+AnyHandler = BaseHandler[Any, Any, Any]
+
+ALLOWED_UPDATES: Final = ("message", "edited_message", "callback_query")
+
+
+async def no_turn(chat_id: int, message_id: int) -> int | None:
+    """Where updates are not kept, nothing is known of earlier turns."""
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extras:
-    """What the further handlers need: who is an admin, where traces are, what is looked up in.
+class Conversation:
+    """The conversation with people; what it needs is passed in.
 
-    `judged` is called when somebody said what they think of an answer, `hide` makes of their words
-    what may be kept.
+    `turn_of` says which turn a message of a chat became part of, `history_messages` is how many
+    earlier messages an answer may look back on. Without `access` everybody is let in.
     """
 
-    memory: Memory
-    desk: ResearchDesk
-    admin_ids: frozenset[int] = frozenset()
-    links: TraceLinks | None = None
-    allow_list: bool = False
-    judged: Callable[[], None] = lambda: None
-    hide: Callable[[str, Collection[str]], str] = mask
+    turns: Turns
+    sender: Sender
+    messages: MessageRepository
+    answerer: Answerer
+    history_messages: int
+    turn_of: Callable[[int, int], Awaitable[int | None]] = no_turn
+    access: Access | None = None
 
+    def register(self, application: AnyApplication, further: Sequence[AnyHandler] = ()) -> None:
+        """Add every handler to `application`; the first that fits an update takes it.
 
-def further_handlers(bot: TelegramBot, extras: Extras) -> list[AnyHandler]:
-    """What to pass to `bot.register`; those of research are last, they take any button."""
-    replies, memory = bot.replies, extras.memory
-    admin = AdminCommands(
-        replies=replies,
-        people=memory.people,
-        turns=memory.turns,
-        admin_ids=extras.admin_ids,
-        links=extras.links,
-        trace_of=memory.traces.get,
-    )
-    broadcast = BroadcastCommand(
-        replies=replies,
-        people=memory.people,
-        broadcasts=memory.broadcasts,
-        admin_ids=extras.admin_ids,
-        only_allowed=extras.allow_list,
-    )
-    feedback = FeedbackButtons(bot, memory.feedback, memory.turns, extras.judged, extras.hide)
-    return [
-        *admin.handlers(),
-        *broadcast.handlers(),
-        *feedback.handlers(),
-        *ResearchCommands(replies, extras.desk).handlers(),
-    ]
+        `further` are those of other commands; the last of them may take any button.
+        """
+        new = filters.UpdateType.MESSAGE
+        edited = filters.UpdateType.EDITED_MESSAGE & filters.TEXT
+        service = filters.StatusUpdate.ALL
+        application.add_handlers(
+            [
+                CommandHandler("start", self.start, filters=new),
+                CommandHandler("help", self.help, filters=new),
+                CommandHandler("new", self.new, filters=new),
+                *further,
+                MessageHandler(new & filters.COMMAND, self.unknown_command),
+                MessageHandler(new & filters.TEXT, self.text),
+                MessageHandler(new & ~service, self.not_text),
+                MessageHandler(edited, self.edited),
+            ]
+        )
+        application.add_handler(TypeHandler(Update, self.let_in), group=-1)
+        application.add_error_handler(self.failed)
+
+    async def let_in(self, update: Update, context: Context) -> None:
+        """Before any other handler: who writes can be answered again, if they are let in.
+
+        Raises:
+            ApplicationHandlerStop: they are not.
+        """
+        if update.effective_chat:
+            await self.sender.reachable(update.effective_chat.id)
+        if self.access is not None and not await self.access.lets_in(update, context.bot):
+            raise ApplicationHandlerStop
+
+    async def text(self, update: Update, context: Context) -> None:
+        """A message to answer: one turn."""
+        message = message_of(update)
+        if not is_addressed(message, context.bot):
+            return
+        question = wording(message, context.bot)
+        if not question:
+            await self._say(update, texts.EMPTY)
+            return
+
+        async def work(run: Run) -> Reply:
+            history = await self._history(message.chat.id, before=update.update_id)
+            run = replace(run, history=window(history))
+            reply = await self.answerer.answer(question, run=run)
+            return Reply(
+                text=reply.text,
+                outcome=reply.outcome,
+                notes=reply.notes,
+                wine_ids=reply.wine_ids,
+                retries=reply.retries,
+                error_types=reply.error_types,
+                answer=reply.answer,
+            )
+
+        await self.turns.turn(question_of(update, context.bot, question), work)
+
+    async def start(self, update: Update, context: Context) -> None:
+        """/start: who this is and what to ask."""
+        await self._say(update, texts.GREETING)
+
+    async def help(self, update: Update, context: Context) -> None:
+        """/help: what can be asked, and the commands."""
+        await self._say(update, texts.HELP)
+
+    async def new(self, update: Update, context: Context) -> None:
+        """/new: forget the conversation of this chat."""
+        chat_id = message_of(update).chat.id
+        forgotten = await self.sender.journal.step("forget", lambda: self.messages.forget(chat_id))
+        await self._say(update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
+
+    async def edited(self, update: Update, context: Context) -> None:
+        """An edited message: the last turn is run again on its new words."""
+        message = message_of(update)
+        if not is_addressed(message, context.bot):
+            return
+        if not (message.text or "").startswith("/"):
+            turn_id = await self.turn_of(message.chat.id, message.message_id)
+            if turn_id is not None and await self._undo(message.chat.id, turn_id):
+                await self.text(update, context)
+                return
+        await self._say(update, texts.EDITED)
+
+    async def _undo(self, chat_id: int, turn_id: int) -> bool:
+        return await self.sender.journal.step("undo", lambda: self.messages.undo(chat_id, turn_id))
+
+    async def unknown_command(self, update: Update, context: Context) -> None:
+        """A command that does not exist; in a group only if it names this bot."""
+        if is_addressed(message_of(update), context.bot):
+            await self._say(update, texts.UNKNOWN_COMMAND)
+
+    async def not_text(self, update: Update, context: Context) -> None:
+        """A photo, a voice message, a sticker …"""
+        if is_addressed(message_of(update), context.bot):
+            await self._say(update, texts.TEXT_ONLY)
+
+    async def failed(self, update: object, context: Context) -> None:
+        """Whatever a handler raised: into the log, and one sentence to the person."""
+        log.error("A handler failed", exc_info=context.error)
+        if isinstance(update, Update) and update.effective_message:
+            await self._say(update, texts.FAILED)
+
+    async def _say(self, update: Update, markdown: str) -> None:
+        await self.sender.send(destination(update), markdown)
+
+    async def _history(self, chat_id: int, before: int) -> Sequence[StoredMessage]:
+        """What was said before a turn, also if it is run again and has kept its own words."""
+        try:
+            recent = await retry_briefly(
+                lambda: self.messages.recent(chat_id, self.history_messages)
+            )
+        except Exception:
+            log.exception("The history of chat %s could not be read; answering without", chat_id)
+            return ()
+        return [message for message in recent if message.turn_id != before]

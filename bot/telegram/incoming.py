@@ -1,43 +1,26 @@
-"""What an update says: whether the bot is meant, its words, and where an answer goes."""
-
-import asyncio
-import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Final
+"""What an update says: whether the bot is meant, its words, who asks, where an answer goes."""
 
 from telegram import Bot, Message, MessageEntity, Update
-from telegram.constants import ChatAction, ChatType
-from telegram.error import TelegramError
+from telegram.constants import ChatType
 
+from agent.tracing.records import trace_id_of
 from bot.telegram.sender import Destination
-
-log = logging.getLogger(__name__)
-
-TYPING_SECONDS: Final = 4.5
-"""How often "typing" is shown again; Telegram hides it after 5 seconds."""
+from bot.turn import Question
 
 
-@asynccontextmanager
-async def typing(bot: Bot, to: Destination) -> AsyncIterator[None]:
-    """Show "typing" in a chat until the block ends."""
-
-    async def show() -> None:
-        while True:
-            try:
-                await bot.send_chat_action(
-                    to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
-                )
-            except TelegramError as error:
-                log.debug("Typing was not shown: %s", error)
-            await asyncio.sleep(TYPING_SECONDS)
-
-    task = asyncio.create_task(show())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
+def question_of(update: Update, bot: Bot, text: str, *, remembered: bool = True) -> Question:
+    """What an update asks, and where the answer goes; run again, it is the same trace."""
+    chat_id, user_id = people_of(update)
+    return Question(
+        id=update.update_id,
+        text=text,
+        chat_id=chat_id,
+        user_id=user_id,
+        names=names_of(update),
+        trace_id=trace_id_of(bot.id, chat_id, update.update_id),
+        to=destination(update) if update.effective_message else None,
+        remembered=remembered,
+    )
 
 
 def is_addressed(message: Message, bot: Bot) -> bool:

@@ -37,13 +37,13 @@ _EARLY: Final = 1e-6
 """Seconds by which a clock may wake us too early without another sleep."""
 
 
-class Pace:
+class RateLimit:
     """Lets messages through as Telegram's limits allow.
 
     A chat waits for its own limits first and only then for the budget of all chats, which those who
     are ready get in the order in which they became ready; so no chat holds up another. Only
     messages count: not edits, not "typing". The limits are those of this process; of N replicas
-    each should be given its share of `in_all`. No limits at all are `Pace((), (), ())`.
+    each should be given its share of `in_all`. No limits at all are `RateLimit((), (), ())`.
     """
 
     def __init__(

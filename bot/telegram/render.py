@@ -1,13 +1,181 @@
-"""What a person sees: Markdown as Telegram's HTML, a long text as several messages. Pure."""
+"""Markdown, as language models write it, as Telegram's HTML: what a person sees. Pure.
+
+A language model's text is untrusted and rarely quite Markdown, so nothing in it is an error: what
+is not understood stays as it was written. Lines stay lines, and no word is lost. A long text is
+several messages.
+"""
 
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from html import escape
+from html import escape as escape_html
 from html.parser import HTMLParser
+from typing import Literal, NamedTuple
+from urllib.parse import quote
 
 from agent.text import last_sentence_end
-from bot.telegram.markdown import CODE, FOLDED, Mark, Run, Tag, parse
+
+Tag = Literal["blockquote", "pre", "a", "b", "i", "code"]
+
+
+class Mark(NamedTuple):
+    """What marks a piece of text.
+
+    `value` is the URL of an `a`, the language of a `pre`, "expandable" for a folded `blockquote`.
+    """
+
+    tag: Tag
+    value: str = ""
+
+
+class Piece(NamedTuple):
+    """A piece of text under the same marks, outermost first."""
+
+    text: str
+    marks: tuple[Mark, ...] = ()
+
+
+class Line(NamedTuple):
+    """One line, and the block (quote or code) it belongs to."""
+
+    pieces: tuple[Piece, ...]
+    block: tuple[Mark, ...] = ()
+
+
+QUOTE = Mark("blockquote")
+FOLDED = Mark("blockquote", "expandable")
+BOLD = Mark("b")
+ITALIC = Mark("i")
+CODE = Mark("code")
+
+_FENCE = re.compile(r"\s{0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[ \t]*")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?P<title>.*?)(?:[ \t]+#+)?[ \t]*")
+_BULLET = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?=\S)")
+_QUOTE = re.compile(r"(?P<folded>\*\*>)(?:[ \t]|$)| {0,3}>[ \t]?")
+"""A line of a quote; `**>`, as Telegram's own Markdown has it, of one that is folded."""
+
+# Spans have a longest length, so that a text full of openers costs no quadratic time.
+_SPAN = re.compile(
+    r"""
+      \\(?P<escaped>[\\`*_\[\]()#>~|+.!-])
+    | (?<!`)(?P<ticks>`+)(?!`)(?P<code>.{1,1000}?)(?<!`)(?P=ticks)(?!`)
+    | \[(?P<label>[^\[\]]{1,500})\]\((?P<url>https?://(?:[^\s()]|\([^\s()]{0,200}\)){1,2000})\)
+    | \*\*(?=[^\s])(?P<bold>.{1,1000}?)(?<=[^\s])\*\*(?!\*)
+    | (?<!\w)__(?=[^\s_])(?P<bold_>.{1,1000}?)(?<=[^\s_])__(?!\w)
+    | (?<![\w*])\*(?=[^\s*])(?P<italic>.{1,1000}?)(?<=[^\s*])\*(?![\w*])
+    | (?<!\w)_(?=[^\s_])(?P<italic_>.{1,1000}?)(?<=[^\s_])_(?!\w)
+    """,
+    re.VERBOSE,
+)
+
+_SPECIAL = re.compile(r"[\\`*_\[\]()#>~|+.!-]")
+LONGEST_LABEL = 200
+
+_CONTROL = {code: " " for code in [*range(32), 127] if chr(code) not in "\n\t"}
+
+
+def parse(markdown: str) -> list[Piece]:
+    """The pieces of a whole text; their texts together are what a person sees."""
+    pieces: list[Piece] = []
+    before: Line | None = None
+    for line in _lines(_clean(markdown).split("\n")):
+        if before is not None:
+            pieces.append(Piece("\n", line.block if line.block == before.block else ()))
+        pieces.extend(piece for piece in line.pieces if piece.text)
+        before = line
+    return pieces
+
+
+def escape(text: str) -> str:
+    """Markdown that shows `text` as it is, on one line as far as it was."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def link(label: str, url: str) -> str:
+    """Markdown for a link; only the label, escaped, if `url` is none of the web."""
+    shown = escape(label[:LONGEST_LABEL].replace("[", "(").replace("]", ")"))
+    target = re.sub(r"[\s()<>\"]", lambda found: quote(found[0]), url)
+    return f"[{shown}]({target})" if re.match(r"https?://\S", target) else shown
+
+
+def _clean(text: str) -> str:
+    """`text` as any server can take it: no lone surrogates, no control characters."""
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole.replace("\r\n", "\n").replace("\r", "\n").translate(_CONTROL)
+
+
+def _lines(lines: Sequence[str]) -> Iterator[Line]:
+    fence = unsaid = ""
+    block: tuple[Mark, ...] = ()
+    for line in lines:
+        if not fence and (opening := _FENCE.fullmatch(line)):
+            fence, unsaid = opening["fence"], opening["language"]
+            block = (Mark("pre", unsaid),)
+        elif not fence:
+            yield _line(line)
+        elif line.strip().startswith(fence) and not line.strip(f"{fence[0]} \t"):
+            yield from _language(unsaid)
+            fence = unsaid = ""
+        else:
+            unsaid = ""
+            yield Line((Piece(line, block),), block)
+    yield from _language(unsaid)
+
+
+def _language(unsaid: str) -> Iterator[Line]:
+    """The language of a code block that turned out to be empty: a word like any other."""
+    if unsaid:
+        yield Line((Piece(unsaid),))
+
+
+def _line(line: str) -> Line:
+    if quoted := _QUOTE.match(line):
+        block = (FOLDED,) if quoted["folded"] else (QUOTE,)
+        return Line(tuple(_spans(_bulleted(line[quoted.end() :]), block)), block)
+    if heading := _HEADING.fullmatch(line):
+        return Line(tuple(_spans(heading["title"], (BOLD,))))
+    return Line(tuple(_spans(_bulleted(line), ())))
+
+
+def _bulleted(line: str) -> str:
+    return _BULLET.sub(r"\g<indent>• ", line, count=1) if _BULLET.match(line) else line
+
+
+def _spans(text: str, marks: tuple[Mark, ...]) -> Iterator[Piece]:
+    position = 0
+    for match in _SPAN.finditer(text):
+        if match.start() > position:
+            yield Piece(text[position : match.start()], marks)
+        yield from _span(match, marks)
+        position = match.end()
+    if position < len(text):
+        yield Piece(text[position:], marks)
+
+
+def _span(match: re.Match[str], marks: tuple[Mark, ...]) -> Iterator[Piece]:
+    if match["escaped"]:
+        yield Piece(match["escaped"], marks)
+    elif match["code"]:
+        # Telegram allows no other mark around code, save a quote.
+        yield Piece(match["code"], (*(mark for mark in marks if mark.tag == QUOTE.tag), CODE))
+    elif match["label"]:
+        yield from _linked(match, marks)
+    elif bold := match["bold"] or match["bold_"]:
+        yield from _spans(bold, _with(marks, BOLD))
+    else:
+        yield from _spans(match["italic"] or match["italic_"], _with(marks, ITALIC))
+
+
+def _linked(match: re.Match[str], marks: tuple[Mark, ...]) -> Iterator[Piece]:
+    link = Mark("a", match["url"])
+    for piece in _spans(match["label"], marks):
+        inner = tuple(mark for mark in piece.marks if mark not in marks and mark != CODE)
+        yield Piece(piece.text, (*marks, link, *inner))
+
+
+def _with(marks: tuple[Mark, ...], mark: Mark) -> tuple[Mark, ...]:
+    return marks if mark in marks else (*marks, mark)
+
 
 MESSAGE_UNITS = 4096
 """The longest message, in UTF-16 units of the text that is seen."""
@@ -32,44 +200,44 @@ def split_messages(markdown: str, limit: int = MESSAGE_UNITS) -> list[str]:
     between two characters. `limit` is in UTF-16 units of visible text and at least 2. A text with
     nothing to see gives no message.
     """
-    runs = parse(markdown)
-    text = "".join(run.text for run in runs)
+    pieces = parse(markdown)
+    text = "".join(piece.text for piece in pieces)
     messages = []
     start = 0
     while start < len(text):
-        rest = _slice(runs, start, len(text))
+        rest = _slice(pieces, start, len(text))
         end = start + _cut(text[start:], _room(rest, limit))
         piece = text[start:end]
         if any(unicodedata.category(character) not in _UNSEEN for character in piece):
-            messages.append(to_html(_slice(runs, start, start + len(piece.rstrip()))))
+            messages.append(to_html(_slice(pieces, start, start + len(piece.rstrip()))))
         start = end + len(text[end:]) - len(text[end:].lstrip())
     return messages
 
 
-def to_html(runs: Sequence[Run]) -> str:
+def to_html(pieces: Sequence[Piece]) -> str:
     """Runs as Telegram's HTML: tags are well nested, everything else is escaped."""
     parts: list[str] = []
     open_marks: tuple[Mark, ...] = ()
-    for run in [*runs, Run("")]:
-        kept = _shared(open_marks, run.marks)
+    for piece in [*pieces, Piece("")]:
+        kept = _shared(open_marks, piece.marks)
         parts += [_closing(mark) for mark in reversed(open_marks[kept:])]
-        parts += [_opening(mark) for mark in run.marks[kept:]]
-        parts.append(escape(run.text, quote=False))
-        open_marks = run.marks
+        parts += [_opening(mark) for mark in piece.marks[kept:]]
+        parts.append(escape_html(piece.text, quote=False))
+        open_marks = piece.marks
     return "".join(parts)
 
 
-def from_html(html: str) -> list[Run]:
-    """The runs of a message's HTML, the way back from `to_html`."""
+def from_html(html: str) -> list[Piece]:
+    """The pieces of a message's HTML, the way back from `to_html`."""
     reader = _Reader()
     reader.feed(html)
     reader.close()
-    return reader.runs
+    return reader.pieces
 
 
 def visible_text(html: str) -> str:
     """What a person sees of a message's HTML, without its marks."""
-    return "".join(run.text for run in from_html(html))
+    return "".join(piece.text for piece in from_html(html))
 
 
 def utf16_units(text: str) -> int:
@@ -79,11 +247,11 @@ def utf16_units(text: str) -> int:
 
 def _opening(mark: Mark) -> str:
     if mark.tag == "a":
-        return f'<a href="{escape(mark.value)}">'
+        return f'<a href="{escape_html(mark.value)}">'
     if mark == FOLDED:
         return "<blockquote expandable>"
     if mark.tag == "pre" and mark.value:
-        return f'<pre><code class="language-{escape(mark.value)}">'
+        return f'<pre><code class="language-{escape_html(mark.value)}">'
     return f"<{mark.tag}>"
 
 
@@ -92,7 +260,7 @@ def _closing(mark: Mark) -> str:
 
 
 def _shared(before: tuple[Mark, ...], after: tuple[Mark, ...]) -> int:
-    """How many outer marks two neighbouring runs have in common."""
+    """How many outer marks two neighbouring pieces have in common."""
     count = 0
     for old, new in zip(before, after, strict=False):
         if old != new:
@@ -101,32 +269,32 @@ def _shared(before: tuple[Mark, ...], after: tuple[Mark, ...]) -> int:
     return count
 
 
-def _slice(runs: Sequence[Run], start: int, stop: int) -> list[Run]:
-    """The runs of the characters `start` to `stop`."""
+def _slice(pieces: Sequence[Piece], start: int, stop: int) -> list[Piece]:
+    """The pieces of the characters `start` to `stop`."""
     sliced = []
     position = 0
-    for run in runs:
-        text = run.text[max(0, start - position) : max(0, stop - position)]
+    for piece in pieces:
+        text = piece.text[max(0, start - position) : max(0, stop - position)]
         if text:
-            sliced.append(Run(text, run.marks))
-        position += len(run.text)
+            sliced.append(Piece(text, piece.marks))
+        position += len(piece.text)
     return sliced
 
 
-def _room(runs: Sequence[Run], limit: int) -> int:
+def _room(pieces: Sequence[Piece], limit: int) -> int:
     """How many characters from the start fit into one message; at least one."""
     characters = units = entities = 0
     open_marks: tuple[Mark, ...] = ()
-    for run in runs:
-        entities += len(run.marks) - _shared(open_marks, run.marks)
-        open_marks = run.marks
+    for piece in pieces:
+        entities += len(piece.marks) - _shared(open_marks, piece.marks)
+        open_marks = piece.marks
         if entities > MESSAGE_ENTITIES:
             break
-        fitting = _prefix(run.text, limit - units)
+        fitting = _prefix(piece.text, limit - units)
         characters += fitting
-        if fitting < len(run.text):
+        if fitting < len(piece.text):
             break
-        units += utf16_units(run.text)
+        units += utf16_units(piece.text)
     return max(1, characters)
 
 
@@ -172,11 +340,11 @@ def _is_flag_letter(character: str) -> bool:
 
 
 class _Reader(HTMLParser):
-    """Collects the runs of Telegram's HTML."""
+    """Collects the pieces of Telegram's HTML."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.runs: list[Run] = []
+        self.pieces: list[Piece] = []
         self._marks: list[Mark] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -196,7 +364,7 @@ class _Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         """Keep a piece of text under the marks that are open."""
-        self.runs.append(Run(data, tuple(self._marks)))
+        self.pieces.append(Piece(data, tuple(self._marks)))
 
 
 _TAGS: dict[str, Tag] = {

@@ -6,15 +6,22 @@ is not sent again: a person misses a part of an answer, rarely, but never reads 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Final, Literal, TypeVar
 
 import httpx
-from telegram import Bot, LinkPreviewOptions, ReplyParameters
-from telegram.constants import ParseMode
+from telegram import (
+    Bot,
+    ForceReply,
+    InlineKeyboardMarkup,
+    LinkPreviewOptions,
+    ReplyParameters,
+)
+from telegram.constants import ChatAction, ParseMode
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -24,27 +31,24 @@ from telegram.error import (
     TelegramError,
 )
 
-from agent.engine.journal import NO_JOURNAL
+from agent.engine.journal import NO_JOURNAL, Journal
+from agent.engine.retry import Backoff, Sleep, retry
 from agent.repositories import ChatRepository, ChatState
-from bot.telegram.outgoing import Rows, keyboard
-from bot.telegram.rate_limit import Pace, Sleep
+from bot.telegram.buttons import Rows, keyboard
+from bot.telegram.rate_limit import RateLimit
 from bot.telegram.render import split_messages, visible_text
 
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-Step = Callable[[str, Callable[[], Awaitable[R]]], Awaitable[R]]
-"""How one message is sent durably: `agent.engine.journal.Journal.step`."""
-
 DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", "network"]
 
 MAX_TRIES: Final = 8
 """How often one message is tried in all, waits that Telegram asked for included."""
 
-BACK_OFF_SECONDS: Final = 0.5
-"""The wait after the first try; it doubles with every further one."""
-
-LONGEST_BACK_OFF_SECONDS: Final = 30.0
+BACKOFF: Final = Backoff(first=0.5, longest=30.0)
+TYPING_SECONDS: Final = 4.5
+"""How often "typing" is shown again; Telegram hides it after 5 seconds."""
 
 GONE: Final = (
     "chat not found",
@@ -96,23 +100,23 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Sends answers, at Telegram's pace, and remembers in `chats` where they can go.
+    """Sends answers, within Telegram's limits, and remembers in `chats` where they can go.
 
-    Without `chats` nothing is remembered. `sleep` takes the waits between tries, `pace` all others.
+    Each message is a step of `journal`. Without `chats` nothing is remembered. `sleep` takes the
+    waits between tries, `rate_limit` all others.
     """
 
     bot: Bot
-    pace: Pace
+    rate_limit: RateLimit
     chats: ChatRepository | None = None
+    journal: Journal = NO_JOURNAL
     sleep: Sleep = asyncio.sleep
 
     async def send(
         self,
         to: Destination,
         markdown: str,
-        *,
         buttons: Rows = (),
-        step: Step[Delivery] = NO_JOURNAL.step,
     ) -> Delivery:
         """Send Markdown as one or more messages, in order. Never raises a Telegram error.
 
@@ -127,7 +131,7 @@ class Sender:
         for number, html in enumerate(parts, 1):
             there = to if number == 1 else replace(to, reply_to=None)
             message = _Message(there, html, buttons=buttons if number == len(parts) else ())
-            part = await step(f"telegram.send.{number}", partial(self._send, message))
+            part = await self.journal.step(f"telegram.send.{number}", partial(self._send, message))
             delivery += part
             if part.error not in (None, "ambiguous"):
                 break
@@ -135,34 +139,54 @@ class Sender:
             log.warning("Answer to chat %s was not delivered whole: %s", to.chat_id, delivery.error)
         return delivery
 
-    async def send_document(
+    async def send_file(
         self,
         to: Destination,
         name: str,
         content: bytes,
         *,
-        step: Step[Delivery] = NO_JOURNAL.step,
+        is_photo: bool = False,
     ) -> Delivery:
-        """Send a file of this name as one step, "telegram.document"; like a message otherwise."""
-        message = _Message(to, "", file=(name, content))
-        return await step("telegram.document", partial(self._send, message))
+        """Send a file of this name, or a picture, as one step; like a message otherwise."""
+        message = _Message(to, "", file=(name, content), is_photo=is_photo)
+        kind = "photo" if is_photo else "document"
+        return await self.journal.step(f"telegram.{kind}", partial(self._send, message))
 
-    async def send_photo(
+    async def ask(
         self,
         to: Destination,
-        name: str,
-        content: bytes,
-        *,
-        step: Step[Delivery] = NO_JOURNAL.step,
+        html: str,
+        placeholder: str,
     ) -> Delivery:
-        """Send a picture of this name as one step, "telegram.photo"; like a message otherwise."""
-        message = _Message(to, "", file=(name, content), is_photo=True)
-        return await step("telegram.photo", partial(self._send, message))
+        """Send a message that asks for a reply, as one step; `placeholder` stands in the field."""
+        message = _Message(to, html, placeholder=placeholder)
+        return await self.journal.step("telegram.ask", partial(self._send, message))
+
+    @asynccontextmanager
+    async def typing(self, to: Destination) -> AsyncIterator[None]:
+        """Show "typing" in a chat until the block ends."""
+
+        async def show() -> None:
+            while True:
+                try:
+                    await self.bot.send_chat_action(
+                        to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
+                    )
+                except TelegramError as error:
+                    log.debug("Typing was not shown: %s", error)
+                await asyncio.sleep(TYPING_SECONDS)
+
+        task = asyncio.create_task(show())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
     async def reachable(self, chat_id: int) -> None:
-        """Somebody wrote from this chat: it is tried again from now on."""
+        """Try a chat again from now on: somebody wrote from it."""
         if self.chats is not None:
-            await _heeded(self.chats.reachable(chat_id), chat_id)
+            await _stored(self.chats.reachable(chat_id), chat_id)
 
     async def _send(self, message: "_Message") -> Delivery:
         state = await self._state(message.to.chat_id)
@@ -171,49 +195,50 @@ class Sender:
             return Delivery(error="unreachable")
         if state.chat_id != message.to.chat_id:
             message = message.moved(state.chat_id)
-        tries = 0
-        while True:
-            tries += 1
-            await self.pace.wait(message.to.chat_id)
-            try:
-                return Delivery((await _request(self.bot, message),), tries)
-            except TelegramError as error:
-                another = await self._after(error, message, tries)
-                if another is None or tries == MAX_TRIES:
-                    return Delivery(tries=tries, error=_kind(error))
-                message = another
+        tries, mended = 0, message
 
-    async def _after(
-        self, error: TelegramError, message: "_Message", tries: int
-    ) -> "_Message | None":
-        """The message to send in another try, once that may begin; None if there must be none."""
+        async def request() -> int:
+            nonlocal message, mended, tries
+            tries, message = tries + 1, mended
+            await self.rate_limit.wait(message.to.chat_id)
+            try:
+                return await _request(self.bot, message)
+            except TelegramError as error:
+                mended = await self._mended(message, error)
+                raise
+
+        def may_go_again(error: Exception) -> bool | float:
+            return 0.0 if mended is not message else _is_passing(error)
+
+        try:
+            message_id = await retry(
+                request, tries=MAX_TRIES, on=may_go_again, backoff=BACKOFF, sleep=self.sleep
+            )
+        except TelegramError as error:
+            return Delivery(tries=tries, error=_kind(error))
+        return Delivery((message_id,), tries)
+
+    async def _mended(self, message: "_Message", error: TelegramError) -> "_Message":
+        """The message as a further try would send it; what the error tells is remembered."""
         chat_id = message.to.chat_id
         if isinstance(error, ChatMigrated):
-            await self._remember_migration(chat_id, error.new_chat_id)
+            if self.chats is not None:
+                await _stored(self.chats.migrated(chat_id, error.new_chat_id), chat_id)
             return message.moved(error.new_chat_id)
-        if message.as_html and "can't parse entities" in str(error).lower():
+        if isinstance(error, RetryAfter):
+            self.rate_limit.hold(chat_id, _seconds(error))
+        elif message.as_html and "can't parse entities" in str(error).lower():
             log.error("Telegram rejected the HTML of an answer, it goes as plain text")
             return replace(message, text=visible_text(message.text), as_html=False)
-        if isinstance(error, RetryAfter):
-            self.pace.hold(chat_id, _seconds(error))
-            return message
-        kind = _kind(error)
-        if kind == "network" and tries < MAX_TRIES:
-            await self.sleep(min(BACK_OFF_SECONDS * 2 ** (tries - 1), LONGEST_BACK_OFF_SECONDS))
-            return message
-        if kind == "unreachable" and self.chats is not None:
-            await _heeded(self.chats.unreachable(chat_id, str(error)), chat_id)
-        return None
+        elif _kind(error) == "unreachable" and self.chats is not None:
+            await _stored(self.chats.unreachable(chat_id, str(error)), chat_id)
+        return message
 
     async def _state(self, chat_id: int) -> ChatState:
         state = None
         if self.chats is not None:
-            state = await _heeded(self.chats.state(chat_id), chat_id)
+            state = await _stored(self.chats.state(chat_id), chat_id)
         return state or ChatState(chat_id)
-
-    async def _remember_migration(self, chat_id: int, to: int) -> None:
-        if self.chats is not None:
-            await _heeded(self.chats.migrated(chat_id, to), chat_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +251,7 @@ class _Message:
     buttons: Rows = ()
     file: tuple[str, bytes] | None = None
     is_photo: bool = False
+    placeholder: str = ""
 
     def moved(self, chat_id: int) -> "_Message":
         """The same for the group's new chat, where topics and message ids are others."""
@@ -253,16 +279,22 @@ async def _request(bot: Bot, message: _Message) -> int:
         parse_mode=ParseMode.HTML if message.as_html else None,
         message_thread_id=message.to.thread_id,
         reply_parameters=reply,
-        reply_markup=keyboard(message.buttons),
+        reply_markup=_markup(message),
         link_preview_options=LinkPreviewOptions(is_disabled=True),
     )
     return sent.message_id
 
 
-async def _heeded(memory: Awaitable[R], chat_id: int) -> R | None:
-    """What the memory of chats says, None if it is out of order: people are answered without."""
+def _markup(message: _Message) -> ForceReply | InlineKeyboardMarkup | None:
+    if message.placeholder:
+        return ForceReply(selective=True, input_field_placeholder=message.placeholder)
+    return keyboard(message.buttons)
+
+
+async def _stored(call: Awaitable[R], chat_id: int) -> R | None:
+    """What the database says of a chat, None if it is out of order: people are answered without."""
     try:
-        return await memory
+        return await call
     except Exception:
         log.exception("What is known of chat %s could not be read or stored", chat_id)
         return None
@@ -271,6 +303,13 @@ async def _heeded(memory: Awaitable[R], chat_id: int) -> R | None:
 def _seconds(error: RetryAfter) -> float:
     told = error.retry_after
     return told.total_seconds() if isinstance(told, timedelta) else told
+
+
+def _is_passing(error: Exception) -> bool | float:
+    """Whether the same message may get through later; a 429 waits in the rate limit alone."""
+    if isinstance(error, RetryAfter):
+        return 0.0
+    return isinstance(error, TelegramError) and _kind(error) == "network"
 
 
 def _kind(error: TelegramError) -> DeliveryError:

@@ -1,13 +1,13 @@
-"""Messages that were sent in one go, as the one message they are. Pure."""
+"""What an update's payload says: its chat, its lane, and what was sent in one go with it. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
-from bot.updates.payloads import Payload, message_in
+Payload = Mapping[str, Any]
+"""An update as Telegram delivered it."""
 
 LARGEST_BURST: Final = 50
-Message = Mapping[str, Any]
 
 
 class Accepted(Protocol):
@@ -27,6 +27,30 @@ class Accepted(Protocol):
     def tries(self) -> int: ...  # noqa: D102
     @property
     def retries(self) -> int: ...  # noqa: D102
+
+
+def chat_of(payload: Payload) -> int:
+    """The id of the chat an update is from, 0 for one without."""
+    return int(message_in(payload).get("chat", {}).get("id", 0))
+
+
+def lane_of(payload: Payload) -> str:
+    """Whom an update waits for: the others of its chat, or those of the same kind of button there.
+
+    A button whose data begins with a kind ("v:…") does not wait for the turn that runs: whoever
+    presses it is to see at once that it was heard.
+    """
+    chat_id = str(chat_of(payload))
+    kind, colon, _ = str(payload.get("callback_query", {}).get("data", "")).partition(":")
+    return f"{kind[:16]}-{chat_id}" if colon else chat_id
+
+
+def message_in(payload: Payload) -> Mapping[str, Any]:
+    """The message an update brings, or the one that a button stands under; empty without one."""
+    kinds = ("message", "edited_message", "callback_query", "my_chat_member")
+    found: Mapping[str, Any] = next((payload[kind] for kind in kinds if kind in payload), {})
+    inner: Mapping[str, Any] = found.get("message", found) if "data" in found else found
+    return inner
 
 
 def together(updates: Sequence[Accepted], burst: timedelta) -> list[Accepted]:
@@ -70,7 +94,7 @@ def joined(payloads: Sequence[Payload]) -> Payload:
     return {"update_id": payloads[0]["update_id"], "message": message}
 
 
-def one_message(messages: Sequence[Message]) -> dict[str, Any]:
+def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
     """The last of these messages, with the words of all.
 
     Whom they address is kept: who is mentioned, and the message that the first reply was to.
@@ -83,7 +107,7 @@ def one_message(messages: Sequence[Message]) -> dict[str, Any]:
     return message | ({"reply_to_message": replied[0]} if replied else {})
 
 
-def _words(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+def _words(messages: Sequence[Payload]) -> tuple[str, list[dict[str, Any]]]:
     """The words of messages, a line each, and the entities in them."""
     words, entities = "", list[dict[str, Any]]()
     for each in messages:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-Run = Callable[[int], Awaitable[None]]
+RunTurn = Callable[[int], Awaitable[None]]
 Workflow = Callable[[int], Coroutine[Any, Any, None]]
 
 QUEUE: Final = "turns"
@@ -48,27 +48,24 @@ class DurableSettings:
 
     url: str
     executor_id: str
-    version: str = "turns-1"
-    poll_seconds: float = 0.05
-    turns_at_once: int = 64
-    retention: timedelta = timedelta(days=7)
+    version: str
+    poll_seconds: float
+    turns_at_once: int
+    retention: timedelta
 
 
-def durable_settings(
-    database_url: str, executor_id: str | None = None, **settings: Any
-) -> DurableSettings:
-    """Settings for the database that the rest of the product uses.
-
-    SQLite gets a file beside it, so that neither waits for the other's lock, and has one process.
-    On Postgres each start has a name of its own unless one is given.
-    """
+def journal_url(database_url: str) -> str:
+    """Where turns are recorded: on SQLite in a file beside, so that neither waits for a lock."""
     scheme, _, rest = database_url.partition("://")
-    if scheme.startswith("sqlite"):
-        path = Path(rest.removeprefix("/")).expanduser()
-        file = path.with_name(f"{path.stem}-turns{path.suffix}")
-        return DurableSettings(url=f"sqlite:///{file}", executor_id="local", **settings)
-    name = executor_id or f"replica-{uuid.uuid4()}"
-    return DurableSettings(url=database_url, executor_id=name, **settings)
+    if not scheme.startswith("sqlite"):
+        return database_url
+    path = Path(rest.removeprefix("/")).expanduser()
+    return f"sqlite:///{path.with_name(f'{path.stem}-turns{path.suffix}')}"
+
+
+def executor_name(database_url: str, given: str | None) -> str:
+    """The name of this process: SQLite has but one; elsewhere each start has one of its own."""
+    return "local" if database_url.startswith("sqlite") else given or f"replica-{uuid.uuid4()}"
 
 
 @dataclass(slots=True)
@@ -138,7 +135,7 @@ class DurableTurns:
             return False
         return True
 
-    async def running(self, update_id: int, run: Run) -> None:
+    async def running(self, update_id: int, run: RunTurn) -> None:
         """Run a turn, and know that it runs; once stopping has begun, hold it back."""
         if self._stopping:
             await asyncio.Event().wait()
@@ -184,7 +181,7 @@ def _steps(turn: str) -> Sequence[str]:
 
 
 @asynccontextmanager
-async def open_turns(settings: DurableSettings, run: Run) -> AsyncIterator[DurableTurns]:
+async def open_turns(settings: DurableSettings, run: RunTurn) -> AsyncIterator[DurableTurns]:
     """The queue of turns, running; `run` processes one update and is run again after a crash.
 
     There is one per process, as DBOS itself is. At the end nothing new is begun; turns that are

@@ -3,31 +3,38 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
-from telegram import Update
+from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
-from agent.engine.journal import StepsChanged
+from agent.engine.journal import Journal, StepsChanged
+from agent.repositories import Backlog
 from bot.metrics import Metrics
-from bot.telegram.conversation import AnyApplication
-from bot.updates.coalesce import LARGEST_BURST, Accepted, is_part_of_burst, joined, together
-from bot.updates.payloads import Payload, chat_of, lane_of, message_in
+from bot.telegram.handlers import AnyApplication
+from bot.turn import retry_forever
+from bot.updates.coalesce import (
+    LARGEST_BURST,
+    Accepted,
+    Payload,
+    chat_of,
+    is_part_of_burst,
+    joined,
+    lane_of,
+    message_in,
+    together,
+)
 
 log = logging.getLogger(__name__)
 
-R = TypeVar("R")
-
 FIRST_WAIT_SECONDS: Final = 0.2
-LONGEST_WAIT_SECONDS: Final = 2.0
 LONGEST_BURST: Final = timedelta(seconds=5)
-
-SAID: Final = "telegram."
+SEND_STEP: Final = "telegram."
 """How the names of steps begin in which something is sent."""
 
 TRIES_IN_COMPANY: Final = 2
@@ -35,7 +42,7 @@ TRIES_IN_COMPANY: Final = 2
 ran when a process died has killed it is not known; so tries count only when it can be."""
 
 
-class Updates(Protocol):
+class UpdateRepository(Protocol):
     """Where accepted updates are kept; `db.repositories.updates` says what each method does."""
 
     async def accept(  # noqa: D102
@@ -52,19 +59,24 @@ class Updates(Protocol):
     async def ask_retry(self, update_id: int) -> bool: ...  # noqa: D102
     async def to_retry(self) -> Sequence[Accepted]: ...  # noqa: D102
     async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool: ...  # noqa: D102
+    async def backlog(self) -> Backlog: ...  # noqa: D102
+    async def forget(self, older_than: timedelta) -> int: ...  # noqa: D102
 
 
-class Queue(Protocol):
+class TurnQueue(Journal, Protocol):
     """Where turns wait, those of a lane in order, and where their steps are recorded."""
 
+    @property
+    def active(self) -> Set[int]: ...  # noqa: D102
     async def enqueue(self, update_id: int, lane: str, retry: int = 0) -> None: ...  # noqa: D102
-    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R: ...  # noqa: D102
     async def steps_recorded(self) -> Sequence[str]: ...  # noqa: D102
+    async def finish(self, seconds: float) -> bool: ...  # noqa: D102
+    async def forget(self) -> int: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
-    """Accepts updates and runs their turns.
+class Lanes:
+    """Accepts updates and runs the turn of each, in the order of its lane.
 
     `burst` is how long after a message the next one still belongs to the same turn. An update that
     fails `max_tries` times is set aside, and `give_up` tells the person; so is one that kills the
@@ -72,13 +84,13 @@ class Turns:
     the waits between tries.
     """
 
-    updates: Updates
-    queue: Queue
+    updates: UpdateRepository
+    queue: TurnQueue
     metrics: Metrics
     handle: Callable[[Payload], Awaitable[None]]
     give_up: Callable[[Payload, str], Awaitable[None]]
-    burst: timedelta = timedelta(milliseconds=800)
-    max_tries: int = 3
+    burst: timedelta
+    max_tries: int
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -95,17 +107,27 @@ class Turns:
         self.metrics.update("accepted")
 
     async def run(self, update_id: int) -> None:
-        """The turn of an update. What is over, or part of another turn, is left alone."""
-        begun, progress = await persistently(lambda: self.updates.begun(update_id, 0)), 0
+        """Run the turn of an update; leave alone what is over, or part of another turn."""
+        begun, progress = await retry_forever(lambda: self.updates.begun(update_id, 0)), 0
         if begun:
-            progress = len(await persistently(self.queue.steps_recorded))
-            begun = await persistently(lambda: self.updates.begun(update_id, progress))
+            progress = len(await retry_forever(self.queue.steps_recorded))
+            begun = await retry_forever(lambda: self.updates.begun(update_id, progress))
         async with self._alone if begun >= TRIES_IN_COMPANY else nullcontext():
             await self._try(update_id, progress)
 
+    async def retry_asked(self) -> int:
+        """Enqueue what an operator wants tried again; how many updates that were.
+
+        Until the turn has begun it is asked for again: its id makes it the same each time.
+        """
+        asked = await self.updates.to_retry()
+        for update in asked:
+            await self.queue.enqueue(update.update_id, lane_of(update.payload), update.retries)
+        return len(asked)
+
     async def _try(self, update_id: int, progress: int) -> None:
         for failures in count(1):
-            update = await persistently(lambda: self.updates.begin(update_id, progress))
+            update = await retry_forever(lambda: self.updates.begin(update_id, progress))
             if update is None or update.state != "waiting":
                 return
             if update.tries > TRIES_IN_COMPANY + self.max_tries:
@@ -127,9 +149,9 @@ class Turns:
 
     async def _turn(self, update: Accepted) -> None:
         # Neither end is a step: both find what they did before, if the turn is run again.
-        payloads = await persistently(lambda: self._take(update))
+        payloads = await retry_forever(lambda: self._take(update))
         await self.handle(joined(payloads))
-        await persistently(lambda: self.updates.done(update.update_id))
+        await retry_forever(lambda: self.updates.done(update.update_id))
 
     async def _take(self, first: Accepted) -> list[Payload]:
         """The updates of this turn: the first, and what was sent in one go with it."""
@@ -160,28 +182,18 @@ class Turns:
         return end - self.now()
 
     async def _begin_anew(self, update: Accepted, step: str) -> None:
-        """A turn whose record fits no more is forgotten and run, unless something was said in it.
+        """A turn whose record fits no more is forgotten and run, unless something was sent in it.
 
         The new one is a retry, as if an operator had asked for it.
         """
-        recorded = await persistently(self.queue.steps_recorded)
-        if any(name.startswith(SAID) for name in recorded):
+        recorded = await retry_forever(self.queue.steps_recorded)
+        if any(name.startswith(SEND_STEP) for name in recorded):
             log.warning("Update %s was answered before its turn changed", update.update_id)
-            await persistently(lambda: self.updates.done(update.update_id))
+            await retry_forever(lambda: self.updates.done(update.update_id))
             return
         log.warning("The turn of update %s changed at step %s: begun anew", update.update_id, step)
-        await persistently(lambda: self.updates.set_aside(update.update_id, "StepsChanged"))
-        await persistently(lambda: self.updates.ask_retry(update.update_id))
-
-    async def retry_asked(self) -> int:
-        """Enqueue what an operator wants tried again; how many updates that were.
-
-        Until the turn has begun it is asked for again: its id makes it the same each time.
-        """
-        asked = await self.updates.to_retry()
-        for update in asked:
-            await self.queue.enqueue(update.update_id, lane_of(update.payload), update.retries)
-        return len(asked)
+        await retry_forever(lambda: self.updates.set_aside(update.update_id, "StepsChanged"))
+        await retry_forever(lambda: self.updates.ask_retry(update.update_id))
 
     async def _set_aside(self, update: Accepted, error: str) -> None:
         log.error(
@@ -191,21 +203,9 @@ class Turns:
             error,
             update.update_id,
         )
-        await persistently(lambda: self.updates.set_aside(update.update_id, error))
+        await retry_forever(lambda: self.updates.set_aside(update.update_id, error))
         self.metrics.update("set_aside")
         await self.give_up(update.payload, error)
-
-
-async def persistently(call: Callable[[], Awaitable[R]]) -> R:
-    """What `call` returns, however long the database refuses: a turn must not be lost for that."""
-    wait = FIRST_WAIT_SECONDS
-    while True:
-        try:
-            return await call()
-        except Exception as error:
-            log.warning("The database refuses (%s), trying again", type(error).__name__)
-        await asyncio.sleep(wait)
-        wait = min(wait * 2, LONGEST_WAIT_SECONDS)
 
 
 async def dispatch(application: AnyApplication, payload: Payload) -> None:
@@ -225,3 +225,14 @@ async def dispatch(application: AnyApplication, payload: Payload) -> None:
             except ApplicationHandlerStop:
                 return
             break
+
+
+def readable(payload: Payload, bot: Bot) -> Update:
+    """An update, or as much of it as says where it came from, if that cannot be read."""
+    try:
+        return Update.de_json(dict(payload), bot)
+    except Exception:
+        chat = {"id": chat_of(payload), "type": "private"}
+        message = {"message_id": 0, "date": 0, "chat": chat}
+        update = {"update_id": payload["update_id"], "message": message}
+        return Update.de_json(update, bot)

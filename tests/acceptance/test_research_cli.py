@@ -52,8 +52,9 @@ def test_without_a_model_ask_shows_the_best_passages_with_their_sources(
     done = sommelier("ask", QUESTION, "--refine", environment=home)
     assert done.returncode == 0
     assert done.stderr == "The question was not refined: no language model is configured here.\n"
-    note, passage, *_ = done.stdout.split("\n\n")
-    assert note.startswith("(No language model is configured here; these are the best passages")
+    lead, passage, *_ = done.stdout.split("\n\n")
+    assert lead == "These are the best passages, as they are."
+    assert "\nNo language model is configured here.\n" in done.stdout
     assert flat(passage).removesuffix(" [1]") in starter(SUR_LIE)
     sources = re.findall(r"^\[(\d)\] .* · .* \((.*)\)$", done.stdout, re.MULTILINE)
     assert ("1", SUR_LIE) in sources
@@ -81,7 +82,8 @@ def test_quotes_stand_word_for_word_in_their_documents(home: dict[str, str]) -> 
     for snippet in found["snippets"]:
         assert flat(snippet["content"]) in starter("faults/cork-taint.md")
         assert snippet["sourceTitle"] == "Cork taint"
-    assert found["summary"].endswith("these are the best passages, as they are.")
+    assert found["summary"] == "These are the best passages, as they are."
+    assert found["note"] == "No language model is configured here."
 
 
 def test_a_quote_is_printed_with_its_source(home: dict[str, str]) -> None:

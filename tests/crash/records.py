@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from bot.updates.journal import durable_settings
+from bot.updates.journal import journal_url
 from bot.updates.takeover import libpq_url
 
 
@@ -42,7 +42,7 @@ class Records:
 
     def turns(self, query: str) -> list[tuple[Any, ...]]:
         """Ask the tables of turns; {} stands for their schema."""
-        url = durable_settings(self.database_url).url
+        url = journal_url(self.database_url)
         if url.startswith("sqlite"):
             return _sqlite(url.removeprefix("sqlite:///"), query.format(""))
         return _postgres(url, query.format("dbos."))
@@ -55,7 +55,7 @@ class Records:
 
     def insert_turns(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert into SQLite's tables of turns."""
-        path = durable_settings(self.database_url).url.removeprefix("sqlite:///")
+        path = journal_url(self.database_url).removeprefix("sqlite:///")
         _insert(path, statement, rows)
 
     def insert_product(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:

@@ -16,12 +16,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from telegram import Bot
 
-from agent.desk import ResearchDesk
+from agent.documents.passages import BEST_PASSAGES
 from agent.documents.passages import NO_MODEL as NO_MODEL_FOR_DOCUMENTS
 from agent.engine.limits import NO_BUDGET, DailyBudget, Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.repositories import Access, Broadcast, Spending, TurnRecord
+from agent.repositories import Access as Decision
+from agent.repositories import Broadcast, Spending, TurnRecord
 from agent.sommelier.service import MODEL_DOWN, NO_MODEL, Sommelier
 from agent.tracing.langfuse.client import LangfuseClient, TraceLinks
 from agent.tracing.recorder import NO_TRACE, Recorder
@@ -31,16 +32,12 @@ from bot.admin.commands import CHART_NAME, AdminCommands, TraceOf
 from bot.admin.stats import HEIGHT, WIDTH
 from bot.app import close_application, telegram_application
 from bot.budgets import Budgets
-from bot.look_ups import BEST_PASSAGES
-from bot.service import Service
 from bot.telegram import texts
-from bot.telegram.access import Door
-from bot.telegram.conversation import AnyApplication, AnyHandler, TelegramBot
-from bot.telegram.rate_limit import Pace
+from bot.telegram.access import Access
+from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
 from bot.telegram.sender import Sender
-from bot.turn import Replies
-from bot.updates.lanes import dispatch
-from bot.updates.polling import AcceptQueue, introduce
+from bot.updates.accept import AcceptQueue, introduce
+from bot.updates.lanes import TurnQueue, dispatch
 from config import SettingsError, load_settings, settings_of
 from db.engine import Sessions, session_factory
 from db.models import TurnRow
@@ -56,9 +53,9 @@ from tests.doubles.server import JsonObject, LoopbackServer, eventually
 from tests.doubles.telegram_chats import ApiError
 from tests.fakes import FakeCatalogue
 from tests.faults.turns import QUESTION, search, valid
-from tests.integration.test_research_commands import Rewound, buttons
+from tests.integration.test_look_ups import Rewound, buttons
 from tests.library import FakeLibrary, open_model
-from tests.running import RecordingTracer, running
+from tests.running import RecordingTracer, Sources, conversation_of, running
 
 R = TypeVar("R")
 
@@ -122,13 +119,13 @@ class Rooms:
         self.turns = Turns(self.sessions, now=self.clock)
         self.broadcasts = SqlBroadcastRepository(self.sessions)
 
-    def door(self, replies: Replies) -> Door:
-        return Door(self.people, replies, {ADMIN}, allow_list=self.allow_list, now=self.clock)
+    def access(self, sender: Sender) -> Access:
+        return Access(self.people, sender, {ADMIN}, allow_list=self.allow_list, now=self.clock)
 
-    def handlers(self, replies: Replies) -> Sequence[AnyHandler]:
+    def handlers(self, conversation: Conversation) -> Sequence[AnyHandler]:
         admins = frozenset({ADMIN})
         commands = AdminCommands(
-            replies=replies,
+            sender=conversation.sender,
             people=self.people,
             turns=self.turns,
             admin_ids=admins,
@@ -137,7 +134,7 @@ class Rooms:
             now=self.clock,
         )
         broadcast = BroadcastCommand(
-            replies=replies,
+            sender=conversation.sender,
             people=self.people,
             broadcasts=self.broadcasts,
             admin_ids=admins,
@@ -161,7 +158,7 @@ class Rooms:
 
     def open(
         self, bot_api: BotApi, *models: LLMService, **further: Any
-    ) -> AbstractAsyncContextManager[Service]:
+    ) -> AbstractAsyncContextManager[TurnQueue]:
         """The bot, running."""
 
         async def record(turn: TurnRecord) -> None:
@@ -173,7 +170,7 @@ class Rooms:
             self.messages,
             further.pop("tracer", NO_TRACE),
             further=self.handlers,
-            door=self.door,
+            access=self.access,
             record=record,
             run=Run(models),
             **further,
@@ -334,7 +331,7 @@ class TestAccess:
         self, bot_api: BotApi, rooms: Rooms, *, allow_list: bool, said: str
     ) -> None:
         class Silent(SqlPeopleRepository):
-            async def access(self, user_id: int) -> Access | None:
+            async def access(self, user_id: int) -> Decision | None:
                 raise OSError("the disk is gone")
 
             async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
@@ -519,9 +516,9 @@ class TestBudgets:
         tracer = RecordingTracer()
         await rooms.used(1, Spent(tokens=500))
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model])
+            sources = Sources(documents=FakeLibrary(), models=[model])
             budgets = rooms.budgets(person=DailyBudget(tokens=500))
-            async with rooms.open(bot_api, model, desk=desk, budgets=budgets, tracer=tracer):
+            async with rooms.open(bot_api, model, sources=sources, budgets=budgets, tracer=tracer):
                 bot_api.say(said)
                 shown = "\n".join(await bot_api.wait_for_message(messages))
         assert found in shown
@@ -537,9 +534,9 @@ class TestBudgets:
     ) -> None:
         model_server.script(answer("No."))
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model])
+            sources = Sources(documents=FakeLibrary(), models=[model])
             budgets = rooms.budgets(person=DailyBudget(requests=1))
-            async with rooms.open(bot_api, model, desk=desk, budgets=budgets):
+            async with rooms.open(bot_api, model, sources=sources, budgets=budgets):
                 bot_api.say("/find wine bar Lyon")
                 (shown,) = await bot_api.wait_for_message()
         assert "1. wine bar Lyon" in shown
@@ -879,16 +876,14 @@ async def dispatching(
 ) -> AsyncIterator[tuple[Bot, Callable[[JsonObject], Awaitable[None]]]]:
     """The handlers with this journal, given updates as the turns give them."""
     application = application_of(bot_api)
-    replies = Replies(
-        message_repo=rooms.messages,
-        tracer=NO_TRACE,
-        sender=Sender(application.bot, Pace((), (), ())),
-        hashed=lambda kind, value: f"{kind}-{value}",
+    conversation = conversation_of(
+        application,
+        Sommelier(catalogue=FakeCatalogue()),
+        rooms.messages,
         journal=journal,
+        access=rooms.access,
     )
-    answerer = Sommelier(catalogue=FakeCatalogue())
-    bot = TelegramBot(answerer=answerer, replies=replies, door=rooms.door(replies))
-    bot.register(application, rooms.handlers(replies))
+    conversation.register(application, rooms.handlers(conversation))
 
     async def give(update: JsonObject) -> None:
         await dispatch(application, update)

@@ -2,12 +2,12 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from starlette.routing import BaseRoute
 
-from agent.desk import ResearchDesk
 from agent.documents.store import Chunk
 from agent.engine.limits import DailyBudget
 from agent.repositories import (
@@ -25,11 +24,12 @@ from agent.repositories import (
     TurnRecord,
 )
 from agent.tracing.langfuse.traces import langfuse_sink
-from agent.tracing.recorder import NO_TRACE, Recorder
+from agent.tracing.recorder import Recorder
 from agent.tracing.records import keyed_hash
 from bot.app import api_routes
 from bot.budgets import Budgets
 from bot.http.api import Api
+from bot.turn import Turns, unrecorded
 from config import Settings, settings_of
 from db.engine import session_factory
 from db.repositories.people import SqlPeopleRepository
@@ -39,6 +39,7 @@ from tests.doubles.model_server import ModelServer, answer, answer_json, error
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import LoopbackServer
 from tests.library import SUR_LIE, FakeLibrary, open_model, sent
+from tests.running import Sources
 from tests.serving import serving as serve
 
 TOKEN = "a-long-random-token-5c1f"
@@ -73,12 +74,24 @@ class BrokenLibrary(FakeLibrary):
         raise DatabaseGone(f"SELECT {queries}")
 
 
-def api(desk: ResearchDesk, tracer: Recorder = NO_TRACE, **limits: Any) -> Api:
-    return Api(desk=desk, tracer=tracer, token=SecretStr(TOKEN), user="ab12", **limits)
+def api(
+    sources: Sources,
+    budgets: Budgets | None = None,
+    record: Callable[[TurnRecord], Awaitable[None]] = unrecorded,
+    **limits: Any,
+) -> Api:
+    return Api(
+        turns=Turns(run=sources.run, budgets=budgets, record=record),
+        documents=sources.documents,
+        refinement=sources.refinement,
+        token=SecretStr(TOKEN),
+        user="ab12",
+        **limits,
+    )
 
 
-def desk(**parts: Any) -> ResearchDesk:
-    return ResearchDesk(documents=parts.pop("documents", FakeLibrary()), **parts)
+def sources(**parts: Any) -> Sources:
+    return Sources(documents=parts.pop("documents", FakeLibrary()), **parts)
 
 
 @asynccontextmanager
@@ -111,7 +124,10 @@ def events(text: str) -> list[tuple[str, dict[str, Any]]]:
 
 async def test_an_answer_comes_with_what_its_citations_point_at(model_server: ModelServer) -> None:
     model_server.script(answer("A wine rests on its fine lees [methods/sur-lie.md]."))
-    async with open_model(model_server) as model, serving(api(desk(models=[model])).routes()) as it:
+    async with (
+        open_model(model_server) as model,
+        serving(api(sources(models=[model])).routes()) as it,
+    ):
         answered = await it.post("/api/rag/ask", json={"question": QUESTION})
     assert answered.status_code == 200
     assert answered.json() == {
@@ -132,6 +148,7 @@ async def test_an_answer_comes_with_what_its_citations_point_at(model_server: Mo
         "outcome": "answered",
         "refined_question": None,
         "fallback_reason": "disabled",
+        "note": "",
     }
 
 
@@ -142,7 +159,7 @@ async def test_refinement_is_searched_for_and_the_original_question_is_answered(
     library = FakeLibrary()
     async with (
         open_model(model_server) as model,
-        serving(api(desk(documents=library, models=[model])).routes()) as it,
+        serving(api(sources(documents=library, models=[model])).routes()) as it,
     ):
         body = {"question": QUESTION, "refine_prompt": True}
         answered = (await it.post("/api/rag/ask", json=body)).json()
@@ -153,7 +170,7 @@ async def test_refinement_is_searched_for_and_the_original_question_is_answered(
 
 
 async def test_a_server_that_refuses_refinement_does_so_for_every_request() -> None:
-    async with serving(api(desk(refinement=False)).routes()) as it:
+    async with serving(api(sources(refinement=False)).routes()) as it:
         body = {"question": QUESTION, "refine_prompt": True}
         answered = (await it.post("/api/rag/ask", json=body)).json()
         rewritten = (await it.post("/api/rag/rewrite", json={"question": QUESTION})).json()
@@ -165,7 +182,7 @@ async def test_a_question_is_rewritten_and_not_answered(model_server: ModelServe
     library = FakeLibrary()
     async with (
         open_model(model_server) as model,
-        serving(api(desk(documents=library, models=[model])).routes()) as it,
+        serving(api(sources(documents=library, models=[model])).routes()) as it,
     ):
         rewritten = (await it.post("/api/rag/rewrite", json={"question": QUESTION})).json()
     expected = {key: value for key, value in REFINED.items() if key != "refined_query"}
@@ -184,7 +201,10 @@ async def test_passages_come_as_events_and_then_what_they_come_to(
     model_server.script(
         answer_json({"snippets": [QUOTED], "summary": "One definition.", "noResults": False})
     )
-    async with open_model(model_server) as model, serving(api(desk(models=[model])).routes()) as it:
+    async with (
+        open_model(model_server) as model,
+        serving(api(sources(models=[model])).routes()) as it,
+    ):
         streamed = await it.post("/api/research/query", json={"query": "lees"})
     assert streamed.headers["content-type"].startswith("text/event-stream")
     assert streamed.headers["cache-control"] == "no-store"
@@ -198,7 +218,7 @@ async def test_passages_come_as_events_and_then_what_they_come_to(
 async def test_an_event_is_one_line_whatever_a_reader_takes_for_the_end_of_one() -> None:
     text = "Lees of one\nof two\r\nof three\u2028of four\u2029of five\x85of six"
     odd = replace(SUR_LIE, text=text, title="Sur\u2028lie")
-    async with serving(api(desk(documents=FakeLibrary((odd,)))).routes()) as it:
+    async with serving(api(sources(documents=FakeLibrary((odd,)))).routes()) as it:
         streamed = await it.post("/api/research/query", json={"query": "lees"})
     lines = streamed.text.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["event", "data", "", "event", "data", ""]
@@ -207,7 +227,7 @@ async def test_an_event_is_one_line_whatever_a_reader_takes_for_the_end_of_one()
 
 
 async def test_without_a_model_the_best_passages_are_given_and_it_is_said() -> None:
-    async with serving(api(desk()).routes()) as it:
+    async with serving(api(sources()).routes()) as it:
         streamed = await it.post("/api/research/query", json={"query": "lees"})
         answered = (await it.post("/api/rag/ask", json={"question": QUESTION})).json()
     *results, (_, done) = events(streamed.text)
@@ -219,7 +239,7 @@ async def test_without_a_model_the_best_passages_are_given_and_it_is_said() -> N
 
 
 async def test_what_nothing_is_found_on_is_done_without_a_result() -> None:
-    async with serving(api(desk(documents=FakeLibrary(()))).routes()) as it:
+    async with serving(api(sources(documents=FakeLibrary(()))).routes()) as it:
         streamed = await it.post("/api/research/query", json={"query": "lees"})
     ((name, done),) = events(streamed.text)
     assert (name, done["resultCount"]) == ("done", 0)
@@ -227,7 +247,7 @@ async def test_what_nothing_is_found_on_is_done_without_a_result() -> None:
 
 async def test_a_model_that_is_down_still_gives_an_answer() -> None:
     with ModelServer(default=error(500)) as down:
-        async with open_model(down) as model, serving(api(desk(models=[model])).routes()) as it:
+        async with open_model(down) as model, serving(api(sources(models=[model])).routes()) as it:
             answered = await it.post("/api/rag/ask", json={"question": QUESTION})
     assert answered.status_code == 200
     assert answered.json()["outcome"] == "fallback"
@@ -239,7 +259,7 @@ async def test_a_failure_inside_is_one_sentence_and_nothing_asked_is_logged(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    broken = replace(desk(documents=BrokenLibrary()), refinement=None)
+    broken = sources(documents=BrokenLibrary())
     key = "query" if path.endswith("query") else "question"
     async with serving(api(broken).routes()) as it:
         answered = await it.post(path, json={key: "Gevrey for Aunt Rosalind"})
@@ -248,7 +268,7 @@ async def test_a_failure_inside_is_one_sentence_and_nothing_asked_is_logged(
     else:
         sentence = "the question could not be worked on, ask again later"
         assert (answered.status_code, answered.json()) == (503, {"error": sentence, "fields": []})
-        assert f"{path} failed with DatabaseGone" in caplog.text
+        assert "A turn failed: DatabaseGone" in caplog.text
     assert "Rosalind" not in caplog.text
 
 
@@ -271,7 +291,7 @@ def test_nobody_without_the_token_is_answered(
 ) -> None:
     library = FakeLibrary()
     given = [] if authorization is None else [(b"authorization", authorization.encode())]
-    with loopback(api(desk(documents=library))) as it:
+    with loopback(api(sources(documents=library))) as it:
         for path in PATHS:
             refused = it.post(path, json={"query": QUESTION}, headers=given)
             assert (refused.status_code, refused.json()["error"]) == (status, said)
@@ -307,7 +327,7 @@ def test_nobody_without_the_token_is_answered(
     ],
 )
 def test_bad_input_is_told_by_field(body: bytes, field: str, message: str) -> None:
-    with loopback(api(desk())) as it:
+    with loopback(api(sources())) as it:
         refused = it.post("/api/rag/ask", content=body, headers=GOOD | JSON)
     assert refused.status_code == 422
     (told,) = refused.json()["fields"]
@@ -316,7 +336,7 @@ def test_bad_input_is_told_by_field(body: bytes, field: str, message: str) -> No
 
 
 def test_other_content_too_much_of_it_and_other_methods_are_refused() -> None:
-    with loopback(api(desk(), max_body_bytes=100)) as it:
+    with loopback(api(sources(), max_body_bytes=100)) as it:
         text = it.post("/api/rag/ask", content=b"{}", headers=GOOD | {"content-type": "text/plain"})
         large = it.post("/api/rag/ask", json={"question": "x" * 100}, headers=GOOD)
         got = it.get("/api/rag/ask", headers=GOOD)
@@ -352,7 +372,7 @@ BODIES = st.binary(max_size=40) | st.builds(
 
 def test_no_body_whatever_makes_it_fail() -> None:
     statuses: set[int] = set()
-    with loopback(api(desk())) as it:
+    with loopback(api(sources())) as it:
 
         @settings(
             max_examples=200,
@@ -374,7 +394,7 @@ def test_no_body_whatever_makes_it_fail() -> None:
 
 
 async def test_the_document_describes_what_is_served() -> None:
-    async with serving(api(desk()).routes()) as it:
+    async with serving(api(sources()).routes()) as it:
         del it.headers["authorization"]
         document = (await it.get("/api/openapi.json")).json()
         answered = await it.post("/api/rag/ask", json={"question": QUESTION}, headers=GOOD)
@@ -418,7 +438,8 @@ async def test_a_call_is_a_turn_in_the_trace(
     )
     token = settings_of({"API_TOKEN": TOKEN, "HTTP_PORT": "0", "TRACE_USER_KEY": "key"})
     async with open_model(model_server) as model:
-        routes = api_routes(token, desk(models=[model]), tracer)
+        found: Any = sources(models=[model])
+        routes = api_routes(token, found, Turns(run=found.run, tracer=tracer))
         async with serving(routes) as it:
             await it.post("/api/rag/rewrite", json={"question": QUESTION})
             await it.post("/api/rag/ask", json={"question": QUESTION})
@@ -450,7 +471,7 @@ class TestBudget:
         people = SqlPeopleRepository(turns._sessions)
         budgets = Budgets(turns=turns, people=people, **limits)
         async with open_model(server) as model:
-            served = api(desk(models=[model]), budgets=budgets, record=turns.record)
+            served = api(sources(models=[model]), budgets=budgets, record=turns.record)
             async with serving(served.routes()) as it:
                 yield it
 
@@ -470,12 +491,12 @@ class TestBudget:
                 (await it.post("/api/research/query", json={"query": "lees"})).text
             )
         assert (first["outcome"], second["outcome"]) == ("answered", "fallback")
-        assert second["answer"].startswith("_(Today's budget for everyone is used up. It resets in")
-        assert "No language model" not in second["answer"] + second["footnoted"] + done["summary"]
+        assert second["note"].startswith("Today's budget for everyone is used up. It resets in")
+        assert "No language model" not in second["note"] + done["summary"]
         assert (second["by_model"], len(second["citations"])) == (False, 2)
         assert second["fallback_reason"] == rewritten["fallback_reason"] == "budget"
         assert len(results) == done["resultCount"] == 2
-        assert done["summary"].startswith("Today's budget for everyone is used up.")
+        assert "Today's budget for everyone is used up." in done["summary"]
         assert len(model_server.requests) == 1
         today = await self._today(turns)
         assert (today.turns, today.people, today.tokens) == (4, 0, 1000)
@@ -488,7 +509,7 @@ class TestBudget:
         async with self._open(model_server, turns, everyone=DailyBudget(requests=1)) as it:
             said = (await it.post("/api/rag/ask", json={"question": QUESTION})).json()
         assert said["outcome"] == "fallback"
-        assert said["answer"].startswith("_(Today's budget for everyone is used up.")
+        assert said["note"].startswith("Today's budget for everyone is used up.")
         assert len(model_server.requests) == 1
 
     async def test_a_persons_budget_does_not_hold_for_who_has_the_token(
@@ -505,7 +526,7 @@ class TestBudget:
     ) -> None:
         model_server.script(answer_json(REFINED, finish_reason="stop"))
         async with open_model(model_server) as model:
-            broken = desk(documents=BrokenLibrary(), models=[model])
+            broken = sources(documents=BrokenLibrary(), models=[model])
             async with serving(api(broken, record=turns.record).routes()) as it:
                 body = {"question": QUESTION, "refine_prompt": True}
                 assert (await it.post("/api/rag/ask", json=body)).status_code == 503
@@ -533,4 +554,4 @@ class TestBudget:
 
 
 def test_there_is_no_api_without_a_token() -> None:
-    assert api_routes(Settings(), desk(), NO_TRACE) == []
+    assert api_routes(Settings(), cast("Any", sources()), Turns()) == []

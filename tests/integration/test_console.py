@@ -13,22 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.desk import ResearchDesk
 from agent.repositories import Feedback
 from agent.sommelier.service import Sommelier
-from agent.tracing.recorder import NO_TRACE
 from bot.app import close_application, telegram_application
 from bot.console import plain_text, rich_text
-from bot.telegram import feedback_buttons as shown
-from bot.telegram.conversation import TelegramBot
-from bot.telegram.feedback import FeedbackButtons
-from bot.telegram.feedback_buttons import rating
+from bot.telegram import texts
+from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.local_telegram import LocalTelegram
-from bot.telegram.rate_limit import Pace
-from bot.telegram.research_commands import ResearchCommands
-from bot.telegram.sender import Sender
-from bot.turn import Replies
-from bot.updates.polling import AcceptQueue
+from bot.updates.accept import AcceptQueue
 from config import Settings
 from db.engine import session_factory
 from db.repositories.feedback import SqlFeedbackRepository
@@ -37,6 +29,7 @@ from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
 from tests.fakes import FakeCatalogue
 from tests.library import FakeLibrary
+from tests.running import Sources, conversation_of
 
 CHAT = [sys.executable, "-m", "bot", "chat"]
 Rated = Callable[[], Awaitable[Feedback | None]]
@@ -232,18 +225,16 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
     feedback, turns = SqlFeedbackRepository(sessions), SqlTurnRepository(sessions)
     telegram = LocalTelegram()
     application = telegram_application(Settings(), "0:terminal", AcceptQueue(), telegram)
-    replies = Replies(
-        message_repo=SqlMessageRepository(sessions),
-        tracer=NO_TRACE,
-        sender=Sender(application.bot, Pace((), (), ())),
-        hashed=lambda kind, value: f"{kind}-{value}",
+    talk = conversation_of(
+        application,
+        Sommelier(catalogue=FakeCatalogue()),
+        SqlMessageRepository(sessions),
         record=turns.record,
         rating=rating,
     )
-    bot = TelegramBot(answerer=Sommelier(catalogue=FakeCatalogue()), replies=replies)
-    desk = ResearchDesk(documents=FakeLibrary())
-    handlers = FeedbackButtons(bot, feedback, turns).handlers()
-    bot.register(application, [*handlers, *ResearchCommands(replies, desk).handlers()])
+    handlers = FeedbackButtons(talk, talk.sender, feedback, turns).handlers()
+    look_ups = Sources(documents=FakeLibrary()).handlers(talk)
+    talk.register(application, [*handlers, *look_ups])
 
     async def say(line: str) -> list[str]:
         update = telegram.typed(line, application.bot)
@@ -275,13 +266,13 @@ async def test_a_plus_and_a_minus_alone_rate_the_last_answer() -> None:
         answer, hint = await say("a red for lamb")
         assert "👍" not in answer
         assert hint == RATE
-        assert await say("+") == [shown.LIKED, "👍 ✓ type +   👎 type -"]
-        assert await say(" - ") == [shown.DISLIKED, CHOICES, UNRATED]
-        assert await say("3") == [shown.NOTED, CHOICES.replace("facts", "facts ✓"), UNRATED]
+        assert await say("+") == [texts.LIKED, "👍 ✓ type +   👎 type -"]
+        assert await say(" - ") == [texts.DISLIKED, CHOICES, UNRATED]
+        assert await say("3") == [texts.REASON_NOTED, CHOICES.replace("facts", "facts ✓"), UNRATED]
         feedback = await rated()
         assert feedback
         assert (feedback.verdict, feedback.reason) == ("disliked", "wrong_facts")
-        assert await say("-") == [shown.TAKEN_BACK, RATE]
+        assert await say("-") == [texts.TAKEN_BACK, RATE]
         assert (await say("/help"))[-1] != RATE
         # The buttons are gone: a plus is a message like any other.
         assert "👍" not in (await say("+"))[0]
@@ -292,8 +283,8 @@ async def test_the_line_after_a_question_is_its_answer() -> None:
     async with in_terminal() as (say, rated):
         await say("a red for lamb")
         await say("-")
-        assert await say("5") == [shown.TELL_ME]
-        assert await say("It was a rosé") == [shown.THANKS]
+        assert await say("5") == [texts.TELL_ME]
+        assert await say("It was a rosé") == [texts.COMMENT_NOTED]
         assert (await rated() or Feedback(0, None)).comment == "It was a rosé"
         assert (await say("a white for oysters"))[-1] == RATE
 

@@ -14,7 +14,6 @@ from typing import TypeVar
 import pytest
 from telegram import Update
 
-from agent.desk import ResearchDesk
 from agent.documents.answer import NOT_ENOUGH
 from agent.engine.limits import Limits
 from agent.engine.retry import Backoff
@@ -24,18 +23,13 @@ from agent.sommelier.service import Reply
 from agent.tracing.exporter import RetryLater
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback
 from agent.tracing.langfuse.traces import langfuse_sink
-from agent.tracing.recorder import NO_TRACE, Recorder
+from agent.tracing.recorder import Recorder
 from bot.app import close_application, telegram_application
-from bot.telegram import feedback_buttons as shown
 from bot.telegram import texts
-from bot.telegram.conversation import AnyHandler, TelegramBot
-from bot.telegram.feedback import FeedbackButtons
-from bot.telegram.feedback_buttons import rating
+from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.feedback_delivery import FeedbackDelivery
-from bot.telegram.rate_limit import Pace
-from bot.telegram.sender import Sender
-from bot.turn import Replies
-from bot.updates.polling import AcceptQueue
+from bot.telegram.handlers import AnyHandler, Conversation
+from bot.updates.accept import AcceptQueue
 from config import settings_of
 from db.engine import session_factory
 from db.repositories.feedback import SqlFeedbackRepository
@@ -47,7 +41,7 @@ from tests.doubles.model_server import ModelServer, answer, error
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
 from tests.library import FakeLibrary, open_model
-from tests.running import running
+from tests.running import Sources, conversation_of, running
 
 R = TypeVar("R")
 
@@ -108,7 +102,7 @@ class Room:
         self,
         *,
         delivering: bool = True,
-        desk: ResearchDesk | None = None,
+        sources: Sources | None = None,
         record: Callable[[TurnRecord], Awaitable[None]] | None = None,
         durable: bool = False,
     ) -> AsyncIterator[None]:
@@ -122,9 +116,14 @@ class Room:
         )
         slow = SlowTurns(self.turns, self.answers_read)
 
-        def further(replies: Replies) -> list[AnyHandler]:
-            bot = TelegramBot(answerer=self.answerer, replies=replies)
-            return FeedbackButtons(bot, self.feedback, slow, delivery.wake).handlers()  # type: ignore[arg-type]
+        def further(conversation: Conversation) -> list[AnyHandler]:
+            return FeedbackButtons(
+                conversation,
+                conversation.sender,
+                self.feedback,
+                slow,  # type: ignore[arg-type]
+                delivery.wake,
+            ).handlers()
 
         stopped = asyncio.Event()
         delivering_now = asyncio.create_task(delivery.run(stopped)) if delivering else None
@@ -134,13 +133,13 @@ class Room:
                 self.answerer,
                 self.messages,
                 tracer,
-                desk=desk,
+                sources=sources,
                 further=further,
                 record=record or self.turns.record,
                 rating=rating,
                 durable=durable,
-            ) as service:
-                self.running_turns = service.queue.active
+            ) as queue:
+                self.running_turns = queue.active
                 yield
         finally:
             stopped.set()
@@ -198,7 +197,7 @@ class Room:
 
     @property
     def score_requests(self) -> list[str]:
-        """What was asked of the scores API; the turns here have no scores of their own."""
+        """What was asked of the scores API, for turns too."""
         return [each.partition(" ")[0] for each in self.langfuse.requests if SCORES in each]
 
 
@@ -245,7 +244,7 @@ def turn_of(message: JsonObject) -> int:
     return int(keyboard[-1][0]["callback_data"].split(":")[1])
 
 
-REASONS = [["Wrong wine", "Not what I asked"], ["Wrong facts", "Tone"], [shown.IN_MY_WORDS]]
+REASONS = [["Wrong wine", "Not what I asked"], ["Wrong facts", "Tone"], [texts.IN_MY_WORDS]]
 GARBAGE = [
     "v:",
     "v:abc:up",
@@ -276,7 +275,7 @@ async def test_the_last_message_of_every_answer_can_be_rated(room: Room) -> None
 async def test_a_verdict_is_shown_kept_and_a_score_on_the_trace_of_its_turn(room: Room) -> None:
     async with room.open():
         message = await room.answered()
-        assert await room.press("👍") == shown.LIKED
+        assert await room.press("👍") == texts.LIKED
         assert rows(room.bot_api.messages()[0]) == LIKED
         await room.delivered()
     root = room.langfuse.span("turn")
@@ -305,7 +304,7 @@ async def test_pressing_again_takes_it_back_and_the_score_goes(room: Room) -> No
         message = await room.answered()
         await room.press("👍")
         await room.delivered()
-        assert await room.press("👍 ✓") == shown.TAKEN_BACK
+        assert await room.press("👍 ✓") == texts.TAKEN_BACK
         assert rows(room.bot_api.messages()[0]) == NO_VERDICT
         await room.delivered()
         assert room.verdicts == {}
@@ -321,7 +320,7 @@ async def test_the_other_thumb_changes_the_one_score(room: Room) -> None:
         await room.press("👍")
         await room.delivered()
         liked = room.verdicts["user_feedback"]
-        assert await room.press("👎") == shown.DISLIKED
+        assert await room.press("👎") == texts.DISLIKED
         assert rows(room.bot_api.messages()[0]) == DISLIKED
         await room.delivered()
     # Langfuse replaces what has the same id and the same timestamp, and nothing else.
@@ -332,7 +331,7 @@ async def test_a_reason_is_a_score_of_its_own_and_goes_with_the_dislike(room: Ro
     async with room.open():
         await room.answered()
         await room.press("👎")
-        assert await room.press("Wrong facts") == shown.NOTED
+        assert await room.press("Wrong facts") == texts.REASON_NOTED
         ticked = [each.copy() for each in DISLIKED]
         ticked[2][0] = "Wrong facts ✓"
         assert rows(room.bot_api.messages()[0]) == ticked
@@ -358,7 +357,7 @@ class TestInOwnWords:
         await room.answered()
         await room.press("👎")
         await room.press("Wrong wine")
-        assert await room.press(shown.IN_MY_WORDS) == ""
+        assert await room.press(texts.IN_MY_WORDS) == ""
         await room.bot_api.wait_for_message(2)
         await eventually_asked(room)
         return room.bot_api.messages()[-1]
@@ -373,7 +372,7 @@ class TestInOwnWords:
             said = await room.bot_api.wait_for_message(3)
             await room.delivered()
             messages = await room.messages.recent(CHAT)
-        assert said[1:] == [shown.TELL_ME, shown.THANKS]
+        assert said[1:] == [texts.TELL_ME, texts.COMMENT_NOTED]
         assert room.answerer.asked == ["a red for lamb"]
         assert [each.content for each in messages] == ["a red for lamb", "Try this one."]
         comment = room.verdicts["user_feedback"]["comment"]
@@ -392,7 +391,7 @@ class TestInOwnWords:
             room.bot_api.push({"edited_message": edited})
             said = await room.bot_api.wait_for_message(4)
             await room.delivered()
-        assert said[2:] == [shown.THANKS] * 2
+        assert said[2:] == [texts.COMMENT_NOTED] * 2
         assert room.verdicts["user_feedback"]["comment"] == "Wrong wine: Too dry"
         assert len(room.answerer.asked) == 1
 
@@ -401,7 +400,7 @@ class TestInOwnWords:
             asked = await self.asked(room)
             await room.press("👎 ✓", n=0)
             room.bot_api.say("Too sweet", reply_to_message=asked)
-            assert (await room.bot_api.wait_for_message(3))[2] == shown.CLOSED
+            assert (await room.bot_api.wait_for_message(3))[2] == texts.COMMENT_UNKNOWN
             await room.delivered()
         assert room.verdicts == {}
         assert len(room.answerer.asked) == 1
@@ -416,16 +415,16 @@ class TestInOwnWords:
             await room.bot_api.wait_for_message()
             answer = room.bot_api.messages()[0]
             await room.press("👎", ADA)
-            await room.press(shown.IN_MY_WORDS, ADA)
+            await room.press(texts.IN_MY_WORDS, ADA)
             await room.bot_api.wait_for_message(2)
             await eventually_asked(room)
             asked = room.bot_api.messages()[-1]
-            assert asked["text"] == f"Ada: {shown.TELL_ME}"
+            assert asked["text"] == f"Ada: {texts.TELL_ME}"
             room.bot_api.say("and a white?", GROUP, BOB, reply_to_message=asked)
             said = await room.bot_api.wait_for_message(3)
             assert said[2] == "Try this one."
             room.bot_api.say("It was a white", GROUP, ADA, reply_to_message=asked)
-            assert (await room.bot_api.wait_for_message(4))[3] == shown.THANKS
+            assert (await room.bot_api.wait_for_message(4))[3] == texts.COMMENT_NOTED
         assert room.answerer.asked == ["a red", "and a white?"]
         assert (await room.kept(answer) or Feedback(0, None)).comment == "It was a white"
 
@@ -443,7 +442,7 @@ class TestInOwnWords:
             await room.answered()
             await room.press("👎")
             room.bot_api.fail("sendMessage", 400, "Bad Request: TOPIC_CLOSED")
-            await room.press(shown.IN_MY_WORDS)
+            await room.press(texts.IN_MY_WORDS)
             await room.press("Tone")
             await room.delivered()
         assert room.verdicts["user_feedback_reason"]["value"] == "tone"
@@ -462,30 +461,30 @@ class TestHarmless:
             room.bot_api.say("@sommelier_test_bot a red", GROUP, ADA, entities=[entity])
             await room.bot_api.wait_for_message()
             (message,) = room.bot_api.messages()
-            assert await room.press("👎", BOB) == shown.NOT_YOURS
+            assert await room.press("👎", BOB) == texts.NOT_YOURS
             assert rows(room.bot_api.messages()[0]) == NO_VERDICT
             assert await room.kept(message) is None
-            assert await room.press("👎", ADA) == shown.DISLIKED
+            assert await room.press("👎", ADA) == texts.DISLIKED
 
     async def test_a_turn_that_was_forgotten_is_too_old(self, room: Room) -> None:
         async with room.open():
             message = await room.answered()
             await room.turns.forget(timedelta(0))
             old = message | {"date": 1}
-            assert await room.press_old(old, data_of(message, "👍")) == shown.TOO_OLD
+            assert await room.press_old(old, data_of(message, "👍")) == texts.ANSWER_TOO_OLD
         assert await room.kept(message) is None
         assert room.bot_api.calls_of("editMessageReplyMarkup") == []
 
     async def test_garbage_gets_a_short_answer_and_does_nothing(
         self, room: Room, caplog: pytest.LogCaptureFixture
     ) -> None:
-        async with room.open(desk=ResearchDesk(documents=FakeLibrary())):
+        async with room.open(sources=Sources(documents=FakeLibrary())):
             message = await room.answered()
             gone = {"message_id": message["message_id"], "date": 0, "chat": message["chat"]}
             words = [await room.press_old(message, data) for data in GARBAGE]
             words.append(await room.press_old(gone, data_of(message, "👍")))
             assert await room.kept(message) is None
-        assert words == [shown.TOO_OLD] * 9 + [texts.BUTTON_TOO_OLD, shown.TOO_OLD]
+        assert words == [texts.ANSWER_TOO_OLD] * 9 + [texts.BUTTON_TOO_OLD, texts.ANSWER_TOO_OLD]
         assert room.bot_api.calls_of("editMessageReplyMarkup") == []
         assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
@@ -509,8 +508,8 @@ class TestHarmless:
         model_server.script(answer(f"{NOT_ENOUGH}."), error(400), answer(f"{NOT_ENOUGH}."))
         async with open_model(model_server) as model:
             limits = Limits(seconds=10, model_tries=1, structured_output_max_retries=0)
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=limits)
-            async with room.open(desk=desk):
+            sources = Sources(documents=FakeLibrary(), models=[model], limits=limits)
+            async with room.open(sources=sources):
                 await room.answered("/ask What are lees?")
                 await room.press("👍")
                 assert rows(room.bot_api.messages()[0]) == [["Refine my question"], *LIKED]
@@ -544,7 +543,7 @@ class TestAtOnce:
             message = await room.answered()
             room.answers_read.clear()
             room.bot_api.press(message, data_of(message, "👎"))
-            assert await room.toast() == shown.ONE_MOMENT
+            assert await room.toast() == texts.ONE_MOMENT
             assert await room.kept(message) is None
             room.answers_read.set()
             await eventually(
@@ -570,13 +569,13 @@ class TestAtOnce:
             await eventually(
                 lambda: rows(room.bot_api.messages()[0]) == LIKED, seconds=30, otherwise=str
             )
-        assert room.bot_api.toasts == [shown.LIKED]
+        assert room.bot_api.toasts == [texts.LIKED]
 
     async def test_one_button_pressed_twice_at_once_says_it_once(self, room: Room) -> None:
         async with room.open():
             message = await room.answered()
             room.bot_api.press(message, data_of(message, "👍"))
-            assert await room.press_old(message, data_of(message, "👍")) == shown.LIKED
+            assert await room.press_old(message, data_of(message, "👍")) == texts.LIKED
             await room.delivered()
         assert await room.kept(message) == replace(
             await room.kept(message) or Feedback(0, None), verdict="liked", revision=1
@@ -609,7 +608,8 @@ class TestDelivery:
             room.langfuse.mode = "ok"
             room.langfuse.requests.clear()
             await room.delivered()
-        assert room.score_requests == ["POST"]
+        # The scores of the turn waited too.
+        assert set(room.score_requests) == {"POST"}
         assert room.verdicts["user_feedback"]["comment"] == "Tone"
         assert len(room.verdicts) == 2
         assert await room.kept(message)
@@ -814,15 +814,9 @@ async def test_a_press_that_is_run_again_after_a_crash_changes_nothing_more(
     )
     application = telegram_application(settings, room.bot_api.token, AcceptQueue())
     journal = Recorded()
-    replies = Replies(
-        message_repo=room.messages,
-        tracer=NO_TRACE,
-        sender=Sender(application.bot, Pace((), (), ())),
-        hashed=lambda kind, value: f"{kind}-{value}",
-        journal=journal,
-    )
-    bot = TelegramBot(answerer=room.answerer, replies=replies)
-    bot.register(application, FeedbackButtons(bot, room.feedback, room.turns).handlers())
+    talk = conversation_of(application, room.answerer, room.messages, journal=journal)
+    buttons = FeedbackButtons(talk, talk.sender, room.feedback, room.turns)
+    talk.register(application, buttons.handlers())
     person = {"id": CHAT, "is_bot": False, "first_name": "Ada"}
     data = f"v:{turn_of(message)}:words"
     query = {"id": "1", "from": person, "chat_instance": "1", "data": data, "message": message}
@@ -834,7 +828,7 @@ async def test_a_press_that_is_run_again_after_a_crash_changes_nothing_more(
         journal.at = 0
     await close_application(application)
     asked = room.bot_api.messages()[1:]
-    assert [each["text"] for each in asked] == [shown.TELL_ME] * (2 if left < 2 else 1)
+    assert [each["text"] for each in asked] == [texts.TELL_ME] * (2 if left < 2 else 1)
     about = await room.feedback.asked_about(CHAT, asked[-1]["message_id"])
     assert about == turn_of(message)
     kept = await room.kept(message)

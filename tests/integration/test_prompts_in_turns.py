@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from agent.desk import ResearchDesk
+from agent.documents.answer import answer_question
 from agent.documents.quotes import QuoteCache, find_quotes
+from agent.documents.refine import refine_question
 from agent.documents.tools import ask_documents_tool, quote_documents_tool
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Ledger, Limits
@@ -16,6 +17,7 @@ from agent.engine.prompts import Prompt
 from agent.engine.run import Run
 from agent.engine.span import PromptRef
 from agent.engine.tools import Tool
+from agent.places.find import find_places
 from agent.places.tools import find_places_tool
 from agent.prompts import REPOSITORY, repository_prompts
 from agent.sommelier.service import Reply, Sommelier
@@ -148,14 +150,13 @@ class TestResearch:
         model_server.script(*[step] * 3)
         root, prompts = root_span(), HousePrompts()
         async with open_model(model_server) as model:
-            desk = ResearchDesk(
-                documents=FakeLibrary(), models=[model], prompts=prompts, limits=Limits(seconds=10)
-            )
+            run = Run([model], limits=Limits(seconds=10), span=root, prompts=prompts)
+            library = FakeLibrary()
             look_up: dict[str, Callable[[], Awaitable[object]]] = {
-                "documents-answer": lambda: desk.ask("What are lees?", span=root),
-                "documents-quotes": lambda: desk.quotes("lees", span=root),
-                "place-queries": lambda: desk.find("WINE_BAR", "Bilbao", span=root),
-                "refinement": lambda: desk.refine("lees?", span=root),
+                "documents-answer": lambda: answer_question("lees?", documents=library, run=run),
+                "documents-quotes": lambda: find_quotes("lees", documents=library, run=run),
+                "place-queries": lambda: find_places("WINE_BAR", "Bilbao", run=run),
+                "refinement": lambda: refine_question("lees?", run=run),
             }
             if name == "place-queries":
                 with pytest.raises(Exception, match="no 10 distinct"):

@@ -233,7 +233,7 @@ class TestDegrading:
     ) -> None:
         found = await ask(model_server, *[answer("They glow [methods/magic.md].")] * 3)
         assert (found.outcome, found.by_model) == ("fallback", False)
-        assert MODEL_FAILED in found.text
+        assert found.note == MODEL_FAILED
         assert f"{OYSTERS.text} [{OYSTERS.path}]" in found.text
         assert "magic" not in found.text
 
@@ -254,7 +254,7 @@ class TestDegrading:
     async def test_without_a_model_the_best_passages_and_their_citations(self) -> None:
         found = await answer_question(QUESTION, run=Run(), documents=FakeLibrary())
         assert (found.outcome, found.by_model) == ("answered", False)
-        assert NO_MODEL in found.text
+        assert found.note == NO_MODEL
         assert found.text.count("[methods/sur-lie.md]") >= 1
         assert {each.path for each in found.citations} == {SUR_LIE.path, OYSTERS.path}
 

@@ -230,7 +230,7 @@ class TestQuotes:
         self, model_server: ModelServer
     ) -> None:
         found = await find(model_server, *[quoted(snippet("Lees glow."))] * 3)
-        assert (found.outcome, found.by_model, found.summary) == ("fallback", False, MODEL_FAILED)
+        assert (found.outcome, found.by_model, found.note) == ("fallback", False, MODEL_FAILED)
         assert OYSTERS.text in contents(found)
 
     async def test_at_most_eight(self, model_server: ModelServer) -> None:
@@ -282,7 +282,7 @@ class TestDegrading:
 
     async def test_without_a_model_the_best_passages(self) -> None:
         found = await find_quotes(QUERY, run=Run(), documents=FakeLibrary())
-        assert (found.summary, found.by_model, found.outcome) == (NO_MODEL, False, "answered")
+        assert (found.note, found.by_model, found.outcome) == (NO_MODEL, False, "answered")
         assert all(
             verbatim(q.content, c.text) for q, c in zip(found.quotes, found.chunks, strict=True)
         )

@@ -82,7 +82,7 @@ async def test_when_the_model_fails_the_house_sommelier_answers(
     reply, root = await reply_to(QUESTION, service(model_server), limits=limits)
     assert reply.outcome == "fallback"
     assert set(reply.wine_ids) == {CHINON.id, RIOJA.id}
-    assert reply.text.endswith(MODEL_DOWN)
+    assert reply.notes == (MODEL_DOWN,)
     assert (root.level, root.metadata["error_types"]) == ("WARNING", error_types)
     assert root.scores["outcome"] == "fallback"
 
@@ -98,7 +98,7 @@ async def test_a_refusal_is_answered_courteously_and_not_by_rules(
 async def test_with_no_model_the_house_says_so_once() -> None:
     first, _ = await reply_to(QUESTION)
     later, _ = await reply_to(QUESTION, history=1)
-    assert first.text == f"{later.text}\n\n{NO_MODEL}"
+    assert (first.text, first.notes, later.notes) == (later.text, (NO_MODEL,), ())
     assert (first.outcome, first.requests) == ("answered", 0)
 
 
@@ -119,8 +119,8 @@ async def test_the_house_says_in_the_language_of_the_guest_why_it_answers(
     model_server.script(error(401))
     without, _ = await reply_to(said)
     fallen_back, _ = await reply_to(said, service(model_server))
-    assert f"_({no_model}" in without.text
-    assert f"_({model_down}" in fallen_back.text
+    assert without.notes[0].startswith(no_model)
+    assert fallen_back.notes[0].startswith(model_down)
 
 
 async def test_a_refusal_is_answered_in_the_language_of_the_guest(

@@ -114,7 +114,8 @@ class TestInTheLoop:
         assert passage.splitlines()[0].endswith("This is what my library has: [1]")
         quoted = "> Sur lie means that a wine rests on its fine lees."
         assert passage.splitlines()[1].startswith(quoted)
-        assert rest == ["[1] Sur lie · What the lees are", HOUSE_NOTE]
+        assert rest == ["[1] Sur lie · What the lees are"]
+        assert reply.notes == (HOUSE_NOTE,)
 
     @pytest.mark.parametrize("chunks", [(), (OYSTERS,)], ids=["empty", "nothing fits"])
     async def test_the_house_with_nothing_in_the_library_is_only_honest(

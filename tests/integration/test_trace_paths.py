@@ -12,9 +12,9 @@ from agent.engine.run import Run
 from agent.sommelier.service import DECLINED, MODEL_DOWN, Sommelier
 from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder
-from bot.service import Service
 from bot.telegram import texts
-from bot.telegram.outgoing import Rows
+from bot.telegram.buttons import Rows
+from bot.updates.lanes import TurnQueue
 from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository
 from tests.databases import migrated_sqlite
@@ -64,14 +64,14 @@ async def traced(
     messages: SqlMessageRepository,
     models: Sequence[LLMService],
     limits: Limits | None = None,
-) -> AsyncIterator[Service]:
+) -> AsyncIterator[TurnQueue]:
     """The bot with a small cellar and these models; what is traced has arrived at the end."""
     sommelier = Sommelier(catalogue=FakeCatalogue())
     run = Run(models, limits=limits or Limits())
     tracer = Recorder(langfuse_sink(otlp.public_key, otlp.secret_key, otlp.base_url))
     try:
-        async with running(bot_api, sommelier, messages, tracer, run=run) as service:
-            yield service
+        async with running(bot_api, sommelier, messages, tracer, run=run) as queue:
+            yield queue
     finally:
         await tracer.close()
         for each in models:
@@ -82,11 +82,9 @@ def model(server: ModelServer, name: str = "gpt-4o") -> LLMService:
     return LLMService(model=name, api_key="sk-test", base_url=server.base_url)
 
 
-async def over(service: Service) -> None:
+async def over(queue: TurnQueue) -> None:
     """Return when no turn runs any more."""
-    await eventually(
-        lambda: not service.queue.active, seconds=10, otherwise=lambda: "a turn still runs"
-    )
+    await eventually(lambda: not queue.active, seconds=10, otherwise=lambda: "a turn still runs")
 
 
 async def answer_of(
@@ -97,10 +95,10 @@ async def answer_of(
     limits: Limits | None = None,
 ) -> str:
     """What a person gets for `QUESTION`."""
-    async with traced(bot_api, otlp, messages, models, limits) as service:
+    async with traced(bot_api, otlp, messages, models, limits) as queue:
         bot_api.say(QUESTION)
         (text,) = await bot_api.wait_for_message(timeout=20)
-        await over(service)
+        await over(queue)
     return text
 
 
@@ -267,12 +265,12 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
     keys = (otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
     tracer = Recorder(langfuse_sink(*keys))
     sommelier = Sommelier(catalogue=FakeCatalogue())
-    async with running(bot_api, sommelier, messages, tracer, rating=rating) as service:
+    async with running(bot_api, sommelier, messages, tracer, rating=rating) as queue:
         bot_api.say(QUESTION)
         assert await bot_api.wait_for_message(timeout=20) == [texts.SET_ASIDE]
-        await over(service)
+        await over(queue)
     await tracer.close()
-    root = expect(otlp_receiver, [*HOUSE, SEND])
+    root = expect(otlp_receiver, HOUSE)
     assert (root.level, root.output) == ("ERROR", texts.SET_ASIDE)
     assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "ValueError")
     assert scores(otlp_receiver)["outcome"] == "failed"
@@ -293,10 +291,10 @@ async def test_a_turn_that_breaks_once_is_traced_once(
     keys = (otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
     tracer = Recorder(langfuse_sink(*keys))
     sommelier = Sommelier(catalogue=FakeCatalogue())
-    async with running(bot_api, sommelier, messages, tracer, rating=rating) as service:
+    async with running(bot_api, sommelier, messages, tracer, rating=rating) as queue:
         bot_api.say(QUESTION)
         await bot_api.wait_for_message(timeout=20)
-        await over(service)
+        await over(queue)
     await tracer.close()
     root = expect(otlp_receiver, HOUSE)
     assert (root.level, root.metadata["outcome"], len(asked)) == ("DEFAULT", "answered", 2)
@@ -309,10 +307,10 @@ async def test_a_turn_that_fails_for_good_is_one_trace(
         async def forget(self, chat_id: int) -> int:
             raise OSError("a secret path")
 
-    async with traced(bot_api, otlp_receiver, Broken(messages._sessions), []) as service:
+    async with traced(bot_api, otlp_receiver, Broken(messages._sessions), []) as queue:
         bot_api.say("/new")
         assert await bot_api.wait_for_message(timeout=20) == [texts.SET_ASIDE]
-        await over(service)
+        await over(queue)
     assert otlp_receiver.tree() == ("turn", "agent", [SEND])
     root = otlp_receiver.span("turn")
     assert (root.level, root.input, root.output) == ("ERROR", "/new", texts.SET_ASIDE)

@@ -16,9 +16,9 @@ from sqlalchemy.exc import OperationalError
 
 from agent.engine.journal import StepsChanged
 from bot.metrics import Metrics
+from bot.updates.coalesce import chat_of
 from bot.updates.journal import DurableSettings, DurableTurns, open_turns
-from bot.updates.lanes import TRIES_IN_COMPANY, Turns
-from bot.updates.payloads import chat_of
+from bot.updates.lanes import TRIES_IN_COMPANY, Lanes
 from db.engine import Sessions
 from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.server import eventually
@@ -40,7 +40,14 @@ class FakeQueue:
 
     enqueued: list[tuple[int, str, int]] = field(default_factory=list)
     recorded: list[tuple[str, object]] = field(default_factory=list)
+    active: set[int] = field(default_factory=set)
     _at: int = 0
+
+    async def finish(self, seconds: float) -> bool:
+        return not self.active
+
+    async def forget(self) -> int:
+        return 0
 
     async def enqueue(self, update_id: int, lane: str, retry: int = 0) -> None:
         self.enqueued.append((update_id, lane, retry))
@@ -96,7 +103,7 @@ class Clock:
 class World:
     """Turns over a real repository, and what people and handlers saw of them."""
 
-    turns: Turns
+    lanes: Lanes
     updates: SqlUpdateRepository
     queue: FakeQueue
     clock: Clock
@@ -108,20 +115,20 @@ class World:
     async def hear(self, update_id: int, text: str = "", after: int = 0, **fields: object) -> None:
         """Accept a message, `after` milliseconds later than what was before."""
         self.clock.pass_(after)
-        await self.turns.accept(message(update_id, text, **fields))
+        await self.lanes.accept(message(update_id, text, **fields))
 
     async def run(self, *update_ids: int) -> None:
         """Run turns as the queue would, a while later."""
         self.clock.pass_(10_000)
         for update_id in update_ids:
             self.queue.next_turn()
-            await self.turns.run(update_id)
+            await self.lanes.run(update_id)
 
     async def run_again(self, update_id: int) -> None:
         """The same turn after the process was killed in it, and is there again after a while."""
         self.clock.pass_(10_000)
         self.queue.start_again()
-        await self.turns.run(update_id)
+        await self.lanes.run(update_id)
 
     def texts(self) -> list[str]:
         """What the turns that were handled were about."""
@@ -179,17 +186,18 @@ def world(sessions: Sessions) -> World:
     async def give_up(payload: Mapping[str, Any], error: str) -> None:
         told.append(chat_of(payload))
 
-    turns = Turns(
+    lanes = Lanes(
         updates=updates,
         queue=queue,
         metrics=Metrics(),
         handle=handle,
         give_up=give_up,
         burst=BURST,
+        max_tries=3,
         now=clock,
         sleep=clock.sleep,
     )
-    return World(turns, updates, queue, clock, handled, told, failing)
+    return World(lanes, updates, queue, clock, handled, told, failing)
 
 
 async def test_an_update_that_is_delivered_twice_is_one_turn(world: World) -> None:
@@ -213,7 +221,7 @@ async def test_messages_sent_in_one_go_are_one_turn_under_the_first_one_s_id(wor
 
 async def test_a_turn_waits_for_the_end_of_a_burst(world: World) -> None:
     turns = replace(
-        world.turns,
+        world.lanes,
         updates=SqlUpdateRepository(world.updates._sessions),
         burst=timedelta(seconds=2),
         now=lambda: datetime.now(UTC),
@@ -273,7 +281,7 @@ async def test_a_burst_is_at_most_fifty_messages(world: World) -> None:
 
 
 async def test_a_kill_once_a_burst_is_taken_loses_none_of_it(world: World) -> None:
-    world.turns = replace(world.turns, updates=KilledAfter(world.updates, "take"))
+    world.lanes = replace(world.lanes, updates=KilledAfter(world.updates, "take"))
     await world.hear(1, "a red")
     await world.hear(2, "for lamb", after=100)
     with pytest.raises(Killed):
@@ -285,7 +293,7 @@ async def test_a_kill_once_a_burst_is_taken_loses_none_of_it(world: World) -> No
 
 
 async def test_a_kill_before_the_end_is_recorded_answers_once(world: World) -> None:
-    world.turns = replace(world.turns, updates=KilledAfter(world.updates, "done"))
+    world.lanes = replace(world.lanes, updates=KilledAfter(world.updates, "done"))
     await world.hear(1, "a red")
     with pytest.raises(Killed):
         await world.run(1)
@@ -295,7 +303,7 @@ async def test_a_kill_before_the_end_is_recorded_answers_once(world: World) -> N
 
 async def test_an_edit_of_what_still_waits_changes_it(world: World) -> None:
     await world.hear(1, "a red")
-    await world.turns.accept(edit(2, 1, "a white"))
+    await world.lanes.accept(edit(2, 1, "a white"))
     assert world.queue.enqueued == [(1, LANE, 0)]
     await world.run(1)
     assert world.texts() == ["a white"]
@@ -306,7 +314,7 @@ async def test_an_edit_during_the_turn_is_a_turn_of_its_own(world: World) -> Non
     world.failing.append(Killed())
     with pytest.raises(Killed):
         await world.run(1)
-    await world.turns.accept(edit(2, 1, "a white"))
+    await world.lanes.accept(edit(2, 1, "a white"))
     assert world.queue.enqueued == [(1, LANE, 0), (2, LANE, 0)]
     await world.run_again(1)
     await world.run(2)
@@ -317,7 +325,7 @@ async def test_an_edit_afterwards_finds_the_turn_of_its_message(world: World) ->
     await world.hear(1, "a red")
     await world.hear(2, "for lamb", after=100)
     await world.run(1)
-    await world.turns.accept(edit(3, 2, "for fish"))
+    await world.lanes.accept(edit(3, 2, "for fish"))
     assert world.queue.enqueued[-1] == (3, LANE, 0)
     assert await world.updates.turn_of(CHAT, 20) == 1
 
@@ -374,7 +382,7 @@ async def test_who_may_have_killed_the_process_runs_alone_and_nobody_else_pays_f
         await world.hear(number, "/start")
         for _ in range(TRIES_IN_COMPANY):
             await world.updates.begin(number, 0)
-    turns = replace(world.turns, queue=ForgetfulQueue(), handle=handle)
+    turns = replace(world.lanes, queue=ForgetfulQueue(), handle=handle)
     await asyncio.gather(*(turns.run(number) for number in (1, 2, 3)))
     assert (len(done), most) == (3, 1)
 
@@ -398,9 +406,9 @@ async def test_a_turn_that_takes_another_way_when_it_is_resumed_is_begun_anew(
 ) -> None:
     await world.hear(1, "a red")
     world.queue.recorded.append(("what is no more", None))
-    world.turns = replace(world.turns, handle=asking(world))
+    world.lanes = replace(world.lanes, handle=asking(world))
     await world.run_again(1)
-    assert (await world.turns.retry_asked(), world.queue.enqueued[-1]) == (1, (1, LANE, 1))
+    assert (await world.lanes.retry_asked(), world.queue.enqueued[-1]) == (1, (1, LANE, 1))
     assert (world.texts(), world.told) == ([], [])
     await world.run(1)
     assert world.texts() == ["a red"]
@@ -411,9 +419,9 @@ async def test_a_turn_that_takes_another_way_after_its_answer_is_not_answered_ag
 ) -> None:
     await world.hear(1, "a red")
     world.queue.recorded += [("what is no more", None), ("telegram.send.1", None)]
-    world.turns = replace(world.turns, handle=asking(world))
+    world.lanes = replace(world.lanes, handle=asking(world))
     await world.run_again(1)
-    assert (await world.turns.retry_asked(), (await stored(world, 1)).state) == (0, "done")
+    assert (await world.lanes.retry_asked(), (await stored(world, 1)).state) == (0, "done")
     assert (world.texts(), world.told) == ([], [])
 
 
@@ -435,11 +443,11 @@ async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
     await world.run(1, 2)
     assert [each.update_id for each in await world.updates.set_aside_list()] == [1]
     assert await world.updates.ask_retry(1)
-    assert await world.turns.retry_asked() == 1
+    assert await world.lanes.retry_asked() == 1
     assert world.queue.enqueued[-1] == (1, LANE, 1)
     await world.run(1)
     assert world.texts() == ["a red\nfor lamb"]
-    assert await world.turns.retry_asked() == 0
+    assert await world.lanes.retry_asked() == 0
     assert not await world.updates.ask_retry(1)
 
 
@@ -472,7 +480,7 @@ async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: Wo
 
 async def test_a_database_that_is_away_for_a_while_loses_nothing(world: World) -> None:
     await world.hear(1, "a red")
-    world.turns = replace(world.turns, updates=Flaky(world.updates, failures=1))  # type: ignore[arg-type]
+    world.lanes = replace(world.lanes, updates=Flaky(world.updates, failures=1))  # type: ignore[arg-type]
     await world.run(1)
     assert (world.texts(), world.told) == (["a red"], [])
     assert (await stored(world, 1)).state == "done"
@@ -507,7 +515,14 @@ async def test_progress_is_counted_by_the_steps_of_the_turn_alone(tmp_path: Path
             await queue[0].step(name, nothing)
         recorded.append(list(await queue[0].steps_recorded()))
 
-    settings = DurableSettings(url=f"sqlite:///{tmp_path}/turns.sqlite3", executor_id="local")
+    settings = DurableSettings(
+        url=f"sqlite:///{tmp_path}/turns.sqlite3",
+        executor_id="local",
+        version="turns-1",
+        poll_seconds=0.05,
+        turns_at_once=64,
+        retention=timedelta(days=7),
+    )
     async with open_turns(settings, run) as turns:
         queue.append(turns)
         await turns.enqueue(1, str(CHAT))
@@ -520,7 +535,14 @@ async def test_a_step_in_another_one_s_place_changes_the_turn_even_where_failure
 ) -> None:
     seen: list[str] = []
     queue: list[DurableTurns] = []
-    settings = DurableSettings(url=f"sqlite:///{tmp_path}/turns.sqlite3", executor_id="local")
+    settings = DurableSettings(
+        url=f"sqlite:///{tmp_path}/turns.sqlite3",
+        executor_id="local",
+        version="turns-1",
+        poll_seconds=0.05,
+        turns_at_once=64,
+        retention=timedelta(days=7),
+    )
 
     async def first(_: int) -> None:
         await asyncio.sleep(0.05)

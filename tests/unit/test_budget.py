@@ -23,7 +23,6 @@ from agent.repositories import (
     Spending,
     TurnRepository,
 )
-from agent.sommelier.service import Reply
 from bot.budgets import TYPICAL, Budgets, duration_text, one_turn
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -189,8 +188,7 @@ def budgets_of(person: DailyBudget = NO_BUDGET) -> Budgets:
 def test_the_note_says_what_is_used_up_and_when_it_resets(
     allowance: Allowance, reply: tuple[str, ...], said: str
 ) -> None:
-    spent = Reply("", (), "fallback", tokens=10, error_types=reply)
-    note = budgets_of().note(allowance, spent)
+    note = budgets_of().note(allowance, Spent(tokens=10), is_over=bool(reply))
     assert note is not None
     assert said in note.text
     assert RESETS in note.text
@@ -219,8 +217,8 @@ def test_a_person_is_told_once_a_turn_has_used_most_of_their_budget(
 ) -> None:
     allowance = Allowance(person=DailyBudget(*left), at=EVENING)
     requests, tokens, cost = during
-    reply = Reply("", (), "answered", requests=requests, tokens=tokens, cost_usd=cost)
-    note = budgets_of(PERSON).note(allowance, reply)
+    spent = Spent(requests, tokens, cost)
+    note = budgets_of(PERSON).note(allowance, spent, is_over=False)
     assert (note and note.text.startswith(said or "-")) is (None if said is None else True)
     if note is not None:
         assert RESETS in note.text
@@ -229,10 +227,10 @@ def test_a_person_is_told_once_a_turn_has_used_most_of_their_budget(
 
 def test_nobody_is_told_of_what_others_used_or_what_does_not_limit_them() -> None:
     nearly = Allowance(everyone=DailyBudget(requests=1), at=EVENING)
-    reply = Reply("", (), "answered", requests=50)
-    assert budgets_of().note(nearly, reply) is None
-    assert budgets_of(PERSON).note(UNLIMITED, reply) is None
-    assert budgets_of().note(Allowance(used_up="cost"), Reply("", (), "refused")) is None
+    spent = Spent(requests=50)
+    assert budgets_of().note(nearly, spent, is_over=False) is None
+    assert budgets_of(PERSON).note(UNLIMITED, spent, is_over=False) is None
+    assert budgets_of().note(Allowance(used_up="cost"), NOTHING, is_over=False) is None
 
 
 def test_a_turn_takes_what_those_of_the_day_took_on_average() -> None:

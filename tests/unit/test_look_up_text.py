@@ -9,9 +9,8 @@ from agent.documents.store import Chunk
 from agent.places.categories import categories
 from agent.places.find import NO_PROVIDER, FoundPlace, Places, SearchLink
 from agent.places.queries import queries_by_rules
-from bot.telegram import research_text as text
-from bot.telegram.markdown import escape, link
-from bot.telegram.render import to_telegram_html, visible_text
+from bot.telegram import look_up_text as text
+from bot.telegram.render import escape, link, to_telegram_html, visible_text
 from tests.doubles.telegram_html import parse_html
 from tests.library import OYSTERS, SUR_LIE
 

@@ -1,6 +1,7 @@
-"""What /ask, /quotes and /find read and show. Pure.
+"""What /ask, /quotes and /find read, and what they found as a reply. Pure.
 
 Titles, passages, snippets and queries come from documents, models and the web: they are escaped.
+The buttons need nothing stored: what they are about stands in the message itself.
 """
 
 import re
@@ -14,7 +15,12 @@ from agent.documents.quotes import Quote, Quotes
 from agent.places.categories import categories, category_named
 from agent.places.find import FoundPlace, Places
 from agent.text import truncate_at_boundary
-from bot.telegram.markdown import escape, link
+from bot.telegram.buttons import Button, Outgoing
+from bot.telegram.render import escape, link
+from bot.turn import Reply
+
+REFINE: Final = Button("Refine my question", "refine")
+AS_FILE: Final = Button("As a text file", "queries")
 
 LONGEST_QUESTION: Final = 1000
 SHOWN_PLACES: Final = 10
@@ -165,3 +171,47 @@ def _marked(text: str) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def answer_reply(answer: Answer, *, may_refine: bool) -> Reply:
+    """An answer with its sources; under a weak one a button, if refining may help."""
+    said = answer_text(answer)
+    parts, offered = [said, sources_text(answer)], may_refine and is_weak(answer)
+    if offered:
+        # The button finds the question here, however much later it is pressed.
+        parts.append(quoted(answer.question))
+    message = Outgoing("\n\n".join(filter(None, parts)), ((REFINE,),) if offered else ())
+    return Reply(
+        text="\n\n".join(filter(None, [said, sources_text(answer, with_passages=False)])),
+        outcome=answer.outcome,
+        messages=(message,),
+        notes=(answer.note,) if answer.note else (),
+        retries=answer.retry_count,
+        error_types=answer.error_types,
+    )
+
+
+def quotes_reply(found: Quotes) -> Reply:
+    """A message for each quote, then the summary."""
+    shown = quote_texts(found)
+    return Reply(
+        text="\n\n".join(shown),
+        outcome=found.outcome,
+        messages=tuple(map(Outgoing, shown)),
+        notes=(found.note,) if found.note else (),
+        retries=found.retry_count,
+        error_types=found.error_types,
+    )
+
+
+def places_reply(found: Places) -> Reply:
+    """The places if there are any, then the searches with a button for a text file of them."""
+    places, searches = places_text(found), searches_text(found)
+    failed = bool(found.failed_searches) and not found.results
+    return Reply(
+        text=places or searches,
+        outcome="fallback" if failed else found.queries.outcome,
+        messages=(*([Outgoing(places)] if places else []), Outgoing(searches, ((AS_FILE,),))),
+        retries=found.queries.retry_count,
+        error_types=found.queries.error_types,
+    )

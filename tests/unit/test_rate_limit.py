@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 
 import pytest
 
-from bot.telegram.rate_limit import Limit, Pace
+from bot.telegram.rate_limit import Limit, RateLimit
 
 GROUP = -1_001_234
 
@@ -49,28 +49,28 @@ async def settle() -> None:
 
 
 class Chats:
-    """Sends messages at a pace, and keeps when each went."""
+    """Sends messages at a limit, and keeps when each went."""
 
-    def __init__(self, pace: Pace | None = None) -> None:
+    def __init__(self, limit: RateLimit | None = None) -> None:
         self.time = FakeTime()
-        self.pace = pace or Pace(clock=self.time.clock, sleep=self.time.sleep)
+        self.limit = limit or RateLimit(clock=self.time.clock, sleep=self.time.sleep)
         self.sent: list[tuple[float, int]] = []
 
     async def send(self, chat_id: int, times: int = 1, after: float = 0) -> None:
         if after:
             await self.time.sleep(after)
         for _ in range(times):
-            await self.pace.wait(chat_id)
+            await self.limit.wait(chat_id)
             self.sent.append((self.time.now, chat_id))
 
     async def hold(self, chat_id: int, seconds: float, after: float = 0) -> None:
         await self.send(chat_id, after=after)
         self.sent.pop()
-        self.pace.hold(chat_id, seconds)
+        self.limit.hold(chat_id, seconds)
 
     async def told(self, chat_id: int, seconds: float, after: float) -> None:
         await self.time.sleep(after)
-        self.pace.hold(chat_id, seconds)
+        self.limit.hold(chat_id, seconds)
 
     def times(self, chat_id: int) -> list[float]:
         return [time for time, chat in self.sent if chat == chat_id]
@@ -117,7 +117,7 @@ async def test_nobody_overtakes_those_who_wait_for_the_same_chat(chats: Chats) -
     async def send(name: str, after: float = 0) -> None:
         if after:
             await chats.time.sleep(after)
-        await chats.pace.wait(1)
+        await chats.limit.wait(1)
         order.append((name, chats.time.now))
 
     await chats.time.run(send("late", after=3), *(send(name) for name in "abcdef"))
@@ -157,8 +157,8 @@ async def test_a_hold_reaches_those_who_wait_for_the_budget_of_all(chats: Chats)
 
 
 async def test_a_shorter_hold_does_not_end_a_longer_one(chats: Chats) -> None:
-    chats.pace.hold(1, 10)
-    chats.pace.hold(1, 2)
+    chats.limit.hold(1, 10)
+    chats.limit.hold(1, 2)
     await chats.time.run(chats.send(1))
     assert chats.times(1) == [10]
 
@@ -177,7 +177,7 @@ async def test_three_chats_told_to_wait_within_a_second_hold_all(chats: Chats) -
 
 async def test_one_chat_told_to_wait_three_times_holds_no_other(chats: Chats) -> None:
     for _ in range(3):
-        chats.pace.hold(1, 5)
+        chats.limit.hold(1, 5)
     await chats.time.run(chats.send(2))
     assert chats.times(2) == [0]
 
@@ -190,10 +190,10 @@ async def test_chats_told_to_wait_at_different_times_hold_no_other(chats: Chats)
 
 async def test_idle_chats_are_forgotten_and_those_that_matter_are_not(chats: Chats) -> None:
     await chats.time.run(*(chats.send(chat) for chat in range(1, 301)))
-    assert chats.pace.remembered == 300
-    chats.pace.hold(5000, 1000)
+    assert chats.limit.remembered == 300
+    chats.limit.hold(5000, 1000)
     await chats.time.run(chats.send(6000, after=200))
-    assert chats.pace.remembered == 2
+    assert chats.limit.remembered == 2
     await chats.time.run(chats.send(5000))
     assert chats.times(5000) == [9 + 1000]
 
@@ -209,14 +209,16 @@ async def test_who_gives_up_waiting_does_not_stop_the_next(chats: Chats) -> None
 
 
 async def test_without_limits_nothing_waits() -> None:
-    chats = Chats(Pace((), (), ()))
+    chats = Chats(RateLimit((), (), ()))
     await chats.time.run(chats.send(1, times=100), chats.send(GROUP, times=100))
     assert [time for time, _ in chats.sent] == [0] * 200
 
 
 async def test_limits_can_be_given() -> None:
     time = FakeTime()
-    chats = Chats(Pace((Limit(1, 10),), (), (Limit(2, 1),), clock=time.clock, sleep=time.sleep))
+    chats = Chats(
+        RateLimit((Limit(1, 10),), (), (Limit(2, 1),), clock=time.clock, sleep=time.sleep)
+    )
     chats.time = time
     await time.run(chats.send(1, times=2), chats.send(2), chats.send(3))
     assert chats.sent == [(0, 1), (0, 2), (1, 3), (10, 1)]

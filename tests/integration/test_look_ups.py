@@ -10,27 +10,23 @@ from typing import Any, TypeVar
 import pytest
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Update
 
-from agent.desk import ResearchDesk
 from agent.documents.answer import NOT_ENOUGH
-from agent.documents.passages import NO_MODEL
+from agent.documents.passages import BEST_PASSAGES, NO_MODEL
 from agent.documents.store import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Limits
+from agent.engine.run import Run
 from agent.places.find import NO_PROVIDER, PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import NO_TRACE, Recorder
 from bot.app import close_application, telegram_application
-from bot.service import Service
 from bot.telegram import texts
-from bot.telegram.conversation import AnyApplication, TelegramBot
+from bot.telegram.handlers import AnyApplication, Conversation
 from bot.telegram.local_telegram import LocalTelegram
-from bot.telegram.rate_limit import Pace
 from bot.telegram.render import visible_text
-from bot.telegram.research_commands import ResearchCommands
-from bot.telegram.sender import Sender
-from bot.turn import Replies
-from bot.updates.polling import AcceptQueue
+from bot.updates.accept import AcceptQueue
+from bot.updates.lanes import TurnQueue
 from config import Settings, settings_of
 from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository
@@ -40,7 +36,7 @@ from tests.doubles.model_server import ModelServer, answer, answer_json, error
 from tests.doubles.server import JsonObject
 from tests.fakes import FakeCatalogue
 from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
-from tests.running import RecordingTracer, running
+from tests.running import RecordingTracer, Sources, conversation_of, running
 
 R = TypeVar("R")
 
@@ -94,12 +90,12 @@ async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
 
 def looking_up(
     bot_api: BotApi,
-    desk: ResearchDesk,
+    sources: Sources,
     messages: SqlMessageRepository,
     tracer: Recorder = NO_TRACE,
-) -> AbstractAsyncContextManager[Service]:
+) -> AbstractAsyncContextManager[TurnQueue]:
     """The bot; a wine question is answered by the house."""
-    return running(bot_api, Sommelier(catalogue=FakeCatalogue()), messages, tracer, desk=desk)
+    return running(bot_api, Sommelier(catalogue=FakeCatalogue()), messages, tracer, sources=sources)
 
 
 def press(bot_api: BotApi, message: JsonObject, data: str | None = None) -> None:
@@ -142,8 +138,8 @@ class TestAsk:
         model_server.script(answer(LEES))
         tracer = RecordingTracer()
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, desk, messages, tracer):
+            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with looking_up(bot_api, sources, messages, tracer):
                 bot_api.say("/ask What are lees?")
                 (shown,) = await bot_api.wait_for_message()
         assert shown.startswith("Lees are mostly dead yeast cells [1].\n\nSources\n[1] Sur lie · ")
@@ -170,7 +166,7 @@ class TestAsk:
     async def test_an_answer_is_part_of_the_conversation(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
-        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             bot_api.say("/ask What are lees?")
             await bot_api.wait_for_message()
             bot_api.say("/new")
@@ -179,10 +175,11 @@ class TestAsk:
     async def test_without_a_model_the_best_passages_are_shown_and_that_is_said(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
-        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             bot_api.say("/ask When may Muscadet be bottled?")
             (shown,) = await bot_api.wait_for_message()
-        assert shown.startswith(f"({NO_MODEL})\n\n{MUSCADET.text} [1]")
+        assert shown.startswith(f"{BEST_PASSAGES}\n\n{MUSCADET.text} [1]")
+        assert shown.endswith(f"\n\n({NO_MODEL})")
         assert "[1] Sur lie · Muscadet" in shown
         assert shown.count(MUSCADET.text) == 1
         assert buttons(bot_api.messages(CHAT)[0]) == []
@@ -193,8 +190,8 @@ class TestAsk:
         model_server.script(answer_json(REFINED), answer(LEES))
         library = FakeLibrary()
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=library, models=[model], limits=FAST)
-            async with looking_up(bot_api, desk, messages):
+            sources = Sources(documents=library, models=[model], limits=FAST)
+            async with looking_up(bot_api, sources, messages):
                 bot_api.say("/ask —refine What are lees?")
                 (shown,) = await bot_api.wait_for_message()
         assert shown.startswith("I also searched for: lees contact in white wine\n\nLees are")
@@ -206,8 +203,8 @@ class TestAsk:
         question = "What *are* lees,\n> and [why]?"
         model_server.script(answer(WEAK), answer_json(REFINED), answer(LEES))
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, desk, messages):
+            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with looking_up(bot_api, sources, messages):
                 bot_api.say(f"/ask {question}")
                 assert await bot_api.wait_for_message() == [f"{WEAK}\n\n{question}"]
                 (weak,) = bot_api.messages(CHAT)
@@ -215,7 +212,7 @@ class TestAsk:
                 assert button["text"] == "Refine my question"
                 assert len(button["callback_data"].encode()) <= 64
             # Pressed after a restart, and twice.
-            async with looking_up(bot_api, desk, messages):
+            async with looking_up(bot_api, sources, messages):
                 press(bot_api, weak)
                 press(bot_api, weak)
                 bot_api.say("/new")
@@ -232,8 +229,8 @@ class TestAsk:
     ) -> None:
         model_server.script(answer(WEAK), error(400), answer(WEAK))
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, desk, messages):
+            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with looking_up(bot_api, sources, messages):
                 bot_api.say("/ask What are lees?")
                 await bot_api.wait_for_message()
                 press(bot_api, bot_api.messages(CHAT)[0])
@@ -250,8 +247,8 @@ class TestAsk:
     ) -> None:
         model_server.script(answer(WEAK))
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], refinement=False)
-            async with looking_up(bot_api, desk, messages):
+            sources = Sources(documents=FakeLibrary(), models=[model], refinement=False)
+            async with looking_up(bot_api, sources, messages):
                 bot_api.say("/ask --refine What are lees?")
                 assert await bot_api.wait_for_message() == [WEAK]
         assert buttons(bot_api.messages(CHAT)[0]) == []
@@ -270,7 +267,7 @@ class TestAsk:
         chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
         message = {"message_id": 5, "date": 1, "chat": chat, "text": "Hello"}
         query = {"id": "1", "from": PERSON, "chat_instance": "1", "data": "refine"}
-        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             bot_api.push({"callback_query": query | {"message": message} | foreign})
             bot_api.say("/new")
             assert await bot_api.wait_for_message() == [texts.NOTHING_TO_FORGET]
@@ -282,7 +279,7 @@ class TestAsk:
     ) -> None:
         chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
         message = {"message_id": 5, "date": 1, "chat": chat, "text": "Hello"}
-        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             press(bot_api, message, "refine")
             press(bot_api, message, "queries")
             assert await bot_api.wait_for_message(2) == [texts.BUTTON_TOO_OLD] * 2
@@ -308,7 +305,7 @@ class TestAsk:
 async def test_what_cannot_be_looked_up_gets_one_sentence(
     said: str, answered: str, bot_api: BotApi, messages: SqlMessageRepository
 ) -> None:
-    async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary(())), messages):
+    async with looking_up(bot_api, Sources(documents=FakeLibrary(())), messages):
         bot_api.say(said)
         bot_api.say("/unknown")
         assert await bot_api.wait_for_message(2) == [answered, texts.UNKNOWN_COMMAND]
@@ -322,7 +319,7 @@ async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_tra
             raise OSError("the disk is gone")
 
     tracer = RecordingTracer()
-    async with looking_up(bot_api, ResearchDesk(documents=BrokenLibrary()), messages, tracer):
+    async with looking_up(bot_api, Sources(documents=BrokenLibrary()), messages, tracer):
         bot_api.say("/ask What are lees?")
         assert await bot_api.wait_for_message() == [texts.FAILED]
     assert (tracer.turns[0].level, tracer.turns[0].metadata["outcome"]) == ("ERROR", "failed")
@@ -331,7 +328,7 @@ async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_tra
 async def test_an_edited_command_is_not_run_as_a_wine_question(
     bot_api: BotApi, messages: SqlMessageRepository
 ) -> None:
-    async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+    async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
         bot_api.say("/ask What are lees?", message_id=77)
         await bot_api.wait_for_message()
         chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
@@ -352,8 +349,8 @@ class TestQuotes:
         }
         model_server.script(answer_json(found))
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, desk, messages):
+            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with looking_up(bot_api, sources, messages):
                 bot_api.say("/quotes lees with oysters")
                 seen = await bot_api.wait_for_message(3)
         assert seen == [
@@ -373,8 +370,8 @@ class TestQuotes:
         explained = "The sources speak of lees, not of oak."
         model_server.script(answer_json({"snippets": [], "summary": explained, "noResults": True}))
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, desk, messages):
+            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with looking_up(bot_api, sources, messages):
                 bot_api.say("/quotes lees and oak")
                 bot_api.say("/new")
                 seen = await bot_api.wait_for_message(2)
@@ -385,7 +382,7 @@ class TestFind:
     async def test_without_a_provider_there_are_ten_links_and_the_text_file_on_a_press(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
-        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             bot_api.say("/find wine bars in Lyon")
             (shown,) = await bot_api.wait_for_message()
             (message,) = bot_api.messages(CHAT)
@@ -409,10 +406,10 @@ class TestFind:
         model_server.script(answer_json(TEN))
         tracer = RecordingTracer()
         async with open_model(model_server) as model:
-            desk = ResearchDesk(
+            sources = Sources(
                 documents=FakeLibrary(), models=[model], search=FakePlaces(), limits=FAST
             )
-            async with looking_up(bot_api, desk, messages, tracer):
+            async with looking_up(bot_api, sources, messages, tracer):
                 bot_api.say("/find WINE_BAR Bilbao")
                 places, searches = await bot_api.wait_for_message(2)
         assert places == (
@@ -430,8 +427,8 @@ class TestFind:
         model_server.script(answer("No."), error(401))
         tracer = RecordingTracer()
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, desk, messages, tracer):
+            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with looking_up(bot_api, sources, messages, tracer):
                 bot_api.say("/find wine bar Bilbao")
                 (shown,) = await bot_api.wait_for_message()
         assert "1. wine bar Bilbao" in shown
@@ -444,8 +441,8 @@ class TestFind:
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
         tracer = RecordingTracer()
-        desk = ResearchDesk(documents=FakeLibrary(), search=FakePlaces(down=True))
-        async with looking_up(bot_api, desk, messages, tracer):
+        sources = Sources(documents=FakeLibrary(), search=FakePlaces(down=True))
+        async with looking_up(bot_api, sources, messages, tracer):
             bot_api.say("/find winery Beaune")
             (shown,) = await bot_api.wait_for_message()
         assert "The place search gave no answer" in shown
@@ -457,8 +454,8 @@ class TestFind:
         model_server.script(answer("No."), answer("No."))
         tracer = RecordingTracer()
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, desk, messages, tracer):
+            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with looking_up(bot_api, sources, messages, tracer):
                 bot_api.say("/find wine bar Bilbao")
                 assert await bot_api.wait_for_message() == [texts.NO_QUERIES]
         metadata = tracer.turns[0].metadata
@@ -468,11 +465,11 @@ class TestFind:
     async def test_a_location_is_the_place_of_what_was_just_asked_even_after_a_restart(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
-        desk = ResearchDesk(documents=FakeLibrary())
-        async with looking_up(bot_api, desk, messages):
+        sources = Sources(documents=FakeLibrary())
+        async with looking_up(bot_api, sources, messages):
             bot_api.say("/find wine bar")
             await bot_api.wait_for_message(1)
-        async with looking_up(bot_api, desk, messages):
+        async with looking_up(bot_api, sources, messages):
             bot_api.push({"message": located()})
             shown = (await bot_api.wait_for_message(2))[1]
         assert shown.startswith(f"Wine bar · 48.8566, 2.3522\n\n{NO_PROVIDER}\n\n1. wine bar 48.8")
@@ -483,7 +480,7 @@ class TestFind:
     async def test_a_location_out_of_the_blue_finds_wine_shops(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
-        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             bot_api.say("/find wine bar Lyon")
             bot_api.say("a red for lamb")
             await bot_api.wait_for_message(2)
@@ -495,7 +492,7 @@ class TestFind:
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
         group = {"id": -500, "type": "supergroup", "title": "The wine club"}
-        async with looking_up(bot_api, ResearchDesk(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             bot_api.push({"message": located() | {"chat": group}})
             bot_api.say("/new", -500)
             assert await bot_api.wait_for_message() == [texts.NOTHING_TO_FORGET]
@@ -529,25 +526,20 @@ class Rewound:
         return result
 
 
-def bot_of(
+def conversation_in(
     application: AnyApplication,
     messages: SqlMessageRepository,
     journal: Journal,
     tracer: Recorder = NO_TRACE,
-) -> TelegramBot:
-    replies = Replies(
-        message_repo=messages,
-        tracer=tracer,
-        sender=Sender(application.bot, Pace((), (), ())),
-        hashed=lambda kind, value: f"{kind}-{value}",
-        journal=journal,
-    )
-    return TelegramBot(answerer=Sommelier(catalogue=FakeCatalogue()), replies=replies)
+    run: Run | None = None,
+) -> Conversation:
+    answerer = Sommelier(catalogue=FakeCatalogue())
+    return conversation_of(application, answerer, messages, run=run, journal=journal, tracer=tracer)
 
 
 @asynccontextmanager
 async def in_terminal(
-    desk: ResearchDesk,
+    sources: Sources,
     messages: SqlMessageRepository,
     journal: Journal = NO_JOURNAL,
     tracer: Recorder = NO_TRACE,
@@ -555,8 +547,8 @@ async def in_terminal(
     """The same handlers in a terminal: what is shown for a line."""
     telegram = LocalTelegram()
     application = telegram_application(Settings(), "0:terminal", AcceptQueue(), telegram)
-    bot = bot_of(application, messages, journal, tracer)
-    bot.register(application, ResearchCommands(bot.replies, desk).handlers())
+    talk = conversation_in(application, messages, journal, tracer, sources.run)
+    talk.register(application, sources.handlers(talk))
 
     async def say(line: str) -> list[str]:
         await application.process_update(telegram.typed(line, application.bot))
@@ -571,7 +563,7 @@ class TestTerminal:
     async def test_a_button_is_a_numbered_choice_and_a_file_is_shown(
         self, messages: SqlMessageRepository
     ) -> None:
-        async with in_terminal(ResearchDesk(documents=FakeLibrary()), messages) as say:
+        async with in_terminal(Sources(documents=FakeLibrary()), messages) as say:
             (shown,) = await say("/find winery Beaune")
             assert shown.endswith("\n\n1 › As a text file")
             (document,) = await say("1")
@@ -585,8 +577,8 @@ class TestTerminal:
     ) -> None:
         model_server.script(answer(WEAK), answer_json(REFINED), answer(LEES))
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with in_terminal(desk, messages) as say:
+            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with in_terminal(sources, messages) as say:
                 (weak,) = await say("/ask What <are> lees & yeast?")
                 (refined,) = await say(" 1 ")
         assert weak.endswith("What <are> lees & yeast?\n\n1 › Refine my question")
@@ -601,8 +593,8 @@ class TestAfterACrash:
         model_server.script(answer(LEES))
         journal, tracer = Rewound(), RecordingTracer()
         async with open_model(model_server) as model:
-            desk = ResearchDesk(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with in_terminal(desk, messages, journal, tracer) as say:
+            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
+            async with in_terminal(sources, messages, journal, tracer) as say:
                 first = await say("/ask What are lees?")
                 steps = [name for name, _ in journal.records]
                 journal.cut_after("research")
@@ -624,8 +616,8 @@ class TestAfterACrash:
             {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
         )
         application = telegram_application(settings, bot_api.token, AcceptQueue())
-        bot = bot_of(application, messages, journal)
-        desk = ResearchDesk(documents=FakeLibrary())
+        talk = conversation_in(application, messages, journal)
+        sources = Sources(documents=FakeLibrary())
         await application.initialize()
         sent_message = await application.bot.send_message(
             CHAT,
@@ -638,7 +630,7 @@ class TestAfterACrash:
             "update_id": 5,
             "callback_query": query | {"message": sent_message.to_dict()},
         }
-        bot.register(application, ResearchCommands(bot.replies, desk).handlers())
+        talk.register(application, sources.handlers(talk))
         for _ in range(2):
             await application.process_update(Update.de_json(update, application.bot))
             journal.cut_after(step)

@@ -1,0 +1,228 @@
+"""The commands that look things up: /ask, /quotes and /find, in Telegram and in the terminal."""
+
+import logging
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from telegram import Message, MessageEntity, Update
+from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
+
+from agent.documents.answer import answer_question
+from agent.documents.quotes import QuoteCache, find_quotes
+from agent.documents.refine import refinement_wanted
+from agent.documents.store import DocumentStore
+from agent.engine.limits import Spent
+from agent.engine.run import Run
+from agent.outcome import guard_input
+from agent.places.find import PlaceSearch, find_places
+from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
+from agent.repositories import MessageRepository
+from bot.telegram import look_up_text as text
+from bot.telegram import texts
+from bot.telegram.buttons import acknowledge, given, is_resumed, take_button
+from bot.telegram.handlers import AnyHandler, Context
+from bot.telegram.incoming import destination, is_addressed, message_of, question_of
+from bot.telegram.sender import Sender
+from bot.turn import Question, Reply, Turns, Work, worked_on
+
+log = logging.getLogger(__name__)
+
+FILE_NAME: Final = "queries.txt"
+DEFAULT_CATEGORY: Final = "WINE_SHOP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookUps:
+    """/ask, /quotes, /find, their buttons, and locations.
+
+    `refinement` is the server's switch: None lets each request decide, False is final. Without
+    models the best passages are shown as they are; without `search` places are search links.
+    """
+
+    turns: Turns
+    sender: Sender
+    messages: MessageRepository
+    documents: DocumentStore
+    search: PlaceSearch | None = None
+    refinement: bool | None = None
+    cache: QuoteCache = field(default_factory=QuoteCache)
+
+    def handlers(self) -> list[AnyHandler]:
+        """What to pass to `Conversation.register`; the last takes any button."""
+        new = filters.UpdateType.MESSAGE
+        return [
+            CommandHandler("ask", self.ask, filters=new),
+            CommandHandler("quotes", self.quotes, filters=new),
+            CommandHandler("find", self.find, filters=new),
+            MessageHandler(new & filters.LOCATION, self.location),
+            CallbackQueryHandler(self.refine, pattern=f"^{text.REFINE.data}$"),
+            CallbackQueryHandler(self.as_file, pattern=f"^{text.AS_FILE.data}$"),
+            CallbackQueryHandler(self.unknown_button),
+        ]
+
+    async def ask(self, update: Update, context: Context) -> None:
+        """/ask QUESTION: an answer from the documents, each statement cited."""
+        words = text.behind_command(message_of(update).text or "")
+        question, refine = text.read_question(words)
+        if not await self._objected(update, question, texts.ASK_USAGE):
+            await self._ask(question_of(update, context.bot, question), refine=refine)
+
+    async def quotes(self, update: Update, context: Context) -> None:
+        """/quotes QUERY: passages word for word, one by one, then a summary."""
+        query = text.behind_command(message_of(update).text or "")
+        if await self._objected(update, query, texts.QUOTES_USAGE):
+            return
+
+        async def look_up(run: Run) -> Reply:
+            asked = guard_input(query, run.span)
+            found = await find_quotes(asked, documents=self.documents, run=run, cache=self.cache)
+            if not found.chunks and not await self.documents.count():
+                return Reply(text=texts.NO_DOCUMENTS)
+            return text.quotes_reply(found)
+
+        await self._turn(question_of(update, context.bot, f"/quotes {query}"), look_up)
+
+    async def find(self, update: Update, context: Context) -> None:
+        """/find CATEGORY PLACE: places, or ten searches for them."""
+        said = (message_of(update).text or "").strip()
+        category, place = text.read_find(text.behind_command(said))
+        if category is None:
+            await self._say(update, texts.FIND_USAGE)
+        elif not any(map(str.isalnum, place)):
+            where = texts.FIND_WHERE.format(what=text.label(category).lower())
+            await self._say(update, where)
+            # A location that comes next is where to look for it.
+            await self.turns.remember(question_of(update, context.bot, said), Reply(text=where))
+        elif len(place) > LONGEST_PLACE:
+            await self._say(update, texts.PLACE_TOO_LONG)
+        else:
+            asked = question_of(update, context.bot, f"/find {category} {place}")
+            await self._find(asked, category, place)
+
+    async def location(self, update: Update, context: Context) -> None:
+        """A location: what was looked for last, near it; else wine shops."""
+        message = message_of(update)
+        if not is_addressed(message, context.bot) or message.location is None:
+            return
+        category = await self.sender.journal.step(
+            "category", partial(self._category_just_asked, message.chat.id)
+        )
+        place = text.coordinates(message.location.latitude, message.location.longitude)
+        # Where somebody is stays out of the conversation that is kept.
+        asked = question_of(update, context.bot, f"/find {category} {place}", remembered=False)
+        await self._find(asked, category, place)
+
+    async def refine(self, update: Update, context: Context) -> None:
+        """The button under a weak answer: the same question, refined."""
+        message = await self._pressed(update)
+        if message is None:
+            return
+        quoted = list(message.parse_entities([MessageEntity.BLOCKQUOTE]).values())
+        if quoted:
+            await self._ask(question_of(update, context.bot, quoted[-1]), refine=True)
+        else:
+            await self._say(update, texts.BUTTON_TOO_OLD)
+
+    async def as_file(self, update: Update, context: Context) -> None:
+        """The button under ten searches: the same as a text file."""
+        message = await self._pressed(update)
+        if message is None:
+            return
+        queries = list(message.parse_entities([MessageEntity.TEXT_LINK]).values())
+        if not queries:
+            await self._say(update, texts.BUTTON_TOO_OLD)
+        else:
+            content = text.queries_file(queries)
+            await self.sender.send_file(destination(update), FILE_NAME, content)
+
+    async def unknown_button(self, update: Update, context: Context) -> None:
+        """A button of an earlier version, or of nobody."""
+        if update.callback_query:
+            await acknowledge(update.callback_query, texts.BUTTON_TOO_OLD)
+
+    async def _objected(self, update: Update, question: str, usage: str) -> bool:
+        """Whether a question is none, which the person is told then."""
+        objection = "" if any(map(str.isalnum, question)) else usage
+        if len(question) > text.LONGEST_QUESTION:
+            objection = texts.QUESTION_TOO_LONG
+        if objection:
+            await self._say(update, objection)
+        return bool(objection)
+
+    async def _say(self, update: Update, markdown: str) -> None:
+        await self.sender.send(destination(update), markdown)
+
+    async def _ask(self, question: Question, *, refine: bool) -> None:
+        async def look_up(run: Run) -> Reply:
+            found = await answer_question(
+                guard_input(question.text, run.span),
+                documents=self.documents,
+                run=run,
+                refine=refinement_wanted(self.refinement, True if refine else None),
+            )
+            if not found.chunks and not await self.documents.count():
+                return Reply(text=texts.NO_DOCUMENTS)
+            return text.answer_reply(found, may_refine=may_refine)
+
+        may_refine = not refine and self.refinement is not False and bool(self.turns.run.models)
+        await self._turn(question, look_up)
+
+    async def _find(self, question: Question, category: str, place: str) -> None:
+        async def look_up(run: Run) -> Reply:
+            named = guard_input(place, run.span)
+            find = partial(find_places, category, named, search=self.search)
+            try:
+                return text.places_reply(await find(run=run))
+            except QueryGenerationFailed as error:
+                retries, errors = error.retry_count, error.error_types
+            if not run.ledger.exhausted(run.limits):
+                return Reply(
+                    text=texts.NO_QUERIES, outcome="failed", retries=retries, error_types=errors
+                )
+            by_rules = text.places_reply(await find(run=replace(run, models=())))
+            return replace(by_rules, outcome="fallback", retries=retries, error_types=errors)
+
+        await self._turn(question, look_up)
+
+    async def _turn(self, question: Question, look_up: Work) -> None:
+        """One turn: a look-up, which is one step of it."""
+
+        async def work(run: Run) -> Reply:
+            async def looked_up() -> tuple[Reply, Spent]:
+                return await worked_on(run.of_tool(run.span), look_up), run.ledger.spent
+
+            reply, spent = await run.step("research", looked_up, run.span)
+            run.ledger.restore(spent)
+            return reply
+
+        await self.turns.turn(question, work)
+
+    async def _category_just_asked(self, chat_id: int) -> str:
+        """What the newest message of a chat looked for, if it was a /find."""
+        try:
+            recent = await self.messages.recent(chat_id, 2)
+        except Exception:
+            log.exception("The history of chat %s could not be read; answering without", chat_id)
+            return DEFAULT_CATEGORY
+        asked = [each.content for each in recent if each.role == "user"]
+        if not asked or not asked[-1].startswith("/find"):
+            return DEFAULT_CATEGORY
+        return text.read_find(text.behind_command(asked[-1]))[0] or DEFAULT_CATEGORY
+
+    async def _pressed(self, update: Update) -> Message | None:
+        """The message whose button is pressed for the first time; None if nothing is to be done.
+
+        Taking the button away decides which press is the first, so that nothing is stored. A turn
+        that goes on after a crash may find it taken away by itself.
+        """
+        query, journal = update.callback_query, self.sender.journal
+        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        message = query.message
+        if not isinstance(message, Message) or not message.is_accessible:
+            await acknowledge(query, texts.BUTTON_TOO_OLD)
+            return None
+        await acknowledge(query)
+        resumed = await is_resumed(journal)
+        is_first = await journal.step("button", partial(take_button, message, query.data))
+        return message if await journal.step("first", partial(given, is_first or resumed)) else None
