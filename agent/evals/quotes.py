@@ -14,8 +14,7 @@ person's query; what is marked is its raw response. Definitions of the metrics:
 """
 
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -30,8 +29,8 @@ from agent.documents.quotes import (
     located,
 )
 from agent.documents.store import Chunk, DocumentStore
-from agent.engine.limits import Limits
-from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema
+from agent.engine.limits import Ledger, Limits
+from agent.engine.messages import LLM
 from agent.engine.prices import KNOWN_PRICES, Prices
 from agent.engine.run import Run
 from agent.engine.wire import ResponseMode
@@ -41,38 +40,6 @@ from agent.evals.run import Outcome, Trial
 
 MODES: Final[Mapping[str, ResponseMode]] = {"A": "prompt", "B": "json_object", "C": "json_schema"}
 """The letters of the response modes, as settings and `LLMService` name them."""
-
-
-@dataclass(slots=True)
-class _Observer:
-    """A model whose last response and its time, in seconds, are kept."""
-
-    llm: LLM
-    clock: Callable[[], float]
-    response: LLMResponse | None = None
-    seconds: tuple[float, ...] = ()
-
-    @property
-    def model(self) -> str:
-        return self.llm.model
-
-    async def generate_with_tools(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        output: OutputSchema | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-    ) -> LLMResponse:
-        started = self.clock()
-        try:
-            self.response = await self.llm.generate_with_tools(
-                messages, tools, output=output, max_tokens=max_tokens, temperature=temperature
-            )
-        finally:
-            self.seconds = (self.clock() - started,)
-        return self.response
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,52 +52,48 @@ class QuotesVariant:
     limit: int = DEFAULT_CHUNKS
     limits: Limits = field(default_factory=Limits)
     prices: Prices = KNOWN_PRICES
-    clock: Callable[[], float] = time.perf_counter
 
     async def attempt(self, trial: Trial) -> Outcome:
-        """Ask the question once and mark the raw response. A model that fails is marked as such."""
+        """Ask the question once and mark the raw response. A model that fails is marked as such.
+
+        What the response was, what it cost and how long it took is read off the trace.
+        """
         case = trial.case
         if not isinstance(case, Question):
             raise TypeError(f"{case.id} is no question for quotes")
-        observer = _Observer(self.llm, self.clock)
         limits = replace(self.limits, structured_output_max_retries=0)
         with trial.turn(case.query) as span:
-            run = Run([observer], limits=limits, span=span)
+            ledger = Ledger(prices=self.prices)
+            run = Run([self.llm], limits=limits, ledger=ledger, span=span)
             found = await find_quotes(
                 case.query, documents=self.documents, run=run, limit=self.limit
             )
-        made = marked(case, observer.response, found.chunks, asked=bool(observer.seconds))
-        return replace(
-            made,
-            figures={**made.figures, **self._spent(observer.response)},
-            seconds=observer.seconds,
-        )
-
-    def _spent(self, response: LLMResponse | None) -> dict[str, float]:
-        if response is None:
-            return {}
-        usage = response.usage
-        return {
+        asked = [each for each in trial.traces[-1].spans if each.kind == "generation"][-1:]
+        raw = next((str(each.output) for each in asked if each.output is not None), None)
+        made = marked(case, raw, found.chunks, asked=bool(asked))
+        usage = ledger.usage
+        spent = {
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
-            "cost_usd": self.prices.cost(response),
+            "cost_usd": ledger.cost_usd,
         }
+        seconds = tuple(each.seconds for each in asked)
+        figures = {**made.figures, **(spent if raw is not None else {})}
+        return replace(made, figures=figures, seconds=seconds)
 
 
-def marked(
-    question: Question, response: LLMResponse | None, chunks: Sequence[Chunk], *, asked: bool
-) -> Outcome:
+def marked(question: Question, raw: str | None, chunks: Sequence[Chunk], *, asked: bool) -> Outcome:
     """Hold a raw response against what was retrieved.
 
     The figure `retrieved`, the share of the known sources among the chunks, is not the model's
     doing.
     """
     figures = {"retrieved": _retrieved(question, chunks)} if question.sources else {}
-    texts = (response.content,) if response else ()
+    texts = (raw,) if raw is not None else ()
     if not asked and not chunks:
         found = _judged(question, None, chunks, "nothing was retrieved")
         return Outcome(marks=found, figures=figures)
-    answer, problem = _read(response.content) if response else (None, "no response")
+    answer, problem = _read(raw) if raw is not None else (None, "no response")
     parsed = problem not in ("no response", "no JSON")
     given = {
         "json_parse": Mark(1) if parsed else Mark(0, problem),

@@ -7,7 +7,6 @@ is broken off keeps what is done.
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,14 +37,12 @@ class Trial:
     run: str
     variant: str
     case: Case
-    clock: Callable[[], float]
     traces: list[TraceRecord] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
     dropped_spans: int = 0
 
     @contextmanager
     def turn(self, message: str) -> Iterator[Span]:
-        """Trace and time one message; its trace has the same id in every run of this name."""
+        """Trace one message; its trace has the same id in every run of this name."""
         number = len(self.traces)
         opened = Recorder(self).turn(
             input=message,
@@ -55,9 +52,7 @@ class Trial:
         )
         with opened as span:
             span.update(metadata={"case": self.case.id, "variant": self.variant})
-            started = self.clock()
             yield span
-            self.seconds.append(self.clock() - started)
 
     def score(self, metric: str, score: float, reason: str = "") -> None:
         """Score the last turn by a metric; the id of the score is fixed by both."""
@@ -138,7 +133,6 @@ async def evaluate(
     run: str,
     done: Done,
     concurrency: int = 4,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> None:
     """Have every variant answer every case, `concurrency` at a time, and mark the answers.
 
@@ -148,7 +142,7 @@ async def evaluate(
 
     async def one(variant: Variant, case: Case) -> None:
         async with slots:
-            await done(await _tried(variant, Trial(run, variant.label, case, clock)))
+            await done(await _tried(variant, Trial(run, variant.label, case)))
 
     async with asyncio.TaskGroup() as tasks:
         for case in cases:
@@ -210,7 +204,7 @@ class SommelierVariant:
             error=observed.model_error,
             texts=observed.texts,
             wine_ids=tuple(wine.id for wine in observed.wines),
-            seconds=tuple(trial.seconds),
+            seconds=tuple(trace.root.seconds for trace in trial.traces),
         )
 
     async def _observed(

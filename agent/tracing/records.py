@@ -32,6 +32,11 @@ class SpanRecord:
     cost_usd: float | None = None
     prompt: PromptRef | None = None
 
+    @property
+    def seconds(self) -> float:
+        """How long it took; 0 while it is open."""
+        return ((self.ended_ns or self.started_ns) - self.started_ns) / 1e9
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreRecord:

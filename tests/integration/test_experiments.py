@@ -46,7 +46,7 @@ def experiments_at(server: LangfuseDatasets) -> Experiments:
 
 def answered(question: str = "A red?") -> TraceRecord:
     """A turn that was traced and scored."""
-    trial = Trial("test", "gpt-4o", RED.model_copy(update={"id": question}), lambda: 0.0)
+    trial = Trial("test", "gpt-4o", RED.model_copy(update={"id": question}))
     with trial.turn(question) as root:
         with root.child("llm.answer", "generation"):
             pass
