@@ -312,7 +312,7 @@ class Settings(BaseModel):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never stand in a log, beside what `bot.logs` knows by its form."""
+        """What must never stand in a log, beside what the log knows by its form."""
         values = (
             self.telegram.bot_token,
             self.model.api_key,

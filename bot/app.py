@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from itertools import chain
 from typing import Final
 
@@ -23,6 +23,7 @@ from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.llm import load_client
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
+from agent.tracing.feedback_delivery import FeedbackDelivery
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, TraceLinks
 from agent.tracing.masking import Masking, mask
 from agent.tracing.recorder import Recorder
@@ -45,14 +46,12 @@ from bot.service import (
 )
 from bot.telegram.access import Access
 from bot.telegram.feedback import FeedbackButtons, rating
-from bot.telegram.feedback_delivery import FeedbackDelivery
 from bot.telegram.handlers import AnyApplication, Conversation
 from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender
-from bot.trace_store import store_sink
 from bot.turn import Turns, retry_forever
 from bot.updates.accept import (
     AcceptQueue,
@@ -72,7 +71,7 @@ from db.repositories.chats import SqlChatRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.messages import SqlMessageRepository
 from db.repositories.people import SqlPeopleRepository
-from db.repositories.traces import SqlTraceStore
+from db.repositories.traces import SqlTraceStore, store_sink
 from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
 from db.wines.catalogue import SqlCatalogue
@@ -192,9 +191,8 @@ async def open_app(
         inbox = AcceptQueue()
         application = telegram_application(settings, token, inbox, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        links = await stack.enter_async_context(open_links(settings))
-        delivery = await stack.enter_async_context(
-            open_delivery(settings, repositories, limited_log)
+        links, delivery = await stack.enter_async_context(
+            open_langfuse(settings, repositories, limited_log)
         )
         sender = Sender(
             application.bot, rate_limit_of(settings, telegram), repositories.chats, journal
@@ -212,6 +210,12 @@ async def open_app(
             rating=rating,
             metrics=Metrics(lambda: tracer.dropped_spans),
         )
+        access = Access(
+            people=repositories.people,
+            sender=sender,
+            admin_ids=admins,
+            allow_list=settings.access.mode == "allow_list",
+        )
         conversation = Conversation(
             turns=turns,
             sender=sender,
@@ -219,7 +223,7 @@ async def open_app(
             answerer=sommelier_of(resources),
             history_messages=settings.turn.history_messages,
             turn_of=turn_of(repositories.updates, journal),
-            access=None if telegram else access_of(settings, repositories, sender),
+            access=None if telegram else access,
         )
         look_ups = LookUps(
             turns=turns,
@@ -276,7 +280,7 @@ def tasks_of(
         cancelled_at_stop(partial(watch_token, application)),
     ]
     if app.delivery is not None:
-        tasks.append(app.delivery.run)
+        tasks.append(cancelled_at_stop(app.delivery.run))
     if http.port is not None:
         page = http_of(settings, resources, app, lanes)
         tasks.append(lambda stop: serve_http(page, host=http.host, port=http.port or 0, stop=stop))
@@ -454,16 +458,6 @@ def sommelier_of(resources: Resources) -> Sommelier:
     return Sommelier(catalogue=SqlCatalogue(resources.sessions), research_tools=tools)
 
 
-def access_of(settings: Settings, repositories: Repositories, sender: Sender) -> Access:
-    """Who is let in."""
-    return Access(
-        people=repositories.people,
-        sender=sender,
-        admin_ids=frozenset(settings.access.admin_ids),
-        allow_list=settings.access.mode == "allow_list",
-    )
-
-
 def budgets_of(settings: Settings, repositories: Repositories, admins: Collection[int]) -> Budgets:
     """What people may use in a day."""
     return Budgets(
@@ -501,19 +495,11 @@ def tracer_of(
         tracing.base_url,
         environment=tracing.environment,
         release=tracing.release,
-        version=product_version(),
+        version=version("sommelier"),
         limited_log=limited_log,
         prepare=prepare,
     )
     return Recorder(sink)
-
-
-def product_version() -> str | None:
-    """This product's version, by which traces are told apart; None if it is not installed."""
-    try:
-        return version("sommelier")
-    except PackageNotFoundError:
-        return None
 
 
 def comment_hider(settings: Settings) -> Callable[[str, Collection[str]], str]:
@@ -522,36 +508,27 @@ def comment_hider(settings: Settings) -> Callable[[str, Collection[str]], str]:
 
 
 @asynccontextmanager
-async def open_links(settings: Settings) -> AsyncIterator[TraceLinks | None]:
-    """Where traces are shown; None without Langfuse."""
-    if settings.tracing.langfuse_keys is None:
-        yield None
-        return
-    client = LangfuseClient(*settings.tracing.langfuse_keys, settings.tracing.base_url)
-    links = TraceLinks(client)
-    links.begin()
-    try:
-        yield links
-    finally:
-        await bounded("links", links.close)
-
-
-@asynccontextmanager
-async def open_delivery(
+async def open_langfuse(
     settings: Settings, repositories: Repositories, limited_log: RateLimitedLogger
-) -> AsyncIterator[FeedbackDelivery | None]:
-    """What brings people's verdicts to Langfuse; None without it."""
+) -> AsyncIterator[tuple[TraceLinks | None, FeedbackDelivery | None]]:
+    """Where traces are shown, and what brings people's verdicts there; without keys neither."""
     tracing = settings.tracing
     if tracing.langfuse_keys is None:
-        yield None
+        yield None, None
         return
-    masking = Masking(tracing.content, (), settings.secrets)
-    client = LangfuseFeedback(
-        LangfuseClient(*tracing.langfuse_keys, tracing.base_url),
+    client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url)
+    masking, links = Masking(tracing.content, (), settings.secrets), TraceLinks(client)
+    feedback = LangfuseFeedback(
+        client,
         environment=tracing.environment,
         hide=(lambda text: "") if tracing.content == "none" else masking.text,
     )
+    links.begin()
     try:
-        yield FeedbackDelivery(repositories.feedback, client.deliver, limited_log=limited_log)
+        yield (
+            links,
+            FeedbackDelivery(repositories.feedback, feedback.deliver, limited_log=limited_log),
+        )
     finally:
+        await bounded("links", links.close)
         await bounded("feedback", client.close)

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bot.__main__ import app, main
-from bot.logs import LOUD
+from bot.commands.output import LOUD
 from tests.databases import together
 
 ROOT = Path(__file__).parents[1]

@@ -4,25 +4,32 @@ What is kept of a trace is plain JSON: `plain` says what becomes of other values
 are to be masked are not kept, so that nothing stands there that the spans do not show.
 """
 
+import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import RowMapping, case, delete, select
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from agent.engine.messages import Usage
 from agent.engine.span import Level, PromptRef
 from agent.repositories import TraceSummary
+from agent.tracing.exporter import Exporter, RetryLater
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from db.engine import SqlRepository
 from db.models import TraceRow, storable, upsert
 
+SAVE_SECONDS: Final = 10.0
 LONGEST_QUESTION: Final = 200  # characters, in the list
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Json = dict[str, Any]
+Save = Callable[[Sequence[TraceRecord]], Awaitable[None]]
 
 FAILING_FIRST: Final[dict[Level, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT": 2}
 SUMMARY: Final = tuple(getattr(TraceRow, each.name) for each in fields(TraceSummary))
@@ -187,3 +194,24 @@ def _error_types(said: Mapping[str, Any]) -> list[str]:
     names = str(said.get("error_types") or said.get("error_type") or "").split(",")
     names.append(str(said.get("send_error") or ""))
     return [storable(name.strip()) for name in names if name.strip()]
+
+
+def store_sink(save: Save, prepare: Callable[[TraceRecord], TraceRecord]) -> Exporter:
+    """Open a sink that has `save` keep what `prepare` leaves of a trace, on this event loop."""
+    loop = asyncio.get_running_loop()
+
+    async def keep(traces: Sequence[TraceRecord]) -> None:
+        await save(traces)
+
+    def send(traces: Sequence[TraceRecord]) -> None:
+        shown = [prepare(trace) for trace in traces]
+        saving = asyncio.run_coroutine_threadsafe(keep(shown), loop)
+        try:
+            saving.result(SAVE_SECONDS)
+        except NotInTime:
+            saving.cancel()
+            raise RetryLater("it does not answer") from None
+        except (InterfaceError, OperationalError, PoolTimeout, OSError) as error:
+            raise RetryLater(type(error).__name__) from None
+
+    return Exporter(send, where="the database")

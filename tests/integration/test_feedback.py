@@ -21,13 +21,14 @@ from agent.engine.run import Run
 from agent.repositories import Feedback, TurnRecord
 from agent.sommelier.service import Reply
 from agent.tracing.exporter import RetryLater
+from agent.tracing.feedback_delivery import FeedbackDelivery
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback
 from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder
 from bot.app import close_application, telegram_application
+from bot.service import unless
 from bot.telegram import texts
 from bot.telegram.feedback import FeedbackButtons, rating
-from bot.telegram.feedback_delivery import FeedbackDelivery
 from bot.telegram.handlers import AnyHandler, Conversation
 from bot.updates.accept import AcceptQueue
 from config import settings_of
@@ -126,7 +127,8 @@ class Room:
             ).handlers()
 
         stopped = asyncio.Event()
-        delivering_now = asyncio.create_task(delivery.run(stopped)) if delivering else None
+        deliver_now = unless(stopped, delivery.run()) if delivering else None
+        delivering_now = asyncio.create_task(deliver_now) if deliver_now else None
         try:
             async with running(
                 self.bot_api,
@@ -761,7 +763,7 @@ class TestDelivery:
         stopped = asyncio.Event()
         backoff = Backoff(first=1, longest=4)
         delivery = FeedbackDelivery(room.feedback, deliver, backoff=backoff, sleep=sleep)
-        task = asyncio.create_task(delivery.run(stopped))
+        task = asyncio.create_task(unless(stopped, delivery.run()))
         await eventually(lambda: len(waits) == 5, seconds=30, otherwise=lambda: str(waits))
         stopped.set()
         await task
@@ -776,7 +778,8 @@ class TestDelivery:
         room.langfuse.mode = "black_hole"
         room.langfuse.requests.clear()
         stopped = asyncio.Event()
-        task = asyncio.create_task(FeedbackDelivery(room.feedback, client.deliver).run(stopped))
+        delivery = FeedbackDelivery(room.feedback, client.deliver)
+        task = asyncio.create_task(unless(stopped, delivery.run()))
         await eventually(lambda: room.score_requests == ["POST"], seconds=30, otherwise=str)
         stopped.set()
         await task

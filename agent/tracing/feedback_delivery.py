@@ -21,7 +21,6 @@ from agent.repositories import (
     FeedbackRepository,
 )
 from agent.tracing.exporter import RateLimitedLogger, RetryLater
-from bot.service import unless
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +57,6 @@ class FeedbackDelivery:
         """Look for something new at once."""
         self._new.set()
 
-    async def run(self, stopped: asyncio.Event) -> None:
-        """Deliver until `stopped` is set; what is not delivered then is after the next start."""
-        await unless(stopped, self._run())
-
     async def round(self) -> bool:
         """Deliver all that is not delivered; False if that must be tried again. Never raises."""
         try:
@@ -77,7 +72,8 @@ class FeedbackDelivery:
             return True
         return False
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Deliver until cancelled; what is not delivered then is after the next start."""
         failures = 0
         while True:
             self._new.clear()
