@@ -33,8 +33,7 @@ from agent.engine.prompts import Prompts
 from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.engine.wire import ResponseMode
-from agent.places.find import PlaceSearch
-from agent.places.tools import find_places_tool
+from agent.places.find import PlaceSearch, find_places_tool
 from agent.places.web_search import BraveSearch, SearxngSearch
 from agent.prompts import REPOSITORY
 from agent.tracing.exporter import RateLimitedLogger

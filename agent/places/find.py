@@ -7,14 +7,24 @@ import asyncio
 import logging
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, Final, Protocol
 from urllib.parse import parse_qsl, quote_plus, urlsplit
 
+from pydantic import AfterValidator, Field
+
 from agent.engine.errors import ToolError
+from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.places.queries import Queries, generate_queries
+from agent.engine.tools import Tool, ToolOutput, tool
+from agent.places.queries import (
+    Queries,
+    QueryGenerationFailed,
+    categories,
+    category_named,
+    generate_queries,
+)
 from agent.text import words
 
 log = logging.getLogger(__name__)
@@ -29,6 +39,11 @@ RANK_CONSTANT: Final = 60
 SAME_SITE: Final = re.compile(r"^(?:(?:www\d?|m|mobile|amp)\.)+(?=[^.]+\.)")
 """What stands before a domain without making it another."""
 TRACKING: Final = re.compile(r"\A(?:utm_.*|.*clid|srsltid|ref|source)\Z", re.IGNORECASE)
+
+SHOWN_RESULTS: Final = 8
+TOOL_LIMITS: Final = Limits(seconds=9)
+TOOL_SECONDS: Final = 5.0
+"""With the time for the queries this stays below that of a tool, or nothing would be shown."""
 
 NO_PROVIDER: Final = "No place search is configured here: tap a query to search the web yourself."
 SEARCH_FAILED: Final = "The place search gave no answer: tap a query to search the web yourself."
@@ -198,3 +213,42 @@ def identities(hit: PlaceHit) -> tuple[tuple[str, ...], ...]:
     asked = [pair for pair in parse_qsl(parts.query) if not TRACKING.match(pair[0])]
     address = (domain, parts.path.rstrip("/"), *("=".join(pair) for pair in sorted(asked)))
     return (domain, name), ("address", *address)
+
+
+CategoryName = Annotated[
+    str,
+    AfterValidator(category_named),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(categories()))),
+]
+PlaceName = Annotated[
+    str,
+    Field(max_length=200, description="A town, district or region, as the guest named it."),
+]
+
+
+def find_places_tool(search: PlaceSearch | None = None, *, search_link: str = SEARCH_LINK) -> Tool:
+    """Make find_places over `search`; it asks the turn's models and counts in its ledger."""
+
+    async def find(category: CategoryName, place: PlaceName, run: Run) -> ToolOutput:
+        """Wine shops, wine bars, wineries, tastings, restaurants or courses in a place. Name only
+        what it returns, with its link. It knows no opening hours and no ratings: neither do you.
+        """
+        try:
+            found = await find_places(
+                category,
+                place,
+                run=replace(run, limits=TOOL_LIMITS),
+                search=search,
+                search_link=search_link,
+                search_seconds=TOOL_SECONDS,
+            )
+        except (QueryGenerationFailed, ValueError) as error:
+            raise ToolError(str(error)) from None
+        shown = found.results[:SHOWN_RESULTS] or found.links
+        key = "places" if found.results else "search_links"
+        content: dict[str, Any] = {key: [asdict(each) for each in shown]}
+        if found.note:
+            content["note"] = found.note
+        return ToolOutput(content, {each.url: each for each in shown})
+
+    return replace(tool(find), name="find_places")

@@ -7,11 +7,15 @@ nothing but one list counts as that list. Nothing is ever padded.
 
 import json
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Final
 
-from pydantic import Field, RootModel, model_validator
+from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter, model_validator
 
 from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
@@ -19,8 +23,7 @@ from agent.engine.feedback import fence
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.outcome import Outcome, error_types, record_outcome
-from agent.places.categories import categories, category_named
-from agent.places.distinct import duplicates, mentions
+from agent.places.distinct import duplicates, mentions, same_word, words
 from agent.prompts import prompt_for
 
 QUERY_COUNT: Final = 10
@@ -30,6 +33,53 @@ LONGEST_QUERY: Final = 160
 LONGEST_PLACE: Final = 120
 JOINERS: Final = "\u200c\u200d"
 """Invisible, and needed to write Persian and the languages of India."""
+
+
+class Category(BaseModel):
+    """A kind of place: what people call it, the hint for the model, and ten phrases of its own.
+
+    The phrases, each followed by the place, are the queries of a house without a model. Behind the
+    colon of the hint stand words that mean this kind of place, with commas between them.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    label: str
+    hint: str
+    phrases: Annotated[tuple[str, ...], Field(min_length=10, max_length=10)]
+
+
+@cache
+def categories() -> Mapping[str, Category]:
+    """Return every category by its key."""
+    tables = tomllib.loads(Path(__file__).with_name("categories.toml").read_text("utf-8"))
+    return MappingProxyType(TypeAdapter(dict[str, Category]).validate_python(tables))
+
+
+def category_named(name: str) -> str:
+    """Return the key of a category as a person may write it: "wine bars", "WINE_BAR", "Weinbar".
+
+    Known are its key, its label, its phrases and the words of its hint; where two categories have
+    the same, the first is meant.
+
+    Raises:
+        ValueError: there is none; the message lists what there is.
+    """
+    said = words(name)
+    for key, category in categories().items():
+        if any(_same(said, known) for known in (words(key), *_names(category))):
+            return key
+    raise ValueError(f"there is no category {name.strip()[:40]!r}; use {', '.join(categories())}")
+
+
+@cache
+def _names(category: Category) -> tuple[list[str], ...]:
+    hinted = category.hint.rpartition(":")[2].split(",")
+    return tuple(map(words, (category.label, *category.phrases, *hinted)))
+
+
+def _same(said: Sequence[str], known: Sequence[str]) -> bool:
+    return len(said) == len(known) and all(map(same_word, said, known))
 
 
 class QueryGenerationFailed(AgentError):

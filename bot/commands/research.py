@@ -111,9 +111,8 @@ async def _quotes(query: str) -> "Quotes":
 
 
 async def _find(category: str, place: str) -> "Places":
-    from agent.places.categories import category_named
     from agent.places.find import find_places
-    from agent.places.queries import QueryGenerationFailed, place_named
+    from agent.places.queries import QueryGenerationFailed, category_named, place_named
 
     try:
         name, where = category_named(category), place_named(place)

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from agent.documents.answer import Answer, Citation
 from agent.documents.quotes import Quote, Quotes
-from agent.places.categories import categories, category_named
 from agent.places.find import FoundPlace, Places
+from agent.places.queries import categories, category_named
 from agent.text import truncate_at_boundary
 from bot.telegram.buttons import Button, Outgoing
 from bot.telegram.render import escape, link

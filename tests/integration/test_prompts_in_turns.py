@@ -17,8 +17,7 @@ from agent.engine.prompts import Prompt
 from agent.engine.run import Run
 from agent.engine.span import PromptRef
 from agent.engine.tools import Tool
-from agent.places.find import find_places
-from agent.places.tools import find_places_tool
+from agent.places.find import find_places, find_places_tool
 from agent.prompts import REPOSITORY, repository_prompts
 from agent.sommelier.service import Reply, Sommelier
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, tool_call

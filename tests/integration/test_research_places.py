@@ -15,7 +15,6 @@ from starlette.routing import Route
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
-from agent.places.categories import categories
 from agent.places.find import (
     NO_PROVIDER,
     NOTHING_FOUND,
@@ -24,7 +23,7 @@ from agent.places.find import (
     Places,
     find_places,
 )
-from agent.places.queries import Queries, QueryGenerationFailed, generate_queries
+from agent.places.queries import Queries, QueryGenerationFailed, categories, generate_queries
 from agent.places.web_search import BraveSearch, SearxngSearch
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, refusal
 from tests.doubles.server import LoopbackServer

@@ -12,8 +12,7 @@ from agent.engine.messages import LLM, ToolCall
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox, ToolResult
-from agent.places.find import PlaceHit
-from agent.places.tools import find_places_tool
+from agent.places.find import PlaceHit, find_places_tool
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from tests.doubles.model_server import ModelServer, answer, answer_json, tool_call
 from tests.fakes import root_span

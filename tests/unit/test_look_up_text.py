@@ -6,9 +6,8 @@ from agent.documents.answer import Answer, footnotes
 from agent.documents.quotes import Quote, Quotes
 from agent.documents.refine import Refinement
 from agent.documents.store import Chunk
-from agent.places.categories import categories
 from agent.places.find import NO_PROVIDER, FoundPlace, Places, SearchLink
-from agent.places.queries import queries_by_rules
+from agent.places.queries import categories, queries_by_rules
 from bot.telegram import look_up_text as text
 from bot.telegram.render import escape, link, to_telegram_html, visible_text
 from tests.doubles.telegram_html import parse_html

@@ -2,9 +2,16 @@
 
 import pytest
 
-from agent.places.categories import categories, category_named
 from agent.places.distinct import alike, duplicates, mentions
-from agent.places.queries import invalid, place_named, queries_by_rules, queries_of_lines, unmarked
+from agent.places.queries import (
+    categories,
+    category_named,
+    invalid,
+    place_named,
+    queries_by_rules,
+    queries_of_lines,
+    unmarked,
+)
 
 PLACES = (
     "Lyon",
