@@ -9,6 +9,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from json import JSONDecodeError
 from typing import Any, Final
@@ -27,7 +28,7 @@ from starlette.routing import Mount
 
 from agent.documents.answer import Answer, answer_question
 from agent.documents.quotes import QuoteCache, Quotes, find_quotes
-from agent.documents.refine import refine_question, refinement_wanted
+from agent.documents.refine import Refinement, refine_question, refinement_wanted
 from agent.documents.store import DocumentStore
 from agent.engine.journal import NO_JOURNAL
 from agent.engine.limits import NO_BUDGET
@@ -45,7 +46,7 @@ from bot.http.models import (
     RewriteRequest,
     RewriteResponse,
 )
-from bot.turn import Question, Reply, Turns, Work
+from bot.turn import Question, Reply, Turns
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,10 @@ STREAM: Final = (
 )
 SESSION: Final = "api"
 EVENT_STREAM: Final = "text/event-stream"
+
+
+LookUp = Callable[..., Awaitable[Answer | Quotes | Refinement]]
+"""What is looked up for a question, with a `run`."""
 
 
 class TurnFailed(Exception):
@@ -129,64 +134,42 @@ class Api:
 
     async def rewrite(self, asked: RewriteRequest) -> RewriteResponse:
         """The question in words for the search."""
-
-        async def work(run: Run) -> Reply:
-            enabled = self.refinement is not False
-            question = guard_input(asked.question, run.span)
-            found = await refine_question(question, run=run, enabled=enabled)
-            return Reply(text=found.refined, answer=found)
-
-        reply = await self._turn(asked.question, work)
+        look_up = partial(refine_question, enabled=self.refinement is not False)
+        reply = await self._turn(asked.question, look_up)
         return RewriteResponse.of(reply.answer)
 
     async def ask(self, asked: AskRequest) -> AskResponse:
         """An answer with its citations."""
-
-        async def work(run: Run) -> Reply:
-            refine = refinement_wanted(self.refinement, asked.refine_prompt)
-            question = guard_input(asked.question, run.span)
-            return reply_of(
-                await answer_question(question, documents=self.documents, run=run, refine=refine)
-            )
-
-        reply = await self._turn(asked.question, work)
-        answer: Answer = reply.answer
+        refine = refinement_wanted(self.refinement, asked.refine_prompt)
+        look_up = partial(answer_question, documents=self.documents, refine=refine)
+        reply = await self._turn(asked.question, look_up)
         note = " ".join(reply.notes)
-        return AskResponse.of(replace(answer, note=note, outcome=reply.outcome))
+        return AskResponse.of(replace(reply.answer, note=note, outcome=reply.outcome))
 
     async def query(self, asked: QueryRequest) -> Response:
         """Passages as server-sent events; they begin when all are checked."""
-
-        async def work(run: Run) -> Reply:
-            query = guard_input(asked.query, run.span)
-            return reply_of(
-                await find_quotes(query, documents=self.documents, run=run, cache=self.cache)
-            )
-
-        reply = await self._turn(asked.query, work)
-        found: Quotes = reply.answer
+        look_up = partial(find_quotes, documents=self.documents, cache=self.cache)
+        reply = await self._turn(asked.query, look_up)
+        found = replace(reply.answer, note=" ".join(reply.notes))
         return StreamingResponse(
-            events(replace(found, note=" ".join(reply.notes)), reply.seconds),
-            headers=STREAM_HEADERS,
-            media_type=EVENT_STREAM,
+            events(found, reply.seconds), headers=STREAM_HEADERS, media_type=EVENT_STREAM
         )
 
-    @property
-    def _turns(self) -> Turns:
-        """Turns of nobody: no person's budget holds, nothing is delivered or remembered."""
-        budgets = self.turns.budgets and replace(self.turns.budgets, person=NO_BUDGET)
-        return replace(self.turns, journal=NO_JOURNAL, sender=None, messages=None, budgets=budgets)
-
-    async def _turn(self, text: str, work: Work) -> Reply:
-        """A turn of nobody, with everyone's budget of the day.
+    async def _turn(self, text: str, look_up: LookUp) -> Reply:
+        """A turn of nobody: everyone's budget holds, nothing is delivered or remembered.
 
         Raises:
             TurnFailed: there is no answer.
         """
-        question = Question(
-            id=-1 - secrets.randbits(62), text=text, session=SESSION, user=self.user
-        )
-        reply = await self._turns.turn(question, work)
+
+        async def work(run: Run) -> Reply:
+            return reply_of(await look_up(guard_input(text, run.span), run=run))
+
+        turn_id = -1 - secrets.randbits(62)
+        question = Question(id=turn_id, text=text, session=SESSION, user=self.user)
+        budgets = self.turns.budgets and replace(self.turns.budgets, person=NO_BUDGET)
+        turns = replace(self.turns, journal=NO_JOURNAL, sender=None, messages=None, budgets=budgets)
+        reply = await turns.turn(question, work)
         if reply.answer is None:
             raise TurnFailed
         return reply
@@ -250,8 +233,10 @@ class ReadRequest(Request):
             raise JSONDecodeError(str(error), "", 0) from None
 
 
-def reply_of(found: Answer | Quotes) -> Reply:
+def reply_of(found: Answer | Quotes | Refinement) -> Reply:
     """What was found, as the reply of a turn."""
+    if isinstance(found, Refinement):
+        return Reply(text=found.refined, answer=found)
     if isinstance(found, Answer):
         text = found.text
     else:
