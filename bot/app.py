@@ -19,8 +19,8 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from telegram.ext import Application
 
-from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.llm import load_client
+from agent.engine.run import NO_JOURNAL, Journal
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.feedback_delivery import FeedbackDelivery

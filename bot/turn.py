@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
-from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Spent
 from agent.engine.retry import Backoff, retry
-from agent.engine.run import Run
+from agent.engine.run import NO_JOURNAL, Journal, Run
 from agent.engine.span import Span
 from agent.engine.tools import where
 from agent.outcome import BUDGET, Outcome, record_ledger, record_outcome, score_turn

@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 
 from agent.documents.quotes import QuoteCache
 from agent.documents.store import DocumentStore
-from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM
-from agent.engine.run import Run
+from agent.engine.run import NO_JOURNAL, Journal, Run
 from agent.engine.span import Span
 from agent.places.find import PlaceSearch
 from agent.repositories import ChatRepository, MessageRepository

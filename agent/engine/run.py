@@ -1,12 +1,14 @@
-"""What a turn carries through the engine: one object for all that is asked on its behalf."""
+"""What a turn carries through the engine: one object for all that is asked on its behalf.
+
+Its journal records the steps of a turn, so that one that was interrupted goes on.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from agent.engine.errors import LimitReached
-from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import UNLIMITED, Allowance, Ledger, Limits
 from agent.engine.messages import LLM, Message
 from agent.engine.prompts import Prompt, Prompts
@@ -17,6 +19,43 @@ R = TypeVar("R")
 INSTRUCTIONS: Final = "You are a helpful assistant."
 REPLAYED: Final = {"replayed": True}
 """The metadata of a span whose step came from the journal, after an interruption of the turn."""
+
+
+class Journal(Protocol):
+    """Records what the steps of a turn returned.
+
+    When a turn is run again after an interruption, steps that are recorded return what they
+    returned then, without running. So between steps a turn depends on nothing but their results,
+    and steps are begun in the same order each time.
+    """
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        """Return what `run` returns, plain data; from the record if this step was run before.
+
+        Raises:
+            StepsChanged: another step is recorded at this place.
+        """
+        ...
+
+
+class StepsChanged(BaseException):
+    """A turn that is run again begins another step than the one that is recorded there.
+
+    So it was when an earlier release began the turn, or somebody was let in meanwhile. No
+    `Exception`, as a cancellation is none: whoever runs turns begins this one anew, nobody else is
+    to take it for the failure of what the step did.
+    """
+
+
+class NoJournal:
+    """Every step simply runs."""
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        """Run it."""
+        return await run()
+
+
+NO_JOURNAL: Final = NoJournal()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from agent.engine.limits import Spent
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import where
@@ -182,11 +183,13 @@ class SommelierVariant:
             raise TypeError(f"{case.id} is no conversation")
         history = [message.stored for message in case.history]
         replies: list[Reply] = []
+        spent: list[Spent] = []
         for message in case.messages:
             with trial.turn(message) as span:
                 turn = self.run.turn(span=span, history=window(history))
                 reply = await self.answerer.answer(message, run=turn)
             replies.append(reply)
+            spent.append(turn.ledger.spent)
             history += [
                 StoredMessage("user", message),
                 StoredMessage("assistant", reply.text, reply.wine_ids),
@@ -196,9 +199,9 @@ class SommelierVariant:
             marks=marks(observed, case),
             figures={
                 "retries": observed.retries,
-                "requests": sum(reply.requests for reply in replies),
-                "tokens": sum(reply.tokens for reply in replies),
-                "cost_usd": sum(reply.cost_usd for reply in replies),
+                "requests": sum(each.requests for each in spent),
+                "tokens": sum(each.tokens for each in spent),
+                "cost_usd": sum(each.cost_usd for each in spent),
             },
             outcome=observed.outcome,
             error=observed.model_error,

@@ -43,7 +43,7 @@ MODEL_DOWN: Final = say("model_down", "en")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the person gets: Markdown text, and the ids of the wines in it; and what it took.
+    """What the person gets: Markdown text, and the ids of the wines in it.
 
     `notes` say why no model answered, in the person's language.
     """
@@ -51,10 +51,7 @@ class Reply:
     text: str
     wine_ids: tuple[str, ...]
     outcome: Outcome
-    requests: int = 0
     retries: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
     error_types: tuple[str, ...] = ()
     answer: SommelierResponse | None = None
     notes: tuple[str, ...] = ()
@@ -92,7 +89,7 @@ class Sommelier:
         It is asked with the prompt that the run's prompts have when it begins.
         """
         prompt = prompt_for(run, "sommelier")
-        span, ledger, message = run.span, run.ledger, guard_input(message, run.span)
+        message = guard_input(message, run.span)
         response: AgenticResponse[SommelierResponse] | None = None
         try:
             if run.models:
@@ -103,16 +100,13 @@ class Sommelier:
             log.error("a turn failed: %s %s", type(error).__name__, where(error))  # noqa: TRY400
             reply = Reply(FAILED, (), "failed", error_types=(type(error).__name__,))
         finally:
-            record_ledger(span, ledger)
+            record_ledger(run.span, run.ledger)
         reply = replace(
             reply,
-            requests=ledger.requests,
             retries=response.retry_count if response else 0,
-            tokens=ledger.usage.total_tokens,
-            cost_usd=ledger.cost_usd,
             error_types=(*reply.error_types, *(error_types(response) if response else ())),
         )
-        record(span, reply, prompt.ref)
+        record(run.span, reply, prompt.ref)
         return reply
 
     async def _reply(

@@ -30,9 +30,8 @@ from agent.documents.answer import Answer, answer_question
 from agent.documents.quotes import QuoteCache, Quotes, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
 from agent.documents.store import DocumentStore
-from agent.engine.journal import NO_JOURNAL
 from agent.engine.limits import NO_BUDGET
-from agent.engine.run import Run
+from agent.engine.run import NO_JOURNAL, Run
 from agent.outcome import guard_input
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
 from bot.http.models import (

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from telegram import CallbackQuery, InlineKeyboardButton, InlineKeyboardMarkup, Message
 from telegram.error import BadRequest, TelegramError
 
-from agent.engine.journal import Journal
+from agent.engine.run import Journal
 
 log = logging.getLogger(__name__)
 

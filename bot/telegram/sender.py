@@ -31,8 +31,8 @@ from telegram.error import (
     TelegramError,
 )
 
-from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.retry import Backoff, Sleep, retry
+from agent.engine.run import NO_JOURNAL, Journal
 from agent.repositories import ChatRepository, ChatState
 from bot.telegram.buttons import Rows, keyboard
 from bot.telegram.rate_limit import RateLimit

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import ExceptionContext
 
-from agent.engine.journal import StepsChanged
+from agent.engine.run import StepsChanged
 
 if TYPE_CHECKING:
     from dbos import DBOSConfig

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
-from agent.engine.journal import Journal, StepsChanged
+from agent.engine.run import Journal, StepsChanged
 from agent.repositories import Backlog
 from bot.metrics import Metrics
 from bot.telegram.handlers import AnyApplication

@@ -14,9 +14,8 @@ from agent.documents.answer import NOT_ENOUGH
 from agent.documents.passages import BEST_PASSAGES, NO_MODEL
 from agent.documents.store import Chunk
 from agent.engine.errors import ToolError
-from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Limits
-from agent.engine.run import Run
+from agent.engine.run import NO_JOURNAL, Journal, Run
 from agent.places.find import NO_PROVIDER, PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import NO_TRACE, Recorder

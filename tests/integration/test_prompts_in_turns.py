@@ -10,11 +10,10 @@ from agent.documents.answer import answer_question
 from agent.documents.quotes import QuoteCache, find_quotes
 from agent.documents.refine import refine_question
 from agent.documents.tools import ask_documents_tool, quote_documents_tool
-from agent.engine.journal import NO_JOURNAL, Journal
 from agent.engine.limits import Ledger, Limits
 from agent.engine.prices import Price, Prices
 from agent.engine.prompts import Prompt
-from agent.engine.run import Run
+from agent.engine.run import NO_JOURNAL, Journal, Run
 from agent.engine.span import PromptRef
 from agent.engine.tools import Tool
 from agent.places.find import find_places, find_places_tool

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from agent.engine.journal import StepsChanged
+from agent.engine.run import StepsChanged
 from bot.metrics import Metrics
 from bot.updates.coalesce import chat_of
 from bot.updates.journal import DurableSettings, DurableTurns, open_turns
