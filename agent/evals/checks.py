@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,18 +59,6 @@ def within_budget(wine: Wine, expect: Expectation) -> bool:
     return low <= price <= high
 
 
-def has_filters(expect: Expectation) -> bool:
-    """Tell whether anything but the price is asked of the wines."""
-    return any(check.asked(expect) for check in _CHECKS)
-
-
-def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
-    """Yield what a wine does not keep to, the price left aside."""
-    for check in _CHECKS:
-        if check.asked(expect) and (problem := check.problem(wine, expect)):
-            yield problem
-
-
 def telling_names(wine: Wine) -> list[str]:
     """Return what a wine is told by: its producer, and its name unless others are called so too."""
     shared = {
@@ -114,57 +102,54 @@ def _says(clause: list[str], wanted: list[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Check:
-    """A field of the expectations that a property of every wine is held against.
+class _Property:
+    """What a wine has of a property, and when that meets what is asked."""
 
-    Wanted values must meet the wine's, unwanted ones must not.
-    """
-
-    field: str
     values: Callable[[Wine], Sequence[str | None]]
     meets: Meets = same
-    wanted: bool = True
-
-    def asked(self, expect: Expectation) -> bool:
-        return bool(getattr(expect, self.field))
-
-    def problem(self, wine: Wine, expect: Expectation) -> str | None:
-        asked = [str(value) for value in getattr(expect, self.field)]
-        found = [str(value) for value in self.values(wine) if value]
-        met = [a for a in asked if any(self.meets(a, f) for f in found)]
-        if self.wanted:
-            known = "/".join(map(fold, found))
-            return None if met else f"{known or 'nothing known'} for {self.field}"
-        return f"{fold(met[0])} ({self.field})" if met else None
 
 
-@dataclass(frozen=True, slots=True)
-class _AbvCheck:
-    """The alcohol, which is a number; a wine that does not say has too much."""
+_PROPERTIES: Final[Mapping[str, _Property]] = {
+    "styles": _Property(lambda wine: [wine.style]),
+    "colours": _Property(lambda wine: [wine.colour]),
+    "sweetness": _Property(lambda wine: [wine.sweetness]),
+    "bodies": _Property(lambda wine: [wine.body]),
+    "foods": _Property(lambda wine: wine.foods),
+    "countries": _Property(lambda wine: [wine.country], same_name("countries")),
+    "regions": _Property(lambda wine: [wine.region, wine.appellation], lies_in),
+    "grapes": _Property(lambda wine: wine.grapes, same_name("grapes")),
+    "allergens": _Property(lambda wine: wine.allergens),
+    "notes": _Property(lambda wine: [wine.notes], is_said),
+}
+_WITHOUT: Final = "without_"
+_FIELDS: Final = [
+    name for name in Expectation.model_fields if name.removeprefix(_WITHOUT) in _PROPERTIES
+]
 
-    def asked(self, expect: Expectation) -> bool:
-        return expect.max_abv is not None
 
-    def problem(self, wine: Wine, expect: Expectation) -> str | None:
-        most = expect.max_abv if expect.max_abv is not None else 100.0
-        return None if wine.abv is not None and wine.abv <= most else f"{wine.abv}% vol."
+def has_filters(expect: Expectation) -> bool:
+    """Tell whether anything but the price is asked of the wines."""
+    return expect.max_abv is not None or any(getattr(expect, name) for name in _FIELDS)
 
 
-_CHECKS: Final[Sequence[_Check | _AbvCheck]] = (
-    _Check("styles", lambda wine: [wine.style]),
-    _Check("colours", lambda wine: [wine.colour]),
-    _Check("sweetness", lambda wine: [wine.sweetness]),
-    _Check("bodies", lambda wine: [wine.body]),
-    _Check("foods", lambda wine: wine.foods),
-    _Check("countries", lambda wine: [wine.country], same_name("countries")),
-    _Check("regions", lambda wine: [wine.region, wine.appellation], lies_in),
-    _Check("grapes", lambda wine: wine.grapes, same_name("grapes")),
-    _Check("without_styles", lambda wine: [wine.style], wanted=False),
-    _Check("without_bodies", lambda wine: [wine.body], wanted=False),
-    _Check("without_countries", lambda wine: [wine.country], same_name("countries"), wanted=False),
-    _Check("without_regions", lambda wine: [wine.region, wine.appellation], lies_in, wanted=False),
-    _Check("without_grapes", lambda wine: wine.grapes, same_name("grapes"), wanted=False),
-    _Check("without_allergens", lambda wine: wine.allergens, wanted=False),
-    _Check("without_notes", lambda wine: [wine.notes], is_said, wanted=False),
-    _AbvCheck(),
-)
+def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
+    """Yield what a wine does not keep to, the price left aside.
+
+    Values that are wanted must meet the wine's, those it is to be without must not. A wine that
+    does not say how much alcohol it has has too much.
+    """
+    for name in _FIELDS:
+        if asked := [str(value) for value in getattr(expect, name)]:
+            yield from _broken(wine, name, asked)
+    if expect.max_abv is not None and (wine.abv is None or wine.abv > expect.max_abv):
+        yield f"{wine.abv}% vol."
+
+
+def _broken(wine: Wine, name: str, asked: Sequence[str]) -> Iterator[str]:
+    checked = _PROPERTIES[name.removeprefix(_WITHOUT)]
+    found = [str(value) for value in checked.values(wine) if value]
+    met = [each for each in asked if any(checked.meets(each, other) for other in found)]
+    if name.startswith(_WITHOUT):
+        yield from [f"{fold(met[0])} ({name})"] if met else []
+    elif not met:
+        yield f"{'/'.join(map(fold, found)) or 'nothing known'} for {name}"
