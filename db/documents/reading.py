@@ -18,7 +18,7 @@ from db.models import storable
 Kind = Literal["markdown", "text", "html", "pdf"]
 
 MAX_FILE_BYTES: Final = 20_000_000
-INDEX_VERSION: Final = 2
+INDEX_VERSION: Final = 3
 """Part of every content hash: raise it when reading, chunking or terms change, and the next `add`
 indexes everything anew."""
 
