@@ -35,7 +35,7 @@ class BroadcastCommand:
     only_allowed: bool = False
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `TelegramBot.register`."""
+        """What to pass to `Conversation.register`."""
         admins = filters.UpdateType.MESSAGE & filters.User(self.admin_ids)
         return [
             CommandHandler("broadcast", self.draft, filters=admins),
@@ -44,22 +44,21 @@ class BroadcastCommand:
 
     async def draft(self, update: Update, context: Context) -> None:
         """/broadcast TEXT, or as a reply: the message as it will look, and who would get it."""
-        words = words_of(update)
+        words, to = words_of(update), destination(update)
         step = self.sender.journal.step
         if not words:
-            await self.sender.send(destination(update), texts.BROADCAST_USAGE)
+            await self.sender.send(to, texts.BROADCAST_USAGE)
             return
         chats = len(await step("chats", self._chats))
         if not chats:
-            await self.sender.send(destination(update), texts.BROADCAST_TO_NOBODY)
+            await self.sender.send(to, texts.BROADCAST_TO_NOBODY)
             return
         admin = update.effective_user
-        drafted = await step(
-            "draft", partial(self.broadcasts.draft, words, admin.id if admin else 0)
-        )
-        await self.sender.send(destination(update), words)
+        draft = partial(self.broadcasts.draft, words, admin.id if admin else 0)
+        drafted = await step("draft", draft)
+        await self.sender.send(to, words)
         preview = texts.BROADCAST_PREVIEW.format(chats=counted(chats))
-        await self.sender.send(destination(update), preview, choice(drafted))
+        await self.sender.send(to, preview, choice(drafted))
 
     async def pressed(self, update: Update, context: Context) -> None:
         """Send or cancel, on the first press; any other press only says that it is over."""

@@ -54,7 +54,7 @@ class AdminCommands:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `TelegramBot.register`."""
+        """What to pass to `Conversation.register`."""
         admins = filters.UpdateType.MESSAGE & filters.User(self.admin_ids)
         return [
             CommandHandler("stats", self.stats, filters=admins),
