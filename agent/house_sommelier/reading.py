@@ -38,7 +38,7 @@ _CARES: Final[tuple[Care, ...]] = (
 )
 _FULL_AGE: Final = 18
 _YOUNGEST: Final = 4
-_HUES: Final = ("red", "white", "rose", "orange")
+_USUAL: Final = ("red", "white", "rose", "sparkling")
 _WITH_OWN_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
 _ARTICLES: Final = frozenset("el la lo il i le tu su vuestro vuestra tuo vostro vostra suo".split())
 _EITHER: Final = frozenset({"or", "oder", "ou", "o", "of", "/"})
@@ -132,6 +132,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
     matches = scan(words, language)
     numbers = read_numbers(words, matches)
     matches = [_superlative(each, matches, words) for each in matches]
+    matches = [_of_kind(each, matches) for each in matches]
     sorted_out = Clauses(words, [each for each in matches if not _is_used(each, numbers)])
     marks = tuple(_marks(sorted_out.wanted))
     known = _known(matches, sorted_out, numbers)
@@ -155,6 +156,15 @@ def read(text: str, spoken: Language | None = None) -> Change:
         marks=marks,
     )
     return replace(change, wishes=_named(change, names))
+
+
+def _of_kind(match: Match, matches: Sequence[Match]) -> Match:
+    """ "What white?" asks for a wine."""
+    kinds = ("hue", "styles", "wine", "grapes")
+    chooses = "of_kind" in match.fields and any(
+        each.start == match.end and each.fields & set(kinds) for each in matches
+    )
+    return replace(match, meanings=(Meaning("ask", ("choose",)),)) if chooses else match
 
 
 def _superlative(match: Match, matches: Sequence[Match], words: Sequence[Token]) -> Match:
@@ -277,7 +287,7 @@ def _kinds(
         return {"styles": styles, "colours": hues}
     denied = {value for match in clauses.denied for value in match.values("hue")}
     if denied and not (hues or styles):
-        styles = tuple(style for style in (*_HUES, "sparkling") if style not in denied)
+        styles = tuple(style for style in _USUAL if style not in denied)
     return {"styles": tuple(dict.fromkeys((*hues, *styles)))}
 
 

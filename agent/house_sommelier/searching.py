@@ -105,13 +105,22 @@ def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wi
     if not fit and state.care:
         return _without_alcohol(state, last)
     if not last.wines:
-        return _with_seen_wines(state, change, last)
+        return _with_seen_wines(state, change, last) or _softened(last)
     if len(fit) < ENOUGH <= last.total and last.total > last.listed:
         ids = [*last.arguments.get("not_ids", ()), *(wine.wine_id for wine in last.wines)]
         return (Wish(last.tool, {**last.arguments, "not_ids": ids[:_MOST_IDS]}),)
     return tuple(
         _search(state, change, dishes=(dish,)) for dish in unserved(fit, state.wishes.dishes)
     )
+
+
+def _softened(last: Found) -> tuple[Wish, ...]:
+    """The same search with every taste only ranking, if any of them excluded."""
+    soft = {*last.arguments.get("soft", ())}
+    more = {"sweetness", "bodies", "tannins", "acidities"} & last.arguments.keys() - soft
+    if not more or "sweet" in last.arguments.get("sweetness", ()):
+        return ()
+    return (Wish(last.tool, {**last.arguments, "soft": sorted(soft | more)}),)
 
 
 def _with_seen_wines(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
@@ -180,7 +189,7 @@ def filters_of(
         filters["text"] = text
     if wishes.order:
         filters["order"] = wishes.order
-    soft = (set(_LISTS) | {"min_abv"}) & filters.keys() - _HARD - wishes.only
+    soft = (set(_LISTS) | {"min_abv"}) & filters.keys() - _HARD - wishes.only - state.insisted
     soft |= _add_kin(filters, or_like=or_like)
     soft |= _add_pairing(filters, tuple(dishes) or wishes.dishes, wishes)
     if soft:

@@ -111,6 +111,7 @@ class State:
     stated: frozenset[float] = frozenset()
     prices: Mapping[str, tuple[float, Currency]] = field(default_factory=dict)
     is_new: bool = False
+    insisted: frozenset[str] = frozenset()
     turns: int = 0
 
 
@@ -459,10 +460,17 @@ def _wished(state: State, change: Change) -> State:
         denied=_joined(state.denied if not is_fresh else _for_good(state.denied), change),
         refused=refused,
         is_new=is_fresh or refused != state.refused or _moves_on(state, change),
+        insisted=_insisted(change, wishes),
         subject="",
         care=kept_care,
         count=change.count or (None if is_fresh else state.count),
     )
+
+
+def _insisted(change: Change, wishes: Wishes) -> frozenset[str]:
+    """The tastes that a message corrects: "softer", "too heavy"; they must be met if they can."""
+    corrects = change.has("cue", "refine") or change.has("most")
+    return wishes.said & {"bodies", "tannins", "acidities", "min_abv"} if corrects else frozenset()
 
 
 def _moves_on(state: State, change: Change) -> bool:
@@ -566,6 +574,8 @@ def _merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
     denied = {value for name, value in change.denied if name in ("hue", "styles")}
     if denied & set(old.styles):
         replaced |= {"styles"}
+    if change.has("also") and new.styles and old.styles and not new.dishes:
+        new = replace(new, styles=tuple(dict.fromkeys((*old.styles, *new.styles))))
     if change.has("qualifies") and set(old.styles) <= _HUES and old.styles:
         new = replace(new, colours=old.styles)
     if _is_colour_of(old, new):

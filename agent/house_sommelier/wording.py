@@ -65,7 +65,8 @@ def money(amount: float, currency: str) -> str:
 def _food_names(language: Language) -> dict[str, str]:
     named: dict[str, str] = {}
     for dish, table in zip(dishes(), load("dishes")["dish"], strict=True):
-        called = table.get("any", table.get(language))
+        spoken = table.get(language)
+        called = spoken if language == "de" and spoken else table.get("any", spoken)
         if len(dish.foods) == 1 and called:
             named.setdefault(dish.foods[0], called[0])
     return named

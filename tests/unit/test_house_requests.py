@@ -10,7 +10,7 @@ DRY = ["bone_dry", "dry"]
 SWEET = ["sweet", "luscious"]
 LIGHT = ["light", "medium_light"]
 FULL = ["medium_full", "full"]
-NOT_RED = ["white", "rose", "orange", "sparkling"]
+NOT_RED = ["white", "rose", "sparkling"]
 RED, WHITE, SPARKLING = ["red"], ["white"], ["sparkling"]
 
 REQUESTS: list[tuple[str, dict[str, Any]]] = [
