@@ -56,7 +56,7 @@ class Clauses:
         self.implied: list[Meaning] = []
         self.allergens: list[str] = []
         self.denied_words: list[int] = []
-        self.elsewhere = False
+        self.elsewhere = self.negated = False
         self.only: frozenset[str] = frozenset()
         self._words = words
         self._starts = {match.start: match for match in matches}
@@ -68,6 +68,13 @@ class Clauses:
         self._links, self._also = _stems("links"), _stems("also_not")
         self._tolerance = _stems("tolerance")
         self._read()
+
+    def refuse(self) -> None:
+        """Take a "no" that rules nothing out for one to the wine that is pointed at."""
+        pointed = [match for match in self.wanted if "ordinal" in match.fields]
+        if pointed and not self.denied and not any("ask" in each.fields for each in self.wanted):
+            meaning = Meaning("refuse", ("yes",))
+            self.wanted.append(Match(pointed[0].start, pointed[0].end, (meaning,)))
 
     def _read(self) -> None:
         at = 0
@@ -155,6 +162,7 @@ class Clauses:
             self._denied_before()
             self._enter("")
         elif "not" in fields and not fields & WISHES:
+            self.negated = True
             self._enter("not")
         elif self._mode == "allergy":
             self._in_intolerance(match, fields)

@@ -164,7 +164,7 @@ def entries() -> Iterator[Entry]:
     for number, table in enumerate(load("dishes")["dish"]):
         yield from _entries(table, (("dish", (str(number),)),))
     for name in WORDS:
-        for table in (each for tables in load(name).values() for each in tables):
+        for table in load(name).get("word", ()) or load(name)["style"]:
             meanings = tuple(
                 (field, _values(value))
                 for field, value in table.items()

@@ -24,6 +24,20 @@ _SERVING: Final = {
     "storing": "cellar",
     "glass": "glassware",
 }
+_BY_SLOT: Final = {
+    "sweetness": "sweetness",
+    "tannins": "tannin",
+    "acidities": "acidity",
+    "bodies": "body",
+}
+_BY_STYLE: Final = {
+    "sparkling": "traditional_method",
+    "fortified": "fortification",
+    "sweet": "sweet_wine",
+    "orange": "orange_wine",
+    "alcohol_free": "alcohol_free",
+    "rose": "rose",
+}
 _MOST_ASKED: Final = 200
 _LEVELS: Final = {
     "body": ("", "light", "medium_light", "medium", "medium_full", "full"),
@@ -38,7 +52,9 @@ def subject_of(state: State, change: Change) -> str:
     asked = [name for name in change.said("subject") if name in subjects()]
     serving = [_SERVING[trait] for trait in change.said("trait") if trait in _SERVING]
     entities = [_key(name) for name in change.entities if _key(name) in subjects()]
-    return next(iter((*asked, *serving, *entities)), "")
+    wished = [name for slot, name in _BY_SLOT.items() if slot in change.wishes.said]
+    kinds = [_BY_STYLE[each] for each in change.wishes.styles if each in _BY_STYLE]
+    return next(iter((*asked, *serving, *entities, *wished, *kinds)), "")
 
 
 def _key(name: str) -> str:
@@ -65,7 +81,7 @@ def _telling(text: str) -> list[str]:
 def explain(state: State, change: Change, content: str) -> SommelierResponse:
     """The short answer and the passage of the library; an honest sentence if there is neither."""
     subject, language = subject_of(state, change), state.language
-    short = subjects()[subject][language] if subject else ""
+    short = subjects()[subject][language] if subject else _of_entity(change, language)
     passage = _passage(content, subject, state, change)
     if not short and not passage:
         return inform(say("knowledge", language))
@@ -78,6 +94,12 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     else:
         intro = f"{short} [{path}]"
     return inform(intro, "" if language == "en" else say("library_closing", language))
+
+
+def _of_entity(change: Change, language: Language) -> str:
+    """What is known of the grape or region that a question names; empty if it names none."""
+    named = next((profiles()[each] for each in change.entities if each in profiles()), None)
+    return f"{_told(named, language)}." if named else ""
 
 
 def inform(intro: str, closing: str = "") -> SommelierResponse:

@@ -36,7 +36,9 @@ _PHRASE_VOTE: Final = 0.7
 """What a phrase that one language has tells of it; a word that one language has tells 1."""
 _LONGEST_TEXT: Final = 2000
 _NOT: Final = re.compile(r"(?i)\bcan['’]t\b|\bcannot\b|\bcant\b")
-_SHORT_NOT: Final = re.compile(r"(?i)(?<=[a-z])n['’]t\b|(?<=\bdo)nt\b|(?<=\bdoes)nt\b")
+_SHORT_NOT: Final = re.compile(
+    r"(?i)(?<=[a-z])n['’]t\b|(?<=\b(?:is|do))nt\b|(?<=\b(?:are|was|did))nt\b|(?<=\bdoes)nt\b"
+)
 
 
 class Meaning(NamedTuple):
@@ -256,7 +258,9 @@ def _meanings(written: tuple[str, ...], language: Language | None) -> tuple[Mean
     found = lexicon().phrases.get(written, ())
     here = [each for each in found if language is None or each.language in (language, "any")]
     fallback = [(f, v) for each in found for f, v in each.meanings if f in _CONTENT]
-    meant = [each for entry in here for each in entry.meanings] or fallback
+    meant = [each for entry in here for each in entry.meanings]
+    if all(name == "subject" for name, _ in meant):
+        meant += fallback
     merged: dict[str, tuple[str, ...]] = {}
     for field, values in meant:
         merged[field] = tuple(dict.fromkeys((*merged.get(field, ()), *values)))

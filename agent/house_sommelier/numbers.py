@@ -25,7 +25,7 @@ _ARTICLES: Final = frozenset(
     "so about just il lo about een".split()
 )
 _UNITS: Final = ("percent", "hours", "clock", "bottles", "people", "cases", "counted", "age")
-_LIMITS: Final = ("max", "min", "about", "between")
+_LIMITS: Final = ("max", "min", "about", "between", "we_are")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,8 @@ class _Reader:
         self._ends: Mapping[int, Match] = {match.end: match for match in matches}
         self._found = Numbers()
         self._fields = frozenset(field for match in matches for field in match.fields)
+        asked = {value for match in matches for value in match.values("ask")}
+        self._asks_quantity = "quantity" in asked
         self._priced: set[int] = set()
         self._inside = {at for match in matches for at in range(match.start + 1, match.end)}
 
@@ -161,7 +163,7 @@ class _Reader:
         link = self._words[low.end].written if low.end < len(self._words) else ""
         if unit == "percent" and high.value <= _MOST_ABV:
             self._use(low, min_abv=low.value, max_abv=high.value)
-        elif unit == "people":
+        elif unit == "people" or before == "we_are":
             self._use(low, guests=round(high.value))
         elif unit in ("hours", "clock") or (
             currency is None and high.value <= _MOST_HOURS and "people" in self._fields
@@ -188,7 +190,7 @@ class _Reader:
         loose = link in "-–—" or self._is_word(low.end, "to bis à a tot till")
         counted = self._is_word(low.start - 1, "for für pour para per voor")
         return before == "between" or (
-            high.value >= _LEAST_RANGE and (before in _LIMITS or (loose and not counted))
+            high.value >= _LEAST_RANGE and (before in _LIMITS[:3] or (loose and not counted))
         )
 
     def _is_word(self, at: int, among: str) -> bool:
@@ -207,6 +209,8 @@ class _Reader:
             self._use(number, years=(*self._found.years, number.written))
         elif not self._is_price(number, currency, limit, behind):
             return
+        elif "about_after" in behind:
+            self._price(round(value * 0.75, 2), round(value * 1.25, 2), currency, number)
         elif "max_after" in behind:
             self._price(None, value, currency, number)
         elif limit == "about" or (number.is_rough and limit not in ("max", "min")):
@@ -229,7 +233,9 @@ class _Reader:
             return True
         if re.fullmatch(r"[0-9]{1,4}[.,][0-9]{2}", number.written):
             return True
-        limited = limit in _LIMITS[:3] or bool(behind & {"max_after", "min_after", "each"})
+        limited = limit in _LIMITS[:3] or bool(
+            behind & {"max_after", "min_after", "about_after", "each"}
+        )
         return limited and number.value > _LEAST_PRICE
 
     def _spread(self, after: int) -> float:
@@ -269,10 +275,9 @@ class _Reader:
     def _is_counted(self, number: _Number, unit: str, currency: Currency | None) -> bool:
         if currency is not None:
             return False
-        asks = "ask" in self._fields and self._left(number.start) == ""
-        return bool(unit) or (
-            asks and self._is_word(number.start - 1, "for für pour para per voor bei")
-        )
+        before = self._left(number.start)
+        counts = before == "we_are" or (self._asks_quantity and not before)
+        return counts or bool(unit)
 
     def _count(self, number: _Number, unit: str) -> None:
         value, whole = number.value, round(number.value)
@@ -290,6 +295,8 @@ class _Reader:
                 self._use(number, bottles=whole)
             case "cases":
                 self._use(number, bottles=6 * whole)
+            case "" if self._found.guests is not None:
+                return
             case "people" | "" if whole <= _MOST_GUESTS:
                 self._use(number, guests=whole)
             case _:

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from itertools import pairwise
 from typing import Final, Literal
 
-from agent.house_sommelier.clauses import Clauses
-from agent.house_sommelier.data import Dish, dishes
+from agent.house_sommelier.clauses import WISHES, Clauses
+from agent.house_sommelier.data import Dish, dishes, load
 from agent.house_sommelier.lexicon import (
     Match,
     Meaning,
@@ -40,6 +39,7 @@ _FULL_AGE: Final = 18
 _YOUNGEST: Final = 4
 _USUAL: Final = ("red", "white", "rose", "sparkling")
 _WITH_OWN_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
+_COUNTED: Final = frozenset("currency unconverted counted hours people bottles percent".split())
 _ARTICLES: Final = frozenset("el la lo il i le tu su vuestro vuestra tuo vostro vostra suo".split())
 _EITHER: Final = frozenset({"or", "oder", "ou", "o", "of", "/"})
 _PARTICLES: Final = frozenset("de du des la le les di del della dei von van d the of and".split())
@@ -134,7 +134,10 @@ def read(text: str, spoken: Language | None = None) -> Change:
     matches = [_superlative(each, matches, words) for each in matches]
     matches = [_of_kind(each, matches) for each in matches]
     sorted_out = Clauses(words, [each for each in matches if not _is_used(each, numbers)])
-    marks = tuple(_marks(sorted_out.wanted))
+    opens = not any(match.start == 0 for match in matches)
+    if sorted_out.negated and not any(each.fields & WISHES for each in sorted_out.wanted):
+        sorted_out.refuse()
+    marks = (*(_opening(words, language) if opens else ()), *_marks(sorted_out.wanted))
     known = _known(matches, sorted_out, numbers)
     unmatched = [word for at, word in enumerate(words) if at not in known and _is_telling(word)]
     names = [each for each in _proper_names(words, known, language) if _tells(each)]
@@ -146,7 +149,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         allergens=tuple(dict.fromkeys((*sorted_out.allergens, *_vegan(marks)))),
         elsewhere=sorted_out.elsewhere or any(each.fields == {"elsewhere"} for each in matches),
         entities=_entities(matches),
-        care=None if numbers.sober is not None else _care(marks, words, matches),
+        care=None if _counts_sober(numbers, marks) else _care(marks, words, matches),
         unknown=tuple(word.written for word in unmatched),
         languages=languages,
         count=_count(words, matches, numbers),
@@ -160,7 +163,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
 
 def _of_kind(match: Match, matches: Sequence[Match]) -> Match:
     """ "What white?" asks for a wine."""
-    kinds = ("hue", "styles", "wine", "grapes")
+    kinds = ("hue", "styles", "wine", "grapes", "subject")
     chooses = "of_kind" in match.fields and any(
         each.start == match.end and each.fields & set(kinds) for each in matches
     )
@@ -188,6 +191,18 @@ def _is_relative(words: Sequence[Token], match: Match) -> bool:
 def _is_used(match: Match, numbers: Numbers) -> bool:
     """Whether a phrase was read as part of a number and says nothing else."""
     return set(range(match.start, match.end)) <= numbers.used and not match.fields & {"hue"}
+
+
+def _counts_sober(numbers: Numbers, marks: Sequence[tuple[str, str]]) -> bool:
+    """Whether "five drive", "half do not drink" tells of guests, not of who asks."""
+    among = numbers.guests is not None or ("ask", "quantity") in marks or ("half", "yes") in marks
+    return numbers.sober is not None and among
+
+
+def _opening(words: Sequence[Token], language: Language | None) -> tuple[tuple[str, str], ...]:
+    """ "Is", "does", "why": how a question begins, whatever it is about."""
+    begins = load("questions")["begins"].get(language or "en", "").split()
+    return (("ask", "why"),) if words and words[0].written.casefold() in begins else ()
 
 
 def _marks(wanted: Sequence[Match]) -> Iterator[tuple[str, str]]:
@@ -475,8 +490,8 @@ def _is_tender_age(words: Sequence[Token], matches: Sequence[Match]) -> bool:
         tells = before is not None and "before" in before.values("age")
         years = after is not None and "years" in after.values("age")
         child = years and any("child" in match.values("age") for match in matches)
-        is_end = at + 1 == len(words) or not words[at + 1].is_word or _goes_on(words, at + 1)
-        if child or (tells and (years or (is_end and _is_being(words, at)))):
+        counts = after is not None and after.fields & _COUNTED
+        if child or (tells and (years or (not counts and _is_being(words, at)))):
             return True
     return False
 
@@ -487,15 +502,6 @@ def _start(match: Match) -> int:
 
 def _end(match: Match) -> int:
     return match.end
-
-
-@cache
-def _ands() -> frozenset[str]:
-    return frozenset("and but so und aber et mais y pero e ma en maar old today heute".split())
-
-
-def _goes_on(words: Sequence[Token], at: int) -> bool:
-    return words[at].written.casefold() in _ands()
 
 
 def _is_being(words: Sequence[Token], at: int) -> bool:

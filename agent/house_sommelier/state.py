@@ -250,9 +250,13 @@ def _is_of_quantity(state: State, change: Change) -> bool:
     more = numbers.sober is not None or numbers.hours is not None or numbers.guests is not None
     if state.kind == "quantity" and more and not change.wishes.said - {"name"}:
         return True
-    crowd = numbers.guests is not None and numbers.guests >= _CROWD
-    wants_wine = change.has("ask", "choose") or change.wishes.said - {"name", "dishes"}
-    return crowd and not wants_wine and (numbers.hours is not None or change.has("bottles"))
+    if numbers.guests is None:
+        return False
+    if change.has("many") or (change.words <= _FEW_WORDS and not change.wishes.said):
+        return True
+    wants_wine = change.has("ask", "choose") or _said(change) - {"dishes"}
+    counts = numbers.hours is not None or change.has("bottles") or change.has("we_are")
+    return not wants_wine and counts and (not change.wishes.dishes or numbers.guests >= _CROWD)
 
 
 def _is_comparing(state: State, change: Change) -> bool:
@@ -329,10 +333,8 @@ def _is_knowledge(_state: State, change: Change) -> bool:
     if serving and not wants_wine:
         return True
     if asks:
-        return not (change.has("ask", "choose") and _names_wine(change))
-    if change.has("subject"):
-        return not wants_wine and not change.wishes.said - {"name", "text"}
-    return False
+        return not (change.has("ask", "choose") and (change.has("wine") or _names_wine(change)))
+    return change.has("subject") and not wants_wine and not change.wishes.said - {"name", "text"}
 
 
 def _names_wine(change: Change) -> bool:
@@ -567,7 +569,7 @@ def _merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
     replaced = set(said).union(*(group for group in _GROUPS if group & said))
     if said & (_KIND | {"dishes"}):
         replaced |= {"name", "text"}
-    if "styles" in said and _OF_A_REGION & set(old.styles) - set(new.styles):
+    if "styles" in said and _OF_A_REGION & set(old.styles) and not _is_colour_of(old, new):
         replaced |= {"regions", "countries"}
     if "dishes" in said and old.dishes and set(old.dishes) != set(new.dishes):
         replaced |= _KIND | _TASTE | {"text", "order"}
