@@ -1,5 +1,6 @@
-"""Questions of knowledge: short answers, comparisons, the passage that answers. Pure."""
+"""Answers that show no wines: knowledge, comparisons, how many bottles. Pure."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -45,6 +46,16 @@ _LEVELS: Final = {
     "acidity": ("", "acidity_mild", "acidity_fair", "acidity_fresh"),
 }
 _STRUCTURE: Final = ("body", "tannin", "acidity")
+
+GLASSES_A_BOTTLE: Final = 6
+"""Glasses of 125 ml in a bottle of 0.75 l."""
+_FIRST_HOURS: Final = 2.0
+_GLASSES_AT_FIRST: Final = 1.0
+_GLASSES_LATER: Final = 0.6
+_MOST_GLASSES: Final = 6.0
+_AT_DINNER: Final = 3.0
+_USUAL_HOURS: Final = {"reception": 1.5, "party": 5.0}
+_LEAST_SPARE: Final = 1.25
 
 
 def subject_of(state: State, change: Change) -> str:
@@ -222,3 +233,43 @@ def why_it_suits(state: State) -> str:
     if colours and not colours & set(map(str, found[0].styles)):
         return ""
     return found[0][state.language]
+
+
+def bottles_for(state: State) -> str:
+    """A number of bottles with what it rests on; a question if nobody said for how many."""
+    language = state.language
+    if state.guests is None:
+        return say("quantity_ask", language)
+    sober = state.sober or 0
+    drinkers = state.guests - round(sober * state.guests if sober < 1 else sober)
+    drinkers = max(1, drinkers)
+    glasses = glasses_each(state)
+    least = math.ceil(drinkers * glasses / GLASSES_A_BOTTLE)
+    most = math.ceil(drinkers * glasses * _LEAST_SPARE / GLASSES_A_BOTTLE)
+    answer = say(
+        "quantity",
+        language,
+        bottles=f"{least}–{most}" if most > least else str(least),
+        drinkers=str(drinkers),
+        glasses=f"{glasses:g}",
+        basis=_basis(state),
+    )
+    advice = "quantity_sober" if sober else "quantity_water"
+    return f"{answer} {say(advice, language)}"
+
+
+def glasses_each(state: State) -> float:
+    """How many glasses a guest drinks: one an hour at first, less later; three at dinner."""
+    hours = state.hours or _USUAL_HOURS.get(state.occasion)
+    if hours is None:
+        return _AT_DINNER
+    first = min(hours, _FIRST_HOURS) * _GLASSES_AT_FIRST
+    later = max(0.0, hours - _FIRST_HOURS) * _GLASSES_LATER
+    return round(max(1.25, min(first + later, _MOST_GLASSES)) * 4) / 4
+
+
+def _basis(state: State) -> str:
+    hours = state.hours or _USUAL_HOURS.get(state.occasion)
+    if hours is None:
+        return say("quantity_dinner", state.language)
+    return say("quantity_hours", state.language, hours=f"{hours:g}")

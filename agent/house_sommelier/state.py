@@ -47,6 +47,12 @@ _TASTE: Final = frozenset(
     {"sweetness", "bodies", "tannins", "acidities", "text", "min_abv", "max_abv"}
 )
 _PLACE: Final = frozenset({"countries", "regions"})
+_NAMED: Final = {
+    "dishes": "named_dishes",
+    "text": "named_tastes",
+    "max_price": "named_price",
+    "min_price": "named_price",
+}
 _GROUPS: Final = (_PRICE, _ABV, _KIND, _PLACE)
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
 _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
@@ -560,41 +566,46 @@ def _joined(denied: frozenset[tuple[str, str]], change: Change) -> frozenset[tup
 
 
 def _merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
-    """`new`, with what `old` says about other things.
+    """`new`, with what `old` says about other things."""
+    new = _qualified(old, new, change)
+    replaced = _replaced(old, new, change)
+    kept = {name: getattr(old, name) for name in old.said - replaced}
+    for name, words in _NAMED.items():
+        if name in kept:
+            kept[words] = getattr(old, words)
+    own = {each.name: getattr(new, each.name) for each in fields(new)}
+    own = {name: value for name, value in own.items() if value not in ((), "", None)}
+    only = frozenset(new.only | (old.only - replaced))
+    return Wishes(**{**kept, **own, "only": only})
+
+
+def _qualified(old: Wishes, new: Wishes, change: Change) -> Wishes:
+    """A new kind that adds to the old: "sparkling too", "with bubbles", "pink ones, though"."""
+    if change.has("also") and new.styles and old.styles and not new.dishes:
+        return replace(new, styles=tuple(dict.fromkeys((*old.styles, *new.styles))))
+    if change.has("qualifies") and old.styles and set(old.styles) <= _HUES:
+        return replace(new, colours=old.styles)
+    return replace(new, styles=(), colours=new.styles) if _is_colour_of(old, new) else new
+
+
+def _replaced(old: Wishes, new: Wishes, change: Change) -> set[str]:
+    """The slots that a change forgets.
 
     A new colour forgets the old grape, and the region if that came with "champagne" or "port". A
     new dish forgets the kind of wine that was meant for the old one.
     """
     said = new.said
     replaced = set(said).union(*(group for group in _GROUPS if group & said))
+    if new.colours and not new.styles and not new.grapes:
+        replaced -= {"styles"}
     if said & (_KIND | {"dishes"}):
         replaced |= {"name", "text"}
-    if "styles" in said and _OF_A_REGION & set(old.styles) and not _is_colour_of(old, new):
+    if "styles" in said and _OF_A_REGION & set(old.styles):
         replaced |= {"regions", "countries"}
     if "dishes" in said and old.dishes and set(old.dishes) != set(new.dishes):
         replaced |= _KIND | _TASTE | {"text", "order"}
     denied = {value for name, value in change.denied if name in ("hue", "styles")}
-    if denied & set(old.styles):
-        replaced |= {"styles"}
-    if change.has("also") and new.styles and old.styles and not new.dishes:
-        new = replace(new, styles=tuple(dict.fromkeys((*old.styles, *new.styles))))
-    if change.has("qualifies") and set(old.styles) <= _HUES and old.styles:
-        new = replace(new, colours=old.styles)
-    if _is_colour_of(old, new):
-        replaced -= {"styles", "regions", "countries"}
-        new = replace(new, styles=(), colours=new.styles)
-        replaced |= {"colours"}
-    kept = {name: getattr(old, name) for name in old.said - replaced}
-    if "dishes" in kept:
-        kept["named_dishes"] = old.named_dishes
-    if "text" in kept:
-        kept["named_tastes"] = old.named_tastes
-    if "max_price" in kept or "min_price" in kept:
-        kept["named_price"] = old.named_price
-    own = {each.name: getattr(new, each.name) for each in fields(new)}
-    own = {name: value for name, value in own.items() if value not in ((), "", None)}
-    only = frozenset(new.only | (old.only - replaced))
-    return Wishes(**{**kept, **own, "only": only})
+    return replaced | ({"styles"} if denied & set(old.styles) else set())
 
 
 def _is_colour_of(old: Wishes, new: Wishes) -> bool:

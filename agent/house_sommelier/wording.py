@@ -18,7 +18,6 @@ from agent.text import Language
 _SYMBOLS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
 _GROUPED_BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
-_STYLES_EN: Final = {"rose": "rosé", "alcohol_free": "alcohol-free"}
 _MOST_FOODS: Final = 3
 _NAMED: Final = ("countries", "grapes", "hue", "regions", "styles")
 
@@ -135,8 +134,6 @@ def criteria(state: State) -> str:
     foods = list(wishes.named_dishes)
     price = price_in_words(wishes, language, state.stated)
     left_out = _left_out(state)
-    if language == "en":
-        return ", ".join(filter(None, (_english(wishes, foods, price), left_out)))
     return ", ".join(filter(None, (*_parts(wishes, language, price, foods), left_out)))
 
 
@@ -194,33 +191,12 @@ def _left_out(state: State) -> str:
     return say("leaving_out", state.language, names=either(left, state.language)) if left else ""
 
 
-def _english(wishes: Wishes, foods: Sequence[str], price: str) -> str:
-    kinds = [_STYLES_EN.get(kind, kind) for kind in (*wishes.colours, *wishes.styles)]
-    places = either((*wishes.regions, *wishes.countries), "en")
-    grapes = either(wishes.grapes, "en")
-    tastes = tastes_in_words(wishes, "en")
-    before = [taste for taste in tastes if not taste.startswith("with ")]
-    details = [
-        *before,
-        " ".join(kinds) if wishes.colours and wishes.styles else either(kinds, "en"),
-        "wines",
-        *(taste for taste in tastes if taste.startswith("with ")),
-        f"made from {grapes}" if grapes else "",
-        f"from {places}" if places else "",
-        f"at {price}" if "–" in price else price,
-        f"with {_abv(wishes)}" if _abv(wishes) else "",
-        f"for {both(foods, 'en')}" if foods else "",
-        f"(matching “{wishes.name}” first)" if wishes.name else "",
-    ]
-    return " ".join(filter(None, details))
-
-
 def describe(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
     """Why a wine suits: the foods asked for, its grapes and build, and in English its notes."""
     asked = [food for food in foods if food in wine.foods]
     named = both(foods_in_words(asked or wine.foods[:_MOST_FOODS], language), language)
     fit = say("suits", language, foods=named) if named else ""
-    portrait = _portrait(wine) if language == "en" else _profile(wine, language)
+    portrait = _profile(wine, language)
     clauses = "; ".join(filter(None, (fit, portrait) if asked else (portrait, fit)))
     notes = wine.notes.strip() if language == "en" else ""
     return " ".join(map(sentence, filter(None, (clauses, notes)))) or wine.name
@@ -250,26 +226,6 @@ def origin(wine: ListedWine, language: Language) -> str:
     places = [place for place in (wine.appellation, wine.region) if place != wine.country]
     country = country_in_words(wine.country, language)
     return ", ".join(dict.fromkeys(filter(None, (*places, country))))
-
-
-def _portrait(wine: ListedWine) -> str:
-    """`a full-bodied red from Syrah with firm tannins`."""
-    sweetness = "" if wine.sweetness == "dry" else sweetness_in_words(wine.sweetness, "en")
-    sweetness = "" if wine.style == Style.SWEET else sweetness
-    words = [body_in_words(wine.body, "en"), sweetness, _style_in_english(wine.style)]
-    kind = " ".join(dict.fromkeys(filter(None, words)))
-    grapes = f" from {both(wine.grapes, 'en')}" if wine.grapes else ""
-    found = [trait.removeprefix("with ") for trait in _traits(wine, "en")]
-    structure = f" with {both(found, 'en')}" if found else ""
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}{grapes}{structure}"
-
-
-def _style_in_english(style: str) -> str:
-    if style in ("red", "white"):
-        return style
-    if style not in tuple(Style):
-        return "wine"
-    return "rosé" if style == "rose" else f"{_STYLES_EN.get(style, style)} wine"
 
 
 def _profile(wine: ListedWine, language: Language) -> str:

@@ -104,7 +104,7 @@ async def test_the_lightest_of_those_shown_is_named_with_its_reason() -> None:
     [
         (
             "en",
-            "Suits lamb; a full-bodied red from Syrah with fresh acidity and firm tannins. Smoke "
+            "Suits lamb; red, full-bodied, from Syrah, with fresh acidity, with firm tannins. Smoke "
             "and black olive, with a long finish.",
         ),
         ("de", "Passt zu: Lamm; Rotwein, kräftig, aus Syrah, mit frischer Säure, mit festen "
@@ -271,14 +271,14 @@ async def test_an_empty_search_says_which_limit_is_in_the_way() -> None:
     relax = {"styles": 30, "max_price": 14, "without_allergens": 88}
     found = answer_of(await after_results("a sparkling under 5", wines=[], relax=relax))
     assert found.intro == (
-        "I found no sparkling wines up to €5. Without the price limit there are 14; "
+        "I found nothing for that: sparkling, up to €5. Without the price limit there are 14; "
         "without the style, 30."
     )
 
 
 async def test_a_price_in_words_is_repeated_in_the_guests_words() -> None:
     answer = await answered("a red, fifteen bucks", wines=[SYRAH])
-    assert "red wines fifteen bucks" in answer.intro
+    assert "red, fifteen bucks" in answer.intro
     assert "€" not in (await answered("a cheap red", wines=[SYRAH])).intro
 
 
@@ -309,7 +309,7 @@ async def test_feedback_is_nobodys_request() -> None:
             "content": "Your previous response failed validation: white wine is missing. Please",
         },
     ]
-    assert "red wines for lamb" in answer_of(await ask(messages)).intro
+    assert "red, lamb" in answer_of(await ask(messages)).intro
 
 
 SAID = [text for _, text, _ in KNOWN] + [text for text, *_ in TALK] + list(FIRST.values())
