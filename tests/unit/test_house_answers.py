@@ -104,8 +104,8 @@ async def test_the_lightest_of_those_shown_is_named_with_its_reason() -> None:
     [
         (
             "en",
-            "Suits lamb; red, full-bodied, from Syrah, with fresh acidity, with firm tannins. Smoke "
-            "and black olive, with a long finish.",
+            "Suits lamb; red, full-bodied, from Syrah, with fresh acidity, with firm tannins. "
+            "Smoke and black olive, with a long finish.",
         ),
         ("de", "Passt zu: Lamm; Rotwein, kräftig, aus Syrah, mit frischer Säure, mit festen "
          "Tanninen."),
