@@ -23,8 +23,6 @@ ANYBODYS: Final = frozenset(
 )
 """Words of wines' names that many wines have."""
 CLAUSE: Final = re.compile(r"[.,;:!?()–—]| but | with ", re.IGNORECASE)
-
-
 DASHES: Final = re.compile(r"\s*[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]\s*")
 UNSEEN: Final = re.compile(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")
 

@@ -74,7 +74,8 @@ class Outcome:
     """What a variant made of a case.
 
     `figures` are numbers that are no scores, averaged in reports: retries, tokens, cost_usd …
-    `error` says what kept the model from answering at all, `answer` is plain data for the report.
+    `error` says what kept the model from answering at all; `seconds` are those of its turns, or of
+    its request.
     """
 
     marks: Mapping[str, Mark]
