@@ -66,9 +66,10 @@ ENTRIES: Final = (FLOOR, TYPED, OURS, TRACED, *PEERS)
 
 def earlier(root: Path) -> tuple[Entry, Entry]:
     """Ourselves as another checkout has us, to see whether a turn has become dearer."""
+    note = "as of commit " + _run("git", "-C", str(root), "rev-parse", "--short", "HEAD").strip()
     return (
-        replace(OURS, name="ours, earlier", root=root),
-        replace(TRACED, name="ours, traced, earlier", root=root),
+        replace(OURS, name="ours, earlier", root=root, note=note),
+        replace(TRACED, name="ours, traced, earlier", root=root, note=note),
     )
 
 

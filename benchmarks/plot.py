@@ -9,7 +9,7 @@ from benchmarks.environments import FLOOR, OURS, TRACED, Entry
 from benchmarks.measure import Costs
 from benchmarks.scenario import KINDS
 
-NAMES: Final = 108
+NAMES: Final = 140
 PANEL: Final = 178
 BAR: Final = 20
 STEP: Final = 30
