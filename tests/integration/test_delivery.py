@@ -3,7 +3,6 @@
 import asyncio
 import pickle
 import socket
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -66,16 +65,22 @@ class Telegram(BotApi):
 
 @dataclass
 class Waits:
-    """A clock that only sleeping moves, at once; keeps how long each sleep would have been."""
+    """A clock that only sleeping moves, at once unless held; keeps how long each sleep was."""
 
     now: float = 0
     seconds: list[float] = field(default_factory=list)
+    may_end: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.may_end.set()
 
     def clock(self) -> float:
         return self.now
 
     async def sleep(self, seconds: float) -> None:
-        self.seconds += [seconds] if seconds else []
+        if seconds:
+            self.seconds.append(seconds)
+            await self.may_end.wait()
         self.now += seconds
 
 
@@ -163,19 +168,21 @@ async def test_after_many_requests_to_wait_an_answer_is_given_up(
     assert waits.seconds == [5] * (MAX_TRIES - 1)
 
 
-async def test_a_chat_that_must_wait_holds_up_no_other(telegram: Telegram, bot: Bot) -> None:
-    sender = Sender(bot, RateLimit())
+async def test_a_chat_that_must_wait_holds_up_no_other(
+    telegram: Telegram, bot: Bot, waits: Waits
+) -> None:
+    waits.may_end.clear()
+    sender = sender_of(bot, waits)
     telegram.fail("sendMessage", 429, retry_after=1, chat_id=1)
     waiting = asyncio.create_task(sender.send(Destination(1), "late"))
-    await eventually(lambda: bool(telegram.asked), seconds=30, otherwise=lambda: "no request")
+    await eventually(lambda: waits.seconds == [1], seconds=30, otherwise=lambda: str(waits))
     await asyncio.gather(*(sender.send(Destination(chat), "soon") for chat in range(2, 12)))
-    after = time.monotonic() - telegram.calls_of("sendMessage")[0].time
+    assert not waiting.done()
+    waits.may_end.set()
     await waiting
-    calls = telegram.calls_of("sendMessage")
-    order = [call.params["chat_id"] for call in calls]
+    order = [call.params["chat_id"] for call in telegram.calls_of("sendMessage")]
     assert (order[0], order[-1], sorted(order[1:-1])) == (1, 1, list(range(2, 12)))
-    assert after < 0.8
-    assert 1 <= calls[-1].time - calls[0].time < 1.3
+    assert waits.seconds == [1]
 
 
 @pytest.mark.parametrize("read_seconds", [0.2, 5])
