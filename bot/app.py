@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
-from itertools import chain
 from typing import Final
 
 from starlette.applications import Starlette
@@ -46,7 +45,7 @@ from bot.service import (
 )
 from bot.telegram.access import Access
 from bot.telegram.feedback import FeedbackButtons, rating
-from bot.telegram.handlers import AnyApplication, Conversation
+from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
 from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
@@ -210,12 +209,6 @@ async def open_app(
             rating=rating,
             metrics=Metrics(lambda: tracer.dropped_spans),
         )
-        access = Access(
-            people=repositories.people,
-            sender=sender,
-            admin_ids=admins,
-            allow_list=settings.access.mode == "allow_list",
-        )
         conversation = Conversation(
             turns=turns,
             sender=sender,
@@ -223,31 +216,7 @@ async def open_app(
             answerer=sommelier_of(resources),
             history_messages=settings.turn.history_messages,
             turn_of=turn_of(repositories.updates, journal),
-            access=None if telegram else access,
-        )
-        look_ups = LookUps(
-            turns=turns,
-            sender=sender,
-            messages=repositories.messages,
-            documents=resources.documents,
-            search=resources.search,
-            refinement=resources.refinement,
-            cache=resources.cache,
-        )
-        admin = AdminCommands(
-            sender=sender,
-            people=repositories.people,
-            turns=repositories.turns,
-            admin_ids=admins,
-            links=links,
-            trace_of=repositories.traces.get,
-        )
-        broadcast = BroadcastCommand(
-            sender=sender,
-            people=repositories.people,
-            broadcasts=repositories.broadcasts,
-            admin_ids=admins,
-            only_allowed=settings.access.mode == "allow_list",
+            access=None if telegram else access_of(settings, repositories, sender),
         )
         feedback = FeedbackButtons(
             conversation=conversation,
@@ -257,8 +226,10 @@ async def open_app(
             changed=delivery.wake if delivery else lambda: None,
             hide=comment_hider(settings),
         )
-        further = [each.handlers() for each in (admin, broadcast, feedback, look_ups)]
-        conversation.register(application, [*chain.from_iterable(further)])
+        admin = admin_handlers(settings, repositories, sender, admins, links)
+        look_ups = look_ups_of(resources, conversation)
+        further = [*admin, *feedback.handlers(), *look_ups.handlers()]
+        conversation.register(application, further)
         yield App(
             application=application,
             inbox=inbox,
@@ -456,6 +427,55 @@ def sommelier_of(resources: Resources) -> Sommelier:
         cache=resources.cache,
     )
     return Sommelier(catalogue=SqlCatalogue(resources.sessions), research_tools=tools)
+
+
+def access_of(settings: Settings, repositories: Repositories, sender: Sender) -> Access:
+    """Who is let in."""
+    return Access(
+        people=repositories.people,
+        sender=sender,
+        admin_ids=frozenset(settings.access.admin_ids),
+        allow_list=settings.access.mode == "allow_list",
+    )
+
+
+def admin_handlers(
+    settings: Settings,
+    repositories: Repositories,
+    sender: Sender,
+    admins: frozenset[int],
+    links: TraceLinks | None,
+) -> list[AnyHandler]:
+    """The commands of admins."""
+    commands = AdminCommands(
+        sender=sender,
+        people=repositories.people,
+        turns=repositories.turns,
+        admin_ids=admins,
+        links=links,
+        trace_of=repositories.traces.get,
+    )
+    broadcast = BroadcastCommand(
+        sender=sender,
+        people=repositories.people,
+        broadcasts=repositories.broadcasts,
+        admin_ids=admins,
+        only_allowed=settings.access.mode == "allow_list",
+    )
+    return [*commands.handlers(), *broadcast.handlers()]
+
+
+def look_ups_of(resources: Resources, conversation: Conversation) -> LookUps:
+    """What is looked up on command."""
+    return LookUps(
+        turns=conversation.turns,
+        sender=conversation.sender,
+        messages=conversation.messages,
+        documents=resources.documents,
+        search=resources.search,
+        refinement=resources.refinement,
+        cache=resources.cache,
+    )
 
 
 def budgets_of(settings: Settings, repositories: Repositories, admins: Collection[int]) -> Budgets:

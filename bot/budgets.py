@@ -16,14 +16,8 @@ from agent.engine.limits import (
     day_of,
 )
 from agent.repositories import PeopleRepository, Spending, TurnRepository
+from bot.telegram import texts
 
-OWN: Final = "You have used up today's {what}."
-SHARED: Final = "Today's budget for everyone is used up."
-RESETS: Final = "It resets in {left}, at 00:00 UTC; until then I answer by simple rules."
-WARNING: Final = (
-    "You have used {share} % of today's {what}. It resets in {left}, at 00:00 UTC; when it is "
-    "used up I answer by simple rules."
-)
 WARN_AT: Final = 0.8
 """The share of a person's budget from which on they are told of it."""
 TYPICAL: Final = Spent(requests=2, tokens=5_000, cost_usd=0.015)
@@ -70,18 +64,19 @@ class Budgets:
         `is_over`: the budget is why no model answered.
         """
         left = duration_text(allowance.resets_at - allowance.at)
+        resets = texts.BUDGET_RESETS.format(left=left)
         if is_over:
             ended = allowance.after(spent)
-            said = SHARED if ended.is_shared else OWN.format(what=_what(ended.used_up))
-            return Note(f"{said} {RESETS.format(left=left)}")
+            own = texts.BUDGET_OWN.format(what=_what(ended.used_up))
+            return Note(f"{texts.BUDGET_SHARED if ended.is_shared else own} {resets}")
         if not allowance.person.is_set:
             return None
         used = added(used_of(self.person, allowance.person), spent)
         if limit := self.person.reached(used):
-            return Note(f"{OWN.format(what=_what(limit))} {RESETS.format(left=left)}")
+            return Note(f"{texts.BUDGET_OWN.format(what=_what(limit))} {resets}")
         if limit := self.person.reached(used, WARN_AT):
             share = int(100 * share_of(self.person, used, limit))
-            said = WARNING.format(share=share, what=_what(limit), left=left)
+            said = texts.BUDGET_WARNING.format(share=share, what=_what(limit), left=left)
             return Note(said, once_on=allowance.at.date())
         return None
 
