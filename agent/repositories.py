@@ -5,8 +5,8 @@ Budgets, statistics and the way from a message back to its trace are made of the
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from typing import Literal, Protocol
+from datetime import date, datetime, timedelta
+from typing import Any, Literal, Protocol
 
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.messages import Message
@@ -188,6 +188,66 @@ class Backlog:
 
     waiting: int = 0
     oldest_seconds: float = 0.0
+
+
+Payload = Mapping[str, Any]
+"""An update as Telegram delivered it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedUpdate:
+    """An update that was accepted. `tries` counts without progress since the last one."""
+
+    update_id: int
+    chat_id: int
+    payload: Payload
+    received_at: datetime
+    state: str
+    tries: int
+    retries: int
+    error: str | None
+
+
+class UpdateRepository(Protocol):
+    """The accepted updates; every method commits before it returns."""
+
+    async def accept(
+        self, update_id: int, chat_id: int, payload: Payload, message_id: int | None = None
+    ) -> None:
+        """Keep an update, once however often it is delivered."""
+
+    async def begun(self, update_id: int, progress: int) -> int:
+        """How often the turn of an update was begun with no more than so many recorded steps."""
+
+    async def begin(self, update_id: int, progress: int) -> AcceptedUpdate | None:
+        """Count a try of the update's turn; the update, None if it is forgotten."""
+
+    async def waiting(self, chat_id: int, since: int) -> Sequence[AcceptedUpdate]:
+        """Those of a chat that no turn has taken, from an update on."""
+
+    async def take(self, update_ids: Sequence[int], turn_id: int) -> Sequence[AcceptedUpdate]:
+        """Make updates a part of a turn; all that are, also from an earlier run of it."""
+
+    async def done(self, turn_id: int) -> None:
+        """A turn is over, and what its updates held is emptied."""
+
+    async def set_aside(self, update_id: int, error: str) -> None:
+        """Give up on an update, until an operator has it tried again."""
+
+    async def ask_retry(self, update_id: int) -> bool:
+        """Have an update that was set aside tried again; False if there is none."""
+
+    async def to_retry(self) -> Sequence[AcceptedUpdate]:
+        """What an operator wants tried again."""
+
+    async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool:
+        """Replace a waiting message by its edited form; False if a turn has taken it."""
+
+    async def backlog(self) -> Backlog:
+        """How many turns are not over, and since when."""
+
+    async def forget(self, older_than: timedelta) -> int:
+        """Delete updates that are older, save those that still wait; how many there were."""
 
 
 class TurnRepository(Protocol):

@@ -20,6 +20,7 @@ from telegram.ext import Application
 
 from agent.engine.llm import load_client
 from agent.engine.run import NO_JOURNAL, Journal
+from agent.repositories import Payload
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.feedback_delivery import FeedbackDelivery
@@ -60,7 +61,6 @@ from bot.updates.accept import (
     single_process,
     watch_token,
 )
-from bot.updates.coalesce import Payload
 from bot.updates.journal import DurableSettings, executor_name, journal_url, open_turns
 from bot.updates.lanes import Lanes, TurnQueue, dispatch, readable
 from config import Settings, SettingsError

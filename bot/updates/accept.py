@@ -13,10 +13,10 @@ from telegram import BotCommandScopeChat, Update
 from telegram.error import Conflict, InvalidToken, TelegramError
 
 from agent.engine.retry import Backoff, retry
+from agent.repositories import Payload
 from bot.service import bounded, unless
 from bot.telegram import texts
 from bot.telegram.handlers import ALLOWED_UPDATES, AnyApplication
-from bot.updates.coalesce import Payload
 
 log = logging.getLogger(__name__)
 

@@ -1,32 +1,12 @@
 """What an update's payload says: its chat, its lane, and what was sent in one go with it. Pure."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from datetime import timedelta
+from typing import Any, Final
 
-Payload = Mapping[str, Any]
-"""An update as Telegram delivered it."""
+from agent.repositories import AcceptedUpdate, Payload
 
 LARGEST_BURST: Final = 50
-
-
-class Accepted(Protocol):
-    """An update that was accepted."""
-
-    @property
-    def update_id(self) -> int: ...  # noqa: D102
-    @property
-    def chat_id(self) -> int: ...  # noqa: D102
-    @property
-    def payload(self) -> Payload: ...  # noqa: D102
-    @property
-    def received_at(self) -> datetime: ...  # noqa: D102
-    @property
-    def state(self) -> str: ...  # noqa: D102
-    @property
-    def tries(self) -> int: ...  # noqa: D102
-    @property
-    def retries(self) -> int: ...  # noqa: D102
 
 
 def chat_of(payload: Payload) -> int:
@@ -53,7 +33,7 @@ def message_in(payload: Payload) -> Mapping[str, Any]:
     return inner
 
 
-def together(updates: Sequence[Accepted], burst: timedelta) -> list[Accepted]:
+def together(updates: Sequence[AcceptedUpdate], burst: timedelta) -> list[AcceptedUpdate]:
     """The updates from the first on that make one turn with it."""
     group = [updates[0]]
     for update in updates[1:LARGEST_BURST]:
@@ -63,7 +43,7 @@ def together(updates: Sequence[Accepted], burst: timedelta) -> list[Accepted]:
     return group
 
 
-def belongs(earlier: Accepted, later: Accepted, burst: timedelta) -> bool:
+def belongs(earlier: AcceptedUpdate, later: AcceptedUpdate, burst: timedelta) -> bool:
     """Whether `later` was sent in one go with `earlier`: of one album, or in quick succession."""
     one, other = message_in(earlier.payload), message_in(later.payload)
     if not (is_part_of_burst(earlier.payload) and is_part_of_burst(later.payload)):

@@ -14,14 +14,12 @@ from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
 from agent.engine.run import Journal, StepsChanged
-from agent.repositories import Backlog
+from agent.repositories import AcceptedUpdate, Payload, UpdateRepository
 from bot.metrics import Metrics
 from bot.telegram.handlers import AnyApplication
 from bot.turn import retry_forever
 from bot.updates.coalesce import (
     LARGEST_BURST,
-    Accepted,
-    Payload,
     chat_of,
     is_part_of_burst,
     joined,
@@ -40,27 +38,6 @@ SEND_STEP: Final = "telegram."
 TRIES_IN_COMPANY: Final = 2
 """How often a turn may be interrupted without progress before it is run alone. Who of those that
 ran when a process died has killed it is not known; so tries count only when it can be."""
-
-
-class UpdateRepository(Protocol):
-    """Where accepted updates are kept; `db.repositories.updates` says what each method does."""
-
-    async def accept(  # noqa: D102
-        self, update_id: int, chat_id: int, payload: Payload, message_id: int | None = None
-    ) -> None: ...
-    async def begun(self, update_id: int, progress: int) -> int: ...  # noqa: D102
-    async def begin(self, update_id: int, progress: int) -> Accepted | None: ...  # noqa: D102
-    async def waiting(self, chat_id: int, since: int) -> Sequence[Accepted]: ...  # noqa: D102
-    async def take(  # noqa: D102
-        self, update_ids: Sequence[int], turn_id: int
-    ) -> Sequence[Accepted]: ...
-    async def done(self, turn_id: int) -> None: ...  # noqa: D102
-    async def set_aside(self, update_id: int, error: str) -> None: ...  # noqa: D102
-    async def ask_retry(self, update_id: int) -> bool: ...  # noqa: D102
-    async def to_retry(self) -> Sequence[Accepted]: ...  # noqa: D102
-    async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool: ...  # noqa: D102
-    async def backlog(self) -> Backlog: ...  # noqa: D102
-    async def forget(self, older_than: timedelta) -> int: ...  # noqa: D102
 
 
 class TurnQueue(Journal, Protocol):
@@ -147,13 +124,13 @@ class Lanes:
             else:
                 return
 
-    async def _turn(self, update: Accepted) -> None:
+    async def _turn(self, update: AcceptedUpdate) -> None:
         # Neither end is a step: both find what they did before, if the turn is run again.
         payloads = await retry_forever(lambda: self._take(update))
         await self.handle(joined(payloads))
         await retry_forever(lambda: self.updates.done(update.update_id))
 
-    async def _take(self, first: Accepted) -> list[Payload]:
+    async def _take(self, first: AcceptedUpdate) -> list[Payload]:
         """The updates of this turn: the first, and what was sent in one go with it."""
         if first.tries == 1:
             self.metrics.turn_started((self.now() - first.received_at).total_seconds())
@@ -173,7 +150,7 @@ class Lanes:
             self.metrics.update("coalesced")
         return [dict(update.payload) for update in taken]
 
-    def _over(self, first: Accepted, group: Sequence[Accepted]) -> timedelta:
+    def _over(self, first: AcceptedUpdate, group: Sequence[AcceptedUpdate]) -> timedelta:
         """How long until this burst is over."""
         newest = group[-1]
         if not is_part_of_burst(newest.payload) or len(group) >= LARGEST_BURST:
@@ -181,7 +158,7 @@ class Lanes:
         end = min(newest.received_at + self.burst, first.received_at + LONGEST_BURST)
         return end - self.now()
 
-    async def _begin_anew(self, update: Accepted, step: str) -> None:
+    async def _begin_anew(self, update: AcceptedUpdate, step: str) -> None:
         """A turn whose record fits no more is forgotten and run, unless something was sent in it.
 
         The new one is a retry, as if an operator had asked for it.
@@ -195,7 +172,7 @@ class Lanes:
         await retry_forever(lambda: self.updates.set_aside(update.update_id, "StepsChanged"))
         await retry_forever(lambda: self.updates.ask_retry(update.update_id))
 
-    async def _set_aside(self, update: Accepted, error: str) -> None:
+    async def _set_aside(self, update: AcceptedUpdate, error: str) -> None:
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
             "`sommelier updates retry %s` has it tried again.",

@@ -1,14 +1,13 @@
 """Accepted updates over SQL: what was received and is not done, and what was set aside."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
 
 from sqlalchemy import ColumnElement, case, delete, exists, func, select, update
 from sqlalchemy.orm import aliased
 
-from agent.repositories import Backlog
+from agent.repositories import AcceptedUpdate, Backlog, Payload
 from db.engine import SqlRepository
 from db.models import UpdateRow, insert_once, record_of
 
@@ -17,22 +16,6 @@ TAKEN: Final = "taken"
 DONE: Final = "done"
 SET_ASIDE: Final = "set_aside"
 RETRY: Final = "retry"
-
-Payload = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredUpdate:
-    """An accepted update. `tries` counts without progress since the last one."""
-
-    update_id: int
-    chat_id: int
-    payload: Payload
-    received_at: datetime
-    state: str
-    tries: int
-    retries: int
-    error: str | None
 
 
 class SqlUpdateRepository(SqlRepository):
@@ -53,11 +36,11 @@ class SqlUpdateRepository(SqlRepository):
         async with self._sessions.begin() as session:
             await session.execute(insert_once(session, UpdateRow).values(row))
 
-    async def get(self, update_id: int) -> StoredUpdate | None:
+    async def get(self, update_id: int) -> AcceptedUpdate | None:
         """An update, None if it was never accepted or is forgotten."""
         async with self._sessions() as session:
             row = await session.get(UpdateRow, update_id)
-            return record_of(StoredUpdate, row) if row else None
+            return record_of(AcceptedUpdate, row) if row else None
 
     async def begun(self, update_id: int, progress: int) -> int:
         """How often the turn of an update was begun since it last made progress."""
@@ -65,7 +48,7 @@ class SqlUpdateRepository(SqlRepository):
         async with self._sessions() as session:
             return await session.scalar(select(UpdateRow.tries).where(same)) or 0
 
-    async def begin(self, update_id: int, progress: int) -> StoredUpdate | None:
+    async def begin(self, update_id: int, progress: int) -> AcceptedUpdate | None:
         """Count a try, from one again if more steps were recorded than when the last one began."""
         async with self._sessions.begin() as session:
             row = await session.get(UpdateRow, update_id)
@@ -75,9 +58,9 @@ class SqlUpdateRepository(SqlRepository):
             row.progress = progress
             if row.state == RETRY:
                 row.state = WAITING
-            return record_of(StoredUpdate, row)
+            return record_of(AcceptedUpdate, row)
 
-    async def waiting(self, chat_id: int, since: int) -> list[StoredUpdate]:
+    async def waiting(self, chat_id: int, since: int) -> list[AcceptedUpdate]:
         """The waiting updates of a chat from `since` on, in order."""
         query = (
             select(UpdateRow)
@@ -90,9 +73,9 @@ class SqlUpdateRepository(SqlRepository):
             .limit(100)
         )
         async with self._sessions() as session:
-            return [record_of(StoredUpdate, row) for row in await session.scalars(query)]
+            return [record_of(AcceptedUpdate, row) for row in await session.scalars(query)]
 
-    async def take(self, update_ids: Sequence[int], turn_id: int) -> list[StoredUpdate]:
+    async def take(self, update_ids: Sequence[int], turn_id: int) -> list[AcceptedUpdate]:
         """Make updates the turn `turn_id`; what it consists of, in order.
 
         Those beside `turn_id` get no turn of their own, and none is edited any more. What a turn
@@ -108,7 +91,7 @@ class SqlUpdateRepository(SqlRepository):
             await session.execute(statement, execution_options={"synchronize_session": False})
             of_turn = select(UpdateRow).where(UpdateRow.turn_id == turn_id)
             rows = await session.scalars(of_turn.order_by(UpdateRow.update_id))
-            return [record_of(StoredUpdate, row) for row in rows]
+            return [record_of(AcceptedUpdate, row) for row in rows]
 
     async def done(self, turn_id: int) -> None:
         """A turn is done: its updates lose their content."""
@@ -121,7 +104,7 @@ class SqlUpdateRepository(SqlRepository):
         row = update(UpdateRow).where(UpdateRow.update_id == update_id)
         await self._write(row.values(state=SET_ASIDE, error=error))
 
-    async def set_aside_list(self) -> list[StoredUpdate]:
+    async def set_aside_list(self) -> list[AcceptedUpdate]:
         """What was set aside, oldest first."""
         return await self._in_state(SET_ASIDE)
 
@@ -135,7 +118,7 @@ class SqlUpdateRepository(SqlRepository):
             row.retries += 1
             return True
 
-    async def to_retry(self) -> list[StoredUpdate]:
+    async def to_retry(self) -> list[AcceptedUpdate]:
         """What an operator wants tried again."""
         return await self._in_state(RETRY)
 
@@ -178,10 +161,10 @@ class SqlUpdateRepository(SqlRepository):
         old = over & (UpdateRow.received_at < self._now() - older_than)
         return await self._write(delete(UpdateRow).where(old))
 
-    async def _in_state(self, state: str) -> list[StoredUpdate]:
+    async def _in_state(self, state: str) -> list[AcceptedUpdate]:
         query = select(UpdateRow).where(UpdateRow.state == state).order_by(UpdateRow.update_id)
         async with self._sessions() as session:
-            return [record_of(StoredUpdate, row) for row in await session.scalars(query)]
+            return [record_of(AcceptedUpdate, row) for row in await session.scalars(query)]
 
 
 def _begun(turn_id: int) -> ColumnElement[bool]:
