@@ -35,7 +35,7 @@ _OPPOSITE: Final[Mapping[Meaning, Meaning]] = {
     Meaning("acidities", ("high",)): Meaning("acidities", ("low", "medium")),
 }
 
-Mode = Literal["", "not", "allergy", "drop"]
+Mode = Literal["", "not", "allergy", "drop", "taste"]
 
 
 def _stems(name: str) -> frozenset[str]:
@@ -101,8 +101,9 @@ class Clauses:
         if self._mode == "not" and not self._excluded and self._is_name(word):
             self.denied_words.append(at)
             return
-        if self._mode == "drop":
-            self._mode = "drop" if word.stem in self._fillers else ""
+        if self._mode in ("drop", "taste"):
+            is_filler = word.stem in self._fillers or word.stem in self._links
+            self._mode = self._mode if is_filler else ""
             return
         goes_on = self._tolerance_goes_on if self._mode == "allergy" else self._denial_goes_on
         if self.denied_words[-1:] == [at - 1] or not goes_on(word.stem, at):
@@ -149,21 +150,14 @@ class Clauses:
     def _read_match(self, match: Match) -> None:
         """A known phrase: a wish, a marker, or what a marker holds."""
         fields = match.fields
-        if "allergy" in fields:
-            self._not_tolerated_before(match)
-            self._enter("allergy")
-        elif "drop" in fields:
-            self.wanted.append(match)
-            self._enter("drop")
-        elif "abstains" in fields:
-            self.wanted.append(match)
-            self._enter("not")
+        if mode := self._marked(match):
+            self._enter(mode)
         elif "not_before" in fields:
             self._denied_before()
             self._enter("")
-        elif "not" in fields and not fields & WISHES:
-            self.negated = True
-            self._enter("not")
+        elif self._mode == "taste" and "dish" in fields:
+            taste = (Meaning("text", ("$",)),)
+            self.wanted.append(Match(match.start, match.end, taste))
         elif self._mode == "allergy":
             self._in_intolerance(match, fields)
         elif self._mode == "drop" and fields & WISHES:
@@ -172,6 +166,21 @@ class Clauses:
             self._in_denial(match, fields)
         else:
             self._want(match, fields)
+
+    def _marked(self, match: Match) -> Mode:
+        """The clause that a marker opens: "no", "allergic to", "forget the", "tastes of"."""
+        fields = match.fields
+        if "allergy" in fields:
+            self._not_tolerated_before(match)
+            return "allergy"
+        if "not" in fields and not fields & WISHES:
+            self.negated = True
+            return "not"
+        modes: dict[str, Mode] = {"drop": "drop", "abstains": "not"}
+        modes |= {"trait": "taste"} if "taste" in match.values("trait") else {}
+        found: Mode = next((mode for name, mode in modes.items() if name in fields), "")
+        self.wanted += [match] if found else []
+        return found
 
     def _enter(self, mode: Mode) -> None:
         self._mode, self._excluded, self._last = mode, frozenset(), []

@@ -17,7 +17,7 @@ from agent.text import Language, sentences, stem, words
 _EXCERPT: Final = re.compile(r"\[(?P<path>[^\[\]\n]+)\]: (?P<text>(?:(?!\n\n\[).)*+)", re.DOTALL)
 _WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
 _MOST_QUOTED: Final = 420
-_LEAST_SHARE: Final = 0.5
+_LEAST_SHARE: Final = 0.6
 _SERVING: Final = {
     "temperature": "temperature",
     "keeps": "after_opening",
@@ -130,7 +130,7 @@ def _passage(content: str, subject: str, state: State, change: Change) -> tuple[
     if article:
         found = [each for each in found if f"{article}." in each[0]] or found
     scored = [(*_best(text, asked), path) for path, text in found]
-    if not scored or not asked:
+    if not scored or not asked or (subject and not article):
         return None
     share, quoted, path = max(scored, key=lambda each: each[0])
     is_of_article = bool(article) and f"{article}." in path
@@ -150,6 +150,8 @@ def _best(text: str, asked: set[str]) -> tuple[float, str]:
     for following in plain[at + 1 : at + 3]:
         if len(quoted) + len(following) < _MOST_QUOTED:
             quoted = f"{quoted} {following}"
+    if hits[at] < min(2, len(asked)):
+        return 0.0, quoted
     whole = len(asked & {stem(word, "en") for word in words(text)})
     return whole / len(asked) + hits[at] / 10, quoted[: _MOST_QUOTED * 2]
 

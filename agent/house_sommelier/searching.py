@@ -118,7 +118,8 @@ def _softened(last: Found) -> tuple[Wish, ...]:
     """The same search with every taste only ranking, if any of them excluded."""
     soft = {*last.arguments.get("soft", ())}
     more = {"sweetness", "bodies", "tannins", "acidities"} & last.arguments.keys() - soft
-    if not more or "sweet" in last.arguments.get("sweetness", ()):
+    is_sweet = "sweet" in last.arguments.get("sweetness", ())
+    if not more or (is_sweet and "alcohol_free" not in last.arguments.get("styles", ())):
         return ()
     return (Wish(last.tool, {**last.arguments, "soft": sorted(soft | more)}),)
 

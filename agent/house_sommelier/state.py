@@ -117,6 +117,7 @@ class State:
     stated: frozenset[float] = frozenset()
     prices: Mapping[str, tuple[float, Currency]] = field(default_factory=dict)
     is_new: bool = False
+    kind_before: Kind = "ask"
     insisted: frozenset[str] = frozenset()
     turns: int = 0
 
@@ -151,7 +152,9 @@ def heard(state: State, change: Change) -> State:
     pointed = _pointed(state, change)
     state = replace(state, pointed=pointed, about=())
     kind = _kind(state, change)
-    state = replace(state, kind=kind, turns=state.turns + 1, asked=change.wishes)
+    state = replace(
+        state, kind=kind, kind_before=state.kind, turns=state.turns + 1, asked=change.wishes
+    )
     match kind:
         case "about":
             return replace(state, about=_about(state, change))
@@ -333,13 +336,16 @@ def _is_knowledge(_state: State, change: Change) -> bool:
     """Whether something is to be explained rather than poured."""
     if change.numbers.has_price or change.wishes.order or change.has("cue", "cheaper", "other"):
         return False
+    if change.has("most") and not change.has("subject"):
+        return False
     asks = change.has("ask", "what", "why", "compare")
     serving = bool(_SERVING & set(change.said("trait")))
     wants_wine = change.has("ask", "choose") and not asks
     if serving and not wants_wine:
         return True
     if asks:
-        return not (change.has("ask", "choose") and (change.has("wine") or _names_wine(change)))
+        about_wines = change.has("wine") or _names_wine(change) or not change.has("subject")
+        return not (change.has("ask", "choose") and about_wines)
     return change.has("subject") and not wants_wine and not change.wishes.said - {"name", "text"}
 
 
@@ -493,15 +499,13 @@ def _with_comparison(state: State, change: Change, wishes: Wishes) -> Wishes:
     chosen = favourite(state.compared, change) if state.compared else ""
     chosen = chosen or state.favoured
     is_pick = change.has("ask", "choose") and not wishes.grapes and not wishes.regions
-    if not chosen or not is_pick or wishes.dishes:
+    if not is_pick or wishes.dishes or not state.compared or state.kind_before != "compare":
         return wishes
-    is_region = profiles()[chosen].like == () and " " not in profiles()[chosen].home
-    return replace(
-        wishes,
-        grapes=() if is_region else (chosen,),
-        regions=(chosen,) if is_region else (),
-        tannins=(),
-    )
+    if not chosen:
+        cheaper = change.has("cue", "cheaper") and not state.prices
+        order = "cheapest" if cheaper else wishes.order
+        return replace(wishes, **_both(state.compared), order=order)
+    return replace(wishes, **_both((chosen,)), tannins=())
 
 
 def _scaled(change: Change) -> Wishes:
@@ -517,9 +521,19 @@ def _scaled(change: Change) -> Wishes:
             values["bodies"] = (
                 ("light", "medium_light") if end == "low" else ("medium_full", "full")
             )
+        elif scale == "abv" and end == "high":
+            values["min_abv"] = 14.5
+        elif scale == "abv":
+            values["max_abv"] = 11.5
         elif scale == "sweetness" and not change.wishes.sweetness:
             values["sweetness"] = ("bone_dry",) if end == "low" else ("sweet", "luscious")
     return replace(change.wishes, **values) if values else change.wishes
+
+
+def _both(compared: Sequence[str]) -> dict[str, Any]:
+    """The slots that two compared names fill."""
+    regions = tuple(each for each in compared if not profiles()[each].like)
+    return {"regions": regions, "grapes": tuple(each for each in compared if each not in regions)}
 
 
 def _refused(state: State, change: Change) -> tuple[str, ...]:

@@ -243,6 +243,22 @@ async def test_a_change_keeps_what_it_does_not_name(
     assert {name: asked.get(name) for name in expected} == expected
 
 
+HARD_CASES: list[tuple[tuple[str, ...], str]] = [
+    (("im 16 whats good to start with",), "care"),
+    (("nach 2 bier noch fahren ok?",), "drunk"),
+    (("my doctor says no alcohol for me but i miss red",), "care"),
+]
+
+
+@pytest.mark.parametrize(("said", "kind"), HARD_CASES)
+async def test_care_is_heard_however_it_is_typed(said: tuple[str, ...], kind: str) -> None:
+    reply = await ask(conversation(*said))
+    if kind == "care":
+        assert json.loads(reply.tool_calls[0].arguments)["styles"] == ["alcohol_free"]
+    else:
+        assert answer_of(reply).wines == []
+
+
 async def test_the_first_but_from_elsewhere_is_alike_and_filtered() -> None:
     tool, asked = await called("a red under 30", "the first one, but Portuguese")
     assert (tool, asked["wine_id"]) == ("find_similar_wines", "landron")
