@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
+from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Spent
 from agent.engine.retry import Backoff, retry
 from agent.engine.run import NO_JOURNAL, Journal, Run
 from agent.engine.span import Span
-from agent.engine.tools import where
 from agent.outcome import BUDGET, Outcome, record_ledger, record_outcome, score_turn
 from agent.repositories import MessageRepository, TurnRecord
 from agent.text import truncate_at_boundary
@@ -283,7 +283,7 @@ async def worked_on(run: Run, work: Work) -> Reply:
         reply = await work(run)
     except Exception as error:
         # The type and the place alone: the text of an error may hold what was asked.
-        log.error("A turn failed: %s %s", type(error).__name__, where(error))  # noqa: TRY400
+        log_failure("A turn failed", error)
         return Reply(text=texts.FAILED, outcome="failed", error_types=(type(error).__name__,))
     finally:
         record_ledger(run.span, run.ledger)

@@ -16,6 +16,11 @@ The text of a `ModelError` is for the operator's log; it holds no key and no pro
 of a class is its message when none is given.
 """
 
+import logging
+import traceback
+
+log = logging.getLogger(__name__)
+
 
 class AgentError(Exception):
     """Something in the agent failed."""
@@ -80,3 +85,14 @@ class DeadlinePassed(LimitReached):
     def __init__(self, message: str | None = None, *, asked: bool = True) -> None:
         super().__init__(message)
         self.asked = asked
+
+
+def log_failure(what: str, error: BaseException) -> str:
+    """Log that something failed, by type and place, and return the type's name.
+
+    The text of an exception may hold a secret: it stays out.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    log.error("%s: %s%s", what, type(error).__name__, place)
+    return type(error).__name__

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,14 +17,12 @@ from agent.engine.errors import (
     ModelTimeout,
     ModelUnavailable,
     ParameterDeclined,
+    log_failure,
 )
 from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolSchema
 from agent.engine.retry import Sleep, retry
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.engine.tools import where
-
-log = logging.getLogger(__name__)
 
 LONGEST_WAIT_SECONDS: Final = 20.0
 MAX_DECLINED: Final = 5
@@ -160,8 +157,7 @@ async def answered_by(
     except TimeoutError:
         return DeadlinePassed()
     except Exception as error:  # a model of somebody else's
-        kind = type(error).__name__
-        log.error("a model failed: %s %s", kind, where(error))  # noqa: TRY400
+        kind = log_failure("a model failed", error)
         return ModelRejected(f"the model failed ({kind})")
 
 

@@ -9,7 +9,6 @@ cut off. Repair is in native code and linear: 20,000 characters take less than a
 """
 
 import json
-import logging
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,13 +18,11 @@ import pyjson5
 from pydantic import ValidationError
 
 from agent.engine.contract import Evidence, OutputContract, leaves
+from agent.engine.errors import log_failure
 from agent.engine.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
 from agent.engine.messages import LLMResponse
-from agent.engine.tools import where
 
 T = TypeVar("T")
-
-log = logging.getLogger(__name__)
 
 TERMINAL: Final = frozenset({"refusal", "content_filter"})
 """Errors that asking again does not mend."""
@@ -143,8 +140,7 @@ def parse_final_response(
     except RecursionError:
         return _failed("invalid_json", "the response is nested too deeply")
     except Exception as error:  # of a validator, or of the contract's `read_text`
-        kind = type(error).__name__
-        log.error("an answer could not be read: %s %s", kind, where(error))  # noqa: TRY400
+        kind = log_failure("an answer could not be read", error)
         return _failed("schema", f"the answer could not be read ({kind}); answer differently")
 
 
@@ -196,8 +192,7 @@ def judge(
     except ValueError as error:
         problem = clip(str(error), SHOWN_ERROR_CHARS)
     except Exception as error:
-        kind = type(error).__name__
-        log.error("a rule of the contract failed: %s %s", kind, where(error))  # noqa: TRY400
+        kind = log_failure("a rule of the contract failed", error)
         problem = f"the answer could not be checked ({kind}); answer differently"
     return ParseResult("", problem, "semantic", None, path)
 
@@ -221,8 +216,7 @@ def salvage(
     try:
         valid = None if answer is None else contract.salvage(answer, evidence)
     except Exception as error:
-        kind = type(error).__name__
-        log.error("nothing could be salvaged: %s %s", kind, where(error))  # noqa: TRY400
+        log_failure("nothing could be salvaged", error)
         return None
     result = None if valid is None else judge(valid, contract, evidence)
     return result if result and result.ok else None

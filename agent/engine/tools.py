@@ -8,8 +8,6 @@ named, its text is not: it may hold a secret.
 import asyncio
 import inspect
 import json
-import logging
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,15 +17,13 @@ from typing import Any, Final, get_type_hints
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError
 
-from agent.engine.errors import ToolError
+from agent.engine.errors import ToolError, log_failure
 from agent.engine.feedback import describe_validation_error, fence
 from agent.engine.messages import ToolCall, ToolSchema
 from agent.engine.run import Run
 from agent.engine.span import NO_SPAN, Span
 from agent.engine.wire import sendable
 from agent.text import truncate_at_boundary
-
-log = logging.getLogger(__name__)
 
 ERROR_PREFIX: Final = "Error: "
 BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -245,15 +241,8 @@ def _is_cancelled() -> bool:
 
 
 def _crashed(name: str, error: BaseException) -> ToolResult:
-    kind = type(error).__name__
-    log.error("tool %s failed: %s %s", name, kind, where(error))
+    kind = log_failure(f"tool {name} failed", error)
     return _failed(kind, f"{name} failed ({kind}); answer without it or try differently")
-
-
-def where(error: BaseException) -> str:
-    """Name the place an exception was raised at, without its text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
 def _failed(kind: str, problem: str) -> ToolResult:

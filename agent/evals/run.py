@@ -6,16 +6,15 @@ is broken off keeps what is done.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from agent.engine.errors import log_failure
 from agent.engine.limits import Spent
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.engine.tools import where
 from agent.evals.dataset import Case, Conversation
 from agent.evals.evaluators import Mark, Observed, marks
 from agent.repositories import StoredMessage, window
@@ -23,8 +22,6 @@ from agent.sommelier.service import Answerer, Reply
 from agent.sommelier.wine import Catalogue, Wine
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import ScoreRecord, TraceRecord, trace_id_of
-
-log = logging.getLogger(__name__)
 
 USER: Final = "eval"
 SCORE_PREFIX: Final = "eval_"
@@ -157,8 +154,7 @@ async def _tried(variant: Variant, trial: Trial) -> Result:
     try:
         outcome = await variant.attempt(trial)
     except Exception as error:
-        failure = type(error).__name__
-        log.error("case %s failed: %s %s", trial.case.id, failure, where(error))  # noqa: TRY400
+        failure = log_failure(f"case {trial.case.id} failed", error)
         outcome = Outcome(marks={"validity": Mark(0, f"failed: {failure}")})
     for metric, mark in outcome.marks.items():
         trial.score(metric, mark.score, mark.reason)

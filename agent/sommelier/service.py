@@ -1,18 +1,18 @@
 """One turn of the sommelier: the model first, the house sommelier when it is not there or fails."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from agent.engine.contract import OutputContract
+from agent.engine.errors import log_failure
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLM
 from agent.engine.prompts import Prompt
 from agent.engine.run import Run
 from agent.engine.span import PromptRef, Span
-from agent.engine.tools import Tool, Toolbox, where
+from agent.engine.tools import Tool, Toolbox
 from agent.house_sommelier import HouseSommelier, language_of, say
 from agent.outcome import (
     Outcome,
@@ -29,8 +29,6 @@ from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
 from agent.text import Language
-
-log = logging.getLogger(__name__)
 
 BY_RULES: Final = Limits(seconds=30)
 """What the house sommelier may use: it costs nothing, but waits for the catalogue."""
@@ -97,8 +95,8 @@ class Sommelier:
                 response = await self._generate(message, asked, SOMMELIER)
             reply = await self._reply(message, response, run, prompt)
         except Exception as error:
-            log.error("a turn failed: %s %s", type(error).__name__, where(error))  # noqa: TRY400
-            reply = Reply(FAILED, (), "failed", error_types=(type(error).__name__,))
+            kind = log_failure("a turn failed", error)
+            reply = Reply(FAILED, (), "failed", error_types=(kind,))
         finally:
             record_ledger(run.span, run.ledger)
         reply = replace(
