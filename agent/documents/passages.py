@@ -14,6 +14,9 @@ from agent.text import REMEMBERED, truncate_at_boundary, words
 
 T = TypeVar("T")
 
+LONGEST_QUESTION: Final = 1000
+"""Characters of a question that is looked up."""
+
 MAX_CHUNKS: Final = 8
 DEFAULT_CHUNKS: Final = 6
 PASSAGE_CHARS: Final = 600

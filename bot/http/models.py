@@ -6,12 +6,12 @@ from pydantic import AfterValidator, AliasGenerator, AliasPath, BaseModel, Confi
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.refine import FallbackReason
 from agent.guard import clean
 from agent.outcome import Outcome
 from agent.places.find import FoundPlace, SearchLink
 from agent.places.queries import visible
-from bot.telegram.look_up_text import LONGEST_QUESTION
 
 
 def _with_words(text: str) -> str:

@@ -22,7 +22,6 @@ from bot.turn import Reply
 REFINE: Final = Button("Refine my question", "refine")
 AS_FILE: Final = Button("As a text file", "queries")
 
-LONGEST_QUESTION: Final = 1000
 SHOWN_PLACES: Final = 10
 SNIPPET_CHARS: Final = 200
 FLAG: Final = re.compile(r"(?:^|\s)(?:--|[—–])refine(?=\s|$)", re.IGNORECASE)

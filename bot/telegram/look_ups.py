@@ -9,6 +9,7 @@ from telegram import Message, MessageEntity, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
 from agent.documents.answer import answer_question
+from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.quotes import QuoteCache, find_quotes
 from agent.documents.refine import refinement_wanted
 from agent.documents.store import DocumentStore
@@ -144,7 +145,7 @@ class LookUps:
     async def _objected(self, update: Update, question: str, usage: str) -> bool:
         """Whether a question is none, which the person is told then."""
         objection = "" if any(map(str.isalnum, question)) else usage
-        if len(question) > text.LONGEST_QUESTION:
+        if len(question) > LONGEST_QUESTION:
             objection = texts.QUESTION_TOO_LONG
         if objection:
             await self._say(update, objection)

@@ -38,3 +38,14 @@ def test_the_public_names_are_sorted_and_there() -> None:
     names = agent.__all__
     assert names == sorted(names, key=lambda name: (not name.isupper(), name))
     assert all(hasattr(agent, name) for name in names)
+
+
+def test_looking_something_up_loads_neither_telegram_nor_the_api() -> None:
+    code = (
+        "import sys, bot.resources, bot.http.models, bot.commands.research;"
+        "print({'telegram', 'fastapi', 'openai', 'dbos'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
