@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from starlette.applications import Starlette
-from starlette.routing import BaseRoute
 from telegram.ext import Application
 
 from agent.engine.llm import load_client
@@ -31,7 +29,6 @@ from agent.tracing.records import keyed_hash
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
-from bot.http.server import WEBHOOK_PATH, Webhook, http_app, serve_http
 from bot.metrics import Metrics
 from bot.resources import Resources, open_resources, prepare_trace, research_tools
 from bot.service import (
@@ -74,6 +71,9 @@ from db.repositories.traces import SqlTraceStore, store_sink
 from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
 from db.wines.catalogue import SqlCatalogue
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
 
 BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
 CONNECTIONS: Final = 64
@@ -253,9 +253,10 @@ def tasks_of(
     if app.delivery is not None:
         tasks.append(cancelled_at_stop(app.delivery.run))
     if http.port is not None:
-        page = http_of(settings, resources, app, lanes)
-        tasks.append(lambda stop: serve_http(page, host=http.host, port=http.port or 0, stop=stop))
+        tasks.append(partial(serve, settings, resources, app, lanes))
     if http.webhook_url is not None and http.webhook_secret is not None:
+        from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
+
         url, secret = http.webhook_url + WEBHOOK_PATH, http.webhook_secret.get_secret_value()
         tasks.append(cancelled_at_stop(partial(set_webhook, application, url, secret)))
     else:
@@ -305,27 +306,37 @@ def lanes_of(settings: Settings, app: App, queue: TurnQueue) -> Lanes:
     )
 
 
-def http_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> Starlette:
-    """What is served over HTTP."""
-    backlog, secret = app.repositories.updates.backlog, settings.http.webhook_secret
+async def serve(
+    settings: Settings, resources: Resources, app: App, lanes: Lanes, stop: asyncio.Event
+) -> None:
+    """Serve HTTP until `stop` is set.
+
+    Raises:
+        CannotListen: the address is taken.
+    """
+    from bot.http.server import Webhook, http_app, serve_http  # noqa: PLC0415 - not for the terminal
+
+    http, backlog = settings.http, app.repositories.updates.backlog
+    secret = http.webhook_secret
 
     async def ready() -> bool:
         await backlog()
         return True
 
     webhook = None
-    if settings.http.webhook_url is not None and secret is not None:
+    if http.webhook_url is not None and secret is not None:
         webhook = Webhook(accept=lanes.accept, secret=secret, metrics=app.turns.metrics)
-    return http_app(
+    page = http_app(
         metrics=app.turns.metrics,
         backlog=backlog,
         ready=ready,
         webhook=webhook,
         routes=api_routes(settings, resources, app.turns),
     )
+    await serve_http(page, host=http.host, port=http.port or 0, stop=stop)
 
 
-def api_routes(settings: Settings, resources: Resources, turns: Turns) -> Sequence[BaseRoute]:
+def api_routes(settings: Settings, resources: Resources, turns: Turns) -> "Sequence[BaseRoute]":
     """The HTTP API; nothing without a token."""
     token = settings.http.api_token
     if token is None:

@@ -39,12 +39,18 @@ def test_help_lists_the_commands(environment: dict[str, str]) -> None:
     ]
 
 
-def test_help_imports_nothing_heavy(environment: dict[str, str]) -> None:
-    code = (
-        "import sys, bot.__main__; "
-        "heavy = {'telegram', 'sqlalchemy', 'pydantic', 'openai', 'httpx'}; "
-        "print(sorted(heavy & set(sys.modules)))"
-    )
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("bot.__main__", ["telegram", "sqlalchemy", "pydantic", "openai", "httpx"]),
+        ("bot.app", ["fastapi", "starlette", "uvicorn"]),
+    ],
+    ids=["help", "chat"],
+)
+def test_nothing_heavy_is_imported_where_it_is_not_needed(
+    module: str, heavy: list[str], environment: dict[str, str]
+) -> None:
+    code = f"import sys, {module}; print(sorted(set({heavy}) & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
