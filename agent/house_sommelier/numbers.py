@@ -88,6 +88,7 @@ class _Reader:
         asked = {value for match in matches for value in match.values("ask")}
         self._asks_quantity = "quantity" in asked
         self._priced: set[int] = set()
+        self._used: set[int] = set()
         self._inside = {at for match in matches for at in range(match.start + 1, match.end)}
 
     def read(self) -> Numbers:
@@ -98,10 +99,11 @@ class _Reader:
                 continue
             following = numbers[place + 1] if place + 1 < len(numbers) else None
             skip = self._read_one(number, following)
-        if len(numbers) == len(self._words) == 1 and not self._found.used:
+        if len(numbers) == len(self._words) == 1 and not self._used:
             self._price(None, numbers[0].value, None, numbers[0])
         self._count_sober()
-        return self._in_order(replace(self._shared_total(), written=self._written()))
+        read = replace(self._shared_total(), written=self._written(), used=frozenset(self._used))
+        return self._in_order(read)
 
     def _number(self, at: int) -> _Number | None:
         word, match = self._words[at], self._starts.get(at)
@@ -325,7 +327,7 @@ class _Reader:
                 return
             for each in near:
                 number = self._number(each)
-                if number and number.start not in self._found.used:
+                if number and number.start not in self._used:
                     self._use(number, sober=number.value)
                     return
 
@@ -368,7 +370,7 @@ class _Reader:
         self._mark(number.start, number.end)
 
     def _mark(self, start: int, end: int) -> None:
-        self._found = replace(self._found, used=self._found.used | set(range(start, end)))
+        self._used.update(range(start, end))
 
 
 def _ascending(low: float | None, high: float | None) -> tuple[float | None, float | None]:

@@ -173,11 +173,13 @@ def _of_kind(match: Match, matches: Sequence[Match]) -> Match:
 def _superlative(match: Match, matches: Sequence[Match], words: Sequence[Token]) -> Match:
     """ "El tinto más barato" is the cheapest; "más barato que el segundo" is not."""
     cues = {"cheaper", "dearer"} & set(match.values("cue"))
+    if not cues:
+        return match
     follows = words[match.end].stem if match.end < len(words) else ""
     before = [word.stem for word in words[max(0, match.start - 3) : match.start]]
     named = any(each.end == match.start and each.fields & {"hue", "wine"} for each in matches)
     compared = follows in ("di", "del") or (follows == "que" and not _is_relative(words, match))
-    if not cues or not named or not _ARTICLES & set(before) or compared:
+    if not named or not _ARTICLES & set(before) or compared:
         return match
     order = "cheapest" if cues == {"cheaper"} else "dearest"
     return replace(match, meanings=(Meaning("order", (order,)),))

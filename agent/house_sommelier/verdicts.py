@@ -238,7 +238,7 @@ def _temperature(wine: ListedWine) -> str:
 def _keeping(wine: ListedWine) -> str:
     if wine.style == "fortified":
         is_flor = _FLOR.search(fold(wine.name)) is not None
-        return "keeps_fino" if is_flor or wine.sweetness == "bone_dry" else "keeps_fortified"
+        return "keeps_fino" if is_flor else "keeps_fortified"
     return "keeps_sparkling" if wine.style == "sparkling" else "keeps_still"
 
 
