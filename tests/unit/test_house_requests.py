@@ -33,6 +33,12 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("an alcohol-free sparkling", {"styles": ["alcohol_free"]}),
     ("not red", {"styles": NOT_RED, "without_styles": ["red"]}),
     ("not red but white", {"styles": ["white"], "without_styles": ["red"]}),
+    ("something different from the usual Chianti", {"without_regions": ["Chianti"]}),
+    ("mal was anderes als immer Riesling", {"without_grapes": ["Riesling"]}),
+    ("quelque chose d'autre que le Bordeaux habituel", {"without_regions": ["Bordeaux"]}),
+    ("algo distinto del Rioja de siempre", {"without_regions": ["Rioja"]}),
+    ("voglio qualcosa di diverso dal solito Chianti", {"without_regions": ["Chianti"]}),
+    ("iets anders dan de gebruikelijke Rioja", {"without_regions": ["Rioja"]}),
     # sweetness and body
     ("dry white", {"styles": ["white"], "sweetness": DRY}),
     ("a bone-dry Riesling", {"sweetness": ["bone_dry"], "grapes": ["Riesling"]}),
