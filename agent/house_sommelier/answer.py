@@ -9,7 +9,7 @@ from agent.house_sommelier.lexicon import house_words, tokens
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import Found, ListedWine, is_allowed, offered
 from agent.house_sommelier.searching import ENOUGH, SIMILAR, served
-from agent.house_sommelier.state import State
+from agent.house_sommelier.state import GRAVE, State
 from agent.house_sommelier.verdicts import traits, verdict
 from agent.house_sommelier.wording import (
     country_in_words,
@@ -136,7 +136,7 @@ def _intro(
 ) -> str:
     language = state.language
     if state.care:
-        return say(f"care_{state.care}", language)
+        return say(f"care_{'health' if state.care in GRAVE else state.care}", language)
     if found[-1].tool == SIMILAR:
         return _with_misses(say("similar", language), state, shown)
     wishes = state.wishes

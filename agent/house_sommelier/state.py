@@ -37,7 +37,13 @@ Kind = Literal[
 ]
 """What a message wants done."""
 
-LASTING: Final = frozenset({"pregnant", "minor", "health", "dependence", "grapes"})
+# They end the talk of wine, in later messages as well.
+GRAVE: Final[tuple[Literal["crisis", "dependence", "grapes"], ...]] = (
+    "crisis",
+    "dependence",
+    "grapes",
+)
+LASTING: Final = frozenset({"crisis", "pregnant", "minor", "health", "dependence", "grapes"})
 """What still holds when the conversation has moved on; a drive is over one day."""
 
 _PRICE: Final = frozenset({"min_price", "max_price", "currency"})
@@ -218,11 +224,14 @@ def _kind(state: State, change: Change) -> Kind:
     """What a message wants done, the gravest first."""
     if change.care:
         return _kind_of_care(change)
-    return next((kind for kind, holds in _RULES if holds(state, change)), "ask")
+    kind: Kind = next((kind for kind, holds in _RULES if holds(state, change)), "ask")
+    wants_free = state.care != "grapes" and "alcohol_free" in change.wishes.styles
+    is_for_wine = kind in ("search", "like", "same", "about", "ask") and not wants_free
+    return state.care if is_for_wine and state.care in GRAVE else kind
 
 
 def _kind_of_care(change: Change) -> Kind:
-    if change.care in ("crisis", "dependence", "grapes"):
+    if change.care in GRAVE:
         return change.care
     return "drunk" if change.care == "driving" and change.has("drunk") else "care"
 

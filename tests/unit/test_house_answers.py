@@ -351,3 +351,28 @@ async def test_any_talk_gets_valid_calls_and_a_valid_answer(
                 WineQuery.model_validate_json(call.arguments)
         messages += exchange(reply, content)
     raise AssertionError("it never answers")
+
+
+@pytest.mark.parametrize(
+    "grave", ["I want to kill myself", "I am a recovering alcoholic", "I am allergic to grapes"]
+)
+@pytest.mark.parametrize("then", ["a red wine under 20", "the second one", "and for my wife?"])
+async def test_what_ends_the_talk_of_wine_ends_it_in_later_messages_too(
+    grave: str, then: str
+) -> None:
+    first = answer_of(await ask(conversation(grave)))
+    later = answer_of(await ask(conversation(grave, then)))
+    assert later.wines == []
+    assert later.intro == first.intro
+
+
+async def test_without_alcohol_is_looked_for_after_a_dependence() -> None:
+    messages = conversation("I am a recovering alcoholic", "an alcohol-free sparkling wine")
+    reply = await ask(messages)
+    content = json.dumps({"wines": [{"wine_id": "a", "style": "alcohol_free"}], "found": 1})
+    for _ in range(3):
+        if not reply.tool_calls:
+            break
+        messages += exchange(reply, content)
+        reply = await ask(messages)
+    assert [wine.wine_id for wine in answer_of(reply).wines] == ["a"]
