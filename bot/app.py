@@ -22,7 +22,7 @@ from agent.repositories import Payload
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.feedback_delivery import FeedbackDelivery
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, TraceLinks
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, trace_url
 from agent.tracing.masking import Masking, mask
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import keyed_hash
@@ -190,7 +190,7 @@ async def open_app(
         inbox = AcceptQueue()
         application = telegram_application(settings, token, inbox, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        links, delivery = await stack.enter_async_context(
+        delivery = await stack.enter_async_context(
             open_langfuse(settings, repositories, limited_log)
         )
         sender = Sender(
@@ -226,7 +226,7 @@ async def open_app(
             changed=delivery.wake if delivery else lambda: None,
             hide=comment_hider(settings),
         )
-        admin = admin_handlers(settings, repositories, sender, admins, links)
+        admin = admin_handlers(settings, repositories, sender, admins)
         look_ups = look_ups_of(resources, conversation)
         further = [*admin, *feedback.handlers(), *look_ups.handlers()]
         conversation.register(application, further)
@@ -455,15 +455,15 @@ def admin_handlers(
     repositories: Repositories,
     sender: Sender,
     admins: frozenset[int],
-    links: TraceLinks | None,
 ) -> list[AnyHandler]:
     """The commands of admins."""
+    tracing = settings.tracing
     commands = AdminCommands(
         sender=sender,
         people=repositories.people,
         turns=repositories.turns,
         admin_ids=admins,
-        links=links,
+        link=partial(trace_url, tracing.base_url) if tracing.langfuse_keys else None,
         trace_of=repositories.traces.get,
     )
     broadcast = BroadcastCommand(
@@ -541,25 +541,20 @@ def comment_hider(settings: Settings) -> Callable[[str, Collection[str]], str]:
 @asynccontextmanager
 async def open_langfuse(
     settings: Settings, repositories: Repositories, limited_log: RateLimitedLogger
-) -> AsyncIterator[tuple[TraceLinks | None, FeedbackDelivery | None]]:
-    """Where traces are shown, and what brings people's verdicts there; without keys neither."""
+) -> AsyncIterator[FeedbackDelivery | None]:
+    """What brings people's verdicts to where traces are shown; nothing without keys."""
     tracing = settings.tracing
     if tracing.langfuse_keys is None:
-        yield None, None
+        yield None
         return
     client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url)
-    masking, links = Masking(tracing.content, (), settings.secrets), TraceLinks(client)
+    masking = Masking(tracing.content, (), settings.secrets)
     feedback = LangfuseFeedback(
         client,
         environment=tracing.environment,
         hide=(lambda text: "") if tracing.content == "none" else masking.text,
     )
-    links.begin()
     try:
-        yield (
-            links,
-            FeedbackDelivery(repositories.feedback, feedback.deliver, limited_log=limited_log),
-        )
+        yield FeedbackDelivery(repositories.feedback, feedback.deliver, limited_log=limited_log)
     finally:
-        await bounded("links", links.close)
         await bounded("feedback", client.close)

@@ -4,8 +4,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from io import StringIO
 from typing import Any, Final
-from xml.sax.saxutils import escape
 
 from agent.evals.dataset import Conversation, as_item
 from agent.evals.evaluators import EVALUATORS
@@ -14,7 +14,6 @@ from agent.evals.run import Result
 WORST: Final = 10
 LONGEST_REASON: Final = 160
 BAR: Final = 30
-COLOURS: Final = ("#8b1e3f", "#3c6e71", "#c9a227", "#5f4b8b", "#d9748f", "#7a8b3c", "#444444")
 DAYS: Final = 30
 SCENARIOS: Final = ((10, 5), (10, 20), (50, 20), (100, 20))
 """People, and queries a day of each: what a month is projected for."""
@@ -308,48 +307,14 @@ def _transcript(result: Result, case: Conversation) -> Iterator[str]:
 
 
 def svg(found: Sequence[Summary]) -> str:
-    """Draw the mean score of each metric that applies, from 0 to 100 %: a bar of each variant."""
-    named = _named(found)
-    block, first = 14 * len(found) + 10, 52 + 20 * len(found)
-    width, height = 480, first + block * len(named) + 10
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" font-size="12">',
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        _text(12, 26, "Mean score by metric", size=15),
-    ]
-    for position, summary in enumerate(found):
-        y = 44 + 20 * position
-        told = f"{summary.label} ({summary.passed} of {summary.items} passed)"
-        parts += _rect(12, y, 12, 12, _colour(position)), _text(30, y + 10, told)
-    for position, name in enumerate(named):
-        parts += _drawn(first + block * position, name, found)
-    return "\n".join([*parts, "</svg>\n"])
+    """Draw the bars as a picture."""
+    from rich.console import Console  # noqa: PLC0415 - only for a report that is saved
+    from rich.text import Text  # noqa: PLC0415
 
-
-def _drawn(top: float, name: str, found: Sequence[Summary]) -> Iterator[str]:
-    yield _text(92, top + 7 * len(found) + 4, name, anchor="end")
-    for position, summary in enumerate(found):
-        y = top + 14 * position
-        yield _rect(100, y, 320, 12, "#f0ece9")
-        if average := summary.metrics.get(name):
-            yield _rect(100, y, average.score * 320, 12, _colour(position))
-            yield _text(426, y + 10, f"{average.score:.0%}")
-
-
-def _colour(position: int) -> str:
-    return COLOURS[position % len(COLOURS)]
-
-
-def _rect(x: float, y: float, width: float, height: float, colour: str) -> str:
-    return f'<rect x="{x}" y="{y}" width="{width:.1f}" height="{height}" fill="{colour}"/>'
-
-
-def _text(x: float, y: float, said: str, anchor: str = "start", size: int = 12) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" fill="#24292f" text-anchor="{anchor}" '
-        f'font-size="{size}">{escape(said)}</text>'
-    )
+    lines = list(bars(found))
+    console = Console(record=True, file=StringIO(), width=max(map(len, lines), default=1))
+    console.print(Text("\n".join(lines)))
+    return console.export_svg(title="Mean score by metric")
 
 
 def mean(values: Sequence[float]) -> float:

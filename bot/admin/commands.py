@@ -15,7 +15,6 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.retry import retry
 from agent.repositories import PeopleRepository, TurnRecord, TurnRepository
-from agent.tracing.langfuse.client import TraceLinks
 from agent.tracing.records import TraceRecord
 from bot.admin.stats import stats_chart, stats_table
 from bot.telegram import texts
@@ -42,7 +41,7 @@ TraceOf = Callable[[str], Awaitable[TraceRecord]]
 class AdminCommands:
     """/stats, /trace, /allow and /block, for those in `admin_ids`.
 
-    A trace is shown as one of `links`, without them as the tree that `trace_of` finds.
+    A trace is shown as what `link` makes of its id, without one as the tree that `trace_of` finds.
     """
 
     sender: Sender
@@ -50,7 +49,7 @@ class AdminCommands:
     turns: TurnRepository
     admin_ids: frozenset[int]
     trace_of: TraceOf
-    links: TraceLinks | None = None
+    link: Callable[[str], str] | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def handlers(self) -> list[AnyHandler]:
@@ -88,8 +87,8 @@ class AdminCommands:
             return texts.NOTHING_TO_TRACE
         if turn.trace_id is None:
             return texts.NOT_TRACED
-        if self.links is not None:
-            return await self.links.url(turn.trace_id)
+        if self.link is not None:
+            return self.link(turn.trace_id)
         look = partial(self.trace_of, turn.trace_id)
         try:
             found = await retry(look, tries=LOOKS, on=lambda each: isinstance(each, LookupError))

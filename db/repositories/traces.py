@@ -8,25 +8,27 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as NotInTime
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from pydantic import TypeAdapter
 from sqlalchemy import RowMapping, case, delete, select
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from agent.engine.messages import Usage
-from agent.engine.span import Level, PromptRef
+from agent.engine.span import Level
 from agent.repositories import TraceSummary
 from agent.tracing.exporter import Exporter, RetryLater
-from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
+from agent.tracing.records import TraceRecord
 from db.engine import SqlRepository
 from db.models import TraceRow, storable, upsert
 
 SAVE_SECONDS: Final = 10.0
 LONGEST_QUESTION: Final = 200  # characters, in the list
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_RECORD: Final = TypeAdapter(TraceRecord)
 
 Json = dict[str, Any]
 Save = Callable[[Sequence[TraceRecord]], Awaitable[None]]
@@ -119,25 +121,13 @@ def to_row(trace: TraceRecord) -> Json:
 
 def to_json(trace: TraceRecord) -> Json:
     """A trace as JSON, without the names to be masked."""
-    return {
-        "trace_id": trace.trace_id,
-        "session": storable(trace.session),
-        "user": storable(trace.user),
-        "spans": plain(trace.spans),
-        "scores": plain(list(trace.scores.values())),
-    }
+    kept: Json = plain(replace(trace, names=()))
+    return kept
 
 
 def from_json(record: Mapping[str, Any]) -> TraceRecord:
     """The trace that `to_json` wrote."""
-    scores = (ScoreRecord(**score) for score in record["scores"])
-    return TraceRecord(
-        trace_id=record["trace_id"],
-        session=record["session"],
-        user=record["user"],
-        spans=[_span(span) for span in record["spans"]],
-        scores={score.name: score for score in scores},
-    )
+    return _RECORD.validate_python(record)
 
 
 def plain(value: object) -> Any:
@@ -158,17 +148,6 @@ def plain(value: object) -> Any:
 def moment(nanoseconds: int) -> datetime:
     """A moment of a span, to the microsecond."""
     return EPOCH + timedelta(microseconds=nanoseconds // 1000)
-
-
-def _span(span: Json) -> SpanRecord:
-    usage, prompt = span["usage"], span["prompt"]
-    return SpanRecord(
-        **span
-        | {
-            "usage": Usage(**usage) if usage is not None else None,
-            "prompt": PromptRef(**prompt) if prompt is not None else None,
-        }
-    )
 
 
 def _question(asked: object) -> str:

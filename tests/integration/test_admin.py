@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,9 +12,6 @@ from typing import Any, TypeVar
 import pytest
 from PIL import Image
 from sqlalchemy import select
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 from telegram import Bot
 
 from agent.documents.passages import BEST_PASSAGES
@@ -24,7 +22,7 @@ from agent.engine.run import Run
 from agent.repositories import Access as Decision
 from agent.repositories import Broadcast, Spending, TurnRecord
 from agent.sommelier.service import MODEL_DOWN, NO_MODEL, Sommelier
-from agent.tracing.langfuse.client import LangfuseClient, TraceLinks
+from agent.tracing.langfuse.client import trace_url
 from agent.tracing.recorder import NO_TRACE, Recorder
 from agent.tracing.records import TraceRecord
 from bot.admin.broadcast import BroadcastCommand
@@ -49,7 +47,7 @@ from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi, Call
 from tests.doubles.model_server import ModelServer, answer
 from tests.doubles.model_steps import Step, hang
-from tests.doubles.server import JsonObject, LoopbackServer, eventually
+from tests.doubles.server import JsonObject, eventually
 from tests.doubles.telegram_chats import ApiError
 from tests.fakes import FakeCatalogue
 from tests.faults.turns import QUESTION, search, valid
@@ -109,7 +107,7 @@ class Rooms:
 
     sessions: Sessions
     clock: Clock = field(default_factory=Clock)
-    links: TraceLinks | None = None
+    link: Callable[[str], str] | None = None
     trace_of: TraceOf = field(default_factory=lambda: Traces().get)
     allow_list: bool = False
 
@@ -129,7 +127,7 @@ class Rooms:
             people=self.people,
             turns=self.turns,
             admin_ids=admins,
-            links=self.links,
+            link=self.link,
             trace_of=self.trace_of,
             now=self.clock,
         )
@@ -575,21 +573,6 @@ class TestStats:
         assert bot_api.calls_of("sendPhoto") == []
 
 
-class LangfuseProjects(LoopbackServer):
-    """Langfuse, as far as it says which project a pair of keys is for."""
-
-    def __init__(self, status: int = 200) -> None:
-        super().__init__([Route("/api/public/projects", self._projects)])
-        self.status = status
-        self.asked: list[str] = []
-
-    async def _projects(self, request: Request) -> Response:
-        self.asked.append(request.headers.get("authorization", ""))
-        club = {"id": "club", "name": "The club"}
-        project = {"id": "cellar", "name": "The cellar", "organization": club, "metadata": {}}
-        return JSONResponse({"data": [project]}, self.status)
-
-
 class TestTrace:
     async def test_the_tree_of_the_last_turn_and_of_the_one_replied_to(
         self, bot_api: BotApi, rooms: Rooms
@@ -615,33 +598,16 @@ class TestTrace:
         assert "a sparkling for oysters" in shown[3]
         assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
 
-    async def test_with_langfuse_it_is_a_link_into_the_project(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
+    async def test_with_langfuse_it_is_a_link(self, bot_api: BotApi, rooms: Rooms) -> None:
         traces = Traces()
-        with LangfuseProjects() as langfuse:
-            rooms.links = TraceLinks(LangfuseClient("pk", "sk", langfuse.base_url))
-            async with rooms.open(bot_api, tracer=Recorder(traces)):
-                bot_api.say("a red for lamb", ADMIN)
-                await bot_api.wait_for_message(1, ADMIN)
-                bot_api.say("/trace", ADMIN)
-                bot_api.say("/trace", ADMIN)
-                shown = (await bot_api.wait_for_message(3, ADMIN))[1:]
-            await rooms.links.close()
+        rooms.link = partial(trace_url, "https://langfuse.example/")
+        async with rooms.open(bot_api, tracer=Recorder(traces)):
+            bot_api.say("a red for lamb", ADMIN)
+            await bot_api.wait_for_message(1, ADMIN)
+            bot_api.say("/trace", ADMIN)
+            (shown,) = (await bot_api.wait_for_message(2, ADMIN))[1:]
         (trace_id,) = traces.kept
-        assert shown == [f"{langfuse.base_url}/project/cellar/traces/{trace_id}"] * 2
-        assert langfuse.asked == ["Basic cGs6c2s="]
-
-    async def test_langfuse_that_is_away_gives_a_link_without_the_project(self) -> None:
-        with LangfuseProjects(status=503) as langfuse:
-            links = TraceLinks(LangfuseClient("pk", "sk", f"{langfuse.base_url}/"))
-            links.begin()
-            url = await links.url("abc")
-            assert url == f"{langfuse.base_url}/trace/abc"
-            langfuse.status = 200
-            url = await links.url("abc")
-            assert url == f"{langfuse.base_url}/project/cellar/traces/abc"
-            await links.close()
+        assert shown == f"https://langfuse.example/trace/{trace_id}"
 
 
 class TestAllowAndBlock:

@@ -1,4 +1,4 @@
-"""Langfuse's HTTP API: one client whose requests are bounded, people's feedback, links to traces.
+"""Langfuse's HTTP API: one client whose requests are bounded, people's feedback.
 
 Traces take another way, `agent.tracing.langfuse.traces`: they are sent by a thread.
 """
@@ -27,7 +27,6 @@ R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 5.0
-LINK_SECONDS: Final = 2.0
 ONCE: "Final[RequestOptions]" = {"max_retries": 0}
 UNKNOWN_KEYS: Final = (
     "Langfuse does not know the keys (HTTP 401): check LANGFUSE_PUBLIC_KEY and "
@@ -143,45 +142,9 @@ class LangfuseClient:
             raise LangfuseUnavailable(FOREIGN, 200) from None
 
 
-class TraceLinks:
-    """Links to traces in the project of a pair of keys.
-
-    Langfuse is asked for the project once, in the background; until it has answered, links do
-    without: it finds the project by the trace, once logged in.
-    """
-
-    def __init__(self, client: LangfuseClient) -> None:
-        self._client = client
-        self._project_id: str | None = None
-        self._asking: asyncio.Task[None] | None = None
-
-    def begin(self) -> None:
-        """Ask for the project, unless it is known or being asked for."""
-        if self._project_id is None and (self._asking is None or self._asking.done()):
-            self._asking = asyncio.create_task(self._ask())
-
-    async def url(self, trace_id: str) -> str:
-        """Return the page of a trace. Never raises, and takes 2 s at most."""
-        self.begin()
-        if self._asking is not None and self._project_id is None:
-            await asyncio.wait([self._asking], timeout=LINK_SECONDS)
-        if self._project_id is None:
-            return f"{self._client.base_url}/trace/{trace_id}"
-        return f"{self._client.base_url}/project/{self._project_id}/traces/{trace_id}"
-
-    async def close(self) -> None:
-        """Ask no longer."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait([self._asking])
-        await self._client.close()
-
-    async def _ask(self) -> None:
-        try:
-            found = await self._client.ask(lambda api: api.projects.get(request_options=ONCE))
-            self._project_id = found.data[0].id
-        except (LangfuseUnavailable, IndexError) as error:
-            log.debug("Langfuse did not say which project this is: %s", error)
+def trace_url(base_url: str, trace_id: str) -> str:
+    """Return the page of a trace; Langfuse finds its project by itself."""
+    return f"{base_url.rstrip('/')}/trace/{trace_id}"
 
 
 class LangfuseFeedback:
