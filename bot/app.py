@@ -18,6 +18,7 @@ from telegram.ext import Application
 
 from agent.engine.llm import load_client
 from agent.engine.run import NO_JOURNAL, Journal
+from agent.house_sommelier import HouseSommelier
 from agent.repositories import Payload
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
@@ -437,7 +438,9 @@ def sommelier_of(resources: Resources) -> Sommelier:
         refinement=resources.refinement,
         cache=resources.cache,
     )
-    return Sommelier(catalogue=SqlCatalogue(resources.sessions), research_tools=tools)
+    return Sommelier(
+        catalogue=SqlCatalogue(resources.sessions), house=HouseSommelier(), research_tools=tools
+    )
 
 
 def access_of(settings: Settings, repositories: Repositories, sender: Sender) -> Access:

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
-from agent.outcome import Outcome
 from agent.repositories import Backlog
+from agent.turn import Outcome
 from bot.telegram.sender import DeliveryError
 
 UpdateResult = Literal["accepted", "coalesced", "set_aside"]

@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, TypeVar
 
-from agent.engine.errors import log_failure
-from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Spent
+from agent.engine.limits import UNLIMITED, Allowance
 from agent.engine.retry import Backoff, retry
 from agent.engine.run import NO_JOURNAL, Journal, Run
 from agent.engine.span import Span
-from agent.outcome import BUDGET, Outcome, record_ledger, record_outcome, score_turn
 from agent.repositories import MessageRepository, TurnRecord
 from agent.text import truncate_at_boundary
 from agent.tracing.recorder import NO_TRACE, Recorder
+from agent.turn import APOLOGY, BUDGET, Reply, Work, answer_turn, with_notes, worked_on
 from bot.budgets import Budgets, Note
 from bot.metrics import Metrics
 from bot.telegram import texts
@@ -53,30 +53,8 @@ class Question:
     remembered: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a turn came to.
-
-    `text` is remembered and stands in the trace; it is sent unless `messages` are. `notes` say
-    below it what is to be known of it: why no model answered, what is left of a budget. `answer`
-    is what the text was made of. What the turn took, `spent` and `seconds`, is filled in at its
-    end.
-    """
-
-    text: str
-    outcome: Outcome = "answered"
-    messages: tuple[Outgoing, ...] = ()
-    notes: tuple[str, ...] = ()
-    wine_ids: tuple[str, ...] = ()
-    retries: int = 0
-    error_types: tuple[str, ...] = ()
-    answer: Any = None
-    spent: Spent = NOTHING_SPENT
-    seconds: float = 0.0
-
-
-Work = Callable[[Run], Awaitable[Reply]]
-"""What makes the reply of a turn, with the models and within the limits of its run."""
+Show = Callable[[Any], Sequence[Outgoing]]
+"""Makes the messages of what a reply was made of, its `answer`."""
 
 
 async def unrecorded(turn: TurnRecord) -> None:
@@ -105,17 +83,18 @@ class Turns:
     rating: Callable[[int], Rows] = lambda turn_id: ()
     metrics: Metrics = field(default_factory=Metrics)
 
-    async def turn(self, question: Question, work: Work) -> Reply:
-        """Run one turn; its reply is an apology if `work` fails."""
+    async def turn(self, question: Question, work: Work, show: Show | None = None) -> Reply:
+        """Run one turn; its reply is an apology if `work` fails.
+
+        The text of the reply is sent, or the messages that `show` makes of its answer.
+        """
         started = time.monotonic()
         with self._trace(question) as span:
             async with self._typing(question):
                 allowance = await self._allowance(question)
                 run = self.run.turn(span=span, journal=self.journal, allowance=allowance)
-                reply = await worked_on(run, work)
-            reply = await self._with_budget_notes(question, reply, run)
-            record_reply(span, reply)
-            delivery = await self._deliver(question, reply, span)
+                reply = await answer_turn(run, partial(self._within_budget, question, work))
+            delivery = await self._deliver(question, rendered(reply, show), span)
             reply = replace(reply, spent=run.ledger.spent, seconds=time.monotonic() - started)
             await self._keep(question, reply, delivery, span)
         self.metrics.turn_ended(
@@ -190,8 +169,9 @@ class Turns:
 
         return await self.journal.step("allowance", read)
 
-    async def _with_budget_notes(self, question: Question, reply: Reply, run: Run) -> Reply:
+    async def _within_budget(self, question: Question, work: Work, run: Run) -> Reply:
         """The reply with what is to be told of budgets; one that they left to rules says so."""
+        reply = await worked_on(run, work)
         by_rules = reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
         if by_rules and run.is_over_budget:
             errors = (BUDGET, *reply.error_types)
@@ -219,10 +199,12 @@ class Turns:
 
         return await self.journal.step("warned", is_first)
 
-    async def _deliver(self, question: Question, reply: Reply, span: Span) -> Delivery:
+    async def _deliver(
+        self, question: Question, messages: Sequence[Outgoing], span: Span
+    ) -> Delivery:
         if question.to is None:
             return Delivery()
-        *others, last = rendered(reply)
+        *others, last = messages
         rated = replace(last, buttons=last.buttons + self.rating(question.id))
         return await self._send(question, [*others, rated], span)
 
@@ -238,7 +220,7 @@ class Turns:
                 if delivery.error not in (None, "ambiguous"):
                     break
             if delivery.error == "rejected" and not delivery.message_ids:
-                delivery += await sender.send(to, texts.FAILED)
+                delivery += await sender.send(to, APOLOGY)
             self.metrics.telegram_send(delivery.error)
             metadata = {
                 "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
@@ -277,36 +259,12 @@ class Turns:
             log.error("What turn %s took could not be stored: %s", question.id, kind)  # noqa: TRY400
 
 
-async def worked_on(run: Run, work: Work) -> Reply:
-    """The reply that `work` makes; an apology if it fails or says nothing."""
-    try:
-        reply = await work(run)
-    except Exception as error:
-        # The type and the place alone: the text of an error may hold what was asked.
-        log_failure("A turn failed", error)
-        return Reply(text=texts.FAILED, outcome="failed", error_types=(type(error).__name__,))
-    finally:
-        record_ledger(run.span, run.ledger)
-    return reply if reply.text.strip() else Reply(text=texts.FAILED, outcome="failed")
-
-
-def record_reply(span: Span, reply: Reply) -> None:
-    """Put what a turn came to onto its root span, as the list of traces shows and filters it."""
-    retries, errors = reply.retries, reply.error_types
-    span.update(output=with_notes(reply.text, reply.notes))
-    record_outcome(span, reply.outcome, retries=retries, error_types=errors)
-    score_turn(span, reply.outcome, retries=retries, error_types=errors)
-
-
-def rendered(reply: Reply) -> list[Outgoing]:
+def rendered(reply: Reply, show: Show | None = None) -> list[Outgoing]:
     """The messages of a reply, its notes below the last."""
-    *others, last = reply.messages or (Outgoing(reply.text),)
+    if show is None or reply.answer is None:
+        return [Outgoing(reply.shown)]
+    *others, last = show(reply.answer)
     return [*others, replace(last, markdown=with_notes(last.markdown, reply.notes))]
-
-
-def with_notes(text: str, notes: Sequence[str]) -> str:
-    """A text with its notes below it, in Markdown."""
-    return "\n\n".join([text, *(f"_({note})_" for note in notes)])
 
 
 async def retry_briefly(call: Callable[[], Awaitable[R]]) -> R:

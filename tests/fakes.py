@@ -3,11 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Unpack
 
 from agent.engine.messages import Usage
+from agent.engine.run import Run
 from agent.engine.span import Level, PromptRef, ScoreType, SpanKind, SpanUpdate
+from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
+from agent.turn import Reply, answer_turn
 
 CHINON = Wine(
     id="baudry-chinon-2020",
@@ -144,3 +148,8 @@ class SpanRecord:
 def root_span() -> SpanRecord:
     """The root of a turn."""
     return SpanRecord("turn", "agent")
+
+
+async def asked(answerer: Answerer, message: str, run: Run) -> Reply:
+    """What a turn with this message comes to, as everyone who asks lives it."""
+    return await answer_turn(run, partial(answerer.answer, message))

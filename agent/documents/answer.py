@@ -30,8 +30,8 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
-from agent.outcome import Outcome, error_types
 from agent.prompts import prompt_for
+from agent.turn import Outcome, error_types
 
 NOT_ENOUGH: Final = "I don't have enough information"
 NOTHING_FOUND: Final = f"{NOT_ENOUGH}. No document here speaks of this."

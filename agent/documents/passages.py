@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.loop import AgenticResponse
 from agent.engine.span import PromptRef, Span
-from agent.outcome import Outcome, error_types, guard_output, record_outcome
 from agent.text import REMEMBERED, truncate_at_boundary, words
+from agent.turn import Outcome, error_types, guard_output, record_outcome
 
 T = TypeVar("T")
 

@@ -36,8 +36,8 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
-from agent.outcome import Outcome, error_types
 from agent.prompts import prompt_for
+from agent.turn import Outcome, error_types
 
 MAX_SNIPPETS: Final = 8
 MAX_TOKENS: Final = 4096

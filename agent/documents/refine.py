@@ -19,9 +19,9 @@ from agent.engine.contract import Evidence, OutputContract, string_leaves
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.guard import security_flags
 from agent.prompts import REPOSITORY, prompt_for
 from agent.text import words
+from agent.turn import security_flags
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from agent.evals.checks import (
     within_budget,
 )
 from agent.evals.dataset import Conversation, Expectation
-from agent.outcome import Outcome, invented_attempts
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
 from agent.text import language_of
+from agent.turn import Outcome, invented_attempts
 
 SHOWN_REASONS: Final = 3
 

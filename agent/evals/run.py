@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from agent.engine.errors import log_failure
@@ -18,10 +19,11 @@ from agent.engine.span import Span
 from agent.evals.dataset import Case, Conversation
 from agent.evals.evaluators import Mark, Observed, marks
 from agent.repositories import StoredMessage, window
-from agent.sommelier.service import Answerer, Reply
+from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue, Wine
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import ScoreRecord, TraceRecord, trace_id_of
+from agent.turn import Reply, answer_turn
 
 USER: Final = "eval"
 SCORE_PREFIX: Final = "eval_"
@@ -184,7 +186,7 @@ class SommelierVariant:
         for message in case.messages:
             with trial.turn(message) as span:
                 turn = self.run.turn(span=span, history=window(history))
-                reply = await self.answerer.answer(message, run=turn)
+                reply = await answer_turn(turn, partial(self.answerer.answer, message))
             replies.append(reply)
             spent.append(turn.ledger.spent)
             history += [

@@ -19,7 +19,7 @@ from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import read_result
 from agent.house_sommelier.searching import LIBRARY, Wish, first_calls, next_calls
 from agent.house_sommelier.state import State, read_state
-from agent.house_sommelier.wording import say
+from agent.house_sommelier.wording import country_in_words, say
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import WineQuery
 from agent.text import Language
@@ -36,6 +36,14 @@ class HouseSommelier:
     """An `LLM` that answers by rules, from `messages` alone: no key, no network, no state."""
 
     model: str = MODEL_NAME
+
+    def language_of(self, messages: Sequence[Message]) -> Language:
+        """The language of a conversation; English where nothing tells."""
+        return read_state(read_conversation(messages))[0].language
+
+    def country_name(self, country: str, language: Language) -> str:
+        """What `language` calls a country; its English name if nothing else is known."""
+        return country_in_words(country, language)
 
     async def generate_with_tools(
         self,
@@ -63,11 +71,6 @@ class HouseSommelier:
             for number, wish in enumerate(reply)
         )
         return LLMResponse(tool_calls=calls, finish_reason="tool_calls", model=MODEL_NAME)
-
-
-def language_of(messages: Sequence[Message]) -> Language:
-    """The language of a conversation; English where nothing tells."""
-    return read_state(read_conversation(messages))[0].language
 
 
 def respond(

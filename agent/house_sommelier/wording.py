@@ -27,11 +27,6 @@ def say(key: str, language: Language, **values: str) -> str:
     return str(speech()[language][key]).format(**values)
 
 
-def as_note(text: str) -> str:
-    """A sentence as an aside, in Markdown."""
-    return f"_({text})_"
-
-
 def both(words: Iterable[str], language: Language) -> str:
     """The words joined with "and"."""
     return _listed(words, say("and", language))

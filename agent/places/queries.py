@@ -22,9 +22,9 @@ from agent.engine.errors import AgentError
 from agent.engine.feedback import fence
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
-from agent.outcome import Outcome, error_types, record_outcome
 from agent.places.distinct import duplicates, mentions, same_word, words
 from agent.prompts import prompt_for
+from agent.turn import Outcome, error_types, record_outcome
 
 QUERY_COUNT: Final = 10
 REPAIRS: Final = 1

@@ -5,11 +5,11 @@ Wines are held to ids that a tool returned, exactly; free text to what tools ret
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
 
@@ -21,7 +21,6 @@ from agent.engine import parsing
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse
-from agent.house_sommelier import country_in_words
 from agent.sommelier.money import money
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
@@ -36,13 +35,27 @@ BRACKETS: Final = str.maketrans("[]", "()")
 YEAR: Final = re.compile(r"(?:19|20)\d\d")
 SHOWN_IDS: Final = 12
 
+Sentence = Literal["not_in_stock", "no_model", "model_down", "declined", "failed"]
+CountryName = Callable[[str, Language], str]
+"""What a language calls a country that is named in English."""
 
-def render(response: SommelierResponse, evidence: Evidence, language: Language = "en") -> str:
+
+def in_english(country: str, language: Language) -> str:
+    """Return a country's English name, whatever the language."""
+    return country
+
+
+def render(
+    response: SommelierResponse,
+    evidence: Evidence,
+    language: Language = "en",
+    country_name: CountryName = in_english,
+) -> str:
     """Write an answer as Markdown: the model's words, beside facts that come from the catalogue."""
     said = {wine.wine_id: wine.description.strip() for wine in reversed(response.wines)}
     parts = [response.intro.strip()]
     for number, wine in enumerate(shown_wines(response.wines, evidence), start=1):
-        facts = facts_line(wine, language)
+        facts = facts_line(wine, language, country_name)
         parts.append(f"**{number}. {wine.label}**\n{facts}\n{said[wine.id]}".strip())
     parts.append(response.closing.strip())
     return with_footnotes("\n\n".join(part for part in parts if part), evidence)
@@ -54,19 +67,26 @@ def shown_wines(wines: Iterable[WineRecommendation], evidence: Evidence) -> list
     return [wine for wine in found if isinstance(wine, Wine)]
 
 
-def facts_line(wine: Wine, language: Language = "en") -> str:
+def facts_line(
+    wine: Wine, language: Language = "en", country_name: CountryName = in_english
+) -> str:
     """Say where a wine comes from and what it costs, and if it is not in stock."""
-    place, country = wine.appellation or wine.region, country_in_words(wine.country, language)
+    place, country = wine.appellation or wine.region, country_name(wine.country, language)
     origin = f"{place}, {country}" if place and place != wine.country else country
-    facts = [origin, price_text(wine), "" if wine.in_stock else _not_in_stock()[language]]
+    facts = [origin, price_text(wine), "" if wine.in_stock else say("not_in_stock", language)]
     return " · ".join(fact for fact in facts if fact)
 
 
+def say(name: Sentence, language: Language) -> str:
+    """Return one of the sentences of `contract.toml`."""
+    return _sentences()[name][language]
+
+
 @cache
-def _not_in_stock() -> Mapping[Language, str]:
+def _sentences() -> Mapping[Sentence, Mapping[Language, str]]:
     file = Path(__file__).with_suffix(".toml")
-    sentences = TypeAdapter(dict[str, dict[Language, str]])
-    return sentences.validate_python(tomllib.loads(file.read_text("utf-8")))["not_in_stock"]
+    sentences = TypeAdapter(dict[Sentence, dict[Language, str]])
+    return sentences.validate_python(tomllib.loads(file.read_text("utf-8")))
 
 
 def price_text(wine: Wine) -> str:
@@ -201,6 +221,6 @@ class ParseResult:
         return self.error is None and bool(self.text.strip())
 
 
-def in_language(language: Language) -> OutputContract[SommelierResponse]:
+def in_language(language: Language, country_name: CountryName) -> OutputContract[SommelierResponse]:
     """Make the contract of an answer whose facts are shown in `language`."""
-    return replace(SOMMELIER, render=partial(render, language=language))
+    return replace(SOMMELIER, render=partial(render, language=language, country_name=country_name))

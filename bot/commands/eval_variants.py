@@ -222,13 +222,14 @@ async def open_variants(
     Places are not searched for, which costs and changes daily.
     """
     from agent.evals.run import SommelierVariant
+    from agent.house_sommelier import HouseSommelier
     from agent.sommelier.service import Sommelier
     from bot.resources import research_tools, run_of
 
     mode, catalogue = settings.model.response_mode, library.catalogue
     wanted = {each.model: (each.model, mode) for each in named if each.model}
     tools = research_tools(library.documents, refinement=settings.documents.refinement)
-    sommelier = Sommelier(catalogue=catalogue, research_tools=tools)
+    sommelier = Sommelier(catalogue=catalogue, house=HouseSommelier(), research_tools=tools)
     async with open_models(settings, wanted) as models:
         yield [
             SommelierVariant(

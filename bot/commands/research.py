@@ -135,7 +135,7 @@ def _resources() -> "AbstractAsyncContextManager[Resources]":
 def _question(text: str) -> str:
     """A question without invisible characters; one with no words, or too many, ends the command."""
     from agent.documents.passages import LONGEST_QUESTION
-    from agent.guard import clean
+    from agent.turn import clean
 
     question = clean(text)
     if not any(map(str.isalnum, question)):

@@ -32,7 +32,7 @@ from agent.documents.refine import Refinement, refine_question, refinement_wante
 from agent.documents.store import DocumentStore
 from agent.engine.limits import NO_BUDGET
 from agent.engine.run import NO_JOURNAL, Run
-from agent.outcome import guard_input
+from agent.turn import Reply, guard_input
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
 from bot.http.models import (
     AskRequest,
@@ -45,7 +45,7 @@ from bot.http.models import (
     RewriteRequest,
     RewriteResponse,
 )
-from bot.turn import Question, Reply, Turns
+from bot.turn import Question, Turns
 
 log = logging.getLogger(__name__)
 

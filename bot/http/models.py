@@ -8,10 +8,9 @@ from pydantic_core import PydanticCustomError
 
 from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.refine import FallbackReason
-from agent.guard import clean
-from agent.outcome import Outcome
 from agent.places.find import FoundPlace, SearchLink
 from agent.places.queries import visible
+from agent.turn import Outcome, clean
 
 
 def _with_words(text: str) -> str:

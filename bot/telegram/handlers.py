@@ -20,11 +20,12 @@ from telegram.ext import (
 from agent.engine.run import Run
 from agent.repositories import MessageRepository, StoredMessage, window
 from agent.sommelier.service import Answerer
+from agent.turn import APOLOGY, Reply
 from bot.telegram import texts
 from bot.telegram.access import Access
 from bot.telegram.incoming import destination, is_addressed, message_of, question_of, wording
 from bot.telegram.sender import Sender
-from bot.turn import Reply, Turns, retry_briefly
+from bot.turn import Turns, retry_briefly
 
 log = logging.getLogger(__name__)
 
@@ -103,16 +104,7 @@ class Conversation:
         async def work(run: Run) -> Reply:
             history = await self._history(message.chat.id, before=update.update_id)
             run = replace(run, history=window(history))
-            reply = await self.answerer.answer(question, run=run)
-            return Reply(
-                text=reply.text,
-                outcome=reply.outcome,
-                notes=reply.notes,
-                wine_ids=reply.wine_ids,
-                retries=reply.retries,
-                error_types=reply.error_types,
-                answer=reply.answer,
-            )
+            return await self.answerer.answer(question, run)
 
         await self.turns.turn(question_of(update, context.bot, question), work)
 
@@ -159,7 +151,7 @@ class Conversation:
         """Whatever a handler raised: into the log, and one sentence to the person."""
         log.error("A handler failed", exc_info=context.error)
         if isinstance(update, Update) and update.effective_message:
-            await self._say(update, texts.FAILED)
+            await self._say(update, APOLOGY)
 
     async def _say(self, update: Update, markdown: str) -> None:
         await self.sender.send(destination(update), markdown)

@@ -15,9 +15,9 @@ from agent.documents.quotes import Quote, Quotes
 from agent.places.find import FoundPlace, Places
 from agent.places.queries import categories, category_named
 from agent.text import truncate_at_boundary
+from agent.turn import Reply
 from bot.telegram.buttons import Button, Outgoing
 from bot.telegram.render import escape, link
-from bot.turn import Reply
 
 REFINE: Final = Button("Refine my question", "refine")
 AS_FILE: Final = Button("As a text file", "queries")
@@ -172,45 +172,59 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def answer_reply(answer: Answer, *, may_refine: bool) -> Reply:
-    """An answer with its sources; under a weak one a button, if refining may help."""
-    said = answer_text(answer)
-    parts, offered = [said, sources_text(answer)], may_refine and is_weak(answer)
-    if offered:
-        # The button finds the question here, however much later it is pressed.
-        parts.append(quoted(answer.question))
-    message = Outgoing("\n\n".join(filter(None, parts)), ((REFINE,),) if offered else ())
+def answer_reply(answer: Answer) -> Reply:
+    """An answer with its sources."""
+    parts = [answer_text(answer), sources_text(answer, with_passages=False)]
     return Reply(
-        text="\n\n".join(filter(None, [said, sources_text(answer, with_passages=False)])),
+        text="\n\n".join(filter(None, parts)),
         outcome=answer.outcome,
-        messages=(message,),
         notes=(answer.note,) if answer.note else (),
         retries=answer.retry_count,
         error_types=answer.error_types,
+        answer=answer,
     )
+
+
+def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
+    """An answer with its sources; under a weak one a button, if refining may help."""
+    parts, offered = [answer_text(answer), sources_text(answer)], may_refine and is_weak(answer)
+    if offered:
+        # The button finds the question here, however much later it is pressed.
+        parts.append(quoted(answer.question))
+    buttons = ((REFINE,),) if offered else ()
+    return [Outgoing("\n\n".join(filter(None, parts)), buttons)]
 
 
 def quotes_reply(found: Quotes) -> Reply:
-    """A message for each quote, then the summary."""
-    shown = quote_texts(found)
+    """The quotes, then the summary."""
     return Reply(
-        text="\n\n".join(shown),
+        text="\n\n".join(quote_texts(found)),
         outcome=found.outcome,
-        messages=tuple(map(Outgoing, shown)),
         notes=(found.note,) if found.note else (),
         retries=found.retry_count,
         error_types=found.error_types,
+        answer=found,
     )
+
+
+def quotes_messages(found: Quotes) -> list[Outgoing]:
+    """A message for each quote, then the summary."""
+    return [*map(Outgoing, quote_texts(found))]
 
 
 def places_reply(found: Places) -> Reply:
-    """The places if there are any, then the searches with a button for a text file of them."""
-    places, searches = places_text(found), searches_text(found)
+    """The places if there are any, else the searches."""
     failed = bool(found.failed_searches) and not found.results
     return Reply(
-        text=places or searches,
+        text=places_text(found) or searches_text(found),
         outcome="fallback" if failed else found.queries.outcome,
-        messages=(*([Outgoing(places)] if places else []), Outgoing(searches, ((AS_FILE,),))),
         retries=found.queries.retry_count,
         error_types=found.queries.error_types,
+        answer=found,
     )
+
+
+def places_messages(found: Places) -> list[Outgoing]:
+    """The places if there are any, then the searches with a button for a text file of them."""
+    places, searches = places_text(found), searches_text(found)
+    return [*([Outgoing(places)] if places else []), Outgoing(searches, ((AS_FILE,),))]

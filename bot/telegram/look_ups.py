@@ -15,17 +15,17 @@ from agent.documents.refine import refinement_wanted
 from agent.documents.store import DocumentStore
 from agent.engine.limits import Spent
 from agent.engine.run import Run
-from agent.outcome import guard_input
 from agent.places.find import PlaceSearch, find_places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.repositories import MessageRepository
+from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram import look_up_text as text
 from bot.telegram import texts
 from bot.telegram.buttons import acknowledge, given, is_resumed, take_button
 from bot.telegram.handlers import AnyHandler, Context
 from bot.telegram.incoming import destination, is_addressed, message_of, question_of
 from bot.telegram.sender import Sender
-from bot.turn import Question, Reply, Turns, Work, worked_on
+from bot.turn import Question, Show, Turns
 
 log = logging.getLogger(__name__)
 
@@ -76,13 +76,14 @@ class LookUps:
             return
 
         async def look_up(run: Run) -> Reply:
-            asked = guard_input(query, run.span)
-            found = await find_quotes(asked, documents=self.documents, run=run, cache=self.cache)
+            named = guard_input(query, run.span)
+            found = await find_quotes(named, documents=self.documents, run=run, cache=self.cache)
             if not found.chunks and not await self.documents.count():
                 return Reply(text=texts.NO_DOCUMENTS)
             return text.quotes_reply(found)
 
-        await self._turn(question_of(update, context.bot, f"/quotes {query}"), look_up)
+        asked = question_of(update, context.bot, f"/quotes {query}")
+        await self._turn(asked, look_up, text.quotes_messages)
 
     async def find(self, update: Update, context: Context) -> None:
         """/find CATEGORY PLACE: places, or ten searches for them."""
@@ -164,10 +165,10 @@ class LookUps:
             )
             if not found.chunks and not await self.documents.count():
                 return Reply(text=texts.NO_DOCUMENTS)
-            return text.answer_reply(found, may_refine=may_refine)
+            return text.answer_reply(found)
 
         may_refine = not refine and self.refinement is not False and bool(self.turns.run.models)
-        await self._turn(question, look_up)
+        await self._turn(question, look_up, partial(text.answer_messages, may_refine=may_refine))
 
     async def _find(self, question: Question, category: str, place: str) -> None:
         async def look_up(run: Run) -> Reply:
@@ -184,9 +185,9 @@ class LookUps:
             by_rules = text.places_reply(await find(run=replace(run, models=())))
             return replace(by_rules, outcome="fallback", retries=retries, error_types=errors)
 
-        await self._turn(question, look_up)
+        await self._turn(question, look_up, text.places_messages)
 
-    async def _turn(self, question: Question, look_up: Work) -> None:
+    async def _turn(self, question: Question, look_up: Work, show: Show) -> None:
         """One turn: a look-up, which is one step of it."""
 
         async def work(run: Run) -> Reply:
@@ -197,7 +198,7 @@ class LookUps:
             run.ledger.restore(spent)
             return reply
 
-        await self.turns.turn(question, work)
+        await self.turns.turn(question, work, show)
 
     async def _category_just_asked(self, chat_id: int) -> str:
         """What the newest message of a chat looked for, if it was a /find."""

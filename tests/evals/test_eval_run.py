@@ -19,9 +19,10 @@ from agent.engine.llm import LLMService
 from agent.engine.prompts import Prompts
 from agent.evals.dataset import Conversation, parsed
 from agent.evals.prompts import prompt_of_file
-from agent.evals.run import Result, SommelierVariant, evaluate
+from agent.evals.run import Outcome, Result, SommelierVariant, Trial, evaluate
+from agent.house_sommelier import HouseSommelier
 from agent.prompts import REPOSITORY
-from agent.sommelier.service import Reply, Sommelier
+from agent.sommelier.service import Sommelier
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_prompts import PUBLIC_KEY, SECRET_KEY, LangfusePromptServer
 from tests.doubles.model_server import ModelServer, Script, answer, answer_json, error, tool_call
@@ -95,7 +96,9 @@ class Run:
 def variant(label: str, model: LLMService, prompts: Prompts) -> SommelierVariant:
     run = engine.Run([model], limits=Limits(seconds=10), prompts=prompts)
     catalogue = FakeCatalogue()
-    return SommelierVariant(label, Sommelier(catalogue=catalogue), catalogue, run)
+    return SommelierVariant(
+        label, Sommelier(house=HouseSommelier(), catalogue=catalogue), catalogue, run
+    )
 
 
 @pytest.fixture
@@ -247,19 +250,23 @@ async def test_prompts_are_compared_side_by_side(run: Run, tmp_path: Path) -> No
 
 
 class Broken:
-    """An answerer that raises for one message, and counts how many it answers at a time."""
+    """A variant that raises for one message, and counts how many it tries at a time."""
+
+    label = "x"
 
     def __init__(self) -> None:
         self.now = self.most = 0
 
-    async def answer(self, message: str, *, run: engine.Run) -> Reply:
+    async def attempt(self, trial: Trial) -> Outcome:
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0.01)
         self.now -= 1
-        if message == "break":
-            raise OSError("a secret")
-        return Reply("Fine.", (), "answered")
+        assert isinstance(trial.case, Conversation)
+        with trial.turn(trial.case.messages[0]):
+            if trial.case.messages[0] == "break":
+                raise OSError("a secret")
+        return Outcome(marks={})
 
 
 async def test_a_conversation_that_fails_counts_as_failed_and_ends_nothing() -> None:
@@ -269,13 +276,7 @@ async def test_a_conversation_that_fails_counts_as_failed_and_ends_nothing() -> 
         results.append(result)
 
     talks = [lamb("break" if n == 1 else "fine", id=str(n)) for n in range(6)]
-    await evaluate(
-        [SommelierVariant("x", broken, FakeCatalogue())],
-        talks,
-        run="test",
-        done=done,
-        concurrency=2,
-    )
+    await evaluate([broken], talks, run="test", done=done, concurrency=2)
     assert broken.most == 2
     failed = [each for each in results if each.failure]
     assert len(results) == 6

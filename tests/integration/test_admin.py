@@ -19,9 +19,11 @@ from agent.documents.passages import NO_MODEL as NO_MODEL_FOR_DOCUMENTS
 from agent.engine.limits import NO_BUDGET, DailyBudget, Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
+from agent.house_sommelier import HouseSommelier
 from agent.repositories import Access as Decision
 from agent.repositories import Broadcast, Spending, TurnRecord
-from agent.sommelier.service import MODEL_DOWN, NO_MODEL, Sommelier
+from agent.sommelier.contract import say
+from agent.sommelier.service import Sommelier
 from agent.tracing.langfuse.client import trace_url
 from agent.tracing.recorder import NO_TRACE, Recorder
 from agent.tracing.records import TraceRecord
@@ -164,7 +166,7 @@ class Rooms:
 
         return running(
             bot_api,
-            Sommelier(catalogue=FakeCatalogue()),
+            Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
             self.messages,
             further.pop("tracer", NO_TRACE),
             further=self.handlers,
@@ -443,8 +445,8 @@ class TestBudgets:
         assert "Chinon" in by_rules
         assert "You have used up today's budget of questions." in by_rules
         assert RESETS in by_rules
-        assert MODEL_DOWN.strip("_()") not in by_rules
-        assert NO_MODEL.strip("_()") not in by_rules
+        assert say("model_down", "en") not in by_rules
+        assert say("no_model", "en") not in by_rules
         turn = tracer.turns[0]
         assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("fallback", "budget")
         assert turn.level == "WARNING"
@@ -464,7 +466,7 @@ class TestBudgets:
                 bot_api.say(QUESTION)
                 (shown,) = await bot_api.wait_for_message()
         assert "Today's budget for everyone is used up." in shown
-        assert MODEL_DOWN.strip("_()") not in shown
+        assert say("model_down", "en") not in shown
         assert len(model_server.requests) == 1
         turn = await rooms.turns.last(CHAT)
         assert turn is not None
@@ -844,7 +846,7 @@ async def dispatching(
     application = application_of(bot_api)
     conversation = conversation_of(
         application,
-        Sommelier(catalogue=FakeCatalogue()),
+        Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
         rooms.messages,
         journal=journal,
         access=rooms.access,

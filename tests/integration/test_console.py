@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.house_sommelier import HouseSommelier
 from agent.repositories import Feedback
 from agent.sommelier.service import Sommelier
 from bot.app import close_application, telegram_application
@@ -227,7 +228,7 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
     application = telegram_application(Settings(), "0:terminal", AcceptQueue(), telegram)
     talk = conversation_of(
         application,
-        Sommelier(catalogue=FakeCatalogue()),
+        Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
         SqlMessageRepository(sessions),
         record=turns.record,
         rating=rating,

@@ -19,12 +19,12 @@ from agent.engine.limits import Limits
 from agent.engine.retry import Backoff
 from agent.engine.run import Run
 from agent.repositories import Feedback, TurnRecord
-from agent.sommelier.service import Reply
 from agent.tracing.exporter import RetryLater
 from agent.tracing.feedback_delivery import FeedbackDelivery
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback
 from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder
+from agent.turn import Reply
 from bot.app import close_application, telegram_application
 from bot.service import unless
 from bot.telegram import texts
@@ -67,10 +67,10 @@ class FakeAnswerer:
     def __post_init__(self) -> None:
         self.may_answer.set()
 
-    async def answer(self, message: str, *, run: Run) -> Reply:
+    async def answer(self, message: str, run: Run) -> Reply:
         self.asked.append(message)
         await self.may_answer.wait()
-        return Reply(self.text, (), "answered")
+        return Reply(text=self.text)
 
 
 @dataclass

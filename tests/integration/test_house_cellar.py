@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.engine.run import Run
+from agent.house_sommelier import HouseSommelier
 from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Style, Wine
@@ -34,7 +35,7 @@ async def _fill(url: str, wines: Path) -> None:
 @pytest.fixture
 async def sommelier(starter_url: str) -> AsyncIterator[Sommelier]:
     engine = create_engine(starter_url)
-    yield Sommelier(catalogue=SqlCatalogue(session_factory(engine)))
+    yield Sommelier(house=HouseSommelier(), catalogue=SqlCatalogue(session_factory(engine)))
     await engine.dispose()
 
 

@@ -11,6 +11,7 @@ from agent.engine.limits import Limits
 from agent.engine.prompts import Prompt
 from agent.engine.run import Run
 from agent.engine.span import PromptRef
+from agent.house_sommelier import HouseSommelier
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
@@ -24,7 +25,7 @@ from tests.doubles.langfuse_prompts import (
 )
 from tests.doubles.model_server import ModelServer, answer_json
 from tests.doubles.server import eventually
-from tests.fakes import FakeCatalogue, SpanRecord, root_span
+from tests.fakes import FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import INFORMATIONAL, QUESTION, service
 
 GOOD = "Be brief.\n{{research_rules}}\n{{schema}}"
@@ -105,7 +106,8 @@ async def turn(model_server: ModelServer, prompts: LangfusePrompts) -> tuple[Spa
     root, model = root_span(), service(model_server)
     run = Run([model], limits=Limits(seconds=10), prompts=prompts, span=root)
     try:
-        await Sommelier(catalogue=FakeCatalogue()).answer(QUESTION, run=run)
+        sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
+        await asked(sommelier, QUESTION, run)
     finally:
         await model.close()
     (generation,) = (span for span in root.children if span.kind == "generation")

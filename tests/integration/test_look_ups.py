@@ -16,9 +16,11 @@ from agent.documents.store import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import NO_JOURNAL, Journal, Run
+from agent.house_sommelier import HouseSommelier
 from agent.places.find import NO_PROVIDER, PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import NO_TRACE, Recorder
+from agent.turn import APOLOGY
 from bot.app import close_application, telegram_application
 from bot.telegram import texts
 from bot.telegram.handlers import AnyApplication, Conversation
@@ -94,7 +96,13 @@ def looking_up(
     tracer: Recorder = NO_TRACE,
 ) -> AbstractAsyncContextManager[TurnQueue]:
     """The bot; a wine question is answered by the house."""
-    return running(bot_api, Sommelier(catalogue=FakeCatalogue()), messages, tracer, sources=sources)
+    return running(
+        bot_api,
+        Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
+        messages,
+        tracer,
+        sources=sources,
+    )
 
 
 def press(bot_api: BotApi, message: JsonObject, data: str | None = None) -> None:
@@ -320,7 +328,7 @@ async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_tra
     tracer = RecordingTracer()
     async with looking_up(bot_api, Sources(documents=BrokenLibrary()), messages, tracer):
         bot_api.say("/ask What are lees?")
-        assert await bot_api.wait_for_message() == [texts.FAILED]
+        assert await bot_api.wait_for_message() == [APOLOGY]
     assert (tracer.turns[0].level, tracer.turns[0].metadata["outcome"]) == ("ERROR", "failed")
 
 
@@ -532,7 +540,7 @@ def conversation_in(
     tracer: Recorder = NO_TRACE,
     run: Run | None = None,
 ) -> Conversation:
-    answerer = Sommelier(catalogue=FakeCatalogue())
+    answerer = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
     return conversation_of(application, answerer, messages, run=run, journal=journal, tracer=tracer)
 
 

@@ -16,11 +16,13 @@ from agent.engine.prompts import Prompt
 from agent.engine.run import NO_JOURNAL, Journal, Run
 from agent.engine.span import PromptRef
 from agent.engine.tools import Tool
+from agent.house_sommelier import HouseSommelier
 from agent.places.find import find_places, find_places_tool
 from agent.prompts import REPOSITORY, repository_prompts
-from agent.sommelier.service import Reply, Sommelier
+from agent.sommelier.service import Sommelier
+from agent.turn import Reply
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, tool_call
-from tests.fakes import FakeCatalogue, SpanRecord, root_span
+from tests.fakes import FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import INFORMATIONAL, QUESTION, search, service, valid
 from tests.library import SUR_LIE, FakeLibrary, open_model, sent
 
@@ -63,11 +65,13 @@ async def reply_to(
 ) -> tuple[Reply, SpanRecord]:
     server.script(*steps)
     root, model = root_span(), service(server)
-    sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=list(tools))
+    sommelier = Sommelier(
+        house=HouseSommelier(), catalogue=FakeCatalogue(), research_tools=list(tools)
+    )
     limits = Limits(seconds=10, model_tries=2)
     run = Run([model], limits=limits, span=root, journal=journal, **settings)
     try:
-        return await sommelier.answer(QUESTION, run=run), root
+        return await asked(sommelier, QUESTION, run), root
     finally:
         await model.close()
 

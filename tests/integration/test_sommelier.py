@@ -8,10 +8,12 @@ from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
 from agent.prompts import repository_prompts
 from agent.repositories import StoredMessage, window
-from agent.sommelier.service import DECLINED, FAILED, MODEL_DOWN, NO_MODEL, Reply, Sommelier
+from agent.sommelier.contract import say
+from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
+from agent.turn import Reply
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, hang, refusal
-from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, root_span
+from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import INVENTED, QUESTION, VALID, search, service, valid
 
 
@@ -22,7 +24,8 @@ async def reply_to(
     earlier = window([StoredMessage("user", "Hello")] * history)
     run = Run(models, limits=limits or Limits(), history=earlier, span=root)
     with root.opened():
-        reply = await Sommelier(catalogue=FakeCatalogue()).answer(message, run=run)
+        sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
+        reply = await asked(sommelier, message, run)
     for model in models:
         await model.close()
     return reply, root
@@ -82,7 +85,7 @@ async def test_when_the_model_fails_the_house_sommelier_answers(
     reply, root = await reply_to(QUESTION, service(model_server), limits=limits)
     assert reply.outcome == "fallback"
     assert set(reply.wine_ids) == {CHINON.id, RIOJA.id}
-    assert reply.notes == (MODEL_DOWN,)
+    assert reply.notes == (say("model_down", "en"),)
     assert (root.level, root.metadata["error_types"]) == ("WARNING", error_types)
     assert root.scores["outcome"] == "fallback"
 
@@ -92,13 +95,13 @@ async def test_a_refusal_is_answered_courteously_and_not_by_rules(
 ) -> None:
     model_server.script(refusal("No."))
     reply, _ = await reply_to("Something forbidden", service(model_server))
-    assert (reply.text, reply.outcome) == (DECLINED, "refused")
+    assert (reply.text, reply.outcome) == (say("declined", "en"), "refused")
 
 
 async def test_with_no_model_the_house_says_so_once() -> None:
     first, _ = await reply_to(QUESTION)
     later, _ = await reply_to(QUESTION, history=1)
-    assert (first.text, first.notes, later.notes) == (later.text, (NO_MODEL,), ())
+    assert (first.text, first.notes, later.notes) == (later.text, (say("no_model", "en"),), ())
     assert first.outcome == "answered"
 
 
@@ -142,8 +145,8 @@ async def test_a_bug_ends_in_a_sentence_and_an_error_in_the_trace() -> None:
 
     root = root_span()
     sommelier = Sommelier(catalogue=BrokenCatalogue(), house=BrokenHouse())  # type: ignore[arg-type]
-    reply = await sommelier.answer(QUESTION, run=Run(span=root))
-    assert (reply.text, reply.outcome) == (FAILED, "failed")
+    reply = await asked(sommelier, QUESTION, Run(span=root))
+    assert (reply.text, reply.outcome) == (say("failed", "en"), "failed")
     assert root.level == "ERROR"
     assert "secret text" not in str(root)
 

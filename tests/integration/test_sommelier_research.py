@@ -9,7 +9,8 @@ from agent.documents.store import Chunk
 from agent.documents.tools import search_documents_tool
 from agent.engine.limits import Limits
 from agent.engine.run import Run
-from agent.sommelier.service import NO_MODEL as HOUSE_NOTE
+from agent.house_sommelier import HouseSommelier
+from agent.sommelier.contract import say
 from agent.sommelier.service import Sommelier
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.server import JsonObject
@@ -24,7 +25,11 @@ FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
 
 
 def desk_tools(library: FakeLibrary) -> Sommelier:
-    return Sommelier(catalogue=FakeCatalogue(), research_tools=[search_documents_tool(library)])
+    return Sommelier(
+        house=HouseSommelier(),
+        catalogue=FakeCatalogue(),
+        research_tools=[search_documents_tool(library)],
+    )
 
 
 class TestInTheLoop:
@@ -103,7 +108,7 @@ class TestInTheLoop:
     ) -> None:
         model_server.script(answer_json(informed("Lees are yeast.")))
         async with open_model(model_server) as model:
-            sommelier = Sommelier(catalogue=FakeCatalogue())
+            sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
             await sommelier.answer("What are lees?", run=Run([model], limits=FAST))
         assert "library" not in sent(model_server)["messages"][0]["content"]
 
@@ -115,7 +120,7 @@ class TestInTheLoop:
         quoted = "> Sur lie means that a wine rests on its fine lees."
         assert passage.splitlines()[1].startswith(quoted)
         assert rest == ["[1] Sur lie · What the lees are"]
-        assert reply.notes == (HOUSE_NOTE,)
+        assert reply.notes == (say("no_model", "en"),)
 
     @pytest.mark.parametrize("chunks", [(), (OYSTERS,)], ids=["empty", "nothing fits"])
     async def test_the_house_with_nothing_in_the_library_is_only_honest(

@@ -11,7 +11,7 @@ import pytest
 from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.repositories import Role, StoredMessage
-from agent.sommelier.service import Reply
+from agent.turn import APOLOGY, Reply
 from bot.telegram import texts
 from bot.telegram.render import to_telegram_html, visible_text
 from db.engine import session_factory
@@ -36,7 +36,7 @@ class FakeAnswerer:
     asked: list[str] = field(default_factory=list)
     histories: list[list[Message]] = field(default_factory=list)
 
-    async def answer(self, message: str, *, run: Run) -> Reply:
+    async def answer(self, message: str, run: Run) -> Reply:
         self.asked.append(message)
         self.histories.append(list(run.history))
         return await self.reply(message)
@@ -45,7 +45,7 @@ class FakeAnswerer:
 def answering(text: str | None = None, *wine_ids: str, seconds: float = 0) -> FakeAnswerer:
     async def reply(message: str) -> Reply:
         await asyncio.sleep(seconds)
-        return Reply(f"About {message}" if text is None else text, wine_ids, "answered")
+        return Reply(text=f"About {message}" if text is None else text, wine_ids=wine_ids)
 
     return FakeAnswerer(reply)
 
@@ -307,7 +307,7 @@ async def test_an_answerer_that_raises_ends_in_a_sentence(
     tracer = RecordingTracer()
     async with running(bot_api, FakeAnswerer(fail), messages, tracer):
         bot_api.say("a red")
-        assert await bot_api.wait_for_message() == [texts.FAILED]
+        assert await bot_api.wait_for_message() == [APOLOGY]
     (turn,) = tracer.turns
     assert turn.level == "ERROR"
     assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("failed", "RuntimeError")
@@ -318,7 +318,7 @@ async def test_a_blank_answer_becomes_a_sentence(
 ) -> None:
     async with running(bot_api, answering(" \n"), messages):
         bot_api.say("a red")
-        assert await bot_api.wait_for_message() == [texts.FAILED]
+        assert await bot_api.wait_for_message() == [APOLOGY]
 
 
 async def test_without_a_database_people_are_still_answered(
@@ -413,7 +413,7 @@ async def test_an_answer_that_telegram_refuses_ends_in_a_sentence(
     bot_api.fail("sendMessage", 400, "Bad Request: message is too long")
     async with running(bot_api, answering("Chinon"), messages):
         bot_api.say("a red")
-        assert await bot_api.wait_for_message() == [texts.FAILED]
+        assert await bot_api.wait_for_message() == [APOLOGY]
 
 
 async def test_one_chat_is_answered_in_order_even_if_later_answers_are_quicker(
@@ -427,7 +427,7 @@ async def test_one_chat_is_answered_in_order_even_if_later_answers_are_quicker(
         most_active = max(most_active, active)
         await asyncio.sleep(0.05 * (5 - int(text)))
         active -= 1
-        return Reply(text, (), "answered")
+        return Reply(text=text)
 
     async with running(bot_api, FakeAnswerer(reply), messages):
         for number in range(1, 5):
@@ -444,7 +444,7 @@ async def test_a_slow_chat_and_its_queue_do_not_hold_up_the_others(
     async def reply(text: str) -> Reply:
         if text == "slow":
             await release.wait()
-        return Reply(f"{text}!", (), "answered")
+        return Reply(text=f"{text}!")
 
     async with running(bot_api, FakeAnswerer(reply), messages, durable=True):
         bot_api.say("slow", chat_id=1)

@@ -9,7 +9,9 @@ import pytest
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.sommelier.service import DECLINED, MODEL_DOWN, Sommelier
+from agent.house_sommelier import HouseSommelier
+from agent.sommelier.contract import say
+from agent.sommelier.service import Sommelier
 from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder
 from bot.telegram import texts
@@ -66,7 +68,7 @@ async def traced(
     limits: Limits | None = None,
 ) -> AsyncIterator[TurnQueue]:
     """The bot with a small cellar and these models; what is traced has arrived at the end."""
-    sommelier = Sommelier(catalogue=FakeCatalogue())
+    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
     run = Run(models, limits=limits or Limits())
     tracer = Recorder(langfuse_sink(otlp.public_key, otlp.secret_key, otlp.base_url))
     try:
@@ -178,7 +180,7 @@ async def test_exhaustion(
     model_server.script(SEARCH, EMPTY, answer("no"), answer("still no"))
     text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
     root = expect(otlp_receiver, [PLAN, TOOL, ANSWER, ANSWER, ANSWER, GUARD, *HOUSE])
-    assert MODEL_DOWN.strip("_()") in text
+    assert say("model_down", "en") in text
     assert (root.level, root.metadata["outcome"]) == ("WARNING", "fallback")
     assert str(root.metadata["error_types"]).endswith("exhausted")
     assert scores(otlp_receiver)["outcome"] == "fallback"
@@ -193,7 +195,7 @@ async def test_refusal(
     model_server.script(refusal("I won't."))
     text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
     root = expect(otlp_receiver, [ANSWER, GUARD])
-    assert (text, root.output) == (DECLINED, DECLINED)
+    assert (text, root.output) == (say("declined", "en"), say("declined", "en"))
     assert (root.metadata["outcome"], root.metadata["retry_count"]) == ("refused", 0)
     assert otlp_receiver.span("llm.answer").output == "I won't."
 
@@ -264,7 +266,7 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
 
     keys = (otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
     tracer = Recorder(langfuse_sink(*keys))
-    sommelier = Sommelier(catalogue=FakeCatalogue())
+    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
     async with running(bot_api, sommelier, messages, tracer, rating=rating) as queue:
         bot_api.say(QUESTION)
         assert await bot_api.wait_for_message(timeout=20) == [texts.SET_ASIDE]
@@ -290,7 +292,7 @@ async def test_a_turn_that_breaks_once_is_traced_once(
 
     keys = (otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
     tracer = Recorder(langfuse_sink(*keys))
-    sommelier = Sommelier(catalogue=FakeCatalogue())
+    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
     async with running(bot_api, sommelier, messages, tracer, rating=rating) as queue:
         bot_api.say(QUESTION)
         await bot_api.wait_for_message(timeout=20)

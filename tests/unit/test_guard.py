@@ -4,8 +4,8 @@ import tomllib
 
 import pytest
 
-from agent.guard import FILE, security_flags
 from agent.text import LANGUAGES
+from agent.turn import FILE, security_flags
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,242 @@
+"""What a turn comes to, whoever asks, and how that stands on its trace: reply, outcome, guards."""
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.engine.errors import log_failure
+from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
+from agent.engine.loop import AgenticResponse
+from agent.engine.run import Run
+from agent.engine.span import Level, PromptRef, Span
+from agent.text import LANGUAGES
+
+Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed"]
+"""A valid answer (without a model: by rules); what was valid of one; the model declined; the house
+sommelier or the best passages because the model failed; an apology."""
+
+BUDGET: Final = "budget"
+"""The error type of a turn that the day's budget left without a model."""
+
+APOLOGY: Final = "Something went wrong on my side, I am sorry. Please ask me again in a moment."
+
+LEVELS: Final[Mapping[Outcome, Level]] = {"fallback": "WARNING", "failed": "ERROR"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a turn came to.
+
+    `text` is Markdown: it is remembered and stands in the trace. `notes` say below it what is to be
+    known of it: why no model answered, what is left of a budget. `answer` is what the text was made
+    of, by `prompt` if there was one. What the turn took, `spent` and `seconds`, is filled in at its
+    end.
+    """
+
+    text: str
+    outcome: Outcome = "answered"
+    notes: tuple[str, ...] = ()
+    wine_ids: tuple[str, ...] = ()
+    retries: int = 0
+    error_types: tuple[str, ...] = ()
+    answer: Any = None
+    prompt: PromptRef | None = None
+    spent: Spent = NOTHING_SPENT
+    seconds: float = 0.0
+
+    @property
+    def shown(self) -> str:
+        """The text with its notes below it, in Markdown."""
+        return with_notes(self.text, self.notes)
+
+
+Work = Callable[[Run], Awaitable[Reply]]
+"""What makes the reply of a turn, with the models and within the limits of its run."""
+
+
+async def answer_turn(run: Run, work: Work) -> Reply:
+    """Do the work of a turn, and put what it came to onto its root span, the run's."""
+    reply = await worked_on(run, work)
+    record_turn(run.span, reply)
+    return reply
+
+
+async def worked_on(run: Run, work: Work) -> Reply:
+    """The reply that `work` makes; an apology if it fails or says nothing."""
+    try:
+        reply = await work(run)
+    except Exception as error:
+        # The type and the place alone: the text of an error may hold what was asked.
+        kind = log_failure("A turn failed", error)
+        return Reply(text=APOLOGY, outcome="failed", error_types=(kind,))
+    finally:
+        record_ledger(run.span, run.ledger)
+    return reply if reply.text.strip() else Reply(text=APOLOGY, outcome="failed")
+
+
+def with_notes(text: str, notes: Sequence[str]) -> str:
+    """Put notes below a text, in Markdown."""
+    return "\n\n".join([text, *(f"_({note})_" for note in notes)])
+
+
+def record_turn(span: Span, reply: Reply) -> None:
+    """Put what a turn came to onto its root span, as the list of traces shows and filters it."""
+    retries, errors = reply.retries, reply.error_types
+    span.update(output=reply.shown)
+    record_outcome(span, reply.outcome, retries=retries, error_types=errors, prompt=reply.prompt)
+    score_turn(span, reply.outcome, retries=retries, error_types=errors)
+
+
+def error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
+    """What was wrong with the attempts, in order, and with the turn itself if it broke off."""
+    if response.ok or response.outcome in response.error_types:
+        return response.error_types
+    return (*response.error_types, response.outcome)
+
+
+def invented_attempts(error_types: Sequence[str]) -> int:
+    """How many attempts named what no tool returned; one that repeats such an answer is one too."""
+    count, invented = 0, False
+    for kind in error_types:
+        invented = kind == "grounding" or (invented and kind == "degenerate")
+        count += invented
+    return count
+
+
+def record_outcome(
+    span: Span,
+    outcome: Outcome,
+    *,
+    retries: int,
+    error_types: Sequence[str] = (),
+    prompt: PromptRef | None = None,
+) -> None:
+    """Put what a turn, or a look-up within one, came to onto its span, to be filtered by."""
+    metadata: dict[str, Any] = {
+        "outcome": outcome,
+        "retried": "yes" if retries else "no",
+        "retry_count": retries,
+        "error_types": ",".join(error_types),
+    }
+    if prompt is not None:
+        metadata |= {
+            "prompt_name": prompt.name,
+            "prompt_version": prompt.version,
+            "prompt_is_fallback": prompt.is_fallback,
+        }
+    if prompt is not None and prompt.label:
+        metadata["prompt_label"] = prompt.label
+    span.update(metadata=metadata, level=LEVELS.get(outcome))
+
+
+def score_turn(
+    span: Span, outcome: Outcome, *, retries: int, error_types: Sequence[str] = ()
+) -> None:
+    """Score the trace of a turn.
+
+    `grounding` is the share of attempts that named nothing but what tools returned.
+    """
+    invented = min(invented_attempts(error_types), retries + 1)
+    span.score("structured_retries", retries, "NUMERIC")
+    span.score("outcome", outcome, "CATEGORICAL")
+    span.score("grounding", 1 - invented / (retries + 1), "NUMERIC")
+
+
+def record_ledger(span: Span, ledger: Ledger) -> None:
+    """Put what a turn used onto its root span; also when it was cancelled."""
+    span.update(
+        metadata={
+            "llm_calls": ledger.requests,
+            "tool_calls": ledger.tool_calls,
+            "tool_errors": ledger.tool_errors,
+            "cost_usd": round(ledger.cost_usd, 6),
+        }
+    )
+
+
+MAX_MESSAGE_CHARS: Final = 8000
+KEPT_CONTROLS: Final = frozenset("\n\t")
+FILE: Final = Path(__file__).with_name("guard.toml")
+SPOKEN_ROLE: Final = r"^[^\S\n]*+(?:system|assistant)\s*+:"
+
+Patterns = Annotated[list[str], Field(min_length=1)]
+
+
+class Suspicious(BaseModel):
+    """What an attempt to steer the model looks like in one language: parts of patterns."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ignore: Patterns
+    instructions: Patterns
+    prompt: Patterns
+    role: Patterns
+
+
+@cache
+def suspicious() -> Mapping[str, re.Pattern[str]]:
+    """Read the patterns of folded text, once: a hint for those who read traces, no wall.
+
+    Raises:
+        ValidationError: the file is not as it must be.
+    """
+    written = tomllib.loads(FILE.read_text("utf-8"))
+    found = [Suspicious.model_validate(written.pop(language)) for language in LANGUAGES]
+
+    def any_of(name: str) -> str:
+        return "|".join(each for words in found for each in getattr(words, name))
+
+    ignored = rf"\b(?:{any_of('ignore')})\b.{{0,40}}\b(?:{any_of('instructions')})\b"
+    return {
+        "instruction_override": re.compile(ignored, re.DOTALL),
+        "prompt_probe": re.compile(rf"\b(?:{any_of('prompt')})\b"),
+        "role_play": re.compile(rf"\b(?:{any_of('role')})\b|{SPOKEN_ROLE}", re.MULTILINE),
+    }
+
+
+def clean(message: str) -> str:
+    """Make a message without control and other invisible characters, of bounded length."""
+    visible = (
+        character
+        for character in message[:MAX_MESSAGE_CHARS]
+        if character in KEPT_CONTROLS or unicodedata.category(character) not in {"Cc", "Cs", "Co"}
+    )
+    return "".join(visible).strip()
+
+
+def security_flags(message: str) -> list[str]:
+    """Name what in a message looks like an attempt to steer the model; for the trace only."""
+    folded = unicodedata.normalize("NFKC", message).lower()
+    visible = "".join(each for each in folded if unicodedata.category(each) != "Cf")
+    return [name for name, pattern in suspicious().items() if pattern.search(visible)]
+
+
+def guard_input(message: str, span: Span) -> str:
+    """The cleaned message; what looks like an injection is recorded and answered like any other."""
+    with span.child("guard.input", "guardrail") as guard:
+        flags = security_flags(message)
+        guard.update(output=flags, level="WARNING" if flags else None)
+        if flags:
+            span.update(metadata={"security_flags": ",".join(flags)})
+        return clean(message)
+
+
+def guard_output(response: AgenticResponse[Any], span: Span, output: object = None) -> None:
+    """Record what grounding came to: the check itself is a part of the contract."""
+    ungrounded = invented_attempts(response.error_types)
+    with span.child("guard.output", "guardrail") as guard:
+        guard.update(
+            output=output,
+            metadata={
+                "ungrounded_attempts": ungrounded,
+                "salvaged": response.outcome == "salvaged",
+            },
+            level="WARNING" if ungrounded else None,
+        )
