@@ -29,8 +29,8 @@ COLORS: Final = {
 """Outcomes from the bottom of a bar to its top."""
 
 DARK: Final = frozenset({"answered", "failed", OTHER})
-BACKGROUND, INK, FAINT = "#FFFFFF", "#222222", "#DDDDDD"
-LEFT, RIGHT, TOP, BOTTOM = 130, 1250, 150, 590
+BACKGROUND, INK = "#FFFFFF", "#222222"
+LEFT, RIGHT, TOP, BOTTOM = 40, 1240, 150, 590
 TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 40, 30, 26
 LEAST_LABELLED: Final = 34  # pixels of a part that has room for its number
 
@@ -89,23 +89,16 @@ def stats_chart(days: Sequence[DayStats]) -> bytes:
         raise ValueError("there are no days to draw")
     image = Image.new("RGB", (WIDTH, HEIGHT), BACKGROUND)
     chart = ImageDraw.Draw(image)
-    top = nice_top(max(day.turns for day in days))
-    _draw_frame(chart, days, top)
+    chart.text((LEFT, 26), title(days), INK, _font(TITLE_SIZE))
+    chart.line((LEFT, BOTTOM, RIGHT, BOTTOM), INK, 2)
     width = (RIGHT - LEFT) / len(days)
+    scale = (BOTTOM - TOP) / max(1, *(day.turns for day in days))
     for number, day in enumerate(days):
-        _draw_bar(chart, day, LEFT + width * (number + 0.5), width * 0.31, top)
+        _draw_bar(chart, day, LEFT + width * (number + 0.5), width * 0.31, scale)
     _draw_legend(chart, {name for day in days for name, _ in parts(day)})
     png = BytesIO()
     image.save(png, "PNG", optimize=True)
     return png.getvalue()
-
-
-def nice_top(highest: int) -> int:
-    """The smallest of 4, 8, 12, 16, 20, 40, 80 … that holds `highest`: it has four even parts."""
-    unit = 4
-    while highest > 5 * unit:
-        unit *= 10
-    return max(1, math.ceil(highest / unit)) * unit
 
 
 def parts(day: DayStats) -> list[tuple[str, int]]:
@@ -118,45 +111,28 @@ def parts(day: DayStats) -> list[tuple[str, int]]:
 def title(days: Sequence[DayStats]) -> str:
     """What the picture shows, and of which days."""
     first, last = (f"{each.day.day} {each.day:%b}" for each in (days[0], days[-1]))
-    return f"Turns a day by outcome, {first} to {last} {days[-1].day.year}"
+    return f"Turns a day (UTC) by outcome, {first} to {last} {days[-1].day.year}"
 
 
-def _draw_frame(chart: "ImageDraw", days: Sequence[DayStats], top: int) -> None:
-    small = _font(SMALL_SIZE)
-    chart.text((LEFT, 26), title(days), INK, _font(TITLE_SIZE))
-    for quarter in range(5):
-        count = top * quarter // 4
-        y = _height(count, top)
-        chart.line((LEFT, y, RIGHT, y), FAINT if quarter else INK, 2)
-        chart.text((LEFT - 14, y), f"{count:,}", INK, small, anchor="rm")
-    chart.text((LEFT - 14, TOP - 44), "turns", INK, small, anchor="rm")
-    chart.text((RIGHT, BOTTOM + 62), "day (UTC)", INK, small, anchor="rt")
-
-
-def _draw_bar(chart: "ImageDraw", day: DayStats, middle: float, half: float, top: int) -> None:
-    done, large = 0, _font(TEXT_SIZE)
+def _draw_bar(chart: "ImageDraw", day: DayStats, middle: float, half: float, scale: float) -> None:
+    """The outcomes of a day one above the other, their sum above them and the day below."""
+    top, font = float(BOTTOM), _font(TEXT_SIZE)
     for name, count in parts(day):
-        low, high = _height(done, top), _height(done + count, top)
-        chart.rectangle((middle - half, min(high, low - 1), middle + half, low - 1), COLORS[name])
-        if low - high >= LEAST_LABELLED and count < day.turns:
-            ink, place = BACKGROUND if name in DARK else INK, (middle, (low + high) / 2)
+        low, top = top, top - count * scale
+        chart.rectangle((middle - half, min(top, low - 1), middle + half, low - 1), COLORS[name])
+        if low - top >= LEAST_LABELLED and count < day.turns:
+            ink, place = BACKGROUND if name in DARK else INK, (middle, (low + top) / 2)
             chart.text(place, f"{count:,}", ink, _font(SMALL_SIZE), anchor="mm")
-        done += count
-    chart.text((middle, _height(done, top) - 6), f"{done:,}", INK, large, anchor="mb")
-    chart.text((middle, BOTTOM + 40), f"{day.day:%a} {day.day.day}", INK, large, anchor="ms")
+    chart.text((middle, top - 6), f"{day.turns:,}", INK, font, anchor="mb")
+    chart.text((middle, BOTTOM + 40), f"{day.day:%a} {day.day.day}", INK, font, anchor="ms")
 
 
 def _draw_legend(chart: "ImageDraw", present: set[str]) -> None:
-    x, y, small = float(LEFT), HEIGHT - 40, _font(SMALL_SIZE)
+    x, y, font = float(LEFT), HEIGHT - 40, _font(SMALL_SIZE)
     for name in filter(present.__contains__, COLORS):
         chart.rectangle((x, y - 13, x + 26, y + 13), COLORS[name])
-        chart.text((x + 36, y), name, INK, small, anchor="lm")
-        x += 76 + math.ceil(chart.textlength(name, small))
-
-
-def _height(count: int, top: int) -> float:
-    """The vertical place of a number of turns."""
-    return BOTTOM - (BOTTOM - TOP) * count / top
+        chart.text((x + 36, y), name, INK, font, anchor="lm")
+        x += 76 + math.ceil(chart.textlength(name, font))
 
 
 def _font(size: int) -> "FreeTypeFont | ImageFont":

@@ -1,21 +1,14 @@
-"""Reading wines from a CSV file field by field, collecting everything that is wrong with it.
-
-A reader makes a value of a field's text, and raises ValueError with the reason why it cannot.
-"""
+"""Reading wines from a CSV file, collecting everything that is wrong with it."""
 
 import csv
 import io
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
-from agent.sommelier.wine import Wine
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-Reader = Callable[[str], Any]
-Values = Mapping[str, Any]
-"""What a row holds, by column; empty fields are not in it."""
+from agent.sommelier.wine import Wine
 
 SHOWN_PROBLEMS: Final = 20
 
@@ -45,25 +38,23 @@ class CatalogueFileError(Exception):
         super().__init__("\n".join(lines))
 
 
-class FieldError(ValueError):
-    """A row whose fields can be read but do not go together."""
+class FileRow(BaseModel):
+    """A row of a kind of file: its fields are the columns, and tell how they are read."""
 
-    def __init__(self, column: str, reason: str) -> None:
-        self.column = column
-        super().__init__(reason)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
+    def wine(self) -> Wine:
+        """Make the wine of the row."""
+        raise NotImplementedError
 
-@dataclass(frozen=True)
-class Format:
-    """A kind of file: its columns and those that may not be empty, and how a row makes a wine.
+    def left_out(self) -> Iterable[tuple[str, str]]:
+        """Name what the wine is imported without, and why."""
+        return ()
 
-    `make` raises FieldError; `left_out` names what a wine is imported without, and why.
-    """
-
-    columns: Mapping[str, Reader]
-    required: Set[str]
-    make: Callable[[Values], Wine]
-    left_out: Callable[[Values], Iterable[tuple[str, str]]] = lambda _: ()
+    @classmethod
+    def columns(cls) -> list[str]:
+        """Return the names of the columns."""
+        return [each.alias or name for name, each in cls.model_fields.items()]
 
 
 @dataclass(slots=True)
@@ -76,94 +67,51 @@ class ReadRow:
     left_out: list[Problem] = field(default_factory=list)
 
 
-def read_rows(content: str, format_of: Callable[[list[str]], Format]) -> Iterator[ReadRow]:
-    """Yield the rows of a CSV text; `format_of` tells the format by the names of the columns.
+def read_rows(content: str, kind_of: Callable[[list[str]], type[FileRow]]) -> Iterator[ReadRow]:
+    """Yield the rows of a CSV text; `kind_of` tells their kind by the names of the columns.
 
     Raises:
-        CatalogueFileError: it is not CSV, or `format_of` knows no such header.
+        CatalogueFileError: it is not CSV, or `kind_of` knows no such header.
     """
     rows = csv.reader(io.StringIO(content, newline=""), strict=True)
     line = 0
     try:
         names = [name.strip() for name in next(rows, [])]
-        known = format_of(names)
-        by_folded = {name.lower(): name for name in known.columns}
+        kind = kind_of(names)
+        by_folded = {name.lower(): name for name in kind.columns()}
         columns = [by_folded.get(name.lower(), "") for name in names]
         line = rows.line_num
         for row in rows:
             start, line = line + 1, rows.line_num
             if any(value.strip() for value in row):
-                yield _read_row(start, columns, row, known)
+                yield _read_row(start, columns, row, kind)
     except csv.Error as error:
         raise CatalogueFileError([Problem(line + 1, "", f"is not CSV: {error}")]) from None
 
 
-def _read_row(line: int, columns: Sequence[str], row: Sequence[str], known: Format) -> ReadRow:
-    read = ReadRow(line)
+def _read_row(
+    line: int, columns: Sequence[str], row: Sequence[str], kind: type[FileRow]
+) -> ReadRow:
+    """A row as a wine; empty fields are not there, and columns of other names are ignored."""
     if len(row) != len(columns):
         reason = f"has {len(row)} fields, the header has {len(columns)}"
-        read.problems.append(Problem(line, "", reason))
-        return read
+        return ReadRow(line, problems=[Problem(line, "", reason)])
     cells = [" ".join(text.replace("\x00", "").split()) for text in row]
-    texts = dict(zip(columns, cells, strict=True))
-    values: dict[str, Any] = {}
-    for name, reader in known.columns.items():
-        try:
-            if text := texts.get(name):
-                values[name] = reader(text)
-        except ValueError as error:
-            read.problems.append(Problem(line, name, str(error)))
-        if not text and name in known.required:
-            read.problems.append(Problem(line, name, "is empty"))
-    if not read.problems:
-        try:
-            read.wine = known.make(values)
-            read.left_out = [Problem(line, *each) for each in known.left_out(values)]
-        except FieldError as error:
-            read.problems.append(Problem(line, error.column, str(error)))
-    return read
+    try:
+        read = kind.model_validate(
+            {name: text for name, text in zip(columns, cells, strict=True) if name and text}
+        )
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False)
+        return ReadRow(line, problems=[_problem(line, each) for each in problems])
+    left_out = [Problem(line, *each) for each in read.left_out()]
+    return ReadRow(line, read.wine(), left_out=left_out)
 
 
-def number(low: float, high: float) -> Reader:
-    """Return a reader of plain numbers from `low` to `high`."""
-
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if math.isnan(value):
-            raise ValueError(f"'{text}' is not a number (write 12.5)")
-        if not low <= value <= high:
-            raise ValueError(f"{text} is not between {low:g} and {high:g}")
-        return value
-
-    return read
-
-
-def one_of(kind: type[StrEnum] | Mapping[str, Any]) -> Reader:
-    """Return a reader of a mapping's keys, or of canonical values whatever their case."""
-    names = list(kind) if isinstance(kind, Mapping) else [member.value for member in kind]
-    known = kind if isinstance(kind, Mapping) else {each.value.lower(): each for each in kind}
-
-    def read(text: str) -> Any:
-        found = known.get(text if known is kind else text.lower())
-        if found is None:
-            raise ValueError(f"'{text}' is not one of: {', '.join(names)}")
-        return found
-
-    return read
-
-
-def list_of(read: Reader) -> Reader:
-    """Return a reader of `;`-separated lists, without blanks and doubles, in order."""
-    return lambda text: tuple(dict.fromkeys(read(p.strip()) for p in text.split(";") if p.strip()))
-
-
-def flag(text: str) -> bool:
-    """Read true or false (yes/no, 1/0)."""
-    if text.lower() in {"true", "yes", "1"}:
-        return True
-    if text.lower() in {"false", "no", "0"}:
-        return False
-    raise ValueError(f"'{text}' is neither true nor false")
+def _problem(line: int, error: Any) -> Problem:
+    column = str(error["loc"][0])
+    if error["type"] == "missing":
+        return Problem(line, column, "is empty")
+    if error["type"] == "value_error":
+        return Problem(line, column, error["msg"].removeprefix("Value error, "))
+    return Problem(line, column, f"'{error['input']}' {error['msg'].removeprefix('Input ')}")

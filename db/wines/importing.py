@@ -11,35 +11,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from sqlalchemy import exists, select
 
-from agent.sommelier.money import Currency
 from agent.sommelier.synonyms import folded
-from agent.sommelier.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine
+from agent.sommelier.wine import Colour, Wine
 from db.engine import Sessions
 from db.models import WineRow
-from db.wines import xwines
-from db.wines.csv_files import (
-    CatalogueFileError,
-    FieldError,
-    Format,
-    Problem,
-    Reader,
-    Values,
-    flag,
-    list_of,
-    number,
-    one_of,
-    read_rows,
-)
+from db.wines.csv_files import CatalogueFileError, FileRow, Problem, read_rows
 from db.wines.rows import chunks, load_wines, save_wines
+from db.wines.xwines import HEADER, XWinesRow
 
 Progress = Callable[[int, int], None]
 """Called with wines done and wines in all."""
 
 STARTER: Final = Path(__file__).parents[1] / "starter" / "wines.csv"
+REQUIRED: Final = {"producer", "name", "country", "style"}
+VOCABULARY: Final = ("style", "colour", "sweetness", "body", "acidity", "tannin")
+LISTS: Final = ("grapes", "foods", "allergens")
 MAX_ID: Final = 100
 OLDEST_VINTAGE: Final = 1780
 _ID_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-._")
@@ -132,7 +130,7 @@ def parse_catalogue(content: str) -> CatalogueFile:
     wines: dict[str, Wine] = {}
     problems: list[Problem] = []
     left_out: list[Problem] = []
-    for row in read_rows(content, format_of):
+    for row in read_rows(content, kind_of):
         problems += row.problems
         left_out += row.left_out
         if row.wine and row.wine.id in wines:
@@ -144,24 +142,25 @@ def parse_catalogue(content: str) -> CatalogueFile:
     return CatalogueFile(tuple(wines.values()), tuple(left_out))
 
 
-def format_of(names: list[str]) -> Format:
-    """Return the format of a header, ours whatever its case and order.
+def kind_of(names: list[str]) -> type[FileRow]:
+    """Return the kind of rows below a header, ours whatever its case and order.
 
     Raises:
         CatalogueFileError: neither of the two known headers.
     """
-    if set(names) >= set(xwines.HEADER):
-        return xwines.x_wines()
+    if set(names) >= set(HEADER):
+        return XWinesRow
     names = [name.lower() for name in names]
-    unknown = sorted(set(names) - OWN.columns.keys())
-    missing = sorted(OWN.required - set(names))
+    own = OwnRow.columns()
+    unknown = sorted(set(names) - set(own))
+    missing = sorted(REQUIRED - set(names))
     reasons = [f"unknown columns: {', '.join(map(repr, unknown))}"] if unknown else []
     reasons += [f"missing columns: {', '.join(missing)}"] if missing else []
     reasons += ["a column is there twice"] if len(names) != len(set(names)) else []
     if reasons:
-        expected = f"Expected, separated by commas: {','.join(OWN.columns)}"
+        expected = f"Expected, separated by commas: {','.join(own)}"
         raise CatalogueFileError([Problem(1, "", f"{'; '.join(reasons)}. {expected}")])
-    return OWN
+    return OwnRow
 
 
 def slug(*parts: str) -> str:
@@ -186,43 +185,41 @@ def _vintage(text: str) -> int | None:
     return int(text)
 
 
-def _own_wine(values: Values) -> Wine:
-    """A wine of the project's own columns; what is empty is as `Wine` has it by default."""
-    style, vintage = values["style"], str(values.get("vintage") or "nv")
-    derived: dict[str, object] = {}
-    if style.value in set(Colour):
-        derived["colour"] = Colour(style.value)
-    if "id" not in values:
-        try:
-            name = slug(values["producer"], values["name"])
-            derived["id"] = _id(name and f"{name}-{vintage}")
-        except ValueError as error:
-            raise FieldError("id", str(error)) from None
-    return Wine.model_validate({**derived, **values})
+class OwnRow(FileRow, Wine):
+    """A row of the project's own CSV; what is empty is as `Wine` has it by default."""
 
+    id: Annotated[str, AfterValidator(_id)]
+    vintage: Annotated[int | None, BeforeValidator(_vintage)] = None
+    abv: float | None = Field(None, ge=0, le=75)
+    price: float | None = Field(None, ge=0.01, le=1_000_000)
 
-_COLUMNS: Final[Mapping[str, Reader]] = {
-    "id": _id,
-    "producer": str,
-    "name": str,
-    "vintage": _vintage,
-    "country": str,
-    "region": str,
-    "appellation": str,
-    "grapes": list_of(str),
-    "style": one_of(Style),
-    "colour": one_of(Colour),
-    "sweetness": one_of(Sweetness),
-    "body": one_of(Body),
-    "acidity": one_of(Level),
-    "tannin": one_of(Level),
-    "abv": number(0, 75),
-    "price": number(0.01, 1_000_000),
-    "currency": one_of(Currency),
-    "foods": list_of(one_of(Food)),
-    "allergens": list_of(one_of(Allergen)),
-    "notes": str,
-    "in_stock": flag,
-}
-OWN: Final = Format(_COLUMNS, frozenset({"producer", "name", "country", "style"}), _own_wine)
-"""The project's own CSV of wines."""
+    @model_validator(mode="before")
+    @classmethod
+    def _derived(cls, cells: dict[str, str]) -> dict[str, str]:
+        """With the id that its names make, and the colour that its style says."""
+        style, year = cells.get("style", "").lower(), cells.get("vintage", "")
+        colour = {"colour": style} if style in set(Colour) else {}
+        named = slug(cells.get("producer", ""), cells.get("name", ""))
+        made = named and f"{named}-{year if year.isdigit() else 'nv'}"
+        return {"id": made, **colour, **cells}
+
+    @field_validator(*VOCABULARY, mode="before")
+    @classmethod
+    def _folded(cls, text: str) -> str:
+        return text.lower()
+
+    @field_validator("currency", mode="before")
+    @classmethod
+    def _code(cls, text: str) -> str:
+        return text.upper()
+
+    @field_validator(*LISTS, mode="before")
+    @classmethod
+    def _listed(cls, text: str, info: ValidationInfo) -> list[str]:
+        """The parts of a list with `;` between them, each once."""
+        parts = dict.fromkeys(part.strip() for part in text.split(";"))
+        return [part if info.field_name == "grapes" else part.lower() for part in parts if part]
+
+    def wine(self) -> Wine:
+        """Make the wine of the row."""
+        return Wine.model_validate(self.model_dump())

@@ -8,16 +8,16 @@ roses only; there are no prices, and sulphites are assumed in all. The mapping i
 
 import ast
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
 from agent.sommelier.synonyms import folded
 from agent.sommelier.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine
-from db.wines.csv_files import Format, Reader, Values, number, one_of
+from db.wines.csv_files import FileRow
 
 HEADER: Final = tuple(
     "WineID,WineName,Type,Elaborate,Grapes,Harmonize,ABV,Body,Acidity,Code,Country,RegionID,"
@@ -53,48 +53,88 @@ def _mapping() -> _Mapping:
     return _Mapping.model_validate(tomllib.loads(file.read_text("utf-8")))
 
 
-def _wine(values: Values) -> Wine:
-    name, abv = values["WineName"], values.get("ABV")
-    grapes = tuple(dict.fromkeys(grape.split("/")[0] for grape in values.get("Grapes", ())))
-    style = _style(values["Type"], name, abv)
-    colour = _colour(style, name, grapes)
-    spirit, known = _is_spirit(values), _mapping().foods
-    dishes = () if spirit else values.get("Harmonize", ())
-    return Wine(
-        id=f"xw-{values['WineID']}",
-        producer=values["WineryName"],
-        name=name,
-        vintage=_vintage(values.get("Vintages", ())),
-        country=values["Country"],
-        region=values.get("RegionName", ""),
-        grapes=grapes,
-        style=style,
-        colour=colour,
-        sweetness=_sweetness(style, name, abv),
-        body=values["Body"],
-        acidity=values["Acidity"],
-        tannin=Level.NONE if colour in (Colour.WHITE, Colour.ROSE) else None,
-        abv=abv,
-        foods=tuple(dict.fromkeys(known[dish] for dish in dishes if dish in known)),
-        allergens=(Allergen.SULPHITES,),
-        notes="A spirit, not a wine." if spirit else "",
-    )
+def _one_of(name: str) -> BeforeValidator:
+    """Read a word of the set as ours."""
+
+    def read(text: str) -> object:
+        known: dict[str, object] = getattr(_mapping(), name)
+        if text not in known:
+            raise ValueError(f"'{text}' is not one of: {', '.join(known)}")
+        return known[text]
+
+    return BeforeValidator(read)
 
 
-def _left_out(values: Values) -> Iterator[tuple[str, str]]:
-    if _is_spirit(values):
-        yield "Harmonize", "a spirit is not paired with dishes"
-        return
-    for dish in values.get("Harmonize", ()):
-        if dish not in _mapping().foods:
-            yield "Harmonize", f"'{dish}' has no canonical food"
+def _list(text: str) -> list[str]:
+    """A Python list literal, as the set writes them."""
+    try:
+        return _LIST.validate_python(ast.literal_eval(text))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise ValueError("is not a list like ['Merlot']") from None
 
 
-def _is_spirit(values: Values) -> bool:
-    return float(values.get("ABV", 0)) > STRONGEST_WINE
+_LIST: Final = TypeAdapter(list[str], config=ConfigDict(coerce_numbers_to_str=True))
+_Listed = Annotated[tuple[str, ...], BeforeValidator(_list)]
 
 
-def _vintage(years: list[str]) -> int | None:
+class XWinesRow(FileRow):
+    """A row of the set's files, as published."""
+
+    number: str = Field(alias="WineID")
+    name: str = Field(alias="WineName")
+    kind: Annotated[Style, _one_of("types")] = Field(alias="Type")
+    blend: _Listed = Field((), alias="Grapes")
+    dishes: _Listed = Field((), alias="Harmonize")
+    abv: float | None = Field(None, alias="ABV", ge=0, le=75)
+    body: Annotated[Body, _one_of("bodies")] = Field(alias="Body")
+    acidity: Annotated[Level, _one_of("acidities")] = Field(alias="Acidity")
+    country: str = Field(alias="Country")
+    region: str = Field("", alias="RegionName")
+    producer: str = Field(alias="WineryName")
+    years: _Listed = Field((), alias="Vintages")
+
+    def wine(self) -> Wine:
+        """Make the wine of the row."""
+        name, abv, known = self.name, self.abv, _mapping().foods
+        grapes = tuple(dict.fromkeys(grape.split("/")[0] for grape in self.blend))
+        style = _style(self.kind, name, abv)
+        colour = _colour(style, name, grapes)
+        dishes = () if self._is_spirit else self.dishes
+        return Wine(
+            id=f"xw-{self.number}",
+            producer=self.producer,
+            name=name,
+            vintage=_vintage(self.years),
+            country=self.country,
+            region=self.region,
+            grapes=grapes,
+            style=style,
+            colour=colour,
+            sweetness=_sweetness(style, name, abv),
+            body=self.body,
+            acidity=self.acidity,
+            tannin=Level.NONE if colour in (Colour.WHITE, Colour.ROSE) else None,
+            abv=abv,
+            foods=tuple(dict.fromkeys(known[dish] for dish in dishes if dish in known)),
+            allergens=(Allergen.SULPHITES,),
+            notes="A spirit, not a wine." if self._is_spirit else "",
+        )
+
+    def left_out(self) -> Iterator[tuple[str, str]]:
+        """Name the dishes that have no food of ours."""
+        if self._is_spirit:
+            yield "Harmonize", "a spirit is not paired with dishes"
+            return
+        for dish in self.dishes:
+            if dish not in _mapping().foods:
+                yield "Harmonize", f"'{dish}' has no canonical food"
+
+    @property
+    def _is_spirit(self) -> bool:
+        return (self.abv or 0) > STRONGEST_WINE
+
+
+def _vintage(years: Sequence[str]) -> int | None:
     """The newest plausible year; None where the set says that the wine has none."""
     if "N.V." in years:
         return None
@@ -132,37 +172,3 @@ def _sweetness(style: Style, name: str, abv: float | None) -> Sweetness | None:
 
 def _has(name: str, words: str) -> bool:
     return f" {words} " in f" {folded(name)} "
-
-
-_LIST: Final = TypeAdapter(list[str], config=ConfigDict(coerce_numbers_to_str=True))
-
-
-def _list(text: str) -> list[str]:
-    """A Python list literal, as the set writes them."""
-    try:
-        return _LIST.validate_python(ast.literal_eval(text))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise ValueError("is not a list like ['Merlot']") from None
-
-
-_MAY_BE_EMPTY: Final = {"Grapes", "Harmonize", "ABV", "RegionName", "Vintages"}
-
-
-@cache
-def x_wines() -> Format:
-    """Return the format of the set's files, as published."""
-    columns: Mapping[str, Reader] = {
-        "WineID": str,
-        "WineName": str,
-        "Type": one_of(_mapping().types),
-        "Grapes": _list,
-        "Harmonize": _list,
-        "ABV": number(0, 75),
-        "Body": one_of(_mapping().bodies),
-        "Acidity": one_of(_mapping().acidities),
-        "Country": str,
-        "RegionName": str,
-        "WineryName": str,
-        "Vintages": _list,
-    }
-    return Format(columns, columns.keys() - _MAY_BE_EMPTY, _wine, _left_out)
