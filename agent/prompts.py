@@ -13,8 +13,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
-from agent.engine.prompts import Prompt, Prompts, variables
-from agent.engine.run import Run
+from agent.engine.run import Prompt, Prompts, Run, variables
 from agent.engine.span import PromptRef
 
 FILE: Final = Path(__file__).with_suffix(".toml")

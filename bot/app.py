@@ -25,8 +25,7 @@ from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.feedback_delivery import FeedbackDelivery
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, trace_url
 from agent.tracing.masking import Masking, mask
-from agent.tracing.recorder import Recorder
-from agent.tracing.records import keyed_hash
+from agent.tracing.recorder import Recorder, keyed_hash
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets

@@ -25,14 +25,11 @@ from agent.documents.quotes import QuoteCache
 from agent.documents.refine import refinement_wanted
 from agent.documents.store import DocumentStore
 from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
-from agent.engine.limits import Ledger
+from agent.engine.limits import Ledger, Prices
 from agent.engine.llm import LLMService
-from agent.engine.messages import LLM
-from agent.engine.prices import Prices
-from agent.engine.prompts import Prompts
-from agent.engine.run import Run
+from agent.engine.messages import LLM, ResponseMode
+from agent.engine.run import Prompts, Run
 from agent.engine.tools import Tool
-from agent.engine.wire import ResponseMode
 from agent.places.find import PlaceSearch, find_places_tool
 from agent.places.web_search import BraveSearch, SearxngSearch
 from agent.prompts import REPOSITORY
@@ -40,7 +37,7 @@ from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.masking import Masking, prepared
-from agent.tracing.records import TraceRecord
+from agent.tracing.recorder import TraceRecord
 from bot.service import bounded
 from config import Settings, SettingsError
 from db.documents.indexing import load_starter_documents

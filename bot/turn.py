@@ -20,8 +20,7 @@ from agent.turn import APOLOGY, BUDGET, Reply, Work, answer_turn, with_notes, wo
 from bot.budgets import Budgets, Note
 from bot.metrics import Metrics
 from bot.telegram import texts
-from bot.telegram.buttons import Outgoing, Rows
-from bot.telegram.sender import Delivery, Destination, Sender
+from bot.telegram.sender import Delivery, Destination, Outgoing, Rows, Sender
 
 log = logging.getLogger(__name__)
 

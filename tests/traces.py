@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from agent.engine.messages import Usage
 from agent.engine.span import Level, PromptRef
 from agent.repositories import TraceSummary
-from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
+from agent.tracing.recorder import ScoreRecord, SpanRecord, TraceRecord
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SUMMARY = TraceSummary(

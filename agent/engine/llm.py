@@ -29,10 +29,13 @@ from agent.engine.errors import (
     ModelUnavailable,
     ParameterDeclined,
 )
-from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolSchema
-from agent.engine.wire import (
+from agent.engine.messages import (
     Dialect,
+    LLMResponse,
+    Message,
+    OutputSchema,
     ResponseMode,
+    ToolSchema,
     read_body,
     read_response,
     reported_error,

@@ -11,8 +11,7 @@ from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Message
 from agent.engine.model_chain import ModelChain, Request
 from agent.engine.parsing import ParseResult, parse_response, salvage
-from agent.engine.prompts import render
-from agent.engine.run import Run
+from agent.engine.run import Run, render
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox
 

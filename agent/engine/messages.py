@@ -1,14 +1,36 @@
-"""The data that travels between the loop and a language model: requests, responses, usage.
+"""The data that travels between the loop and a language model, and its form on the wire.
 
 `LLM` is the one interface; the OpenAI client, a chain of fallback models and the house sommelier
-all stand behind it.
+all stand behind it. What comes back of chat completions is read tolerantly.
 """
 
 import json
+import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Final, Literal, Protocol
+
+from agent.engine.errors import ModelResponseInvalid
+
+ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
+THOUGHTS: Final = "reasoning_content"
+UNSENDABLE: Final = re.compile("[\ud800-\udfff\x00]")
+FORMAT_WORDS: Final = ("response_format", "json_", "grammar", "schema")
+TOO_MUCH: Final = ("too large", "context length", "at most")
+"""Words of a complaint about a value; the parameter itself is known."""
+
+MISSED: Final = ("missing", "passed back", "required")
+"""Words of a complaint about something that is not there."""
+
+FINISH_REASONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("max_tokens", "model_length"), "length"),
+    **dict.fromkeys(("safety", "recitation", "prohibited_content"), "content_filter"),
+    **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "interrupted"),
+}
+"""What other servers say, in the words of OpenAI; `interrupted` is ours."""
+
 
 Message = dict[str, Any]
 """One chat message in the wire format of OpenAI-compatible servers."""
@@ -138,3 +160,229 @@ class LLM(Protocol):
             ModelResponseInvalid: an answer came that holds nothing usable.
         """
         ...
+
+
+ResponseMode = Literal["prompt", "json_object", "json_schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a server understands; learned from its refusals and remembered."""
+
+    mode: ResponseMode
+    token_parameter: str = "max_completion_tokens"  # noqa: S105 - a parameter's name
+    format_beside_tools: bool = True
+    temperature: bool = True
+    echoes: Literal["own", "blank", "none"] = "own"
+    """What comes back of a model's messages beside their words: its own, with blank thoughts where
+    there are none, or nothing."""
+
+    def without(self, complaint: str) -> "Dialect | None":
+        """Find the next simpler dialect without what a server complains of; None without one."""
+        text = complaint.lower()
+        if any(words in text for words in TOO_MUCH):
+            return None
+        if self.token_parameter == "max_completion_tokens" in text:  # noqa: S105
+            return replace(self, token_parameter="max_tokens")  # noqa: S106
+        if "temperature" in text and self.temperature:
+            return replace(self, temperature=False)
+        if not any(word in text for word in FORMAT_WORDS):
+            return self._otherwise_echoing(text)
+        if self.format_beside_tools and "tool" in text:
+            return replace(self, format_beside_tools=False)
+        simpler: dict[ResponseMode, ResponseMode] = {
+            "json_schema": "json_object",
+            "json_object": "prompt",
+        }
+        return replace(self, mode=simpler[self.mode]) if self.mode in simpler else None
+
+    def _otherwise_echoing(self, complaint: str) -> "Dialect | None":
+        if not any(name in complaint for name in ECHOED):
+            return None
+        if any(words in complaint for words in MISSED):
+            return replace(self, echoes="blank") if self.echoes == "own" else None
+        return replace(self, echoes="none") if self.echoes != "none" else None
+
+    def spoken(self, messages: Sequence[Message]) -> list[Message]:
+        """Make the messages as this server wants them."""
+        if self.echoes == "own":
+            return list(messages)
+        return list(map(with_thoughts if self.echoes == "blank" else without_echoes, messages))
+
+
+def request_body(
+    model: str,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSchema] = (),
+    *,
+    output: OutputSchema | None,
+    max_tokens: int | None,
+    dialect: Dialect,
+) -> dict[str, Any]:
+    """Make the JSON of one chat completions request."""
+    body: dict[str, Any] = {"model": model, "messages": dialect.spoken(messages)}
+    if tools:
+        body["tools"] = [tool.wire for tool in tools]
+    if max_tokens is not None:
+        body[dialect.token_parameter] = max_tokens
+    if output is not None and (dialect.format_beside_tools or not tools):
+        body |= response_format(output, dialect.mode)
+        if "json_schema" in body.get("response_format", ()):
+            body["messages"] = [without_schema(each, output) for each in body["messages"]]
+    return body
+
+
+def without_schema(message: Message, output: OutputSchema) -> Message:
+    """Name the schema in a system message, instead of repeating it beside a response format."""
+    content = message.get("content")
+    if message.get("role") != "system" or not isinstance(content, str):
+        return message
+    named = f"(the schema {output.name} of the response format)"
+    return message | {"content": content.replace(output.text, named)}
+
+
+def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
+    """Make the `response_format` of modes A (prompt: none), B (json_object) and C (json_schema)."""
+    if mode == "prompt":
+        return {}
+    if mode == "json_object" or output.strict_schema is None:
+        return {"response_format": {"type": "json_object"}}
+    schema = {"name": output.name, "strict": True, "schema": output.strict_schema}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def read_body(body: bytes, model: str) -> dict[str, Any]:
+    """Read the JSON object that a server answered with.
+
+    Raises:
+        ModelResponseInvalid: the body is none.
+    """
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ModelResponseInvalid(f"{model} answered with something that is not JSON") from None
+    if not isinstance(data, dict):
+        raise ModelResponseInvalid(f"{model} answered with JSON that is not an object")
+    return data
+
+
+def reported_error(data: Mapping[str, Any]) -> object:
+    """Find the error that a server reports with status 200, in place of a completion."""
+    return None if data.get("choices") or data.get("usage") else data.get("error")
+
+
+def read_response(data: Mapping[str, Any], model: str) -> LLMResponse:
+    """Read a chat completion, tolerant of what other servers leave out or write otherwise."""
+    choice = _first(data.get("choices"))
+    message = _mapping(choice.get("message"))
+    finish = str(choice.get("finish_reason") or ("stop" if choice else "no_choices")).lower()
+    calls = _calls(message)
+    return LLMResponse(
+        content=_text(message.get("content")),
+        tool_calls=tuple(map(_tool_call, calls)),
+        finish_reason=FINISH_REASONS.get(finish, finish),
+        refusal=_text(message.get("refusal")) or None,
+        usage=_usage(data.get("usage")),
+        model=sendable(str(data.get("model") or model)),
+        has_reasoning=bool(message.get("reasoning_content") or message.get("reasoning")),
+        echo=echo_of(message, calls),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _first(value: object) -> Mapping[str, Any]:
+    return _mapping(value[0]) if isinstance(value, list) and value else {}
+
+
+def _text(content: object) -> str:
+    """Content as one string; some servers send a list of parts, or the JSON they parsed."""
+    if isinstance(content, list):
+        content = "".join(_part(part) for part in content)
+    return sendable(_json_text(content))
+
+
+def _part(part: object) -> str:
+    said = part if isinstance(part, str) else _mapping(part).get("text")
+    return said if isinstance(said, str) else ""
+
+
+def _json_text(value: object) -> str:
+    """Text as it is, nothing as no text, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return "" if value is None else json.dumps(value)
+    except RecursionError:
+        return ""
+
+
+def sendable(text: str) -> str:
+    """Leave out NULs and halves of characters: JSON holds them, UTF-8 and databases don't."""
+    if not UNSENDABLE.search(text):
+        return text
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def _calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    calls = message.get("tool_calls")
+    return list(map(_mapping, calls)) if isinstance(calls, list) else []
+
+
+def _tool_call(call: Mapping[str, Any]) -> ToolCall:
+    function = _mapping(call.get("function"))
+    return ToolCall(
+        sendable(str(call.get("id") or "")),
+        _text(function.get("name")),
+        sendable(_json_text(function.get("arguments"))),
+    )
+
+
+def _usage(usage: object) -> Usage:
+    counted = _mapping(usage)
+    details = _mapping(counted.get("prompt_tokens_details"))
+    prompt = _count(counted.get("prompt_tokens"))
+    cached = details.get("cached_tokens") or counted.get("prompt_cache_hit_tokens")
+    return Usage(prompt, _count(counted.get("completion_tokens")), min(prompt, _count(cached)))
+
+
+def _count(value: object) -> int:
+    return int(value) if isinstance(value, int | float) and 0 < value < math.inf else 0
+
+
+def echo_of(message: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]) -> Echo | None:
+    """Keep what of a server's message is to come back beside what was read; None if nothing."""
+    echo = Echo(_echoed(message), tuple(map(_echoed, calls)))
+    return echo if echo.message or any(echo.calls) else None
+
+
+def _echoed(said: Mapping[str, Any]) -> dict[str, Any]:
+    """An empty text counts: DeepSeek misses that too. What no request can hold does not."""
+    found = {name: said[name] for name in ECHOED if said.get(name) is not None}
+    return {name: value for name, value in found.items() if _is_json(value)}
+
+
+def _is_json(value: object) -> bool:
+    """Whether a value read from JSON can be written again: Python reads NaN and any depth."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def without_echoes(message: Message) -> Message:
+    """Make a message for a server that knows nothing beside the words and the calls."""
+    plain = {name: value for name, value in message.items() if name not in ECHOED}
+    if calls := plain.get("tool_calls"):
+        plain["tool_calls"] = [
+            {name: value for name, value in call.items() if name not in ECHOED} for call in calls
+        ]
+    return plain
+
+
+def with_thoughts(message: Message) -> Message:
+    """Make a message for a server that wants thoughts beside whatever an assistant ever said."""
+    return {THOUGHTS: ""} | message if message.get("role") == "assistant" else message

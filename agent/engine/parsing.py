@@ -38,7 +38,7 @@ CALL_MARK: Final = re.compile(
 )
 """What begins a tool call that a model writes as text."""
 REACT_CALL: Final = re.compile(r"^Action:[ \t]*(\w+).*\n+Action Input:", re.MULTILINE)
-CALL_SYNTAX: Final = re.compile(r"\W*(?:functions\.|tools\.)?(\w+)\(")
+CALL_SYNTAX: Final = re.compile(r"\A\W*(?:functions\.|tools\.)?(\w+)\(")
 LONGEST_ANSWER: Final = 200_000
 CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """What no messenger shows and some databases refuse."""
@@ -319,7 +319,7 @@ THOUGHTS: Final = re.compile(
 LENIENT: Final = json.JSONDecoder(strict=False)
 """JSON with line breaks and the like within strings."""
 ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
-BRACKETS: Final = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
+BRACKETS: Final = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 """Brackets, and strings in double quotes, which hold none."""
 
 

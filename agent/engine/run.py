@@ -1,24 +1,70 @@
 """What a turn carries through the engine: one object for all that is asked on its behalf.
 
-Its journal records the steps of a turn, so that one that was interrupted goes on.
+Its journal records the steps of a turn, so that one that was interrupted goes on. Its prompts are
+templates with Langfuse's `{{variable}}` syntax.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
 from agent.engine.errors import LimitReached
 from agent.engine.limits import UNLIMITED, Allowance, Ledger, Limits
 from agent.engine.messages import LLM, Message
-from agent.engine.prompts import Prompt, Prompts
 from agent.engine.span import NO_SPAN, PromptRef, Span
 
 R = TypeVar("R")
 
+VARIABLE: Final = re.compile(r"\{\{([^{}\"\n]*)\}\}")
+"""What stands for a value. JSON in an example is none: it holds quotation marks or line breaks."""
+
 INSTRUCTIONS: Final = "You are a helpful assistant."
 REPLAYED: Final = {"replayed": True}
 """The metadata of a span whose step came from the journal, after an interruption of the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A template, and which version of which prompt it is."""
+
+    text: str
+    ref: PromptRef
+
+    def render(self, **values: str) -> str:
+        """Fill in the variables; the values stand in the system message as they are.
+
+        Raises:
+            KeyError: the template has a variable that is not given.
+        """
+        return render(self.text, values)
+
+
+class Prompts(Protocol):
+    """Where the prompts of a turn come from."""
+
+    def get(self, name: str) -> Prompt:
+        """Return the prompt to use now, at once: nothing is waited for.
+
+        Raises:
+            KeyError: this product has no prompt of that name.
+        """
+        ...
+
+
+def variables(template: str) -> tuple[str, ...]:
+    """List the names of a template's variables, each once, in the order they come."""
+    return tuple(dict.fromkeys(name.strip() for name in VARIABLE.findall(template)))
+
+
+def render(template: str, values: Mapping[str, str]) -> str:
+    """Replace a template's variables; what is put in is left as it is, braces and all.
+
+    Raises:
+        KeyError: the template has a variable without a value.
+    """
+    return VARIABLE.sub(lambda found: values[found[1].strip()], template)
 
 
 class Journal(Protocol):

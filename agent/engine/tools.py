@@ -19,10 +19,9 @@ from pydantic_core import PydanticSerializationError
 
 from agent.engine.errors import ToolError, log_failure
 from agent.engine.feedback import describe_validation_error, fence
-from agent.engine.messages import ToolCall, ToolSchema
+from agent.engine.messages import ToolCall, ToolSchema, sendable
 from agent.engine.run import Run
 from agent.engine.span import NO_SPAN, Span
-from agent.engine.wire import sendable
 from agent.text import truncate_at_boundary
 
 ERROR_PREFIX: Final = "Error: "

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.evals.dataset import Expectation
-from agent.sommelier.money import in_euros
 from agent.sommelier.synonyms import Kind, folded, names
-from agent.sommelier.wine import Wine
+from agent.sommelier.wine import Wine, in_euros
 from agent.text import fold, words
 
 DENIALS: Final = frozenset("no not without never zero".split())
@@ -23,7 +22,7 @@ ANYBODYS: Final = frozenset(
 )
 """Words of wines' names that many wines have."""
 CLAUSE: Final = re.compile(r"[.,;:!?()–—]| but | with ", re.IGNORECASE)
-DASHES: Final = re.compile(r"\s*[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]\s*")
+DASHES: Final = re.compile(r"(?:(?<!\s)\s+)?+[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]\s*+")
 UNSEEN: Final = re.compile(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")
 
 

@@ -20,11 +20,10 @@ from pydantic import (
 
 from agent.engine.errors import AgentError
 from agent.repositories import Role, StoredMessage
-from agent.sommelier.money import Currency
 from agent.sommelier.sommelier_prompts import ResponseType
-from agent.sommelier.wine import Allergen, Body, Colour, Food, Style, Sweetness
+from agent.sommelier.wine import Allergen, Body, Colour, Currency, Food, Style, Sweetness
 from agent.text import Language
-from agent.tracing.records import Item, item_id
+from agent.tracing.recorder import Item, item_id
 
 STARTER: Final = Path(__file__).with_name("conversations.jsonl")
 GROUND_TRUTH: Final = Path(__file__).with_name("ground_truth.json")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.engine.errors import AgentError
-from agent.engine.prompts import Prompt
+from agent.engine.run import Prompt
 from agent.engine.span import PromptRef
 from agent.prompts import REPOSITORY, refusal, repository_prompts
 

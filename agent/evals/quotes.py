@@ -29,11 +29,9 @@ from agent.documents.quotes import (
     located,
 )
 from agent.documents.store import Chunk, DocumentStore
-from agent.engine.limits import Ledger, Limits
-from agent.engine.messages import LLM
-from agent.engine.prices import KNOWN_PRICES, Prices
+from agent.engine.limits import KNOWN_PRICES, Ledger, Limits, Prices
+from agent.engine.messages import LLM, ResponseMode
 from agent.engine.run import Run
-from agent.engine.wire import ResponseMode
 from agent.evals.dataset import Question
 from agent.evals.evaluators import Mark
 from agent.evals.run import Outcome, Trial

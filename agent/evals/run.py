@@ -21,8 +21,7 @@ from agent.evals.evaluators import Mark, Observed, marks
 from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue, Wine
-from agent.tracing.recorder import Recorder
-from agent.tracing.records import ScoreRecord, TraceRecord, trace_id_of
+from agent.tracing.recorder import Recorder, ScoreRecord, TraceRecord, trace_id_of
 from agent.turn import Reply, answer_turn
 
 USER: Final = "eval"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent.house_sommelier.lexicon import Match, Token
-from agent.sommelier.money import Currency
+from agent.sommelier.wine import Currency
 
 _DIGITS: Final = frozenset("0123456789")
 _YEARS: Final = range(1950, 2040)

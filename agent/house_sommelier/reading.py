@@ -19,8 +19,7 @@ from agent.house_sommelier.lexicon import (
     tokens,
 )
 from agent.house_sommelier.numbers import NO_NUMBERS, Numbers, read_numbers
-from agent.sommelier.money import Currency
-from agent.sommelier.wine import Body, Sweetness
+from agent.sommelier.wine import Body, Currency, Sweetness
 from agent.text import Language
 
 Care = Literal["crisis", "dependence", "grapes", "pregnant", "minor", "driving", "health"]

@@ -12,8 +12,7 @@ from agent.house_sommelier.data import Dish, Pairing, pairings, profiles
 from agent.house_sommelier.reading import Change, Wishes
 from agent.house_sommelier.results import Found, ListedWine, offered
 from agent.house_sommelier.state import State
-from agent.sommelier.money import Currency
-from agent.sommelier.wine import Style
+from agent.sommelier.wine import Currency, Style
 
 SEARCH: Final = "search_wines"
 SIMILAR: Final = "find_similar_wines"

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import profiles
 from agent.house_sommelier.reading import NO_WISHES, Care, Change, Wishes, read
-from agent.sommelier.money import Currency, in_euros
+from agent.sommelier.wine import Currency, in_euros
 from agent.text import Language
 
 Kind = Literal[

@@ -21,8 +21,7 @@ from agent.house_sommelier.wording import (
     say,
     sweetness_in_words,
 )
-from agent.sommelier.money import Currency, in_euros
-from agent.sommelier.wine import Body, Level, Sweetness
+from agent.sommelier.wine import Body, Currency, Level, Sweetness, in_euros
 from agent.text import Language, fold
 
 _ANIMAL: Final = ("egg", "milk", "fish")

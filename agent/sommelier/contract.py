@@ -21,13 +21,12 @@ from agent.engine import parsing
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse
-from agent.sommelier.money import money
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
     WineRecommendation,
     validate_semantic_content,
 )
-from agent.sommelier.wine import Wine
+from agent.sommelier.wine import Wine, money
 from agent.text import Language, words
 
 ADDRESS: Final = re.compile(r"https?://[^\s\[\]()<>\"']++", re.IGNORECASE)

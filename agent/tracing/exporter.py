@@ -14,7 +14,7 @@ from typing import Final
 
 from agent.engine.errors import AgentError
 from agent.engine.retry import Backoff
-from agent.tracing.records import TraceRecord
+from agent.tracing.recorder import TraceRecord
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from agent.tracing.patterns import (
     without_credentials,
     without_personal_data,
 )
-from agent.tracing.records import SpanRecord, TraceRecord
+from agent.tracing.recorder import SpanRecord, TraceRecord
 
 Content = Literal["full", "masked", "none"]
 Change = Callable[[str], str]
@@ -50,8 +50,8 @@ _UNDECOMPOSED: Final = str.maketrans(
 _ID_BEFORE: Final = re.compile(r"(?<![\w./-])[\w./-]++\Z")
 _ID_AFTER: Final = re.compile(r"[\w./-]*")
 _ID: Final = re.compile(
-    r"[a-z0-9]+(?:-[a-z0-9]+)*-(?:\d{4}|nv)|[a-z0-9]+(?:-[a-z0-9]+){2,}"  # a wine's
-    r"|(?![.])[\w./-]*\.(?:md|txt|pdf|html?|csv|json|docx?)"  # a document's
+    r"\A(?:[a-z0-9]+(?:-[a-z0-9]+)*-(?:\d{4}|nv)|[a-z0-9]+(?:-[a-z0-9]+){2,}"  # a wine's
+    r"|(?![.])[\w./-]*\.(?:md|txt|pdf|html?|csv|json|docx?))"  # a document's
 )
 
 DEEPEST: Final = 60  # levels of nested data; what is deeper is left out

@@ -22,9 +22,9 @@ _FILE_NAME_OR_ID: Final = re.compile(r"\w|-\w|\.[A-Za-z]")
 _DATE: Final = re.compile(r"\(?0\d[ ./-]{1,3}(?:\d\d?[ ./-]{1,3})?(?:19|20)\d\d(?!\d)")
 _TIME: Final = re.compile(r"(?:[01]\d|2[0-3])[0-5]\d")
 _GROUP: Final = re.compile(r"\d+")
-_HEX: Final = re.compile(r"[0-9a-fA-F]{16,}\Z")
-_BASE64: Final = re.compile(r"(?!.*\.[a-z]{2,4}\Z)[A-Za-z0-9+/_.~-]{16,}={0,2}\Z")  # not a file
-_SCATTERED: Final = re.compile(r"(?:[A-Za-z]*+\d++){3}[A-Za-z0-9]*\Z")  # digits, as in no name
+_HEX: Final = re.compile(r"\A[0-9a-fA-F]{16,}\Z")
+_BASE64: Final = re.compile(r"\A(?!.*\.[a-z]{2,4}\Z)[A-Za-z0-9+/_.~-]{16,}={0,2}\Z")  # not a file
+_SCATTERED: Final = re.compile(r"\A(?:[A-Za-z]*+\d++){3}[A-Za-z0-9]*\Z")  # digits, as in no name
 _DIGITS_ALIKE: Final = bytes.maketrans(b"0123456789", b"0" * 10)
 _FOREIGN_DIGIT: Final = re.compile("[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\uff10-\uff19]")
 _FOREIGN_DIGITS: Final = {

@@ -10,11 +10,18 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 from agent.repositories import BroadcastRepository, PeopleRepository
 from bot.admin.commands import admins_press
 from bot.telegram import texts
-from bot.telegram.buttons import Button, Rows, acknowledge, is_resumed, show_rows
 from bot.telegram.handlers import AnyHandler, Context
 from bot.telegram.incoming import destination, message_of
 from bot.telegram.look_up_text import behind_command
-from bot.telegram.sender import Destination, Sender
+from bot.telegram.sender import (
+    Button,
+    Destination,
+    Rows,
+    Sender,
+    acknowledge,
+    is_resumed,
+    show_rows,
+)
 from bot.turn import retry_forever
 
 PRESSED: Final = r"^b:(\d{1,18}):(send|cancel)$"

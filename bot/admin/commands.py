@@ -15,14 +15,13 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.retry import retry
 from agent.repositories import PeopleRepository, TurnRecord, TurnRepository
-from agent.tracing.records import TraceRecord
+from agent.tracing.recorder import TraceRecord
 from bot.admin.stats import stats_chart, stats_table
 from bot.telegram import texts
-from bot.telegram.buttons import acknowledge
 from bot.telegram.handlers import AnyHandler, Context
 from bot.telegram.incoming import destination, message_of
 from bot.telegram.look_up_text import behind_command
-from bot.telegram.sender import Destination, Sender
+from bot.telegram.sender import Destination, Sender, acknowledge
 
 DAYS: Final = 7
 LOOKS: Final = 3

@@ -15,12 +15,12 @@ from bot.commands.output import fail
 
 if TYPE_CHECKING:
     from agent.engine.llm import LLMService
-    from agent.engine.prompts import Prompts
-    from agent.engine.wire import ResponseMode
+    from agent.engine.messages import ResponseMode
+    from agent.engine.run import Prompts
     from agent.evals.dataset import Case, Conversation
     from agent.evals.run import SommelierVariant
     from agent.tracing.langfuse.experiments import Experiments
-    from agent.tracing.records import Item
+    from agent.tracing.recorder import Item
     from config import Settings
     from db.repositories.documents import SqlDocumentStore
     from db.wines.catalogue import SqlCatalogue

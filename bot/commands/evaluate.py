@@ -36,7 +36,7 @@ from bot.commands.output import (
 )
 
 if TYPE_CHECKING:
-    from agent.engine.wire import ResponseMode
+    from agent.engine.messages import ResponseMode
     from agent.evals.run import Result, Variant
     from agent.tracing.langfuse.experiments import Experiments
     from config import Settings

@@ -13,7 +13,7 @@ import typer
 from bot.commands.output import fail, open_settings, printable, show, table
 
 if TYPE_CHECKING:
-    from agent.engine.prompts import Prompt
+    from agent.engine.run import Prompt
     from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
     from config import Settings
 
@@ -110,7 +110,7 @@ def difference(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> s
 
 def _row(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> Sequence[str]:
     """Name, version, label, source and variables of the version in use."""
-    from agent.engine.prompts import variables
+    from agent.engine.run import variables
     from agent.prompts import braced, refusal
 
     name = prompt.ref.name

@@ -36,7 +36,7 @@ from bot.commands.output import (
 if TYPE_CHECKING:
     from agent.engine.messages import Usage
     from agent.repositories import TraceSummary
-    from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
+    from agent.tracing.recorder import ScoreRecord, SpanRecord, TraceRecord
     from config import Settings
     from db.engine import Sessions
     from db.repositories.turns import ExportedTurn
@@ -203,7 +203,7 @@ async def _read_trace(
     trace = await store.get(trace_id)
     feedback = await SqlFeedbackRepository(sessions).of_trace(trace.trace_id)
     if feedback is not None and feedback.verdict is not None:
-        from agent.tracing.records import ScoreRecord
+        from agent.tracing.recorder import ScoreRecord
         from bot.resources import hide
 
         liked, comment = float(feedback.verdict == "liked"), hide(settings)(feedback.comment)

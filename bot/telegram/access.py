@@ -14,10 +14,9 @@ from telegram.constants import ChatType
 
 from agent.repositories import PeopleRepository
 from bot.telegram import texts
-from bot.telegram.buttons import Button, Rows, acknowledge
 from bot.telegram.incoming import destination, is_addressed
 from bot.telegram.render import escape
-from bot.telegram.sender import Destination, Sender
+from bot.telegram.sender import Button, Destination, Rows, Sender, acknowledge
 from bot.turn import retry_briefly
 
 log = logging.getLogger(__name__)

@@ -26,18 +26,18 @@ from agent.repositories import (
 )
 from agent.tracing.masking import mask
 from bot.telegram import texts
-from bot.telegram.buttons import (
+from bot.telegram.handlers import AnyHandler, Context, Conversation
+from bot.telegram.incoming import destination, message_of, names_of, people_of
+from bot.telegram.sender import (
     Button,
     KeyboardRows,
     Rows,
+    Sender,
     acknowledge,
     keyboard,
     rows_of,
     show_rows,
 )
-from bot.telegram.handlers import AnyHandler, Context, Conversation
-from bot.telegram.incoming import destination, message_of, names_of, people_of
-from bot.telegram.sender import Sender
 from bot.turn import retry_briefly, retry_forever
 
 ANSWER_SECONDS: Final = 0.5

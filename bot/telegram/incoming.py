@@ -3,7 +3,7 @@
 from telegram import Bot, Message, MessageEntity, Update
 from telegram.constants import ChatType
 
-from agent.tracing.records import trace_id_of
+from agent.tracing.recorder import trace_id_of
 from bot.telegram.sender import Destination
 from bot.turn import Question
 

@@ -16,8 +16,8 @@ from agent.places.find import FoundPlace, Places
 from agent.places.queries import categories, category_named
 from agent.text import truncate_at_boundary
 from agent.turn import Reply
-from bot.telegram.buttons import Button, Outgoing
 from bot.telegram.render import escape, link
+from bot.telegram.sender import Button, Outgoing
 
 REFINE: Final = Button("Refine my question", "refine")
 AS_FILE: Final = Button("As a text file", "queries")

@@ -21,10 +21,9 @@ from agent.repositories import MessageRepository
 from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram import look_up_text as text
 from bot.telegram import texts
-from bot.telegram.buttons import acknowledge, given, is_resumed, take_button
 from bot.telegram.handlers import AnyHandler, Context
 from bot.telegram.incoming import destination, is_addressed, message_of, question_of
-from bot.telegram.sender import Sender
+from bot.telegram.sender import Sender, acknowledge, given, is_resumed, take_button
 from bot.turn import Question, Show, Turns
 
 log = logging.getLogger(__name__)

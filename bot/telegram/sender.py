@@ -1,12 +1,16 @@
-"""Getting an answer through to Telegram: in parts, waiting when told, never twice.
+"""Messages with buttons, and getting them through to Telegram: in parts, never twice.
 
 A request that was sent and got no response (a time-out, a cut connection) may have arrived, so it
 is not sent again: a person misses a part of an answer, rarely, but never reads it twice.
+
+Telegram tells the buttons of a message with each press and at no other time; so they are known as
+they were when it was pressed.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -16,9 +20,12 @@ from typing import Final, Literal, TypeVar
 import httpx
 from telegram import (
     Bot,
+    CallbackQuery,
     ForceReply,
+    InlineKeyboardButton,
     InlineKeyboardMarkup,
     LinkPreviewOptions,
+    Message,
     ReplyParameters,
 )
 from telegram.constants import ChatAction, ParseMode
@@ -34,15 +41,18 @@ from telegram.error import (
 from agent.engine.retry import Backoff, Sleep, retry
 from agent.engine.run import NO_JOURNAL, Journal
 from agent.repositories import ChatRepository, ChatState
-from bot.telegram.buttons import Rows, keyboard
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.render import split_messages, visible_text
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 R = TypeVar("R")
-DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", "network"]
 
+KeyboardRows = tuple[tuple[InlineKeyboardButton, ...], ...]
+"""Buttons as they stand under a message."""
+
+LONGEST_TOAST: Final = 200  # characters
 MAX_TRIES: Final = 8
 """How often one message is tried in all, waits that Telegram asked for included."""
 
@@ -66,6 +76,83 @@ NEVER_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button under a message; `data` comes back when it is pressed, at most 64 bytes of UTF-8."""
+
+    label: str
+    data: str
+
+
+Rows = tuple[tuple[Button, ...], ...]
+"""Buttons side by side in rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message in Markdown, and the buttons under it."""
+
+    markdown: str
+    buttons: Rows = ()
+
+
+def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
+    """The buttons as Telegram takes them; None without any."""
+    shown = [
+        [InlineKeyboardButton(each.label, callback_data=each.data) for each in row] for row in rows
+    ]
+    return InlineKeyboardMarkup(shown) if shown else None
+
+
+async def acknowledge(query: CallbackQuery, words: str = "") -> None:
+    """End the waiting sign on a button; Telegram refuses that after a while, which is no matter."""
+    try:
+        await query.answer(words[:LONGEST_TOAST] or None)
+    except TelegramError as error:
+        log.debug("A pressed button was not acknowledged: %s", error)
+
+
+def rows_of(message: Message) -> KeyboardRows:
+    """The buttons under a message."""
+    return message.reply_markup.inline_keyboard if message.reply_markup else ()
+
+
+async def show_rows(message: Message, rows: KeyboardRows) -> bool:
+    """Let these buttons stand under a message; False if they already do."""
+    try:
+        await message.edit_reply_markup(InlineKeyboardMarkup(rows) if rows else None)
+    except BadRequest as error:
+        if "not modified" in str(error).lower():
+            return False
+        log.info("The buttons of a message could not be changed: %s", error)
+    except TelegramError as error:
+        log.warning("The buttons of a message could not be changed: %s", error)
+    return True
+
+
+async def take_button(message: Message, data: str | None) -> bool:
+    """Take a button away, and leave the others; False if it was not there any more."""
+    kept = (tuple(each for each in row if each.callback_data != data) for row in rows_of(message))
+    return await show_rows(message, tuple(row for row in kept if row))
+
+
+async def is_resumed(journal: Journal) -> bool:
+    """Whether this turn was begun before and interrupted: the record of its first step says so.
+
+    The record then holds another value than this run would give it.
+    """
+    run = secrets.token_hex(8)
+    return await journal.step("press", partial(given, run)) != run
+
+
+async def given(value: T) -> T:
+    """Return a value, as a step that records it."""
+    return value
+
+
+DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", "network"]
 
 
 @dataclass(frozen=True, slots=True)

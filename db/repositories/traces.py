@@ -20,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from agent.engine.span import Level
 from agent.repositories import TraceSummary
 from agent.tracing.exporter import Exporter, RetryLater
-from agent.tracing.records import TraceRecord
+from agent.tracing.recorder import TraceRecord
 from db.engine import SqlRepository
 from db.models import TraceRow, storable, upsert
 

@@ -24,9 +24,8 @@ from sqlalchemy import (
     table,
 )
 
-from agent.sommelier.money import in_euros
 from agent.sommelier.synonyms import key, names
-from agent.sommelier.wine import WineQuery
+from agent.sommelier.wine import WineQuery, in_euros
 from agent.text import stop_words, words
 from db.models import FULL_TEXT, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow, storable
 

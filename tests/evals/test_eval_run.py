@@ -16,7 +16,7 @@ import pytest
 from agent.engine import run as engine
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
-from agent.engine.prompts import Prompts
+from agent.engine.run import Prompts
 from agent.evals.dataset import Conversation, parsed
 from agent.evals.prompts import prompt_of_file
 from agent.evals.run import Outcome, Result, SommelierVariant, Trial, evaluate

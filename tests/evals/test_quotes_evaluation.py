@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.documents.store import Chunk, DocumentStore
-from agent.engine.prices import Price, Prices
+from agent.engine.limits import Price, Prices
 from agent.evals.dataset import Question, ground_truth
 from agent.evals.evaluators import Mark
 from agent.evals.quotes import MODES, QuotesVariant, marked

@@ -25,8 +25,7 @@ from agent.repositories import Broadcast, Spending, TurnRecord
 from agent.sommelier.contract import say
 from agent.sommelier.service import Sommelier
 from agent.tracing.langfuse.client import trace_url
-from agent.tracing.recorder import NO_TRACE, Recorder
-from agent.tracing.records import TraceRecord
+from agent.tracing.recorder import NO_TRACE, Recorder, TraceRecord
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import CHART_NAME, AdminCommands, TraceOf
 from bot.admin.stats import HEIGHT, WIDTH

@@ -24,8 +24,7 @@ from agent.repositories import (
     TurnRecord,
 )
 from agent.tracing.langfuse.traces import langfuse_sink
-from agent.tracing.recorder import Recorder
-from agent.tracing.records import keyed_hash
+from agent.tracing.recorder import Recorder, keyed_hash
 from bot.app import api_routes
 from bot.budgets import Budgets
 from bot.http.api import Api

@@ -12,7 +12,7 @@ from agent.evals.dataset import Conversation, DatasetError, conversation_of, ite
 from agent.evals.run import Trial
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
 from agent.tracing.langfuse.experiments import Dataset, Experiments, experiment_id
-from agent.tracing.records import Item, TraceRecord, item_id
+from agent.tracing.recorder import Item, TraceRecord, item_id
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
 from tests.doubles.model_server import ModelServer, answer_json

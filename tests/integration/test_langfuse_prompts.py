@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from agent.engine.limits import Limits
-from agent.engine.prompts import Prompt
-from agent.engine.run import Run
+from agent.engine.run import Prompt, Run
 from agent.engine.span import PromptRef
 from agent.house_sommelier import HouseSommelier
 from agent.prompts import repository_prompts

@@ -21,8 +21,7 @@ from starlette.responses import JSONResponse, Response
 from agent.engine.messages import Usage
 from agent.engine.span import PromptRef
 from agent.tracing.langfuse.traces import langfuse_sink, retry_after
-from agent.tracing.recorder import Recorder
-from agent.tracing.records import TraceRecord
+from agent.tracing.recorder import Recorder, TraceRecord
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
 

@@ -10,10 +10,8 @@ from agent.documents.answer import answer_question
 from agent.documents.quotes import QuoteCache, find_quotes
 from agent.documents.refine import refine_question
 from agent.documents.tools import ask_documents_tool, quote_documents_tool
-from agent.engine.limits import Ledger, Limits
-from agent.engine.prices import Price, Prices
-from agent.engine.prompts import Prompt
-from agent.engine.run import NO_JOURNAL, Journal, Run
+from agent.engine.limits import Ledger, Limits, Price, Prices
+from agent.engine.run import NO_JOURNAL, Journal, Prompt, Run
 from agent.engine.span import PromptRef
 from agent.engine.tools import Tool
 from agent.house_sommelier import HouseSommelier

@@ -17,8 +17,8 @@ from agent.documents.quotes import (
 )
 from agent.documents.store import Chunk
 from agent.engine.limits import Limits
+from agent.engine.messages import ResponseMode
 from agent.engine.run import Run
-from agent.engine.wire import ResponseMode
 from tests.doubles.model_server import (
     ModelServer,
     Step,

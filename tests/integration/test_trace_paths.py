@@ -15,7 +15,7 @@ from agent.sommelier.service import Sommelier
 from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder
 from bot.telegram import texts
-from bot.telegram.buttons import Rows
+from bot.telegram.sender import Rows
 from bot.updates.lanes import TurnQueue
 from db.engine import session_factory
 from db.repositories.messages import SqlMessageRepository

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.engine.messages import Usage
 from agent.engine.span import PromptRef
 from agent.repositories import TraceSummary
-from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
+from agent.tracing.recorder import ScoreRecord, SpanRecord, TraceRecord
 from db.engine import Sessions
 from db.repositories.traces import SqlTraceStore, from_json, plain, to_json, to_row
 from tests.traces import NOON, SUMMARY, bare_trace, retried_trace

@@ -16,9 +16,8 @@ from sqlalchemy.exc import OperationalError
 
 from agent.engine.run import StepsChanged
 from bot.metrics import Metrics
-from bot.updates.coalesce import chat_of
 from bot.updates.journal import DurableSettings, DurableTurns, open_turns
-from bot.updates.lanes import TRIES_IN_COMPANY, Lanes
+from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, chat_of
 from db.engine import Sessions
 from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.server import eventually

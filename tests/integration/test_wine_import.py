@@ -7,8 +7,17 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.sommelier.money import Currency
-from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine, WineQuery
+from agent.sommelier.wine import (
+    Body,
+    Colour,
+    Currency,
+    Food,
+    Level,
+    Style,
+    Sweetness,
+    Wine,
+    WineQuery,
+)
 from db.engine import Sessions, create_engine, session_factory
 from db.wines.catalogue import SqlCatalogue
 from db.wines.csv_files import CatalogueFileError, Problem

@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.loop import system_prompt
+from agent.engine.messages import response_format
 from agent.engine.parsing import parse_final_response
-from agent.engine.wire import response_format
 from tests.doubles.openai_rules import schema_errors
 
 

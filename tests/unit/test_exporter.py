@@ -20,8 +20,7 @@ from agent.tracing.exporter import (
     Rejected,
     RetryLater,
 )
-from agent.tracing.recorder import Recorder
-from agent.tracing.records import TraceRecord
+from agent.tracing.recorder import Recorder, TraceRecord
 
 PATIENCE = 30.0
 """Seconds after which a test that waits for an event has failed."""

@@ -19,7 +19,7 @@ from db.documents.terms import index_terms
 from tests.library import SUR_LIE
 from tests.steps import lines, superlinear
 
-ROOMS = ("agent.text", "agent.documents", "agent.places", "agent.sommelier", "db.documents")
+ROOMS = ("agent", "db.documents")
 
 
 def _modules(name: str) -> Iterator[ModuleType]:

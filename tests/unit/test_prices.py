@@ -4,9 +4,8 @@ import logging
 
 import pytest
 
-from agent.engine.limits import Ledger
+from agent.engine.limits import FREE, KNOWN_PRICES, Ledger, Price, Prices, is_local, price_file
 from agent.engine.messages import LLMResponse, Usage
-from agent.engine.prices import FREE, KNOWN_PRICES, Price, Prices, is_local, price_file
 
 MILLION = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent.engine.contract import OutputContract
 from agent.engine.loop import system_prompt
-from agent.engine.prompts import Prompt, render, variables
+from agent.engine.run import Prompt, render, variables
 from agent.engine.span import PromptRef
 from agent.prompts import LONGEST_PROMPT, REPOSITORY, refusal, repository_prompts, research_rules
 from agent.sommelier.contract import SOMMELIER

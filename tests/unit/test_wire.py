@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from agent.engine.llm import error_text, retry_after
-from agent.engine.messages import Usage
-from agent.engine.wire import Dialect, read_response
+from agent.engine.messages import Dialect, Usage, read_response
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from agent.engine.feedback import fence
 from agent.repositories import Feedback, FeedbackReason
 from agent.tracing.exporter import Rejected, RetryLater
 from agent.tracing.masking import mask
-from agent.tracing.records import ScoreRecord, score_id
+from agent.tracing.recorder import ScoreRecord, score_id
 
 if TYPE_CHECKING:
     from langfuse.api import AsyncLangfuseAPI

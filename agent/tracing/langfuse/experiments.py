@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.tracing.langfuse.client import ONCE, SCORES, LangfuseClient, LangfuseUnavailable
 from agent.tracing.langfuse.traces import TRACES, Origin, encoded, headers, scores_of
-from agent.tracing.records import Item, TraceRecord
+from agent.tracing.recorder import Item, TraceRecord
 
 if TYPE_CHECKING:
     from langfuse.api import DatasetItem

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent.engine.feedback import fence
-from agent.engine.prompts import Prompt
+from agent.engine.run import Prompt
 from agent.engine.span import PromptRef
 from agent.prompts import refusal, repository_prompts
 from agent.tracing.exporter import RateLimitedLogger

@@ -32,7 +32,7 @@ from agent.engine.errors import AgentError
 from agent.engine.messages import Usage
 from agent.tracing.exporter import Exporter, PartialSuccess, RateLimitedLogger, Rejected, RetryLater
 from agent.tracing.langfuse.client import AGAIN, SCORES, media_type, score_body, text
-from agent.tracing.records import SpanRecord, TraceRecord
+from agent.tracing.recorder import SpanRecord, TraceRecord
 
 TRACES: Final = "/api/public/otel/v1/traces"
 REQUEST_SECONDS: Final = 5.0
