@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
@@ -26,10 +27,9 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from agent.documents.store import Chunk
     from config import Settings
     from db.engine import Sessions
-    from db.repositories.documents import SqlDocumentStore, StoredDocument
+    from db.repositories.documents import SqlDocumentStore
     from db.wines.csv_files import Problem
     from db.wines.importing import ImportReport
 
@@ -141,7 +141,7 @@ def list_documents(as_json: AsJson = False) -> None:
     """Show every document, by path."""
     stored = _with_documents(open_settings(), lambda documents: documents.documents())
     if as_json:
-        print_json([_document_json(each) for each in stored])
+        print_json(stored)
         return
     rows = (
         (each.path, each.title, each.kind, str(each.parts), f"{each.added_at:%Y-%m-%d}")
@@ -180,7 +180,7 @@ def search_documents(
 
     found = _with_documents(settings, lambda documents: documents.search([text], limit))
     if as_json:
-        print_json([_chunk_json(each) for each in found])
+        print_json([asdict(each) | {"location": each.location} for each in found])
         return
     for chunk in found:
         typer.echo(printable(f"{chunk.title} · {chunk.location} ({chunk.path})"))
@@ -204,24 +204,3 @@ def _with_documents(
 def _problem_table(problems: "Iterable[Problem]") -> "Table":
     rows = ((str(each.line or "–"), each.column, each.reason) for each in problems)
     return table([Column("Line", justify="right"), "Column", "What is wrong"], rows)
-
-
-def _document_json(document: "StoredDocument") -> dict[str, object]:
-    return {
-        "path": document.path,
-        "title": document.title,
-        "kind": document.kind,
-        "parts": document.parts,
-        "bytes": document.size,
-        "added_at": document.added_at.isoformat(),
-    }
-
-
-def _chunk_json(chunk: "Chunk") -> dict[str, object]:
-    return {
-        "path": chunk.path,
-        "title": chunk.title,
-        "location": chunk.location,
-        "text": chunk.text,
-        "score": chunk.score,
-    }

@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
+from pydantic_core import to_json
 from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
@@ -115,8 +115,8 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def print_json(data: object) -> None:
-    """Print data as JSON for people's eyes and for machines."""
-    typer.echo(json.dumps(data, ensure_ascii=False, indent=2))
+    """Print data, also models and dataclasses, as JSON for people's eyes and for machines."""
+    typer.echo(to_json(data, indent=2, by_alias=True).decode())
 
 
 def printable(text: str) -> str:

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from bot.commands.output import AsJson, Failed, fail, open_settings, printable, write_file
+from bot.commands.output import (
+    AsJson,
+    Failed,
+    fail,
+    open_settings,
+    print_json,
+    printable,
+    write_file,
+)
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from agent.documents.answer import Answer
     from agent.documents.quotes import Quotes
     from agent.places.find import Places
@@ -42,7 +48,7 @@ def ask(
     if as_json:
         from bot.http.models import AskResponse
 
-        _print_json(AskResponse.of(answer))
+        print_json(AskResponse.of(answer))
         return
     reason = answer.refinement.fallback_reason
     if refine and reason:
@@ -62,7 +68,7 @@ def quotes(
     if as_json:
         from bot.http.models import QuotesDocument
 
-        _print_json(QuotesDocument.of(found))
+        print_json(QuotesDocument.of(found))
     else:
         _print(_quotes_lines(found))
 
@@ -85,7 +91,7 @@ def find(
     if as_json:
         from bot.http.models import PlacesDocument
 
-        _print_json(PlacesDocument.of(found))
+        print_json(PlacesDocument.of(found))
     else:
         _print(_place_lines(found))
 
@@ -155,7 +161,7 @@ def _failures(as_json: bool) -> Iterator[None]:
             from bot.http.models import Problem
 
             reason = error.reason if isinstance(error, Failed) else str(error)
-            _print_json(Problem(error=reason or type(error).__name__))
+            print_json(Problem(error=reason or type(error).__name__))
         raise
 
 
@@ -202,7 +208,3 @@ def _print(lines: Iterable[str]) -> None:
     """Lines that hold what documents and the web say."""
     for line in lines:
         typer.echo(printable(line))
-
-
-def _print_json(model: "BaseModel") -> None:
-    typer.echo(model.model_dump_json(by_alias=True, indent=2))

@@ -8,8 +8,7 @@ without characters that a terminal would obey.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeGuard
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from agent.tracing.recorder import ScoreRecord, SpanRecord, TraceRecord
     from config import Settings
     from db.engine import Sessions
-    from db.repositories.turns import ExportedTurn
 
 AGO: Final = re.compile(r"(\d{1,4})([mhdw])")
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -92,7 +90,7 @@ def list_traces(
         lambda sessions: SqlTraceStore(sessions).summaries(limit, since=moment, level=level),
     )
     if as_json:
-        print_json([_summary_json(each) for each in found])
+        print_json(found)
     elif found:
         show(trace_table(found))
         typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
@@ -135,21 +133,21 @@ def export(
 ) -> None:
     """Save turns as a dataset for `sommelier eval run`: question, what stood before, what for."""
     settings, moment = open_settings(), since_moment(since)
-    from db.repositories.turns import exported_turns
-
-    found = with_database(
-        settings,
-        lambda sessions: exported_turns(sessions, since=moment, disliked=disliked, retried=retried),
-    )
-    turns = [turn for turn in found if turn.question.strip()]
-    if not turns:
-        typer.echo("No such turn whose words are still remembered; nothing was written.")
-        return
     from agent.tracing.masking import Masking
+    from db.repositories.turns import exported_turns
 
     content: Any = "full" if settings.tracing.content == "full" else "masked"
     hide = Masking(content, (), settings.secrets).text
-    lines = (json.dumps(dataset_item(turn, hide), ensure_ascii=False) for turn in turns)
+    turns = with_database(
+        settings,
+        lambda sessions: exported_turns(
+            sessions, hide, since=moment, disliked=disliked, retried=retried
+        ),
+    )
+    if not turns:
+        typer.echo("No such turn whose words are still remembered; nothing was written.")
+        return
+    lines = (json.dumps(turn, ensure_ascii=False) for turn in turns)
     write_file(file, "".join(f"{line}\n" for line in lines))
     typer.echo(printable(f"{len(turns)} turn{'s' * (len(turns) > 1)} written to {file}."))
 
@@ -166,25 +164,6 @@ def since_moment(text: str | None, now: datetime | None = None) -> datetime | No
     except ValueError:
         fail(f"--since is {text!r}; write 30m, 24h, 7d, 2w, or a date like 2026-05-31", 2)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def dataset_item(turn: "ExportedTurn", hide: Callable[[str], str] = str) -> dict[str, Any]:
-    """A turn as a line of a dataset: not who wrote it, and of the words what `hide` leaves."""
-    kind = "disliked" if turn.verdict == "disliked" else "retried" if turn.retries else "turn"
-    return {
-        "id": f"turn-{turn.turn_id}",
-        "kind": kind,
-        "messages": [hide(turn.question)],
-        "history": [
-            {"role": said.role, "content": hide(said.content), "wine_ids": list(said.wine_ids)}
-            for said in turn.history
-        ],
-        "expect": {},
-        "note": ": ".join(part for part in (turn.reason, hide(turn.comment)) if part),
-        "answer": hide(turn.answer),
-        "outcome": turn.outcome,
-        "trace_id": turn.trace_id,
-    }
 
 
 async def _read_trace(
@@ -210,11 +189,6 @@ async def _read_trace(
         said = ": ".join(str(part) for part in (feedback.reason, comment) if part)
         trace.scores["user_feedback"] = ScoreRecord("user_feedback", liked, "BOOLEAN", said)
     return trace
-
-
-def _summary_json(trace: "TraceSummary") -> dict[str, Any]:
-    times = {"started_at": trace.started_at.isoformat(), "ended_at": trace.ended_at.isoformat()}
-    return asdict(trace) | times
 
 
 def _how_to_fill(settings: "Settings") -> str:

@@ -2,19 +2,18 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from math import ceil
 from statistics import median
 from typing import Final, NamedTuple
 
-from sqlalchemy import Delete, Select, delete, func, select, text
+from sqlalchemy import Delete, Row, Select, delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from agent.engine.limits import Spent
-from agent.repositories import DayStats, Spending, Stats, StoredMessage, TurnRecord
+from agent.repositories import DayStats, Spending, Stats, TurnRecord
 from db.engine import Sessions, SqlRepository
 from db.models import (
     AnswerRow,
@@ -211,32 +210,18 @@ def _counted(day: date, turns: Sequence[CountedTurn]) -> DayStats:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedTurn:
-    """A turn in the words that are remembered of it; nothing in it says who wrote them."""
-
-    turn_id: int
-    question: str
-    answer: str
-    history: tuple[StoredMessage, ...]
-    retries: int
-    outcome: str
-    verdict: str | None = None
-    reason: str | None = None
-    comment: str = ""
-    trace_id: str | None = None
-
-
 async def exported_turns(
     sessions: Sessions,
+    hide: Callable[[str], str],
     *,
     since: datetime | None = None,
     disliked: bool = False,
     retried: bool = False,
-) -> list[ExportedTurn]:
-    """The turns since a moment whose words are still remembered, oldest first.
+) -> list[dict[str, object]]:
+    """The turns since a moment whose words are still remembered, as lines of a dataset.
 
-    Only those that are `disliked`, or needed retries, or both, if asked for.
+    Oldest first, and only those that are `disliked`, or needed retries, or both, if asked for. They
+    do not say who wrote, and hold of the words what `hide` leaves.
     """
     query = _turns()
     if since is not None:
@@ -247,7 +232,7 @@ async def exported_turns(
         query = query.where(TurnRow.retries > 0)
     async with sessions() as session:
         found = (await session.execute(query)).all()
-        return [await _exported(session, *row) for row in found]
+        return [await _exported(session, hide, row) for row in found if row[2].content.strip()]
 
 
 def _turns() -> Select[TurnRow, FeedbackRow | None, MessageRow, MessageRow | None]:
@@ -264,27 +249,29 @@ def _turns() -> Select[TurnRow, FeedbackRow | None, MessageRow, MessageRow | Non
 
 async def _exported(
     session: AsyncSession,
-    turn: TurnRow,
-    feedback: FeedbackRow | None,
-    asked: MessageRow,
-    said: MessageRow | None,
-) -> ExportedTurn:
-    return ExportedTurn(
-        turn_id=turn.turn_id,
-        question=asked.content,
-        answer=said.content if said else "",
-        history=await _before(session, asked),
-        retries=turn.retries,
-        outcome=turn.outcome,
-        verdict=feedback.verdict if feedback else None,
-        reason=feedback.reason if feedback else None,
-        comment=feedback.comment if feedback else "",
-        trace_id=turn.trace_id,
-    )
+    hide: Callable[[str], str],
+    row: Row[TurnRow, FeedbackRow | None, MessageRow, MessageRow | None],
+) -> dict[str, object]:
+    turn, feedback, asked, said = row
+    is_disliked = feedback is not None and feedback.verdict == "disliked"
+    note = [feedback.reason, hide(feedback.comment)] if feedback else []
+    return {
+        "id": f"turn-{turn.turn_id}",
+        "kind": "disliked" if is_disliked else "retried" if turn.retries else "turn",
+        "messages": [hide(asked.content)],
+        "history": [
+            {"role": each.role, "content": hide(each.content), "wine_ids": each.wine_ids}
+            for each in await _before(session, asked)
+        ],
+        "expect": {},
+        "note": ": ".join(filter(None, note)),
+        "answer": hide(said.content) if said else "",
+        "outcome": turn.outcome,
+        "trace_id": turn.trace_id,
+    }
 
 
-async def _before(session: AsyncSession, asked: MessageRow) -> tuple[StoredMessage, ...]:
+async def _before(session: AsyncSession, asked: MessageRow) -> list[MessageRow]:
     earlier = (MessageRow.chat_id == asked.chat_id) & (MessageRow.id < asked.id)
     query = select(MessageRow).where(earlier).order_by(MessageRow.id.desc()).limit(HISTORY)
-    newest_first = await session.scalars(query)
-    return tuple(reversed([record_of(StoredMessage, row) for row in newest_first]))
+    return list(await session.scalars(query))[::-1]
