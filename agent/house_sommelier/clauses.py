@@ -7,9 +7,7 @@ over a list of things to eat. Neither makes a wish of what it holds.
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
-from agent.house_sommelier.data import load
-from agent.house_sommelier.lexicon import Match, Meaning, Token, stem, stop_words
-from agent.text import fold
+from agent.house_sommelier.lexicon import Match, Meaning, Token, grammar_stems, stop_words
 
 WISHES: Final = frozenset(
     "dish hue styles sweetness bodies tannins acidities grapes countries regions text min_abv "
@@ -38,10 +36,6 @@ _OPPOSITE: Final[Mapping[Meaning, Meaning]] = {
 Mode = Literal["", "not", "allergy", "drop", "taste"]
 
 
-def _stems(name: str) -> frozenset[str]:
-    return frozenset(stem(fold(word)) for word in load("clauses")[name].split())
-
-
 class Clauses:
     """The known phrases of a message, sorted.
 
@@ -64,9 +58,9 @@ class Clauses:
         self._excluded: frozenset[str] = frozenset()
         self._linked = self._also_not = self._only_next = False
         self._last: list[Match] = []
-        self._fillers, self._articles = _stems("fillers"), _stems("articles")
-        self._links, self._also = _stems("links"), _stems("also_not")
-        self._tolerance = _stems("tolerance")
+        self._fillers, self._articles = grammar_stems("fillers"), grammar_stems("articles")
+        self._links, self._also = grammar_stems("links"), grammar_stems("also_not")
+        self._tolerance = grammar_stems("tolerance")
         self._read()
 
     def refuse(self) -> None:

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,6 +16,13 @@ from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
 from agent.text import LANGUAGES, Language
 
 FOLDER: Final = Path(__file__).parent / "data"
+SCALES: Final[Mapping[str, Sequence[str]]] = {
+    "body": [*Body],
+    "tannin": [*Level],
+    "acidity": [*Level],
+    "sweetness": [*Sweetness],
+}
+"""The steps of what is told by degrees, from the least to the most."""
 WORDS: Final = ("styles", "words", "questions", "care")
 """The files of plain words; what a later one says of a phrase adds to what an earlier one does."""
 
@@ -47,6 +54,9 @@ class Spoken(_Strict):
         return str(getattr(self, language))
 
 
+_Table = TypeVar("_Table", bound=BaseModel)
+
+
 class Must(_Strict):
     """What a wine has to be for a food, whatever else it is."""
 
@@ -75,12 +85,16 @@ class Dish(NamedTuple):
 
 
 class Build(_Strict):
-    """How a grape or a region tastes: body 1 to 5, tannin 0 to 3, acidity 1 to 3."""
+    """How a grape or a region tastes."""
 
-    colour: str
-    body: int
-    tannin: int
-    acidity: int
+    colour: Style
+    body: Body
+    tannin: Level
+    acidity: Level
+
+    def rank(self, scale: str) -> int:
+        """Where it stands on the scale of body, tannin or acidity."""
+        return SCALES[scale].index(getattr(self, scale))
 
 
 class Profile(_Strict):
@@ -95,9 +109,13 @@ class Profile(_Strict):
 
 
 class Subject(Spoken):
-    """A subject of wine knowledge: the words it is asked by, and a short answer."""
+    """A subject of wine knowledge: the words it is asked by, and a short answer.
+
+    `about` is a trait, a slot or a style that it explains ("trait:keeps").
+    """
 
     asked: tuple[str, ...]
+    about: str = ""
     article: str = ""
 
 
@@ -105,6 +123,12 @@ class Subject(Spoken):
 def load(name: str) -> Mapping[str, Any]:
     """The contents of a data file; raises what reading or parsing raises."""
     return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def grammar(name: str) -> frozenset[str]:
+    """One list of words of grammar, as written."""
+    return frozenset(load("grammar")[name].split())
 
 
 @cache
@@ -116,47 +140,43 @@ def speech() -> Mapping[Language, Mapping[str, Any]]:
 @cache
 def pairings() -> Mapping[str, Pairing]:
     """Every pairing, by its name."""
-    return {name: Pairing.model_validate(table) for name, table in load("pairings").items()}
-
-
-@cache
-def profiles() -> Mapping[str, Profile]:
-    """Every grape and region that can be compared, by its name."""
-    tables = (*load("grapes")["grape"], *load("wines")["wine"])
-    return {found.name: found for found in map(Profile.model_validate, tables)}
+    return _validated("pairings", Pairing)
 
 
 @cache
 def subjects() -> Mapping[str, Subject]:
     """Every subject that has a short answer."""
-    return {name: Subject.model_validate(table) for name, table in load("knowledge").items()}
+    return _validated("knowledge", Subject)
 
 
 @cache
 def aromas() -> Mapping[str, Spoken]:
     """What aromas are called."""
-    return {name: Spoken.model_validate(table) for name, table in load("aromas").items()}
+    return _validated("aromas", Spoken)
+
+
+def _validated(name: str, model: type[_Table]) -> Mapping[str, _Table]:
+    return {key: model.model_validate(table) for key, table in load(name).items()}
+
+
+@cache
+def profiles() -> Mapping[str, Profile]:
+    """Every grape and region that can be compared, by its name."""
+    tables = (*load("grapes")["grape"], *load("compared")["wine"])
+    return {found.name: found for found in map(Profile.model_validate, tables)}
 
 
 @cache
 def dishes() -> tuple[Dish, ...]:
     """Every dish; a phrase means its place here."""
-    found = [
+    return tuple(
         Dish(
             tuple(map(str, map(Food, table["foods"]))),
-            table.get("pairing") or _pairing_of(table["foods"][0]),
+            table.get("pairing", table["foods"][0]),
             "side" in table,
         )
         for table in load("dishes")["dish"]
-    ]
-    return tuple(found)
-
-
-def _pairing_of(food: str) -> str:
-    """The pairing of a food by itself."""
-    return {
-        "beef": "red_meat", "curry": "spicy", "goat_cheese": "goat_cheese",
-    }.get(food, food)  # fmt: skip
+    )
 
 
 def entries() -> Iterator[Entry]:
@@ -196,48 +216,19 @@ def _values(value: object) -> tuple[str, ...]:
 
 def _counted() -> Iterator[Entry]:
     """Numbers, currencies and what is counted."""
-    prices = load("prices")
-    for field, table in prices.items():
+    for field, table in load("numbers").items():
         match field:
-            case "units" | "tens":
-                continue
+            case "cardinals":
+                for language in LANGUAGES:
+                    for number, written in enumerate(table[language].split(","), start=2):
+                        words = tuple(map(str.strip, written.split("/")))
+                        yield Entry((("number", (str(number),)),), language, words)
             case "slang":
-                for language, words in table.items():
-                    for word, value in words.items():
+                for language, slang in table.items():
+                    for word, value in slang.items():
                         yield Entry((("number", (value,)),), language, (word,))
             case "currencies":
                 for code, words in table.items():
                     yield Entry((("currency", (code,)),), "any", tuple(words))
             case _:
                 yield from _entries(table, ((field, ("yes",)),))
-    for language in LANGUAGES:
-        for word, amount in number_words(language).items():
-            yield Entry((("number", (str(amount),)),), language, (word,))
-
-
-def number_words(language: Language) -> Mapping[str, int]:
-    """The numbers from 2 to 99 as a language writes them."""
-    units, tens = (load("prices")[each][language].split() for each in ("units", "tens"))
-    named = {unit: value for value, unit in enumerate(units, start=1) if value > 1}
-    for place, ten in enumerate(tens, start=2):
-        named[ten] = place * 10
-        above = units if language == "fr" and place in (6, 8) else units[:9]
-        for value, unit in enumerate(above, start=1):
-            named |= dict.fromkeys(_compounds(language, ten, unit), place * 10 + value)
-    return named
-
-
-def _compounds(language: Language, ten: str, unit: str) -> Sequence[str]:
-    match language:
-        case "de":
-            return (f"{unit}und{ten}",)
-        case "nl":
-            return (f"{unit}en{ten}",)
-        case "it":
-            return (f"{ten[:-1] if unit in ('uno', 'otto') else ten}{unit}",)
-        case "es":
-            return (f"veinti{unit}",) if ten == "veinte" else (f"{ten} y {unit}",)
-        case "fr":
-            return (f"{ten} {unit}", f"{ten} et {unit}")
-        case _:
-            return (f"{ten} {unit}",)

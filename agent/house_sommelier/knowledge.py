@@ -2,10 +2,10 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from agent.house_sommelier.data import Profile, aromas, profiles, subjects
+from agent.house_sommelier.data import Build, Pairing, Profile, aromas, profiles, subjects
 from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.searching import pairings_of
@@ -18,33 +18,8 @@ _EXCERPT: Final = re.compile(r"\[(?P<path>[^\[\]\n]+)\]: (?P<text>(?:(?!\n\n\[).
 _WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
 _MOST_QUOTED: Final = 420
 _LEAST_SHARE: Final = 0.6
-_SERVING: Final = {
-    "temperature": "temperature",
-    "keeps": "after_opening",
-    "decant": "decanting",
-    "storing": "cellar",
-    "glass": "glassware",
-}
-_BY_SLOT: Final = {
-    "sweetness": "sweetness",
-    "tannins": "tannin",
-    "acidities": "acidity",
-    "bodies": "body",
-}
-_BY_STYLE: Final = {
-    "sparkling": "traditional_method",
-    "fortified": "fortification",
-    "sweet": "sweet_wine",
-    "orange": "orange_wine",
-    "alcohol_free": "alcohol_free",
-    "rose": "rose",
-}
 _MOST_ASKED: Final = 200
-_LEVELS: Final = {
-    "body": ("", "light", "medium_light", "medium", "medium_full", "full"),
-    "tannin": ("", "tannin_soft", "tannin_some", "tannin_firm"),
-    "acidity": ("", "acidity_mild", "acidity_fair", "acidity_fresh"),
-}
+_TASTES: Final = ("sweetness", "tannins", "acidities", "bodies")
 _STRUCTURE: Final = ("body", "tannin", "acidity")
 
 GLASSES_A_BOTTLE: Final = 6
@@ -60,12 +35,16 @@ _LEAST_SPARE: Final = 1.25
 
 def subject_of(state: State, change: Change) -> str:
     """The subject that a question is about; empty if no short answer is known."""
-    asked = [name for name in change.said("subject") if name in subjects()]
-    serving = [_SERVING[trait] for trait in change.said("trait") if trait in _SERVING]
-    entities = [_key(name) for name in change.entities if _key(name) in subjects()]
-    wished = [name for slot, name in _BY_SLOT.items() if slot in change.wishes.said]
-    kinds = [_BY_STYLE[each] for each in change.wishes.styles if each in _BY_STYLE]
-    return next(iter((*asked, *serving, *entities, *wished, *kinds)), "")
+    explained = {subject.about: name for name, subject in subjects().items() if subject.about}
+    slots = [f"slot:{each}" for each in _TASTES if each in change.wishes.said]
+    named = (
+        *change.said("subject"),
+        *(explained.get(f"trait:{each}", "") for each in change.said("trait")),
+        *map(_key, change.entities),
+        *(explained[each] for each in slots),
+        *(explained.get(f"style:{each}", "") for each in change.wishes.styles),
+    )
+    return next((name for name in named if name in subjects()), "")
 
 
 def _key(name: str) -> str:
@@ -172,17 +151,14 @@ def compare(state: State, change: Change) -> SommelierResponse:
 def _told(profile: Profile, language: Language) -> str:
     """`Zweigelt: red, light, soft tannins, fresh acidity; cherry and pepper.`"""
     build = profile.profile
-    parts = [style_in_words(build.colour, language), *_structure(build.model_dump(), language)]
+    levels = [(scale, getattr(build, scale)) for scale in _STRUCTURE]
+    structure = (
+        say(f"level_{scale}_{level}", language) for scale, level in levels if level != "none"
+    )
+    parts = ", ".join((style_in_words(build.colour, language), *structure))
     scents = both((aromas()[note][language] for note in profile.notes), language)
     home = say("at_home", language, places=profile.home)
-    return f"**{profile.name}**: {', '.join(filter(None, parts))}; {scents}. {home}"
-
-
-def _structure(build: Mapping[str, object], language: Language) -> Iterator[str]:
-    for scale in _STRUCTURE:
-        level = _LEVELS[scale][int(str(build[scale]))]
-        if level:
-            yield say(f"level_{level}", language)
+    return f"**{profile.name}**: {parts}; {scents}. {home}"
 
 
 def _verdict(state: State, change: Change, pair: Sequence[Profile]) -> str:
@@ -192,13 +168,11 @@ def _verdict(state: State, change: Change, pair: Sequence[Profile]) -> str:
         scale, _, end = most.partition(":")
         if scale not in _STRUCTURE:
             continue
-        low, high = sorted(pair, key=lambda each: getattr(each.profile, scale))
-        if getattr(low.profile, scale) == getattr(high.profile, scale):
+        low, high = sorted(pair, key=lambda each: each.profile.rank(scale))
+        if low.profile.rank(scale) == high.profile.rank(scale):
             return say("compare_equal", language, first=pair[0].name, second=pair[1].name)
-        chosen = high if end == "high" else low
-        other = low if chosen is high else high
-        key = f"compare_{scale}_{end}"
-        return say(key, language, first=chosen.name, second=other.name)
+        first, second = (high, low) if end == "high" else (low, high)
+        return say(f"compare_{scale}_{end}", language, first=first.name, second=second.name)
     if change.wishes.dishes:
         return _stance(state, change, pair)
     return ""
@@ -207,22 +181,17 @@ def _verdict(state: State, change: Change, pair: Sequence[Profile]) -> str:
 def _stance(state: State, change: Change, pair: Sequence[Profile]) -> str:
     """Which of two suits a dish better, and why."""
     wanted = pairings_of(change.wishes.dishes)[0]
-    scores = [_fit(each, wanted.bodies, wanted.tannins, wanted.acidities) for each in pair]
-    chosen = pair[0] if scores[0] >= scores[1] else pair[1]
+    chosen = max(pair, key=lambda each: _fit(each.profile, wanted))
     dish = both(change.wishes.named_dishes, state.language)
-    reason = wanted[state.language]
-    return f"{say('compare_dish', state.language, first=chosen.name, dish=dish)} {reason}"
+    told = say("compare_dish", state.language, first=chosen.name, dish=dish)
+    return f"{told} {wanted[state.language]}"
 
 
-def _fit(
-    profile: Profile, bodies: Sequence[str], tannins: Sequence[str], acidities: Sequence[str]
-) -> int:
-    build = profile.profile
-    levels = ("none", "low", "medium", "high")
+def _fit(build: Build, wanted: Pairing) -> int:
     return (
-        2 * (_LEVELS["body"][build.body] in bodies)
-        + (levels[build.tannin] in tannins)
-        + (levels[build.acidity] in acidities)
+        2 * (build.body in wanted.bodies)
+        + (build.tannin in wanted.tannins)
+        + (build.acidity in wanted.acidities)
     )
 
 

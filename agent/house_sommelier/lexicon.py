@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from agent.house_sommelier.data import Entry, entries, load
+from agent.house_sommelier.data import Entry, entries, grammar, load
 from agent.text import LANGUAGES, Language, fold, language_of
 
 _TOKEN: Final = re.compile(
@@ -161,6 +161,12 @@ def _slips(words: Iterator[str]) -> Mapping[str, tuple[str, ...]]:
             for at in range(len(word)):
                 found.setdefault(word[:at] + word[at + 1 :], []).append(word)
     return {slip: tuple(dict.fromkeys(meant)) for slip, meant in found.items()}
+
+
+@cache
+def grammar_stems(name: str) -> frozenset[str]:
+    """The stems of one list of words of grammar."""
+    return frozenset(stem(fold(word)) for word in grammar(name))
 
 
 @cache

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agent.house_sommelier.lexicon import Match, Token
+from agent.house_sommelier.data import grammar
+from agent.house_sommelier.lexicon import Match, Token, grammar_stems
 from agent.sommelier.wine import Currency
 
 _DIGITS: Final = frozenset("0123456789")
@@ -20,10 +21,6 @@ _LEAST_RANGE: Final = 10
 _MOST_GUESTS: Final = 500
 _MOST_HOURS: Final = 24
 _EVENING: Final = 19
-_ARTICLES: Final = frozenset(
-    "a an the i ai le la les l los las der die den das dem de een un une una uno mi my only sui o "
-    "so about just il lo about een".split()
-)
 _UNITS: Final = ("percent", "hours", "clock", "bottles", "people", "cases", "counted", "age")
 _LIMITS: Final = ("max", "min", "about", "between", "we_are")
 
@@ -44,7 +41,6 @@ class Numbers:
     sober: float | None = None
     hours: float | None = None
     bottles: int | None = None
-    glasses: int | None = None
     years: tuple[str, ...] = ()
     foreign: str = ""
     alcohol_free: bool = False
@@ -140,7 +136,7 @@ class _Reader:
 
     def _currency(self, number: _Number) -> tuple[Currency | None, int]:
         """The currency before or after a number, and where what follows begins."""
-        gap = int(self._is_word(number.end, "d de of di van"))
+        gap = int(self._is_word(number.end, "before_currencies"))
         after = self._starts.get(number.end + gap)
         if after and "currency" in after.fields and not after.fields & {"people"}:
             self._mark(after.start, after.end)
@@ -189,14 +185,15 @@ class _Reader:
             return True
         if low.value in _YEARS or link in ",.":
             return False
-        loose = link in "-–—" or self._is_word(low.end, "to bis à a tot till")
-        counted = self._is_word(low.start - 1, "for für pour para per voor")
+        loose = link in "-–—" or self._is_word(low.end, "to")
+        counted = self._is_word(low.start - 1, "counting")
         return before == "between" or (
             high.value >= _LEAST_RANGE and (before in _LIMITS[:3] or (loose and not counted))
         )
 
-    def _is_word(self, at: int, among: str) -> bool:
-        return 0 <= at < len(self._words) and self._words[at].written.casefold() in among.split()
+    def _is_word(self, at: int, name: str) -> bool:
+        """Whether a word is of a list of words of grammar."""
+        return 0 <= at < len(self._words) and self._words[at].written.casefold() in grammar(name)
 
     def _amount(self, number: _Number, currency: Currency | None, after: int) -> None:
         """A price, a vintage, or nothing."""
@@ -249,11 +246,15 @@ class _Reader:
     def _left(self, at: int) -> str:
         """The kind of limit that stands before a place, over articles."""
         at -= 1
-        while at >= 0 and self._words[at].stem in _ARTICLES and at + 1 not in self._ends:
+        while (
+            at >= 0
+            and self._words[at].stem in grammar_stems("before_amounts")
+            and at + 1 not in self._ends
+        ):
             at -= 1
         match = self._ends.get(at + 1)
         fields = match.fields if match else frozenset()
-        denied = self._is_word((match.start if match else 0) - 1, "not no nicht pas non niet")
+        denied = self._is_word((match.start if match else 0) - 1, "no")
         for kind in _LIMITS:
             if kind in fields:
                 self._mark(match.start if match else at, at + 1)
@@ -263,7 +264,7 @@ class _Reader:
     def _unit(self, at: int) -> str:
         match = self._starts.get(at)
         if match is None and at + 1 < len(self._words):
-            match = self._starts.get(at + 1) if self._is_word(at, "of") else None
+            match = self._starts.get(at + 1) if self._is_word(at, "before_currencies") else None
         fields = match.fields if match else frozenset()
         return next((unit for unit in _UNITS if unit in fields), "")
 

@@ -6,11 +6,12 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from agent.house_sommelier.clauses import WISHES, Clauses
-from agent.house_sommelier.data import Dish, dishes, load
+from agent.house_sommelier.data import Dish, dishes, grammar, load
 from agent.house_sommelier.lexicon import (
     Match,
     Meaning,
     Token,
+    grammar_stems,
     house_words,
     likely_languages,
     respelled,
@@ -39,9 +40,6 @@ _YOUNGEST: Final = 4
 _USUAL: Final = ("red", "white", "rose", "sparkling")
 _WITH_OWN_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
 _COUNTED: Final = frozenset("currency unconverted counted hours people bottles percent".split())
-_ARTICLES: Final = frozenset("el la lo il i le tu su vuestro vuestra tuo vostro vostra suo".split())
-_EITHER: Final = frozenset({"or", "oder", "ou", "o", "of", "/"})
-_PARTICLES: Final = frozenset("de du des la le les di del della dei von van d the of and".split())
 _MOST_TELLING: Final = ("regions", "grapes", "text", "styles", "hue", "countries")
 _MOST_VALUES: Final = 6
 _MOST_TEXT: Final = 200
@@ -177,8 +175,10 @@ def _superlative(match: Match, matches: Sequence[Match], words: Sequence[Token])
     follows = words[match.end].stem if match.end < len(words) else ""
     before = [word.stem for word in words[max(0, match.start - 3) : match.start]]
     named = any(each.end == match.start and each.fields & {"hue", "wine"} for each in matches)
-    compared = follows in ("di", "del") or (follows == "que" and not _is_relative(words, match))
-    if not named or not _ARTICLES & set(before) or compared:
+    compared = follows in grammar("than") or (
+        follows in grammar("than_or_that") and not _is_relative(words, match)
+    )
+    if not named or not grammar_stems("articles_of_superlatives") & set(before) or compared:
         return match
     order = "cheapest" if cues == {"cheaper"} else "dearest"
     return replace(match, meanings=(Meaning("order", (order,)),))
@@ -186,7 +186,9 @@ def _superlative(match: Match, matches: Sequence[Match], words: Sequence[Token])
 
 def _is_relative(words: Sequence[Token], match: Match) -> bool:
     """ "Más caro que tengas": what follows is no wine that was shown."""
-    return match.end + 1 < len(words) and words[match.end + 1].stem not in _ARTICLES
+    return match.end + 1 < len(words) and words[match.end + 1].stem not in grammar_stems(
+        "articles_of_superlatives"
+    )
 
 
 def _is_used(match: Match, numbers: Numbers) -> bool:
@@ -311,7 +313,7 @@ def _are_alternatives(wanted: Sequence[Match], words: Sequence[Token]) -> bool:
     """Whether a colour and a style are alternatives ("white or sparkling"), not one wine."""
     kinds = [match for match in wanted if match.fields & {"hue", "styles"}]
     return any(
-        any(word.stem in _EITHER for word in words[first.end : second.start])
+        any(word.stem in grammar_stems("either") for word in words[first.end : second.start])
         for first, second in pairwise(kinds)
     )
 
@@ -390,8 +392,7 @@ def _bare_count(matches: Sequence[Match], numbers: Numbers) -> int | None:
 
 
 def _is_single(words: Sequence[Token], at: int) -> bool:
-    singles = ("one", "single", "seul", "solo", "einzige", "einzigen", "één", "unico", "unica")
-    return at > 0 and words[at - 1].written.casefold() in singles
+    return at > 0 and words[at - 1].written.casefold() in grammar("single")
 
 
 def _by_style(words: Sequence[Token], matches: Sequence[Match]) -> tuple[int, ...]:
@@ -443,7 +444,7 @@ def _capital_runs(words: Sequence[Token], known: frozenset[int]) -> Iterator[lis
         if at < len(words) and at not in known and _may_continue(words[at], bool(run)):
             run.append(at)
             continue
-        while run and words[run[-1]].stem in _PARTICLES:
+        while run and words[run[-1]].stem in grammar_stems("particles"):
             run.pop()
         if run:
             yield run
@@ -453,7 +454,7 @@ def _capital_runs(words: Sequence[Token], known: frozenset[int]) -> Iterator[lis
 def _may_continue(word: Token, inside: bool) -> bool:
     if word.written[0].isupper():
         return inside or word.stem not in stop_words()
-    return inside and word.stem in _PARTICLES
+    return inside and word.stem in grammar_stems("particles")
 
 
 def _care(
@@ -507,5 +508,4 @@ def _end(match: Match) -> int:
 
 def _is_being(words: Sequence[Token], at: int) -> bool:
     """ "I am 16" is an age, "I have 16" (euros) is none."""
-    having = ("ai", "tengo", "ho", "a", "ha", "tiene", "cumplo")
-    return words[at - 1].written.casefold() not in having
+    return words[at - 1].written.casefold() not in grammar("having")

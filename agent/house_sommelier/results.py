@@ -147,5 +147,10 @@ def _tastes_of(wine: ListedWine, taste: str) -> bool:
     """Whether the note or the name of a wine has one of the words of a taste."""
     words = {fold(token.written) for token in tokens(f"{wine.notes} {wine.name}")}
     first = taste.split(maxsplit=1)[0]
-    told = set(load("tastes").get(first, {}).get("words", taste).split())
+    known = (
+        each["words"]
+        for each in load("unwanted_tastes")["taste"]
+        if first in each["called"].split()
+    )
+    told = set(next(known, taste).split())
     return bool(told & words)

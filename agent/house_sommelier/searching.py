@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent.house_sommelier.data import Dish, Pairing, pairings, profiles
+from agent.house_sommelier.data import SCALES, Dish, Pairing, pairings, profiles
 from agent.house_sommelier.reading import Change, Wishes
 from agent.house_sommelier.results import Found, ListedWine, offered
 from agent.house_sommelier.state import State
@@ -211,7 +211,7 @@ def _add_kin(filters: dict[str, Any], *, or_like: bool) -> set[str]:
         kin = [like for profile in named for like in profile.like]
         filters["grapes"] = list(dict.fromkeys((*filters["grapes"], *kin)))[:_MOST_FOODS]
     added: set[str] = set()
-    colour, bodies = named[0].profile.colour, _bodies(named[0].profile.body)
+    colour, bodies = str(named[0].profile.colour), _near(named[0].profile.rank("body"))
     for name, values in (("bodies", bodies), ("styles", [colour])):
         if name not in filters and not filters.get("colours") and not _is_sweet(filters):
             filters[name] = values
@@ -223,9 +223,9 @@ def _is_sweet(filters: Mapping[str, Any]) -> bool:
     return bool({"sweet", "luscious"} & set(filters.get("sweetness", ())))
 
 
-def _bodies(body: int) -> list[str]:
-    steps = ("light", "medium_light", "medium", "medium_full", "full")
-    return list(steps[max(0, body - 2) : body + 1])
+def _near(rank: int) -> list[str]:
+    """A body and those next to it."""
+    return list(map(str, SCALES["body"][max(0, rank - 1) : rank + 2]))
 
 
 def _add_pairing(filters: dict[str, Any], dishes: Sequence[Dish], wishes: Wishes) -> set[str]:

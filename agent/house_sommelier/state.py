@@ -458,7 +458,7 @@ def favourite(compared: Sequence[str], change: Change) -> str:
         scale, _, end = most.partition(":")
         if scale in ("body", "tannin", "acidity"):
             best = max if end == "high" else min
-            return best(compared, key=lambda name: getattr(profiles()[name].profile, scale))
+            return best(compared, key=lambda name: profiles()[name].profile.rank(scale))
     return ""
 
 

@@ -7,52 +7,28 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from agent.house_sommelier.data import aromas, profiles
+from agent.house_sommelier.data import SCALES, aromas, profiles
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.state import State
 from agent.house_sommelier.wording import (
+    alcohol,
     body_in_words,
     both,
     foods_in_words,
     in_words,
-    money,
     origin,
+    price,
     say,
+    say_if,
     sweetness_in_words,
 )
-from agent.sommelier.wine import Body, Currency, Level, Sweetness, in_euros
+from agent.sommelier.wine import Currency, in_euros
 from agent.text import Language, fold
 
 _ANIMAL: Final = ("egg", "milk", "fish")
-_UNKNOWN: Final = {
-    "organic": "unknown_organic",
-    "abv": "unknown_alcohol",
-    "sweetness": "unknown_sweetness",
-    "price": "unknown_price",
-    "grapes": "unknown_grapes",
-    "body": "unknown_body",
-    "tannin": "unknown_body",
-    "vintage": "is_no_vintage",
-    "allergens": "no_allergens",
-}
 _YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}$")
 _ORGANIC: Final = re.compile(r"\b(?:bio|organic|biodynamic|demeter)")
-_SCALES: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
-    "body": ("body", [*Body]),
-    "tannin": ("tannin", [*Level]),
-    "acidity": ("acidity", [*Level]),
-    "sweetness": ("sweetness", [*Sweetness]),
-}
-_STRONG: Final = 14.0
-_WARM: Final = {
-    "sparkling": "serve_sparkling",
-    "rose": "serve_rose",
-    "orange": "serve_orange",
-    "sweet": "serve_sweet",
-    "fortified": "serve_fortified",
-    "alcohol_free": "serve_sparkling",
-}
 _FLOR: Final = re.compile(r"\b(?:fino|manzanilla|flor)\b")
 
 
@@ -83,65 +59,48 @@ def traits(change: Change) -> list[str]:
 
 def _end_of_scale(wines: Sequence[ListedWine], change: Change, language: Language) -> str:
     """Which of several wines is the lightest, the cheapest, or has the least alcohol."""
-    for most in change.said("most"):
-        scale, _, end = most.partition(":")
-        values = {
-            wine.wine_id: value for wine in wines if (value := _value(wine, scale)) is not None
-        }
-        if not values:
-            return say("cannot_tell", language)
-        best = (max if end == "high" else min)(values.values())
-        chosen = next(wine for wine in wines if values.get(wine.wine_id) == best)
-        return say("is_most", language, name=chosen.name, fact=_fact(chosen, scale, language))
-    if change.wishes.order:
-        prices = {wine.wine_id: price for wine in wines if (price := _euros(wine)) is not None}
-        if prices:
-            best = (min if change.wishes.order == "cheapest" else max)(prices.values())
-            chosen = next(wine for wine in wines if prices.get(wine.wine_id) == best)
-            return say("is_most", language, name=chosen.name, fact=_fact(chosen, "price", language))
-    return ""
+    order = {"cheapest": "price:low", "dearest": "price:high"}.get(change.wishes.order)
+    ends = (*change.said("most"), *filter(None, (order,)))
+    if not ends:
+        return ""
+    scale, _, end = ends[0].partition(":")
+    values = [(value, wine) for wine in wines if (value := _value(wine, scale)) is not None]
+    if not values:
+        return "" if scale == "price" else say("cannot_tell", language)
+    _, chosen = (max if end == "high" else min)(values, key=lambda each: each[0])
+    return say("is_most", language, name=chosen.name, fact=_fact(chosen, scale, language))
 
 
 def _value(wine: ListedWine, scale: str) -> float | None:
     """Where a wine stands on a scale; alcohol decides between wines of one body."""
     if scale == "abv":
         return wine.abv
-    name, steps = _SCALES.get(scale, ("", ()))
-    found = getattr(wine, name, "")
+    if scale == "price":
+        is_known = wine.price is not None and wine.currency in tuple(Currency)
+        return in_euros(wine.price or 0, Currency(wine.currency)) if is_known else None
+    steps = SCALES.get(scale, ())
+    found = getattr(wine, scale, "")
     if found not in steps:
         return None
-    alcohol = (wine.abv or 0) / 100 if scale == "body" else 0.0
-    return list(map(str, steps)).index(found) + alcohol
-
-
-def _euros(wine: ListedWine) -> float | None:
-    if wine.price is None or wine.currency not in tuple(Currency):
-        return None
-    return in_euros(wine.price, Currency(wine.currency))
+    return steps.index(found) + ((wine.abv or 0) / 100 if scale == "body" else 0)
 
 
 def _fact(wine: ListedWine, scale: str, language: Language) -> str:
     """What makes a wine the lightest or the cheapest, in words."""
-    alcohol = "" if wine.abv is None else f"{wine.abv:g} % vol"
-    price = "" if wine.price is None else money(wine.price, wine.currency)
+    if scale in ("tannin", "acidity"):
+        return _level(scale, wine, language)
     facts = {
-        "abv": alcohol,
-        "price": price,
-        "sweetness": sweetness_in_words(wine.sweetness, language),
-        "body": ", ".join(filter(None, (body_in_words(wine.body, language), alcohol))),
-        "tannin": _level("tannin", wine.tannin, language),
-        "acidity": _level("acidity", wine.acidity, language),
+        "abv": (alcohol(wine),),
+        "price": (price(wine),),
+        "sweetness": (sweetness_in_words(wine.sweetness, language),),
+        "body": (body_in_words(wine.body, language), alcohol(wine)),
     }
-    return facts.get(scale, "")
+    return ", ".join(filter(None, facts.get(scale, ())))
 
 
-def _level(scale: str, level: str, language: Language) -> str:
-    steps = {
-        "tannin": {"none": "soft", "low": "soft", "medium": "some", "high": "firm"},
-        "acidity": {"none": "mild", "low": "mild", "medium": "fair", "high": "fresh"},
-    }
-    step = steps[scale].get(level)
-    return say(f"level_{scale}_{step}", language) if step else ""
+def _level(scale: str, wine: ListedWine, language: Language) -> str:
+    level = getattr(wine, scale)
+    return say(f"level_{scale}_{level}", language) if level in SCALES[scale] else ""
 
 
 def _suits(wine: ListedWine, change: Change, language: Language) -> str:
@@ -160,8 +119,7 @@ def _answer(wine: ListedWine, trait: str, change: Change, language: Language) ->
         return say("other_allergens", language)
     if trait == "vegan":
         return _vegan(wine, language)
-    unknown = say(_UNKNOWN[trait], language) if trait in _UNKNOWN else ""
-    return _known(wine, language).get(trait, "") or unknown
+    return _known(wine, language).get(trait, "") or say_if(f"unknown_{trait}", language)
 
 
 def _holds(wine: ListedWine, allergen: str, language: Language) -> str:
@@ -182,33 +140,29 @@ def _allergens(names: Iterable[str], language: Language) -> str:
 
 def _known(wine: ListedWine, language: Language) -> Mapping[str, str]:
     """What the catalogue says of each trait; empty where it is silent."""
-    year, places = _YEAR.search(wine.name), origin(wine, language)
-    price = "" if wine.price is None else money(wine.price, wine.currency)
-    so = {
+    year = _YEAR.search(wine.name)
+    facts = {
+        "abv": "" if wine.abv is None else f"{wine.abv:g}",
+        "price": price(wine),
+        "grapes": both(wine.grapes, language),
+        "organic": "yes" if _ORGANIC.search(fold(wine.notes)) else "",
+        "vintage": year[0] if year else "",
+        "origin": origin(wine, language),
+        "allergens": _allergens(wine.allergens, language),
+        "foods": both(foods_in_words(wine.foods, language), language),
         "sweetness": sweetness_in_words(wine.sweetness, language),
         "body": body_in_words(wine.body, language),
     }
-    foods = foods_in_words(wine.foods, language)
-    grapes, allergens = both(wine.grapes, language), _allergens(wine.allergens, language)
-    return {
-        "abv": "" if wine.abv is None else say("is_alcohol", language, abv=f"{wine.abv:g}"),
-        "price": say("is_price", language, price=price) if price else "",
-        "grapes": say("is_grapes", language, grapes=grapes) if grapes else "",
-        "organic": say("is_organic", language) if _ORGANIC.search(fold(wine.notes)) else "",
-        "vintage": say("is_vintage", language, year=year[0]) if year else "",
-        "origin": say("is_origin", language, places=places) if places else "",
-        "stock": say("is_in_stock" if wine.in_stock else "sold_out", language),
-        "allergens": say("contains", language, allergens=allergens) if allergens else "",
-        "foods": say("goes_with", language, foods=both(foods, language)) if foods else "",
-        "temperature": say(_temperature(wine), language),
+    told = {trait: say(f"is_{trait}", language, fact=fact) for trait, fact in facts.items() if fact}
+    return told | {
+        "stock": say("is_stock" if wine.in_stock else "sold_out", language),
+        "temperature": say_if(_temperature(wine), language),
         "keeps": say(_keeping(wine), language),
         "decant": say(_airing(wine), language),
         "storing": say("store_wine", language),
-        "glass": "",
-        "tannin": _capital(_level("tannin", wine.tannin, language)),
-        "acidity": _capital(_level("acidity", wine.acidity, language)),
+        "tannin": _capital(_level("tannin", wine, language)),
+        "acidity": _capital(_level("acidity", wine, language)),
         "taste": _scents(wine, language),
-        **{name: say("is_so", language, trait=word) if word else "" for name, word in so.items()},
     }
 
 
@@ -226,12 +180,12 @@ def _scents(wine: ListedWine, language: Language) -> str:
 
 
 def _temperature(wine: ListedWine) -> str:
-    if wine.style in _WARM:
-        return _WARM[wine.style]
     is_light = wine.body in ("light", "medium_light")
     if wine.style == "red":
         return "serve_light_red" if is_light else "serve_red"
-    return "serve_white" if is_light or wine.acidity == "high" else "serve_full_white"
+    if wine.style in ("white", ""):
+        return "serve_white" if is_light or wine.acidity == "high" else "serve_full_white"
+    return f"serve_{wine.style}"
 
 
 def _keeping(wine: ListedWine) -> str:

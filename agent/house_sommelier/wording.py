@@ -27,6 +27,11 @@ def say(key: str, language: Language, **values: str) -> str:
     return str(speech()[language][key]).format(**values)
 
 
+def say_if(key: str, language: Language) -> str:
+    """A sentence without gaps; empty if there is none of that name."""
+    return str(speech()[language].get(key, ""))
+
+
 def both(words: Iterable[str], language: Language) -> str:
     """The words joined with "and"."""
     return _listed(words, say("and", language))
@@ -53,6 +58,16 @@ def money(amount: float, currency: str) -> str:
     number = f"{amount:.0f}" if amount == int(amount) else f"{amount:.2f}"
     symbol = _SYMBOLS.get(currency)
     return f"{symbol}{number}" if symbol else f"{currency} {number}"
+
+
+def price(wine: ListedWine) -> str:
+    """What a wine costs; empty where that is unknown."""
+    return "" if wine.price is None else money(wine.price, wine.currency)
+
+
+def alcohol(wine: ListedWine) -> str:
+    """How strong a wine is; empty where that is unknown."""
+    return "" if wine.abv is None else f"{wine.abv:g} % vol"
 
 
 @cache
@@ -199,17 +214,13 @@ def describe(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
 
 def in_detail(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
     """Everything known about a wine."""
-    facts = [
-        origin(wine, language),
-        "" if wine.abv is None else f"{wine.abv:g} % vol",
-        "" if wine.price is None else money(wine.price, wine.currency),
-    ]
+    facts = [origin(wine, language), alcohol(wine), price(wine)]
     allergens = [in_words("allergen", (each,), language)[0] for each in wine.allergens]
     notes = wine.notes.strip() if language != "en" else ""
     parts = [
         describe(wine, foods, language),
         sentence(", ".join(filter(None, facts))),
-        say("contains", language, allergens=both(allergens, language)) if allergens else "",
+        say("is_allergens", language, fact=both(allergens, language)) if allergens else "",
         "" if wine.in_stock else say("sold_out", language),
         say("tasting_notes", language, notes=notes) if notes else "",
     ]
