@@ -62,11 +62,9 @@ from bot.updates.journal import DurableSettings, executor_name, journal_url, ope
 from bot.updates.lanes import Lanes, TurnQueue, dispatch, readable
 from config import Settings, SettingsError
 from db.engine import Sessions
-from db.repositories.broadcasts import SqlBroadcastRepository
-from db.repositories.chats import SqlChatRepository
+from db.repositories.chats import SqlChatRepository, SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
-from db.repositories.messages import SqlMessageRepository
-from db.repositories.people import SqlPeopleRepository
+from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
 from db.repositories.traces import SqlTraceStore, store_sink
 from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
@@ -559,4 +557,4 @@ async def open_langfuse(
     try:
         yield FeedbackDelivery(repositories.feedback, feedback.deliver, limited_log=limited_log)
     finally:
-        await bounded("feedback", client.close)
+        await bounded("feedback", client.aclose)

@@ -42,6 +42,7 @@ SQLITE: Final = "sqlite+aiosqlite"
 POSTGRES: Final = "postgresql+psycopg"
 CONNECT_TIMEOUT_SECONDS: Final = 10
 BUSY_TIMEOUT_MS: Final = 10_000
+ADVISORY_LOCK: Final = text("SELECT pg_advisory_xact_lock(:number)")
 LOCK: Final = 7_303_014
 """Held by who migrates; any number that nothing else locks on this database."""
 
@@ -83,6 +84,15 @@ def create_engine(url: str) -> AsyncEngine:
 def session_factory(engine: AsyncEngine) -> Sessions:
     """Sessions over `engine`; objects stay readable after a commit."""
     return async_sessionmaker(engine, expire_on_commit=False)
+
+
+async def take_turns(session: AsyncSession, number: int) -> None:
+    """Have transactions that say this number run one after the other, until each has ended.
+
+    SQLite locks with the first write, Postgres has to be told.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        await session.execute(ADVISORY_LOCK, {"number": number})
 
 
 async def check(engine: AsyncEngine) -> None:
@@ -207,7 +217,7 @@ def lock(connection: Connection) -> None:
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     else:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK})
+        connection.execute(ADVISORY_LOCK, {"number": LOCK})
 
 
 def _upgrade(connection: Connection) -> None:

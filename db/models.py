@@ -458,10 +458,13 @@ def insert_once(session: AsyncSession, model: type[Base]) -> postgresql.Insert |
     return insert_into(session, model).on_conflict_do_nothing()
 
 
-def upsert(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
-    """An insert that replaces a row that is there already."""
+def upsert(
+    session: AsyncSession, model: type[Base], *changed: str
+) -> postgresql.Insert | sqlite.Insert:
+    """An insert that replaces a row that is there already, or only what is `changed` of it."""
     statement = insert_into(session, model)
     columns = model.__table__.columns
-    keys = [column.name for column in columns if column.primary_key]
-    changed = {each.name: statement.excluded[each.name] for each in columns if not each.primary_key}
-    return statement.on_conflict_do_update(index_elements=keys, set_=changed)
+    keys = [each.name for each in columns if each.primary_key]
+    names = changed or [each.name for each in columns if not each.primary_key]
+    values = {name: statement.excluded[name] for name in names}
+    return statement.on_conflict_do_update(index_elements=keys, set_=values)

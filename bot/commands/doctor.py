@@ -6,6 +6,7 @@ or `Ailment`.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -200,13 +201,13 @@ async def check_langfuse(settings: Settings) -> str:
     tracing = settings.tracing
     if tracing.langfuse_keys is None:
         raise NotConfigured("set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to trace turns")
-    client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=SECONDS)
-    try:
-        found = await client.ask(lambda api: api.projects.get(request_options=ONCE))
-    except LangfuseUnavailable as error:
-        raise Ailment(str(error)) from None
-    finally:
-        await client.close()
+    async with aclosing(
+        LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=SECONDS)
+    ) as client:
+        try:
+            found = await client.ask(lambda api: api.projects.get(request_options=ONCE))
+        except LangfuseUnavailable as error:
+            raise Ailment(str(error)) from None
     names = ", ".join(project.name for project in found.data)
     said = f"traces go to {names or tracing.base_url}"
     return said if "user_key" in tracing.model_fields_set else f"{said}; {GUESSABLE_KEY}"

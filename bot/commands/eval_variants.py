@@ -5,7 +5,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -138,11 +138,8 @@ async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments |
     from bot.resources import hide, prepare_trace
 
     client = LangfuseClient(*settings.tracing.langfuse_keys, settings.tracing.base_url)
-    experiments = Experiments(client, prepare_trace(settings), hide=hide(settings))
-    try:
-        yield experiments
-    finally:
-        await experiments.close()
+    async with aclosing(client):
+        yield Experiments(client, prepare_trace(settings), hide=hide(settings))
 
 
 def wanted_variants(

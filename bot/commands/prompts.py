@@ -4,7 +4,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated
 
@@ -132,9 +132,8 @@ async def open_prompt_store(settings: "Settings") -> AsyncIterator["PromptStore"
     from agent.tracing.langfuse.prompts import PromptStore
 
     client = LangfuseClient(*keys, settings.tracing.base_url, seconds=TIMEOUT_SECONDS)
-    try:
-        yield PromptStore(client)
-    except LangfuseUnavailable as error:
-        fail(str(error), 2)
-    finally:
-        await client.close()
+    async with aclosing(client):
+        try:
+            yield PromptStore(client)
+        except LangfuseUnavailable as error:
+            fail(str(error), 2)

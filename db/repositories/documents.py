@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from sqlalchemy import delete, func, insert, or_, select, text, tuple_
+from sqlalchemy import delete, func, insert, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.store import Chunk, Embedder
@@ -23,7 +23,7 @@ from db.documents.vectors import (
     save_vectors,
     without_vectors,
 )
-from db.engine import Sessions
+from db.engine import Sessions, take_turns
 from db.models import ChunkRow, DocumentRow, record_of, storable, utc_now
 
 Fate = Literal["added", "updated", "unchanged"]
@@ -125,7 +125,7 @@ class SqlDocumentStore:
             return 0
         below = DocumentRow.path.startswith(f"{wanted}/", autoescape=True)
         async with self._sessions.begin() as session:
-            await _take_turns(session)
+            await take_turns(session, LOCK)
             gone = await session.scalars(
                 delete(DocumentRow)
                 .where(or_(DocumentRow.path == wanted, below))
@@ -143,7 +143,7 @@ class SqlDocumentStore:
         for row, values in zip(rows, chunks, strict=True):
             row["parts"], row["length"] = len(values), sum(map(_length, values))
         async with self._sessions.begin() as session:
-            await _take_turns(session)
+            await take_turns(session, LOCK)
             updated, known = await _forget_older(session, rows)
             new = [row for row in rows if row["id"] not in known]
             if new:
@@ -217,12 +217,6 @@ class SqlDocumentStore:
 def document_id(path: str) -> str:
     """The id of the document at `path`: always the same, short enough for a model to repeat."""
     return hashlib.sha256(path.encode()).hexdigest()[:12]
-
-
-async def _take_turns(session: AsyncSession) -> None:
-    """Let one replica write documents at a time; in SQLite the first write does that."""
-    if session.get_bind().dialect.name == "postgresql":
-        await session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK})
 
 
 async def _forget_older(session: AsyncSession, rows: Sequence[Row]) -> tuple[set[str], set[str]]:

@@ -8,13 +8,13 @@ from math import ceil
 from statistics import median
 from typing import Final, NamedTuple
 
-from sqlalchemy import Delete, Row, Select, delete, func, select, text
+from sqlalchemy import Delete, Row, Select, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from agent.engine.limits import Spent
 from agent.repositories import DayStats, Spending, Stats, TurnRecord
-from db.engine import Sessions, SqlRepository
+from db.engine import Sessions, SqlRepository, take_turns
 from db.models import (
     AnswerRow,
     FeedbackRow,
@@ -82,11 +82,7 @@ class SqlTurnRepository(SqlRepository):
         Turns begin one after the other: of two at once, the second sees the first. Commits.
         """
         async with self._sessions.begin() as session:
-            # SQLite locks with the first write, Postgres has to be told.
-            if session.get_bind().dialect.name == "postgresql":
-                await session.execute(
-                    text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK}
-                )
+            await take_turns(session, LOCK)
             begun = {"turn_id": turn_id, "user_id": user_id, "since": at}
             await session.execute(upsert(session, UnderWayRow).values(begun))
             others = select(func.count()).where(

@@ -11,8 +11,8 @@ import pytest
 from agent.evals import dataset
 from agent.repositories import TurnRecord
 from db.engine import create_engine, session_factory
+from db.repositories.chats import SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
-from db.repositories.messages import SqlMessageRepository
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import SqlTurnRepository
 from tests.commands import empty_home, sommelier_here

@@ -40,9 +40,8 @@ from bot.updates.lanes import TurnQueue, dispatch
 from config import SettingsError, load_settings, settings_of
 from db.engine import Sessions, session_factory
 from db.models import TurnRow
-from db.repositories.broadcasts import SqlBroadcastRepository
-from db.repositories.messages import SqlMessageRepository
-from db.repositories.people import SqlPeopleRepository
+from db.repositories.chats import SqlMessageRepository
+from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
 from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi, Call

@@ -24,8 +24,8 @@ from bot.telegram.local_telegram import LocalTelegram
 from bot.updates.accept import AcceptQueue
 from config import Settings
 from db.engine import session_factory
+from db.repositories.chats import SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
-from db.repositories.messages import SqlMessageRepository
 from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
 from tests.fakes import FakeCatalogue

@@ -69,7 +69,7 @@ async def test_an_item_is_linked_to_its_trace_by_every_span(langfuse: LangfuseDa
     recording = await experiments.open("mine", "first", items(RED))
     assert recording is not None
     await recording.add("gpt-4o", "red", [earlier, trace])
-    await experiments.close()
+    await experiments.client.aclose()
 
     spans = [span for span in langfuse.spans if span.trace_id == trace.trace_id]
     assert [span.name for span in spans] == ["turn", "llm.answer"]
@@ -100,7 +100,7 @@ async def test_every_metric_is_a_score_with_a_fixed_id(langfuse: LangfuseDataset
     for value in (0.5, 0.75):
         trace.scores["eval_budget"] = replace(trace.scores["eval_budget"], value=value)
         await recording.add("gpt-4o", "red", [trace])
-    await experiments.close()
+    await experiments.client.aclose()
     assert langfuse.scores_of(trace.trace_id) == {"outcome": "answered", "eval_budget": 0.75}
     (budget,) = [score for score in langfuse.scores if score["name"] == "eval_budget"]
     assert budget["id"] == f"{trace.trace_id}-eval_budget"
@@ -115,7 +115,7 @@ async def test_a_second_run_adds_no_items(langfuse: LangfuseDatasets) -> None:
     talk = parsed(TALK, "here")
     for run in ("first", "second"):
         assert await experiments.open("mine", run, items(talk)) is not None
-    await experiments.close()
+    await experiments.client.aclose()
     (item,) = langfuse.items.values()
     assert item["input"] == {"messages": ["Hello", "What does sur lie mean?"]}
     assert item["expectedOutput"] == TALK["expect"]
@@ -130,7 +130,7 @@ async def test_items_come_back_as_the_conversations_they_were(langfuse: Langfuse
     langfuse.add("mine", {"id": "old", "input": "gone", "status": "ARCHIVED"})
     langfuse.add("other", {"id": "another", "input": "not mine"})
     found = [conversation_of(item, "mine") for item in await experiments.items("mine")]
-    await experiments.close()
+    await experiments.client.aclose()
     assert sorted(found, key=lambda each: each.id) == sorted(talks, key=lambda each: each.id)
 
 
@@ -173,7 +173,7 @@ async def test_a_server_that_refuses_is_told_in_one_line(
     experiments = experiments_at(langfuse)
     with pytest.raises(LangfuseUnavailable) as told:
         await experiments.items("mine")
-    await experiments.close()
+    await experiments.client.aclose()
     assert said in str(told.value)
     assert len(langfuse.requests) == 1
 
@@ -185,7 +185,7 @@ async def test_a_server_that_never_answers_is_waited_for_only_so_long(
     client = LangfuseClient(langfuse.public_key, "sk", langfuse.base_url, seconds=0.1)
     experiments = Experiments(client)
     assert await experiments.open("mine", "first", items(RED)) is None
-    await experiments.close()
+    await experiments.client.aclose()
     assert langfuse.requests == ["POST /api/public/v2/datasets"]
 
 
@@ -193,7 +193,7 @@ async def test_a_server_that_is_gone_is_told_in_one_line() -> None:
     experiments = Experiments(LangfuseClient("pk", "sk", "http://127.0.0.1:9"))
     with pytest.raises(LangfuseUnavailable, match=r"cannot be reached \(ConnectError\)"):
         await experiments.items("mine")
-    await experiments.close()
+    await experiments.client.aclose()
 
 
 async def test_a_recording_gives_up_after_two_failures_and_warns_once(
@@ -206,7 +206,7 @@ async def test_a_recording_gives_up_after_two_failures_and_warns_once(
     asked = len(langfuse.requests)
     for _ in range(5):
         await recording.add("gpt-4o", "red", [answered()])
-    await experiments.close()
+    await experiments.client.aclose()
     assert len(langfuse.requests) == asked + 2
     assert len(caplog.records) == 1
     assert recording.summary.startswith("0 recorded, 5 lost, see ")

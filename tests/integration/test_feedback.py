@@ -33,8 +33,8 @@ from bot.telegram.handlers import AnyHandler, Conversation
 from bot.updates.accept import AcceptQueue
 from config import settings_of
 from db.engine import session_factory
+from db.repositories.chats import SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
-from db.repositories.messages import SqlMessageRepository
 from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
@@ -108,8 +108,9 @@ class Room:
         durable: bool = False,
     ) -> AsyncIterator[None]:
         """The bot answers people until the block ends."""
-        client = LangfuseFeedback(client_of(self.langfuse), environment="test")
-        delivery = FeedbackDelivery(self.feedback, client.deliver, QUICK)
+        client = client_of(self.langfuse)
+        deliver = LangfuseFeedback(client, environment="test").deliver
+        delivery = FeedbackDelivery(self.feedback, deliver, QUICK)
         tracer = Recorder(
             langfuse_sink(
                 self.langfuse.public_key, self.langfuse.secret_key, self.langfuse.base_url
@@ -148,7 +149,7 @@ class Room:
             if delivering_now:
                 await delivering_now
             await tracer.close()
-            await client.close()
+            await client.aclose()
 
     async def answered(self, text: str = "a red for lamb", **said: int) -> JsonObject:
         """The message that answers a person; its turn is kept."""
@@ -771,20 +772,20 @@ class TestDelivery:
         assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True))
 
     async def test_a_black_hole_does_not_hold_up_stopping(self, room: Room) -> None:
-        client = LangfuseFeedback(client_of(room.langfuse))
+        client = client_of(room.langfuse)
         async with room.open(delivering=False):
             await room.answered()
             await room.press("👍")
         room.langfuse.mode = "black_hole"
         room.langfuse.requests.clear()
         stopped = asyncio.Event()
-        delivery = FeedbackDelivery(room.feedback, client.deliver)
+        delivery = FeedbackDelivery(room.feedback, LangfuseFeedback(client).deliver)
         task = asyncio.create_task(unless(stopped, delivery.run()))
         await eventually(lambda: room.score_requests == ["POST"], seconds=30, otherwise=str)
         stopped.set()
         await task
         with suppress(RetryLater):
-            await client.close()
+            await client.aclose()
         assert len(await room.feedback.undelivered()) == 1
 
 

@@ -30,7 +30,7 @@ from bot.updates.accept import AcceptQueue
 from bot.updates.lanes import TurnQueue
 from config import Settings, settings_of
 from db.engine import session_factory
-from db.repositories.messages import SqlMessageRepository
+from db.repositories.chats import SqlMessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, answer, answer_json, error

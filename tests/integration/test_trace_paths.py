@@ -18,7 +18,7 @@ from bot.telegram import texts
 from bot.telegram.sender import Rows
 from bot.updates.lanes import TurnQueue
 from db.engine import session_factory
-from db.repositories.messages import SqlMessageRepository
+from db.repositories.chats import SqlMessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import (

@@ -21,10 +21,9 @@ from agent.repositories import (
 )
 from db.engine import Sessions
 from db.models import AnswerRow, FeedbackRow, PersonRow, TurnRow
-from db.repositories.broadcasts import SqlBroadcastRepository
 from db.repositories.chats import SqlChatRepository
 from db.repositories.feedback import SqlFeedbackRepository
-from db.repositories.people import SqlPeopleRepository
+from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
 from db.repositories.turns import SqlTurnRepository, percentile
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

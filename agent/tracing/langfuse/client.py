@@ -102,7 +102,7 @@ class LangfuseClient:
 
         return await self._bounded(send)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
 
@@ -186,10 +186,6 @@ class LangfuseFeedback:
         names = (VERDICT, REASON) if feedback.revision > 1 else ()
         for name in names[len(scores) :]:
             await self._delete(score_id(feedback.trace_id, name))
-
-    async def close(self) -> None:
-        """Close the connection."""
-        await self._client.close()
 
     async def _delete(self, score: str) -> None:
         if not self._can_delete:

@@ -94,10 +94,6 @@ class Experiments:
             return None
         return Recording(self, Dataset(made.id, made.name, made.project_id), run, items)
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self.client.close()
-
     async def _existing(self, name: str) -> Dataset:
         found = await self.client.ask(lambda api: api.datasets.get(name, request_options=ONCE))
         return Dataset(found.id, found.name, found.project_id)

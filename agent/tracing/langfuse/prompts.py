@@ -81,7 +81,7 @@ class PromptStore:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._client.aclose()
 
 
 class LangfusePrompts:
