@@ -176,7 +176,7 @@ def filters_of(
 ) -> dict[str, Any]:
     """The arguments of a search: what must be, what ranks, what must not."""
     if state.care:
-        return _alcohol_free(wishes, state)
+        wishes = _alcohol_free(wishes)
     filters: dict[str, Any] = {
         name: list(values) for name in _LISTS if (values := getattr(wishes, name))
     }
@@ -190,8 +190,9 @@ def filters_of(
     if wishes.order:
         filters["order"] = wishes.order
     soft = (set(_LISTS) | {"min_abv"}) & filters.keys() - _HARD - wishes.only - state.insisted
+    soft |= {"colours"} & filters.keys() if state.care else set()
     soft |= _add_kin(filters, or_like=or_like)
-    soft |= _add_pairing(filters, tuple(dishes) or wishes.dishes, wishes)
+    soft |= _add_pairing(filters, tuple(dishes) or wishes.dishes, wishes, is_sober=bool(state.care))
     if soft:
         filters["soft"] = sorted(soft)
     ruled_out = _ruled_out(state, wishes)
@@ -228,13 +229,17 @@ def _near(rank: int) -> list[str]:
     return list(map(str, SCALES["body"][max(0, rank - 1) : rank + 2]))
 
 
-def _add_pairing(filters: dict[str, Any], dishes: Sequence[Dish], wishes: Wishes) -> set[str]:
+def _add_pairing(
+    filters: dict[str, Any], dishes: Sequence[Dish], wishes: Wishes, *, is_sober: bool
+) -> set[str]:
     """Add the foods of the dishes and what suits them; all of it ranks, but for what must be."""
     if not dishes:
         return set()
     foods = [food for dish in dishes for food in dish.foods]
     filters["foods"] = list(dict.fromkeys(foods))[:_MOST_FOODS]
     added = {"foods"}
+    if is_sober:
+        return added
     found = pairings_of(dishes)
     for name in _PREFERRED:
         values = [str(value) for pairing in found for value in getattr(pairing, name)]
@@ -278,33 +283,28 @@ def _ruled_out(state: State, wishes: Wishes) -> dict[str, Any]:
     filters: dict[str, Any] = {name: values[:_LIMIT] for name, values in left.items()}
     if state.allergens:
         filters["without_allergens"] = list(state.allergens)
-    ids = (*state.refused, *state.seen) if state.is_new and not wishes.name else state.refused
+    ids = (
+        (*state.refused, *state.seen)
+        if state.is_new and not (wishes.name or state.care)
+        else state.refused
+    )
     if ids:
         filters["not_ids"] = list(dict.fromkeys(ids))[:_MOST_IDS]
     return filters
 
 
-def _alcohol_free(wishes: Wishes, state: State) -> dict[str, Any]:
+def _alcohol_free(wishes: Wishes) -> Wishes:
     """The same wish without alcohol: no origin and no grape, of which there is little to choose."""
-    filters: dict[str, Any] = {"styles": ["alcohol_free"]}
-    hues = [value for value in (*wishes.colours, *wishes.styles) if value in _HUES]
-    if hues:
-        filters["colours"] = list(dict.fromkeys(hues))
-    if "sparkling" in wishes.styles:
-        filters["text"] = "sparkling"
-    for name in ("max_price", "min_price"):
-        if (value := getattr(wishes, name)) is not None:
-            filters[name] = value
-            filters |= {"currency": str(wishes.currency)} if wishes.currency else {}
-    if foods := [food for dish in wishes.dishes for food in dish.foods]:
-        filters["foods"] = list(dict.fromkeys(foods))[:_MOST_FOODS]
-    if soft := sorted({"foods", "colours"} & filters.keys()):
-        filters["soft"] = soft
-    if state.allergens:
-        filters["without_allergens"] = list(state.allergens)
-    if state.refused:
-        filters["not_ids"] = list(state.refused)[:_MOST_IDS]
-    return filters
+    return Wishes(
+        styles=("alcohol_free",),
+        colours=tuple(each for each in (*wishes.colours, *wishes.styles) if each in _HUES),
+        text=("sparkling",) if "sparkling" in wishes.styles else (),
+        dishes=wishes.dishes,
+        min_price=wishes.min_price,
+        max_price=wishes.max_price,
+        currency=wishes.currency,
+        order=wishes.order,
+    )
 
 
 def unserved(wines: Sequence[ListedWine], dishes: Sequence[Dish]) -> Sequence[Dish]:

@@ -5,36 +5,19 @@ Nothing is stored: the state is worked out again from the messages of each reque
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from agent.house_sommelier.conversation import Conversation, Exchange
-from agent.house_sommelier.data import profiles
+from agent.house_sommelier.data import load, profiles
 from agent.house_sommelier.reading import NO_WISHES, Care, Change, Wishes, read
 from agent.sommelier.wine import Currency, in_euros
 from agent.text import Language
 
 Kind = Literal[
-    "care",
-    "crisis",
-    "dependence",
-    "grapes",
-    "drunk",
-    "off_topic",
-    "rude",
-    "hello",
-    "thanks",
-    "help",
-    "quantity",
-    "about",
-    "which",
-    "compare",
-    "knowledge",
-    "like",
-    "same",
-    "search",
-    "ask",
-]
+    "care", "crisis", "dependence", "grapes", "drunk", "off_topic", "rude", "hello", "thanks",
+    "help", "quantity", "about", "which", "compare", "knowledge", "like", "same", "search", "ask",
+]  # fmt: skip
 """What a message wants done."""
 
 # They end the talk of wine, in later messages as well.
@@ -265,8 +248,8 @@ def _is_of_quantity(state: State, change: Change) -> bool:
     if change.has("ask", "quantity"):
         return True
     numbers = change.numbers
-    more = numbers.sober is not None or numbers.hours is not None or numbers.guests is not None
-    if state.kind == "quantity" and more and not change.wishes.said - {"name"}:
+    counted = (numbers.sober, numbers.hours, numbers.guests) != (None, None, None)
+    if state.kind == "quantity" and counted and not _said(change):
         return True
     if numbers.guests is None:
         return False
@@ -284,9 +267,7 @@ def _is_comparing(state: State, change: Change) -> bool:
         asks = change.has("ask", "compare", "which", "why") or change.has("most")
         stance = bool(change.wishes.dishes) and not change.numbers.has_price
         return (asks or stance) and not change.denied
-    if not state.compared or state.kind not in ("compare",):
-        return False
-    if change.has("ask", "choose") and change.has("most"):
+    if state.kind != "compare" or (change.has("ask", "choose") and change.has("most")):
         return False
     return change.has("most") or (change.has("ask", "which") and bool(change.wishes.dishes))
 
@@ -298,15 +279,13 @@ def _is_about(state: State, change: Change) -> bool:
     moves = moves or change.has("cue", "cheaper", "dearer", "other") or bool(change.denied)
     if not state.shown or moves:
         return False
-    asks_which = change.has("ask", "which", "best") and (change.has("most") or _orders(change))
-    if asks_which or (change.has("ask", "best") and not change.wishes.said):
+    is_pick = change.has("ask", "which", "best")
+    if is_pick and (change.has("most") or change.wishes.order):
+        return True
+    if change.has("ask", "best") and not change.wishes.said:
         return True
     others = change.wishes.said - _loose(state, change)
     return not others and (state.pointed is not None or _asks_about_them(state, change))
-
-
-def _orders(change: Change) -> bool:
-    return bool(change.wishes.order)
 
 
 def _loose(state: State, change: Change) -> frozenset[str]:
@@ -348,18 +327,15 @@ def _is_knowledge(_state: State, change: Change) -> bool:
     if change.has("most") and not change.has("subject"):
         return False
     asks = change.has("ask", "what", "why", "compare")
+    named = bool(change.wishes.said - {"name", "text"})
     serving = bool(_SERVING & set(change.said("trait")))
     wants_wine = change.has("ask", "choose") and not asks
     if serving and not wants_wine:
         return True
     if asks:
-        about_wines = change.has("wine") or _names_wine(change) or not change.has("subject")
+        about_wines = change.has("wine") or named or not change.has("subject")
         return not (change.has("ask", "choose") and about_wines)
-    return change.has("subject") and not wants_wine and not change.wishes.said - {"name", "text"}
-
-
-def _names_wine(change: Change) -> bool:
-    return bool(change.wishes.said - {"name", "text"})
+    return change.has("subject") and not wants_wine and not named
 
 
 def _is_alike(state: State, change: Change) -> bool:
@@ -519,24 +495,14 @@ def _with_comparison(state: State, change: Change, wishes: Wishes) -> Wishes:
 
 def _scaled(change: Change) -> Wishes:
     """A message's wishes with what a comparative asks for: "less tannic", "crisper"."""
-    values: dict[str, Any] = {}
-    for most in change.said("most"):
-        scale, _, end = most.partition(":")
-        if scale == "tannin":
-            values["tannins"] = ("none", "low") if end == "low" else ("high",)
-        elif scale == "acidity":
-            values["acidities"] = ("high",) if end == "high" else ("low", "medium")
-        elif scale == "body" and not change.wishes.bodies:
-            values["bodies"] = (
-                ("light", "medium_light") if end == "low" else ("medium_full", "full")
-            )
-        elif scale == "abv" and end == "high":
-            values["min_abv"] = 14.5
-        elif scale == "abv":
-            values["max_abv"] = 11.5
-        elif scale == "sweetness" and not change.wishes.sweetness:
-            values["sweetness"] = ("bone_dry",) if end == "low" else ("sweet", "luscious")
-    return replace(change.wishes, **values) if values else change.wishes
+    ends = load("questions")["ends"]
+    values: dict[str, Any] = {
+        slot: tuple(value) if isinstance(value, list) else value
+        for most in change.said("most")
+        for slot, value in ends.get(most, {}).items()
+        if slot not in ("bodies", "sweetness") or slot not in change.wishes.said
+    }
+    return replace(change.wishes, **values)
 
 
 def _both(compared: Sequence[str]) -> dict[str, Any]:
@@ -592,14 +558,10 @@ def _merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
     """`new`, with what `old` says about other things."""
     new = _qualified(old, new, change)
     replaced = _replaced(old, new, change)
-    kept = {name: getattr(old, name) for name in old.said - replaced}
-    for name, words in _NAMED.items():
-        if name in kept:
-            kept[words] = getattr(old, words)
-    own = {each.name: getattr(new, each.name) for each in fields(new)}
-    own = {name: value for name, value in own.items() if value not in ((), "", None)}
-    only = frozenset(new.only | (old.only - replaced))
-    return Wishes(**{**kept, **own, "only": only})
+    names = old.said - replaced
+    names |= {_NAMED[name] for name in names & _NAMED.keys()}
+    kept = {name: getattr(old, name) for name in names}
+    return replace(new, **kept, only=new.only | (old.only - replaced))
 
 
 def _qualified(old: Wishes, new: Wishes, change: Change) -> Wishes:
@@ -608,7 +570,9 @@ def _qualified(old: Wishes, new: Wishes, change: Change) -> Wishes:
         return replace(new, styles=tuple(dict.fromkeys((*old.styles, *new.styles))))
     if change.has("qualifies") and old.styles and set(old.styles) <= _HUES:
         return replace(new, colours=old.styles)
-    return replace(new, styles=(), colours=new.styles) if _is_colour_of(old, new) else new
+    if old.styles == ("sparkling",) and new.styles == ("rose",):
+        return replace(new, styles=(), colours=new.styles)
+    return new
 
 
 def _replaced(old: Wishes, new: Wishes, change: Change) -> set[str]:
@@ -631,11 +595,6 @@ def _replaced(old: Wishes, new: Wishes, change: Change) -> set[str]:
     return replaced | ({"styles"} if denied & set(old.styles) else set())
 
 
-def _is_colour_of(old: Wishes, new: Wishes) -> bool:
-    """Whether a new colour qualifies the bubbles that were asked for: "pink ones, though"."""
-    return old.styles == ("sparkling",) and new.styles == ("rose",)
-
-
 def _relative(state: State, change: Change, wishes: Wishes) -> Wishes:
     """`wishes` with the limit that "cheaper" or "dearer" means.
 
@@ -651,15 +610,15 @@ def _relative(state: State, change: Change, wishes: Wishes) -> Wishes:
     old = state.wishes
     currency = next(iter(known.values()))[1] if known else old.currency or Currency.EUR
     prices = [amount for amount, used in known.values() if used == currency]
-    low, high = None, None
+    changed = replace(
+        wishes, min_price=None, max_price=None, currency=currency, order="", named_price=""
+    )
     if cheaper:
-        high = _below(min(prices)) if prices else float(round((old.max_price or 17) * 0.7))
-    elif old.max_price is not None and state.pointed is None:
-        low = old.max_price
-    else:
-        low = float(int(max(prices)) + 1) if prices else _DEAR_EUR
-    limits: dict[str, Any] = {"min_price": low, "max_price": high, "currency": currency}
-    return replace(wishes, **limits, order="", named_price="")
+        below = _below(min(prices)) if prices else float(round((old.max_price or 17) * 0.7))
+        return replace(changed, max_price=below)
+    if old.max_price is not None and state.pointed is None:
+        return replace(changed, min_price=old.max_price)
+    return replace(changed, min_price=float(int(max(prices)) + 1) if prices else _DEAR_EUR)
 
 
 def _below(amount: float) -> float:
