@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from operator import is_
 from typing import Final, Literal
 
+from agent.text import fold
 from agent.tracing.patterns import (
     is_secret,
     trade_names,
@@ -42,10 +43,6 @@ _WORD: Final = re.compile("[^\\W_](?:[\\w\u0300-\u036f'’-]*[\\w\u0300-\u036f])
 _SPELLED_OUT: Final = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe"}
     | {"Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "Å": "Aa", "Ø": "Oe"}
-)
-_UNDECOMPOSED: Final = str.maketrans(
-    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"}
-    | {"Æ": "Ae", "Œ": "Oe", "Ø": "O", "Ł": "L", "Đ": "D"}
 )
 _ID_BEFORE: Final = re.compile(r"(?<![\w./-])[\w./-]++\Z")
 _ID_AFTER: Final = re.compile(r"[\w./-]*")
@@ -301,8 +298,7 @@ def _spellings(names: Collection[str]) -> tuple[set[str], set[str]]:
 def _written(name: str) -> set[str]:
     """A name with its accents, without them, in either form of Unicode, and as JSON escapes it."""
     composed = unicodedata.normalize("NFC", name)
-    plain = unicodedata.normalize("NFKD", composed.translate(_UNDECOMPOSED))
-    folded = "".join(each for each in plain if not unicodedata.combining(each))
+    folded = "".join(fold(each).capitalize() if each.isupper() else fold(each) for each in composed)
     spelled = composed.translate(_SPELLED_OUT)
     forms = {name, composed, unicodedata.normalize("NFD", name), folded, spelled}
     forms |= {each.replace("'", "’") for each in forms} | {each.replace("’", "'") for each in forms}
