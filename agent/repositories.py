@@ -309,11 +309,8 @@ class PeopleRepository(Protocol):
     async def access(self, user_id: int) -> Access | None:
         """Whether an admin allowed or blocked a person; None if neither."""
 
-    async def allow(self, user_id: int) -> None:
-        """Let a person in."""
-
-    async def block(self, user_id: int) -> None:
-        """Keep a person out."""
+    async def decide(self, user_id: int, access: Access) -> None:
+        """Let a person in or keep them out, also one who never wrote."""
 
     async def warned(self, user_id: int, day: date) -> bool:
         """Note that a person is warned of their budget; True the first time that day."""

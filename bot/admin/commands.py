@@ -114,12 +114,12 @@ class AdminCommands:
         step = self.sender.journal.step
         known = await step("access", lambda: self.people.access(whom))
         if decision == "allow":
-            await self.people.allow(whom)
+            await self.people.decide(whom, "allowed")
             said = texts.ALLOWED.format(id=whom)
         elif whom in self.admin_ids:
             said = texts.ADMIN_STAYS.format(id=whom)
         else:
-            await self.people.block(whom)
+            await self.people.decide(whom, "blocked")
             said = texts.BLOCKED.format(id=whom)
         if update.callback_query:
             await acknowledge(update.callback_query, said)

@@ -34,13 +34,11 @@ class SqlPeopleRepository(SqlRepository):
         async with self._sessions() as session:
             return cast("Access | None", await session.scalar(query))
 
-    async def allow(self, user_id: int) -> None:
-        """Let a person in, also one who never wrote."""
-        await self._decide(user_id, "allowed")
-
-    async def block(self, user_id: int) -> None:
-        """Keep a person out, also one who never wrote."""
-        await self._decide(user_id, "blocked")
+    async def decide(self, user_id: int, access: Access) -> None:
+        """Let a person in or keep them out, also one who never wrote."""
+        async with self._sessions.begin() as session:
+            insert = upsert(session, PersonRow, "access")
+            await session.execute(insert.values(user_id=user_id, access=access))
 
     async def warned(self, user_id: int, day: date) -> bool:
         """Note that a person is warned of their budget; True the first time that day."""
@@ -73,11 +71,6 @@ class SqlPeopleRepository(SqlRepository):
             noted = insert.on_conflict_do_update(index_elements=["user_id"], set_=note, where=new)
             found = await session.scalars(noted.returning(PersonRow.user_id))
             return found.first() is not None
-
-    async def _decide(self, user_id: int, access: Access) -> None:
-        async with self._sessions.begin() as session:
-            insert = upsert(session, PersonRow, "access")
-            await session.execute(insert.values(user_id=user_id, access=access))
 
 
 def _seen_again(insert: postgresql.Insert | sqlite.Insert) -> dict[str, object]:

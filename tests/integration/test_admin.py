@@ -218,7 +218,7 @@ class TestAccess:
         self, bot_api: BotApi, rooms: Rooms, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level("INFO")
-        await rooms.people.block(BEA)
+        await rooms.people.decide(BEA, "blocked")
         async with rooms.open(bot_api):
             bot_api.say("my secret wish", BEA)
             bot_api.push({"edited_message": edited("my secret wish", BEA)})
@@ -313,8 +313,8 @@ class TestAccess:
 
     async def test_admins_and_the_allowed_are_let_in(self, bot_api: BotApi, rooms: Rooms) -> None:
         rooms.allow_list = True
-        await rooms.people.allow(BEA)
-        await rooms.people.block(ADMIN)
+        await rooms.people.decide(BEA, "allowed")
+        await rooms.people.decide(ADMIN, "blocked")
         async with rooms.open(bot_api):
             bot_api.say("/new", BEA)
             bot_api.say("/new", ADMIN)
@@ -695,7 +695,7 @@ class TestBroadcast:
     ) -> None:
         for person in (ADMIN, 31, 32, 33, 34):
             await rooms.people.seen(person, person, EVENING)
-        await rooms.people.block(33)
+        await rooms.people.decide(33, "blocked")
         bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
         async with rooms.open(bot_api):
             bot_api.say("/broadcast We are *closed* on Monday.", ADMIN)

@@ -11,7 +11,7 @@ import pytest
 from agent.evals.dataset import Conversation, DatasetError, conversation_of, item_of, parsed
 from agent.evals.run import Trial
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
-from agent.tracing.langfuse.experiments import Dataset, Experiments, experiment_id
+from agent.tracing.langfuse.experiments import Experiments, experiment_id
 from agent.tracing.recorder import Item, TraceRecord, item_id
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
@@ -75,7 +75,7 @@ async def test_an_item_is_linked_to_its_trace_by_every_span(langfuse: LangfuseDa
     assert [span.name for span in spans] == ["turn", "llm.answer"]
     dataset = langfuse.datasets["mine"]["id"]
     expected = {
-        "id": experiment_id(Dataset(dataset, "mine", "project-1"), "first · gpt-4o"),
+        "id": experiment_id("project-1", dataset, "first · gpt-4o"),
         "name": "first · gpt-4o",
         "metadata": {"run": "first", "variant": "gpt-4o"},
         "dataset.id": dataset,

@@ -343,9 +343,9 @@ class TestPeople:
         assert await people.access(ADA) is None
         await people.seen(ADA, ADA, NOON)
         assert await people.access(ADA) is None
-        await people.block(ADA)
+        await people.decide(ADA, "blocked")
         assert await people.access(ADA) == "blocked"
-        await people.allow(ADA)
+        await people.decide(ADA, "allowed")
         await people.seen(ADA, ADA, NOON)
         assert await people.access(ADA) == "allowed"
 
@@ -356,8 +356,8 @@ class TestPeople:
             await people.seen(user_id, user_id, NOON)
         await people.seen(5, None, NOON)
         await people.seen(1, None, NOON)
-        await people.block(2)
-        await people.allow(4)
+        await people.decide(2, "blocked")
+        await people.decide(4, "allowed")
         chats = SqlChatRepository(sessions)
         await chats.unreachable(3, "blocked by the user")
         assert await people.private_chats() == [1, 4]
@@ -389,7 +389,7 @@ class TestPeople:
     async def test_when_a_person_was_seen_does_not_depend_on_the_order(
         self, people: SqlPeopleRepository, sessions: Sessions
     ) -> None:
-        await people.allow(ADA)
+        await people.decide(ADA, "allowed")
         for hours in (1, 0, 2):
             await people.seen(ADA, ADA, NOON + timedelta(hours=hours))
         async with sessions() as session:

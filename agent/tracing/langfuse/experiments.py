@@ -18,7 +18,7 @@ from agent.tracing.langfuse.traces import TRACES, Origin, encoded, headers, scor
 from agent.tracing.recorder import Item, TraceRecord
 
 if TYPE_CHECKING:
-    from langfuse.api import DatasetItem
+    from langfuse.api import Dataset, DatasetItem
 
 log = logging.getLogger(__name__)
 
@@ -27,15 +27,6 @@ GIVE_UP_AFTER: Final = 2  # failures in a row
 PAGE: Final = 100
 ENVIRONMENT: Final = "sdk-experiment"  # where Langfuse expects the traces of experiments
 EXPERIMENT: Final = "langfuse.experiment."
-
-
-@dataclass(frozen=True, slots=True)
-class Dataset:
-    """A dataset that exists in Langfuse."""
-
-    id: str
-    name: str
-    project_id: str
 
 
 class Experiments:
@@ -92,11 +83,10 @@ class Experiments:
         except LangfuseUnavailable as error:
             log.warning("This run is not recorded: %s", error)
             return None
-        return Recording(self, Dataset(made.id, made.name, made.project_id), run, items)
+        return Recording(self, made, run, items)
 
-    async def _existing(self, name: str) -> Dataset:
-        found = await self.client.ask(lambda api: api.datasets.get(name, request_options=ONCE))
-        return Dataset(found.id, found.name, found.project_id)
+    async def _existing(self, name: str) -> "Dataset":
+        return await self.client.ask(lambda api: api.datasets.get(name, request_options=ONCE))
 
     async def _put(self, dataset: str, items: Sequence[Item]) -> None:
         """Add or replace items by their ids."""
@@ -129,7 +119,7 @@ class Recording:
     """
 
     experiments: Experiments
-    dataset: Dataset
+    dataset: "Dataset"
     run: str
     items: Mapping[str, Item]
     recorded: int = 0
@@ -185,7 +175,7 @@ class Recording:
         """What makes a trace the run of an item in the experiment of a variant."""
         name = f"{self.run} · {variant}"
         named = {
-            "id": experiment_id(self.dataset, name),
+            "id": experiment_id(self.dataset.project_id, self.dataset.id, name),
             "name": name,
             "metadata": _json({"run": self.run, "variant": variant}),
             "dataset.id": self.dataset.id,
@@ -197,9 +187,9 @@ class Recording:
         return {f"{EXPERIMENT}{key}": value for key, value in named.items()}
 
 
-def experiment_id(dataset: Dataset, name: str) -> str:
+def experiment_id(project_id: str, dataset_id: str, name: str) -> str:
     """Return the id that Langfuse itself gives to the experiment of this name over a dataset."""
-    parts = ["langfuse-experiment-v1", dataset.project_id, dataset.id, name]
+    parts = ["langfuse-experiment-v1", project_id, dataset_id, name]
     payload = json.dumps(parts, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(payload.encode()).hexdigest()[:16]
 
