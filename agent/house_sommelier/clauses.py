@@ -4,10 +4,10 @@ An exclusion reaches over fillers and over lists ("no Riesling, Malbec or Merlot
 over a list of things to eat. Neither makes a wish of what it holds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, Literal
 
-from agent.house_sommelier.lexicon import Match, Meaning, Token, grammar_stems, stop_words
+from agent.house_sommelier.lexicon import Match, Meaning, Phrases, Token, grammar_stems, stop_words
 
 WISHES: Final = frozenset(
     "dish hue styles sweetness bodies tannins acidities grapes countries regions text min_abv "
@@ -44,7 +44,8 @@ class Clauses:
     wine declares, `only` the fields that were said with "only".
     """
 
-    def __init__(self, words: Sequence[Token], matches: Sequence[Match]) -> None:
+    def __init__(self, phrases: Phrases) -> None:
+        self.phrases = phrases
         self.wanted: list[Match] = []
         self.denied: list[Match] = []
         self.implied: list[Meaning] = []
@@ -52,8 +53,6 @@ class Clauses:
         self.denied_words: list[int] = []
         self.elsewhere = self.negated = False
         self.only: frozenset[str] = frozenset()
-        self._words = words
-        self._starts = {match.start: match for match in matches}
         self._mode: Mode = ""
         self._excluded: frozenset[str] = frozenset()
         self._linked = self._also_not = self._only_next = False
@@ -62,8 +61,14 @@ class Clauses:
         self._links, self._also = grammar_stems("links"), grammar_stems("also_not")
         self._tolerance = grammar_stems("tolerance")
         self._read()
+        if self.negated and not any(each.fields & WISHES for each in self.wanted):
+            self._refuse()
 
-    def refuse(self) -> None:
+    def written(self, match: Match) -> str:
+        """A phrase as the person wrote it."""
+        return self.phrases.written(match.start, match.end)
+
+    def _refuse(self) -> None:
         """Take a "no" that rules nothing out for one to the wine that is pointed at."""
         pointed = [match for match in self.wanted if "ordinal" in match.fields]
         if pointed and not self.denied and not any("ask" in each.fields for each in self.wanted):
@@ -72,21 +77,20 @@ class Clauses:
 
     def _read(self) -> None:
         at = 0
-        while at < len(self._words):
-            match = self._starts.get(at)
-            if match is None:
-                self._read_word(at)
-            elif match.fields <= _GRAMMAR:
-                self.wanted.append(match)
-                for place in range(at, match.end):
-                    self._read_word(place)
-            else:
+        while at < len(self.phrases.words):
+            match = self.phrases.at(at)
+            end = max(match.end, at + 1)
+            if match.fields - _GRAMMAR:
                 self._read_match(match)
-            at = match.end if match else at + 1
+            else:
+                self.wanted += [match] if match.fields else []
+                for place in range(at, end):
+                    self._read_word(place)
+            at = end
 
     def _read_word(self, at: int) -> None:
         """A word that nothing knows: the clause goes on or ends."""
-        word = self._words[at]
+        word = self.phrases.words[at]
         self._last = self._last if word.stem in self._links else []
         if word.stem not in self._fillers:
             self._only_next = False
@@ -109,7 +113,7 @@ class Clauses:
 
     def _tolerance_goes_on(self, word: str, at: int) -> bool:
         if word == ",":
-            return bool(_FOOD_LIKE & self._fields_at(at + 1))
+            return bool(_FOOD_LIKE & self.phrases.at(at + 1).fields)
         return word in self._tolerance or word in self._links
 
     def _denial_goes_on(self, word: str, at: int) -> bool:
@@ -127,19 +131,13 @@ class Clauses:
 
     def _is_list(self, comma: int) -> bool:
         """Whether the comma stands in a list that a link ends: "no Merlot, Malbec or Syrah"."""
-        at = comma + 1
-        while (match := self._starts.get(at)) and match.fields & self._excluded & _LISTED:
-            at = match.end
-            if at >= len(self._words):
-                return False
-            if self._words[at].stem in self._links:
-                return bool(self._fields_at(at + 1) & self._excluded)
-            at += 1
+        match = self.phrases.at(comma + 1)
+        while match.fields & self._excluded & _LISTED:
+            following = self.phrases.at(match.end + 1)
+            if self.phrases.stem(match.end) in self._links:
+                return bool(following.fields & self._excluded)
+            match = following
         return False
-
-    def _fields_at(self, at: int) -> frozenset[str]:
-        match = self._starts.get(at)
-        return match.fields if match else frozenset()
 
     def _read_match(self, match: Match) -> None:
         """A known phrase: a wish, a marker, or what a marker holds."""
@@ -170,9 +168,9 @@ class Clauses:
         if "not" in fields and not fields & WISHES:
             self.negated = True
             return "not"
-        modes: dict[str, Mode] = {"drop": "drop", "abstains": "not"}
-        modes |= {"trait": "taste"} if "taste" in match.values("trait") else {}
-        found: Mode = next((mode for name, mode in modes.items() if name in fields), "")
+        found: Mode = "drop" if "drop" in fields else "not" if "abstains" in fields else ""
+        if "taste" in match.values("trait"):
+            found = "taste"
         self.wanted += [match] if found else []
         return found
 

@@ -81,6 +81,36 @@ class Match:
         return next((each.values for each in self.meanings if each.field == field), ())
 
 
+class Phrases:
+    """The words of a message, and the known phrases among them by where they begin and end."""
+
+    def __init__(self, words: Sequence[Token], matches: Sequence[Match]) -> None:
+        self.words, self.matches = words, matches
+        self._starts = {match.start: match for match in matches}
+        self._ends = {match.end: match for match in matches}
+
+    def at(self, place: int) -> Match:
+        """The phrase that begins at a place; one without words and meaning if none does."""
+        return self._starts.get(place) or Match(place, place, ())
+
+    def before(self, place: int) -> Match:
+        """The phrase that ends before a place; one without words and meaning if none does."""
+        return self._ends.get(place) or Match(place, place, ())
+
+    def stem(self, place: int) -> str:
+        """The stem of a word; empty beyond the message."""
+        return self.words[place].stem if 0 <= place < len(self.words) else ""
+
+    def is_among(self, place: int, name: str) -> bool:
+        """Whether the word at a place is, as written, on a list of words of grammar."""
+        inside = 0 <= place < len(self.words)
+        return inside and self.words[place].written.casefold() in grammar(name)
+
+    def written(self, start: int, end: int) -> str:
+        """The words from `start` to before `end`, as the person wrote them."""
+        return " ".join(word.written for word in self.words[start:end])
+
+
 def stem(word: str) -> str:
     """A folded word without the commonest plural endings; the same for phrases and messages."""
     if len(word) < _STEMMED or not word.endswith("s") or word.endswith("ss"):

@@ -5,12 +5,10 @@ what follows it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import grammar
-from agent.house_sommelier.lexicon import Match, Token, grammar_stems
+from agent.house_sommelier.lexicon import Phrases, grammar_stems
 from agent.sommelier.wine import Currency
 
 _DIGITS: Final = frozenset("0123456789")
@@ -67,55 +65,50 @@ class _Number:
     is_rough: bool = False
 
 
-def read_numbers(words: Sequence[Token], matches: Sequence[Match]) -> Numbers:
+def read_numbers(phrases: Phrases) -> Numbers:
     """Every number of a message, in order."""
-    return _Reader(words, matches).read()
+    return _Reader(phrases).read()
 
 
 class _Reader:
     """Reads the numbers of one message."""
 
-    def __init__(self, words: Sequence[Token], matches: Sequence[Match]) -> None:
-        self._words = words
-        self._starts: Mapping[int, Match] = {match.start: match for match in matches}
-        self._ends: Mapping[int, Match] = {match.end: match for match in matches}
+    def __init__(self, phrases: Phrases) -> None:
+        self._phrases = phrases
         self._found = Numbers()
+        matches = phrases.matches
         self._fields = frozenset(field for match in matches for field in match.fields)
-        asked = {value for match in matches for value in match.values("ask")}
-        self._asks_quantity = "quantity" in asked
+        self._asks_quantity = any("quantity" in match.values("ask") for match in matches)
         self._priced: set[int] = set()
         self._used: set[int] = set()
         self._inside = {at for match in matches for at in range(match.start + 1, match.end)}
 
     def read(self) -> Numbers:
-        numbers = [each for at in range(len(self._words)) if (each := self._number(at))]
+        numbers = [each for at in range(len(self._phrases.words)) if (each := self._number(at))]
         skip = -1
         for place, number in enumerate(numbers):
             if number.start < skip:
                 continue
             following = numbers[place + 1] if place + 1 < len(numbers) else None
             skip = self._read_one(number, following)
-        if len(numbers) == len(self._words) == 1 and not self._used:
+        if len(numbers) == len(self._phrases.words) == 1 and not self._used:
             self._price(None, numbers[0].value, None, numbers[0])
         self._count_sober()
         read = replace(self._shared_total(), written=self._written(), used=frozenset(self._used))
         return self._in_order(read)
 
     def _number(self, at: int) -> _Number | None:
-        word, match = self._words[at], self._starts.get(at)
+        word, match = self._phrases.words[at], self._phrases.at(at)
         if at in self._inside:
             return None
-        if word.written[0] in _DIGITS:
-            if match and "number" not in match.fields:
-                return None
+        values = match.values("number")
+        if word.written[0] in _DIGITS and (values or not match.fields):
             return _Number(to_number(word.written), at, at + 1, word.written)
-        if match is None or "number" not in match.fields:
+        if not values:
             return None
-        amount, _, code = match.values("number")[0].partition(" ")
-        currency = Currency(code) if code else None
-        return _Number(
-            float(amount.lstrip("~")), at, match.end, "", currency, amount.startswith("~")
-        )
+        amount, _, code = values[0].partition(" ")
+        currency, is_rough = Currency(code) if code else None, amount.startswith("~")
+        return _Number(float(amount.lstrip("~")), at, match.end, "", currency, is_rough)
 
     def _read_one(self, number: _Number, following: _Number | None) -> int:
         """Read a number, and the next with it if they are a range; return where reading goes on."""
@@ -136,29 +129,26 @@ class _Reader:
 
     def _currency(self, number: _Number) -> tuple[Currency | None, int]:
         """The currency before or after a number, and where what follows begins."""
-        gap = int(self._is_word(number.end, "before_currencies"))
-        after = self._starts.get(number.end + gap)
-        if after and "currency" in after.fields and not after.fields & {"people"}:
+        gap = int(self._phrases.is_among(number.end, "before_currencies"))
+        after, before = self._phrases.at(number.end + gap), self._phrases.before(number.start)
+        if "currency" in after.fields and "people" not in after.fields:
             self._mark(after.start, after.end)
             return Currency(after.values("currency")[0]), after.end
-        before = self._ends.get(number.start)
-        if before and "currency" in before.fields:
+        if "currency" in before.fields:
             self._mark(before.start, before.end)
             return Currency(before.values("currency")[0]), number.end
         return number.currency, number.end
 
     def _joins(self, at: int, following: _Number) -> bool:
-        match = self._starts.get(at)
-        links = match is not None and "joined" in match.fields
-        start = match.end if match and links else at
-        ahead = self._starts.get(start)
-        start = ahead.end if ahead and "currency" in ahead.fields else start
-        return links and start == following.start
+        link = self._phrases.at(at)
+        sign = self._phrases.at(link.end)
+        start = sign.end if "currency" in sign.fields else link.end
+        return "joined" in link.fields and start == following.start
 
     def _range(self, low: _Number, high: _Number, currency: Currency | None, end: int) -> bool:
         """Two numbers that belong together: of prices, of alcohol, of the clock."""
         unit, before = self._unit(end), self._left(low.start)
-        link = self._words[low.end].written if low.end < len(self._words) else ""
+        link = self._phrases.stem(low.end)
         if unit == "percent" and high.value <= _MOST_ABV:
             self._use(low, min_abv=low.value, max_abv=high.value)
         elif unit == "people" or before == "we_are":
@@ -185,45 +175,31 @@ class _Reader:
             return True
         if low.value in _YEARS or link in ",.":
             return False
-        loose = link in "-–—" or self._is_word(low.end, "to")
-        counted = self._is_word(low.start - 1, "counting")
+        loose = link in "-–—" or self._phrases.is_among(low.end, "to")
+        counted = self._phrases.is_among(low.start - 1, "counting")
         return before == "between" or (
             high.value >= _LEAST_RANGE and (before in _LIMITS[:3] or (loose and not counted))
         )
 
-    def _is_word(self, at: int, name: str) -> bool:
-        """Whether a word is of a list of words of grammar."""
-        return 0 <= at < len(self._words) and self._words[at].written.casefold() in grammar(name)
-
     def _amount(self, number: _Number, currency: Currency | None, after: int) -> None:
         """A price, a vintage, or nothing."""
-        limit = self._left(number.start - (1 if self._has_sign(number) else 0))
-        spread = self._spread(after)
-        follows = self._starts.get(after)
-        behind = follows.fields if follows else frozenset()
-        value = number.value
+        has_sign = "currency" in self._phrases.before(number.start).fields
+        limit = self._left(number.start - has_sign)
+        behind, value, spread = self._phrases.at(after).fields, number.value, self._spread(after)
+        is_most = "max_after" in behind
+        is_about = limit == "about" or (number.is_rough and limit not in ("max", "min"))
         if spread:
             self._price(value - spread, value + spread, currency, number)
         elif currency is None and value in _YEARS and limit != "max":
             self._use(number, years=(*self._found.years, number.written))
         elif not self._is_price(number, currency, limit, behind):
             return
-        elif "about_after" in behind:
+        elif "about_after" in behind or (is_about and not is_most):
             self._price(round(value * 0.75, 2), round(value * 1.25, 2), currency, number)
-        elif "max_after" in behind:
-            self._price(None, value, currency, number)
-        elif limit == "about" or (number.is_rough and limit not in ("max", "min")):
-            self._price(round(value * 0.75, 2), round(value * 1.25, 2), currency, number)
-            stated = {value} if number.written else set()
-            self._found = replace(self._found, stated=self._found.stated | stated)
-        elif limit == "min" or "min_after" in behind:
+        elif not is_most and (limit == "min" or "min_after" in behind):
             self._price(value, None, currency, number)
         else:
             self._price(None, value, currency, number)
-
-    def _has_sign(self, number: _Number) -> bool:
-        before = self._ends.get(number.start)
-        return before is not None and "currency" in before.fields
 
     def _is_price(
         self, number: _Number, currency: Currency | None, limit: str, behind: frozenset[str]
@@ -238,41 +214,34 @@ class _Reader:
         return limited and number.value > _LEAST_PRICE
 
     def _spread(self, after: int) -> float:
-        if after + 1 < len(self._words) and self._words[after].written == "±":
-            upper = self._number(after + 1)
-            return upper.value if upper else 0
-        return 0
+        """The 5 of "20 ± 5"; 0 if there is none."""
+        is_spread = self._phrases.stem(after) == "±" and after + 1 < len(self._phrases.words)
+        upper = self._number(after + 1) if is_spread else None
+        return upper.value if upper else 0
 
     def _left(self, at: int) -> str:
         """The kind of limit that stands before a place, over articles."""
-        at -= 1
-        while (
-            at >= 0
-            and self._words[at].stem in grammar_stems("before_amounts")
-            and at + 1 not in self._ends
-        ):
+        articles = grammar_stems("before_amounts")
+        while self._phrases.stem(at - 1) in articles and not self._phrases.before(at).fields:
             at -= 1
-        match = self._ends.get(at + 1)
-        fields = match.fields if match else frozenset()
-        denied = self._is_word((match.start if match else 0) - 1, "no")
-        for kind in _LIMITS:
-            if kind in fields:
-                self._mark(match.start if match else at, at + 1)
-                return {"max": "min", "min": "max"}.get(kind, kind) if denied else kind
-        return ""
+        match = self._phrases.before(at)
+        kind = next((kind for kind in _LIMITS if kind in match.fields), "")
+        if kind:
+            self._mark(match.start, match.end)
+        denied = self._phrases.is_among(match.start - 1, "no")
+        return {"max": "min", "min": "max"}.get(kind, kind) if denied else kind
 
     def _unit(self, at: int) -> str:
-        match = self._starts.get(at)
-        if match is None and at + 1 < len(self._words):
-            match = self._starts.get(at + 1) if self._is_word(at, "before_currencies") else None
-        fields = match.fields if match else frozenset()
-        return next((unit for unit in _UNITS if unit in fields), "")
+        match = self._phrases.at(at)
+        if not match.fields and self._phrases.is_among(at, "before_currencies"):
+            match = self._phrases.at(at + 1)
+        return next((unit for unit in _UNITS if unit in match.fields), "")
 
     def _foreign(self, at: int) -> str:
-        for match in (self._starts.get(at), self._ends.get(at - 1)):
-            if match and "unconverted" in match.fields and "currency" not in match.fields:
+        for match in (self._phrases.at(at), self._phrases.before(at - 1)):
+            if "unconverted" in match.fields and "currency" not in match.fields:
                 self._mark(match.start, match.end)
-                return " ".join(each.written for each in self._words[match.start : match.end])
+                return self._phrases.written(match.start, match.end)
         return ""
 
     def _is_counted(self, number: _Number, unit: str, currency: Currency | None) -> bool:
@@ -310,27 +279,26 @@ class _Reader:
         if not self._found.has_price or not self._priced:
             return ""
         start, end = min(self._priced), max(self._priced) + 1
-        while start and (match := self._ends.get(start)) and match.fields & set(_LIMITS):
+        while (match := self._phrases.before(start)).fields & set(_LIMITS):
             start = match.start
-        while (match := self._starts.get(end)) and match.fields & {"currency", "total", "each"}:
+        while (match := self._phrases.at(end)).fields & {"currency", "total", "each"}:
             end = match.end
-        return " ".join(word.written for word in self._words[start:end])
+        return self._phrases.written(start, end)
 
     def _count_sober(self) -> None:
         """Of how many it is said that they do not drink: "half of them", "five drive"."""
-        for at, match in self._starts.items():
-            abstains = match.fields & {"sober", "abstains"}
-            if not abstains and not {"health"} & set(match.values("care")):
+        for match in self._phrases.matches:
+            if not (match.fields & {"sober", "abstains"} or "health" in match.values("care")):
                 continue
-            near = range(max(0, at - 5), min(len(self._words), match.end + 4))
-            if any("half" in self._starts[each].fields for each in near if each in self._starts):
+            near = range(max(0, match.start - 5), min(len(self._phrases.words), match.end + 4))
+            if any("half" in self._phrases.at(each).fields for each in near):
                 self._found = replace(self._found, sober=0.5)
                 return
-            for each in near:
-                number = self._number(each)
-                if number and number.start not in self._used:
-                    self._use(number, sober=number.value)
-                    return
+            numbers = filter(None, map(self._number, near))
+            unused = next((each for each in numbers if each.start not in self._used), None)
+            if unused:
+                self._use(unused, sober=unused.value)
+                return
 
     def _price(
         self, low: float | None, high: float | None, currency: Currency | None, number: _Number

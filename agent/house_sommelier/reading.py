@@ -5,11 +5,12 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from agent.house_sommelier.clauses import WISHES, Clauses
+from agent.house_sommelier.clauses import Clauses
 from agent.house_sommelier.data import Dish, dishes, grammar, load
 from agent.house_sommelier.lexicon import (
     Match,
     Meaning,
+    Phrases,
     Token,
     grammar_stems,
     house_words,
@@ -126,31 +127,30 @@ def read(text: str, spoken: Language | None = None) -> Change:
     is_short = spoken is not None and sum(word.is_word for word in words) <= _FEW_WORDS
     language = spoken if spoken in languages or not languages or is_short else languages[0]
     languages = (spoken,) if is_short and spoken else languages
-    matches = scan(words, language)
-    numbers = read_numbers(words, matches)
-    matches = [_superlative(each, matches, words) for each in matches]
-    matches = [_of_kind(each, matches) for each in matches]
-    sorted_out = Clauses(words, [each for each in matches if not _is_used(each, numbers)])
-    opens = not any(match.start == 0 for match in matches)
-    if sorted_out.negated and not any(each.fields & WISHES for each in sorted_out.wanted):
-        sorted_out.refuse()
-    marks = (*(_opening(words, language) if opens else ()), *_marks(sorted_out.wanted))
+    phrases = Phrases(words, scan(words, language))
+    numbers = read_numbers(phrases)
+    phrases = Phrases(words, [_superlative(each, phrases) for each in phrases.matches])
+    phrases = Phrases(words, [_of_kind(each, phrases) for each in phrases.matches])
+    matches = phrases.matches
+    unused = [each for each in matches if not _is_used(each, numbers)]
+    sorted_out = Clauses(Phrases(words, unused))
+    marks = (*_opening(phrases, language), *_marks(sorted_out.wanted))
     known = _known(matches, sorted_out, numbers)
     unmatched = [word for at, word in enumerate(words) if at not in known and _is_telling(word)]
     names = [each for each in _proper_names(words, known, language) if _tells(each)]
     change = Change(
         text=text,
-        wishes=_wishes(sorted_out, words, numbers),
+        wishes=_wishes(sorted_out, numbers),
         numbers=numbers,
-        denied=_denied(sorted_out, words),
+        denied=_denied(sorted_out),
         allergens=tuple(dict.fromkeys((*sorted_out.allergens, *_vegan(marks)))),
         elsewhere=sorted_out.elsewhere or any(each.fields == {"elsewhere"} for each in matches),
         entities=_entities(matches),
-        care=None if _counts_sober(numbers, marks) else _care(marks, words, matches),
+        care=None if _counts_sober(numbers, marks) else _care(marks, phrases),
         unknown=tuple(word.written for word in unmatched),
         languages=languages,
-        count=_count(words, matches, numbers),
-        by_style=_by_style(words, matches),
+        count=_count(phrases, numbers),
+        by_style=_by_style(phrases),
         words=sum(word.is_word for word in words),
         is_question="?" in text,
         marks=marks,
@@ -158,37 +158,27 @@ def read(text: str, spoken: Language | None = None) -> Change:
     return replace(change, wishes=_named(change, names))
 
 
-def _of_kind(match: Match, matches: Sequence[Match]) -> Match:
+def _of_kind(match: Match, phrases: Phrases) -> Match:
     """ "What white?" asks for a wine."""
-    kinds = ("hue", "styles", "wine", "grapes", "subject")
-    chooses = "of_kind" in match.fields and any(
-        each.start == match.end and each.fields & set(kinds) for each in matches
-    )
+    kinds = {"hue", "styles", "wine", "grapes", "subject"}
+    chooses = "of_kind" in match.fields and phrases.at(match.end).fields & kinds
     return replace(match, meanings=(Meaning("ask", ("choose",)),)) if chooses else match
 
 
-def _superlative(match: Match, matches: Sequence[Match], words: Sequence[Token]) -> Match:
+def _superlative(match: Match, phrases: Phrases) -> Match:
     """ "El tinto más barato" is the cheapest; "más barato que el segundo" is not."""
     cues = {"cheaper", "dearer"} & set(match.values("cue"))
-    if not cues:
+    articles = grammar_stems("articles_of_superlatives")
+    before = {phrases.stem(at) for at in range(match.start - 3, match.start)}
+    if not (cues and articles & before and phrases.before(match.start).fields & {"hue", "wine"}):
         return match
-    follows = words[match.end].stem if match.end < len(words) else ""
-    before = [word.stem for word in words[max(0, match.start - 3) : match.start]]
-    named = any(each.end == match.start and each.fields & {"hue", "wine"} for each in matches)
-    compared = follows in grammar("than") or (
-        follows in grammar("than_or_that") and not _is_relative(words, match)
-    )
-    if not named or not grammar_stems("articles_of_superlatives") & set(before) or compared:
+    follows, then = phrases.stem(match.end), phrases.stem(match.end + 1)
+    # "Más caro que tengas": what follows is no wine that was shown.
+    is_clause = follows in grammar("than_or_that") and then and then not in articles
+    if follows in grammar("than") | grammar("than_or_that") and not is_clause:
         return match
     order = "cheapest" if cues == {"cheaper"} else "dearest"
     return replace(match, meanings=(Meaning("order", (order,)),))
-
-
-def _is_relative(words: Sequence[Token], match: Match) -> bool:
-    """ "Más caro que tengas": what follows is no wine that was shown."""
-    return match.end + 1 < len(words) and words[match.end + 1].stem not in grammar_stems(
-        "articles_of_superlatives"
-    )
 
 
 def _is_used(match: Match, numbers: Numbers) -> bool:
@@ -202,10 +192,11 @@ def _counts_sober(numbers: Numbers, marks: Sequence[tuple[str, str]]) -> bool:
     return numbers.sober is not None and among
 
 
-def _opening(words: Sequence[Token], language: Language | None) -> tuple[tuple[str, str], ...]:
+def _opening(phrases: Phrases, language: Language | None) -> tuple[tuple[str, str], ...]:
     """ "Is", "does", "why": how a question begins, whatever it is about."""
-    begins = load("questions")["begins"].get(language or "en", "").split()
-    return (("ask", "why"),) if words and words[0].written.casefold() in begins else ()
+    begins = load("questions")["begins"][language or "en"].split()
+    opens = phrases.written(0, 1).casefold() in begins and not phrases.at(0).fields
+    return (("ask", "why"),) if opens else ()
 
 
 def _marks(wanted: Sequence[Match]) -> Iterator[tuple[str, str]]:
@@ -230,20 +221,20 @@ def _is_telling(word: Token) -> bool:
     return is_word and len(word.stem) > 1 and word.stem not in stop_words()
 
 
-def _wishes(clauses: Clauses, words: Sequence[Token], numbers: Numbers) -> Wishes:
+def _wishes(clauses: Clauses, numbers: Numbers) -> Wishes:
     """The slots that the words and numbers of a message fill."""
     said: dict[str, list[str]] = {}
     for match in clauses.wanted:
         for meaning in match.meanings:
-            written = " ".join(each.written for each in words[match.start : match.end])
+            written = clauses.written(match)
             values = [written if value == "$" else value for value in meaning.values]
             said.setdefault(meaning.field, []).extend(values)
     for meaning in clauses.implied:
         said.setdefault(meaning.field, []).extend(meaning.values)
     filled = {name: tuple(dict.fromkeys(each))[:_MOST_VALUES] for name, each in said.items()}
-    wanted, named = _dishes(clauses.wanted, words)
+    wanted, named = _dishes(clauses)
     return Wishes(
-        **_kinds(filled, clauses, words, numbers),
+        **_kinds(filled, clauses, numbers),
         sweetness=_on_scale("sweetness", filled, clauses),
         bodies=_on_scale("bodies", filled, clauses),
         **{
@@ -252,7 +243,7 @@ def _wishes(clauses: Clauses, words: Sequence[Token], numbers: Numbers) -> Wishe
         },
         dishes=wanted,
         named_dishes=named,
-        named_tastes=_named_tastes(clauses.wanted, words),
+        named_tastes=_named_tastes(clauses),
         named_price=numbers.written,
         name=" ".join((*filled.get("name", ()), *numbers.years)),
         min_price=numbers.min_price,
@@ -265,10 +256,10 @@ def _wishes(clauses: Clauses, words: Sequence[Token], numbers: Numbers) -> Wishe
     )
 
 
-def _named_tastes(wanted: Sequence[Match], words: Sequence[Token]) -> tuple[str, ...]:
+def _named_tastes(clauses: Clauses) -> tuple[str, ...]:
     """The tastes that only rank, in the person's own words."""
-    spans = (range(each.start, each.end) for each in wanted if each.fields == {"text"})
-    return tuple(dict.fromkeys(" ".join(words[at].written for at in span) for span in spans))
+    named = (clauses.written(match) for match in clauses.wanted if match.fields == {"text"})
+    return tuple(dict.fromkeys(named))
 
 
 def _first(values: dict[str, tuple[str, ...]], name: str) -> float | None:
@@ -293,7 +284,6 @@ def _on_scale(name: str, values: dict[str, tuple[str, ...]], clauses: Clauses) -
 def _kinds(
     values: dict[str, tuple[str, ...]],
     clauses: Clauses,
-    words: Sequence[Token],
     numbers: Numbers,
 ) -> dict[str, tuple[str, ...]]:
     """A colour is a style of its own, unless it qualifies another: red, but sparkling and red."""
@@ -301,7 +291,7 @@ def _kinds(
     if "alcohol_free" in styles or numbers.alcohol_free:
         return {"styles": ("alcohol_free",), "colours": hues}
     qualifies = bool(_WITH_OWN_COLOUR & set(styles)) or "luscious" in values.get("sweetness", ())
-    if hues and qualifies and not _are_alternatives(clauses.wanted, words):
+    if hues and qualifies and not _are_alternatives(clauses):
         return {"styles": styles, "colours": hues}
     denied = {value for match in clauses.denied for value in match.values("hue")}
     if denied and not (hues or styles):
@@ -309,38 +299,36 @@ def _kinds(
     return {"styles": tuple(dict.fromkeys((*hues, *styles)))}
 
 
-def _are_alternatives(wanted: Sequence[Match], words: Sequence[Token]) -> bool:
+def _are_alternatives(clauses: Clauses) -> bool:
     """Whether a colour and a style are alternatives ("white or sparkling"), not one wine."""
-    kinds = [match for match in wanted if match.fields & {"hue", "styles"}]
+    kinds = [match for match in clauses.wanted if match.fields & {"hue", "styles"}]
+    either = grammar_stems("either")
     return any(
-        any(word.stem in grammar_stems("either") for word in words[first.end : second.start])
+        any(word.stem in either for word in clauses.phrases.words[first.end : second.start])
         for first, second in pairwise(kinds)
     )
 
 
-def _dishes(
-    wanted: Sequence[Match], words: Sequence[Token]
-) -> tuple[tuple[Dish, ...], tuple[str, ...]]:
+def _dishes(clauses: Clauses) -> tuple[tuple[Dish, ...], tuple[str, ...]]:
     """The dishes and what the person calls them; what only goes beside counts if alone."""
     found = [
         (dishes()[int(match.values("dish")[0])], match)
-        for match in wanted
+        for match in clauses.wanted
         if "dish" in match.fields
     ]
     mains = [each for each in found if not each[0].side] or found
-    named = (
-        " ".join(word.written for word in words[match.start : match.end]).lower()
-        if words[0].written[0].isupper() and match.start == 0
-        else " ".join(word.written for word in words[match.start : match.end])
+    named = [
+        (clauses.written(match) if match.start else clauses.written(match).lower())
         for _, match in mains
-    )
+    ]
     return tuple(dict.fromkeys(dish for dish, _ in mains)), tuple(dict.fromkeys(named))
 
 
-def _denied(clauses: Clauses, words: Sequence[Token]) -> frozenset[tuple[str, str]]:
+def _denied(clauses: Clauses) -> frozenset[tuple[str, str]]:
     """What denied phrases rule out: the narrowest that they mean, and unknown names."""
     pairs = {pair for match in clauses.denied for pair in _narrowest(match)}
-    return frozenset(pairs | {("name", words[at].stem) for at in clauses.denied_words})
+    names = {("name", clauses.phrases.stem(at)) for at in clauses.denied_words}
+    return frozenset(pairs | names)
 
 
 def _narrowest(match: Match) -> Iterator[tuple[str, str]]:
@@ -360,50 +348,41 @@ def _entities(matches: Sequence[Match]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _count(words: Sequence[Token], matches: Sequence[Match], numbers: Numbers) -> int | None:
+def _count(phrases: Phrases, numbers: Numbers) -> int | None:
     """How many wines are to be shown: "3 reds", "one bottle for all of it"."""
-    ends = {match.end: match for match in matches}
-    for match in matches:
-        if not match.fields & {"wine", "hue", "bottles"}:
-            continue
-        before = ends.get(match.start)
-        if before and "number" in before.fields and match.fields & {"wine", "hue"}:
-            number = float(before.values("number")[0].split()[0].lstrip("~"))
-        elif match.start and words[match.start - 1].written.isdecimal():
-            number = float(words[match.start - 1].written)
-        elif _is_single(words, match.start):
-            number = 1
-        else:
-            continue
+    for match in phrases.matches:
+        named = match.fields & {"wine", "hue"}
+        before = phrases.before(match.start).values("number") if named else ()
+        number = float(before[0].split()[0].lstrip("~")) if before else 0
+        if not number and named | match.fields & {"bottles"}:
+            number = _digits_before(match, phrases) or phrases.is_among(match.start - 1, "single")
         if 1 <= number <= _MOST_COUNT:
             return int(number)
-    return _bare_count(matches, numbers)
+    return _bare_count(phrases, numbers)
 
 
-def _bare_count(matches: Sequence[Match], numbers: Numbers) -> int | None:
+def _digits_before(match: Match, phrases: Phrases) -> int:
+    """The number in digits right before a phrase; 0 if there is none."""
+    before = phrases.stem(match.start - 1)
+    return int(before) if before.isdecimal() else 0
+
+
+def _bare_count(phrases: Phrases, numbers: Numbers) -> int | None:
     """ "And if I allow myself two?": a small number that counts nothing else."""
     found = [
         int(amount)
-        for match in matches
+        for match in phrases.matches
         for amount in match.values("number")
         if amount.isdecimal() and match.start not in numbers.used and int(amount) <= _MOST_COUNT
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _is_single(words: Sequence[Token], at: int) -> bool:
-    return at > 0 and words[at - 1].written.casefold() in grammar("single")
-
-
-def _by_style(words: Sequence[Token], matches: Sequence[Match]) -> tuple[int, ...]:
+def _by_style(phrases: Phrases) -> tuple[int, ...]:
     """How many of each colour, in the order of the message: "2 white, 2 red"."""
-    counts = [
-        int(words[match.start - 1].written)
-        for match in matches
-        if match.fields & {"hue", "styles"}
-        and match.start
-        and words[match.start - 1].written in ("1", "2", "3", "4")
-    ]
+    kinds = (match for match in phrases.matches if match.fields & {"hue", "styles"})
+    counts = [_digits_before(match, phrases) for match in kinds]
+    counts = [count for count in counts if 1 <= count <= _MOST_COUNT]
     return tuple(counts) if len(counts) > 1 else ()
 
 
@@ -457,55 +436,36 @@ def _may_continue(word: Token, inside: bool) -> bool:
     return inside and word.stem in grammar_stems("particles")
 
 
-def _care(
-    marks: Sequence[tuple[str, str]], words: Sequence[Token], matches: Sequence[Match]
-) -> Care | None:
+def _care(marks: Sequence[tuple[str, str]], phrases: Phrases) -> Care | None:
     """Why no alcohol should be offered, the gravest reason first."""
     said = {value for name, value in marks if name == "care"}
     names = {name for name, _ in marks}
     if {"reaction", "grape_word"} <= names:
         said.add("grapes")
-    if _is_tender_age(words, matches):
+    if _is_tender_age(phrases):
         said.add("minor")
-    if "abstains" in names and not _drinks_something(words, matches):
+    if "abstains" in names and not _drinks_something(phrases):
         said.add("health")
     return next((care for care in _CARES if care in said), None)
 
 
-def _drinks_something(words: Sequence[Token], matches: Sequence[Match]) -> bool:
+def _drinks_something(phrases: Phrases) -> bool:
     """Whether "does not drink" goes on: "red", not "at all"."""
-    ends = [match.end for match in matches if "abstains" in match.fields]
-    return any(
-        match.start == end and match.fields & {"hue", "styles", "grapes", "countries", "text"}
-        for end in ends
-        for match in matches
-    )
+    drinks = {"hue", "styles", "grapes", "countries", "text"}
+    ends = (match.end for match in phrases.matches if "abstains" in match.fields)
+    return any(phrases.at(end).fields & drinks for end in ends)
 
 
-def _is_tender_age(words: Sequence[Token], matches: Sequence[Match]) -> bool:
+def _is_tender_age(phrases: Phrases) -> bool:
     """Whether somebody under 18 is spoken of: "I'm 17.", "my 15-year-old son", "ho 16 anni"."""
-    starts, ends = ({at(match): match for match in matches} for at in (_start, _end))
-    for at, word in enumerate(words):
+    names_child = any("child" in match.values("age") for match in phrases.matches)
+    for at, word in enumerate(phrases.words):
         if not word.written.isdecimal() or not _YOUNGEST <= int(word.written[:3]) < _FULL_AGE:
             continue
-        before, after = ends.get(at), starts.get(at + 1)
-        tells = before is not None and "before" in before.values("age")
-        years = after is not None and "years" in after.values("age")
-        child = years and any("child" in match.values("age") for match in matches)
-        counts = after is not None and after.fields & _COUNTED
-        if child or (tells and (years or (not counts and _is_being(words, at)))):
+        after = phrases.at(at + 1)
+        years = "years" in after.values("age")
+        is_being = not after.fields & _COUNTED and not phrases.is_among(at - 1, "having")
+        tells = "before" in phrases.before(at).values("age")
+        if (years and names_child) or (tells and (years or is_being)):
             return True
     return False
-
-
-def _start(match: Match) -> int:
-    return match.start
-
-
-def _end(match: Match) -> int:
-    return match.end
-
-
-def _is_being(words: Sequence[Token], at: int) -> bool:
-    """ "I am 16" is an age, "I have 16" (euros) is none."""
-    return words[at - 1].written.casefold() not in grammar("having")
