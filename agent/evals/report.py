@@ -237,14 +237,13 @@ def unanswered(results: Iterable[Result]) -> Iterator[str]:
             yield f"{label} never answered ({kinds}): check the model's name and OPENAI_BASE_URL."
 
 
-def as_markdown(run: str, results: Sequence[Result], *, plot: str = "") -> str:
-    """Write the table and what went wrong; `plot` is the name of the picture, if there is one."""
+def as_markdown(run: str, results: Sequence[Result], *, plot: str) -> str:
+    """Write the table and what went wrong; `plot` is the name of the picture."""
     found = summaries(results)
     lines = [f"# Evaluation {run}", "", *_table(head(found), rows(found))]
     if any(each.is_of_quotes and not each.cost_usd for each in found):
         lines += ["", UNPRICED]
-    if plot:
-        lines += ["", f"![Scores by metric and variant]({plot})"]
+    lines += ["", f"![Scores by metric and variant]({plot})"]
     for summary in found:
         lines += ["", f"## What went wrong: {summary.label}", ""]
         wrong = worst(results, summary.label, limit=summary.items)

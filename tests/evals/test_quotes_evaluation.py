@@ -214,7 +214,7 @@ async def test_tokens_and_costs(model_server: ModelServer) -> None:
     (summary,) = summaries(results)
     assert summary.cost_usd == pytest.approx(0.01062)
     assert summary.monthly_cost_usd(10, 20) == pytest.approx(63.72)
-    report = as_markdown("x", results)
+    report = as_markdown("x", results, plot="plot.svg")
     assert "| prompt_tokens |  | 3,020 |" in report
     assert "| completion_tokens |  | 307 |" in report
     assert "| cost_usd |  | $0.0106 |" in report
@@ -236,7 +236,7 @@ async def test_prices_of_the_settings_count(model_server: ModelServer) -> None:
         await evaluate([priced], [question], run="x", done=done)
     assert results[0].outcome.figures["cost_usd"] == pytest.approx(0.0036)
     free = replace(results[0].outcome, figures={"cost_usd": 0})
-    assert UNPRICED in as_markdown("x", [replace(results[0], outcome=free)])
+    assert UNPRICED in as_markdown("x", [replace(results[0], outcome=free)], plot="plot.svg")
 
 
 def test_where_nothing_is_retrieved_nobody_is_asked_and_no_results_is_right() -> None:
@@ -249,7 +249,7 @@ def test_where_nothing_is_retrieved_nobody_is_asked_and_no_results_is_right() ->
 
 async def test_the_report_names_what_failed_where(model_server: ModelServer) -> None:
     results = await results_of(model_server, NO_FLAG)
-    report = as_markdown("x", results)
+    report = as_markdown("x", results, plot="plot.svg")
     assert "| json_parse | 100% | 100% of 24 |" in report
     assert "| schema | > 95% | 92% of 24 ✗ |" in report
     assert "| snippets |  | 1.5 |" in report
@@ -279,7 +279,7 @@ async def test_several_modes_are_compared_side_by_side(model_server: ModelServer
     assert [result.variant for result in results] == ["A", "B", "C"]
     formats = [sent(model_server, n).get("response_format", {}).get("type") for n in range(3)]
     assert formats == [None, "json_object", "json_schema"]
-    assert "| Metric | Threshold | A | B | C |" in as_markdown("x", results)
+    assert "| Metric | Threshold | A | B | C |" in as_markdown("x", results, plot="plot.svg")
 
 
 def test_percentiles_are_nearest_ranks() -> None:
