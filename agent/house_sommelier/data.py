@@ -8,12 +8,18 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
 from agent.text import LANGUAGES, Language
+
+Kind = Literal[
+    "care", "crisis", "dependence", "grapes", "drunk", "off_topic", "rude", "hello", "thanks",
+    "help", "quantity", "about", "which", "compare", "knowledge", "like", "same", "search", "ask",
+]  # fmt: skip
+"""What a message wants done."""
 
 FOLDER: Final = Path(__file__).parent / "data"
 SCALES: Final[Mapping[str, Sequence[str]]] = {
@@ -119,6 +125,26 @@ class Subject(Spoken):
     article: str = ""
 
 
+class Rule(_Strict):
+    """When a message is of a kind; data/kinds.toml says how to read it."""
+
+    kind: Kind
+    all: frozenset[str] = frozenset()
+    any: tuple[str, ...] = ()
+    none: frozenset[str] = frozenset()
+    within: frozenset[str] | None = None
+    beyond: frozenset[str] | None = None
+
+    def holds(self, facts: frozenset[str], slots: frozenset[str]) -> bool:
+        """Whether a message of these facts, which fills these slots, is of the kind."""
+        if not self.all <= facts or self.none & facts:
+            return False
+        if self.any and not any(facts.issuperset(each.split()) for each in self.any):
+            return False
+        is_within = self.within is None or slots <= self.within
+        return is_within and (self.beyond is None or bool(slots - self.beyond))
+
+
 @cache
 def load(name: str) -> Mapping[str, Any]:
     """The contents of a data file; raises what reading or parsing raises."""
@@ -129,6 +155,12 @@ def load(name: str) -> Mapping[str, Any]:
 def grammar(name: str) -> frozenset[str]:
     """One list of words of grammar, as written."""
     return frozenset(load("grammar")[name].split())
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """The rules that tell what a message wants done, the gravest first."""
+    return tuple(map(Rule.model_validate, load("kinds")["rule"]))
 
 
 @cache

@@ -4,21 +4,15 @@ Nothing is stored: the state is worked out again from the messages of each reque
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from agent.house_sommelier.conversation import Conversation, Exchange
-from agent.house_sommelier.data import load, profiles
+from agent.house_sommelier.data import Kind, load, profiles, rules
 from agent.house_sommelier.reading import NO_WISHES, Care, Change, Wishes, read
 from agent.sommelier.wine import Currency, in_euros
 from agent.text import Language
-
-Kind = Literal[
-    "care", "crisis", "dependence", "grapes", "drunk", "off_topic", "rude", "hello", "thanks",
-    "help", "quantity", "about", "which", "compare", "knowledge", "like", "same", "search", "ask",
-]  # fmt: skip
-"""What a message wants done."""
 
 # They end the talk of wine, in later messages as well.
 GRAVE: Final[tuple[Literal["crisis", "dependence", "grapes"], ...]] = (
@@ -45,14 +39,6 @@ _NAMED: Final = {
 _GROUPS: Final = (_PRICE, _ABV, _KIND, _PLACE)
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
 _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
-_OF_A_WINE: Final = frozenset(
-    "abv price grapes vintage origin sweetness body tannin vegan organic allergens stock taste "
-    "foods".split()
-)
-_OF_TASTE: Final = frozenset(
-    {"vegan", "organic", "sweetness", "body", "tannin", "allergens", "price"}
-)
-_SERVING: Final = frozenset({"temperature", "keeps", "decant", "storing", "glass"})
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
 _CHEAP_EUR: Final = 12.0
@@ -199,15 +185,15 @@ def _pointed(state: State, change: Change) -> str | None:
 
 def _points_beyond(state: State, change: Change) -> bool:
     ordinals = [int(each) for each in change.said("ordinal")]
-    beyond = bool(state.choice) and any(each > len(state.choice) for each in ordinals)
-    return beyond and not _said(change)
+    return bool(state.choice) and any(each > len(state.choice) for each in ordinals)
 
 
 def _kind(state: State, change: Change) -> Kind:
     """What a message wants done, the gravest first."""
     if change.care:
         return _kind_of_care(change)
-    kind: Kind = next((kind for kind, holds in _RULES if holds(state, change)), "ask")
+    facts, said = _facts(state, change), change.wishes.said
+    kind: Kind = next((rule.kind for rule in rules() if rule.holds(facts, said)), "ask")
     wants_free = state.care != "grapes" and "alcohol_free" in change.wishes.styles
     is_for_wine = kind in ("search", "like", "same", "about", "ask") and not wants_free
     return state.care if is_for_wine and state.care in GRAVE else kind
@@ -219,146 +205,53 @@ def _kind_of_care(change: Change) -> Kind:
     return "drunk" if change.care == "driving" and change.has("drunk") else "care"
 
 
-def _said(change: Change) -> frozenset[str]:
-    """The slots that a message fills, a name apart."""
-    return change.wishes.said - {"name"}
-
-
-def _is_allergic_to_wine(state: State, change: Change) -> bool:
-    return state.care == "grapes" and bool(_said(change))
-
-
-def _is_rude(_state: State, change: Change) -> bool:
-    return change.has("talk", "rude") and not _said(change)
-
-
-def _is_aside(_state: State, change: Change) -> bool:
-    """Whether a message has nothing to do with wine, or wants something written or a role."""
-    said = _said(change)
-    if change.has("talk", "task"):
-        return True
-    if change.has("talk", "steer") and not said - {"text"}:
-        return True
-    about_wine = change.has("wine") or bool(said - {"countries", "regions", "text"})
-    is_asking = change.is_question or change.has("ask", "what", "why", "which")
-    return change.has("talk", "off_topic") and (not about_wine or (is_asking and not said))
-
-
-def _is_of_quantity(state: State, change: Change) -> bool:
-    if change.has("ask", "quantity"):
-        return True
-    numbers = change.numbers
-    counted = (numbers.sober, numbers.hours, numbers.guests) != (None, None, None)
-    if state.kind == "quantity" and counted and not _said(change):
-        return True
-    if numbers.guests is None:
-        return False
-    if change.has("many") or (change.words <= _FEW_WORDS and not change.wishes.said):
-        return True
-    wants_wine = change.has("ask", "choose") or _said(change) - {"dishes"}
-    counts = numbers.hours is not None or change.has("bottles") or change.has("we_are")
-    return not wants_wine and counts and (not change.wishes.dishes or numbers.guests >= _CROWD)
-
-
-def _is_comparing(state: State, change: Change) -> bool:
-    """Whether two grapes or places are held against each other, or were and are still."""
+def _facts(state: State, change: Change) -> frozenset[str]:
+    """What is so, as the rules of kinds name it."""
+    numbers, traits = change.numbers, set(change.said("trait"))
     told = [each for each in change.entities if each in profiles()]
-    if len(told) > 1:
-        asks = change.has("ask", "compare", "which", "why") or change.has("most")
-        stance = bool(change.wishes.dishes) and not change.numbers.has_price
-        return (asks or stance) and not change.denied
-    if state.kind != "compare" or (change.has("ask", "choose") and change.has("most")):
-        return False
-    return change.has("most") or (change.has("ask", "which") and bool(change.wishes.dishes))
-
-
-def _is_about(state: State, change: Change) -> bool:
-    """Whether wines that were shown are asked about, and nothing else is wished."""
+    others = change.has("cue", "cheaper", "dearer", "other") or bool(change.denied)
     described = state.pointed is not None and change.has("ask", "what")
-    moves = (change.has("like") and not described) or change.has("same") or change.has("refuse")
-    moves = moves or change.has("cue", "cheaper", "dearer", "other") or bool(change.denied)
-    if not state.shown or moves:
-        return False
-    is_pick = change.has("ask", "which", "best")
-    if is_pick and (change.has("most") or change.wishes.order):
-        return True
-    if change.has("ask", "best") and not change.wishes.said:
-        return True
-    others = change.wishes.said - _loose(state, change)
-    return not others and (state.pointed is not None or _asks_about_them(state, change))
-
-
-def _loose(state: State, change: Change) -> frozenset[str]:
-    """The slots that a question about a shown wine may fill without being a wish."""
-    traits = set(change.said("trait"))
-    loose = {"name", "text"}
-    if traits or change.has("ask", "why") or state.pointed:
-        loose |= {"dishes"}
-    if state.pointed or traits & _OF_TASTE:
-        loose |= {"sweetness", "bodies", "tannins", "order"}
-    if change.has("goes") and len(state.shown) == 1:
-        loose |= {"dishes"}
-    return frozenset(loose)
-
-
-def _asks_about_them(state: State, change: Change) -> bool:
-    """Whether a message that names no wine asks for a trait of those shown, or why."""
-    goes = change.has("goes") and len(state.shown) == 1
-    if change.wishes.dishes:
-        return goes
-    traits = set(change.said("trait")) & (_OF_A_WINE | _SERVING)
-    if traits and not _is_general(change):
-        return True
-    is_short = change.words <= _FEW_WORDS and not change.has("subject")
-    return is_short and (change.has("ask", "why") or change.has("more"))
-
-
-def _is_general(change: Change) -> bool:
-    """Whether a question is about wine at large: it names a subject, a grape or "red wine"."""
-    if change.entities or change.wishes.styles:
-        return True
-    return change.has("subject") and not set(change.said("trait")) & (_SERVING | _OF_A_WINE)
-
-
-def _is_knowledge(_state: State, change: Change) -> bool:
-    """Whether something is to be explained rather than poured."""
-    if change.numbers.has_price or change.wishes.order or change.has("cue", "cheaper", "other"):
-        return False
-    if change.has("most") and not change.has("subject"):
-        return False
-    asks = change.has("ask", "what", "why", "compare")
-    named = bool(change.wishes.said - {"name", "text"})
-    serving = bool(_SERVING & set(change.said("trait")))
-    wants_wine = change.has("ask", "choose") and not asks
-    if serving and not wants_wine:
-        return True
-    if asks:
-        about_wines = change.has("wine") or named or not change.has("subject")
-        return not (change.has("ask", "choose") and about_wines)
-    return change.has("subject") and not wants_wine and not named
-
-
-def _is_alike(state: State, change: Change) -> bool:
-    """Whether a shown wine is to be varied: more like it, or it "but Portuguese"."""
-    varied = change.has("like") or (state.pointed is not None and bool(_said(change)))
-    return bool(state.shown) and varied and not change.has("cue", "cheaper", "dearer")
-
-
-def _is_same(state: State, change: Change) -> bool:
-    """Whether the facts of a shown wine are needed before another is looked for."""
-    elsewhere = change.has("elsewhere_from") and _is_alike(state, change)
-    return bool(state.shown) and (change.has("same") or elsewhere)
-
-
-def _is_search(state: State, change: Change) -> bool:
-    """Whether wines are wanted, by wishes or by moving on from those shown."""
-    moves = change.has("cue") or change.has("refuse") or change.has("most")
-    moves = moves or change.has("elsewhere_from") or change.has("talk", "surprise")
-    bound = change.denied or change.allergens or change.elsewhere
-    return bool(_said(change) or moves or bound) or _is_name(state, change)
+    moves = others or change.has("same") or change.has("refuse")
+    moves = moves or (change.has("like") and not described)
+    wants_other = numbers.has_price or change.wishes.order or change.has("cue", "cheaper", "other")
+    by_scale = change.has("most") and not change.has("subject")
+    derived = {
+        "grape_allergy": state.care == "grapes",
+        "question": change.is_question,
+        "short": change.words <= _FEW_WORDS,
+        "guests": numbers.guests is not None,
+        "crowd": (numbers.guests or 0) >= _CROWD,
+        "is_sober": numbers.sober is not None,
+        "for_hours": numbers.hours is not None,
+        "has_price": numbers.has_price,
+        "two": len(told) > 1,
+        "entity": bool(change.entities),
+        "denied": bool(change.denied),
+        "allergens": bool(change.allergens),
+        "other_allergens": change.elsewhere,
+        "shown": bool(state.shown),
+        "one_shown": len(state.shown) == 1,
+        "pointed": state.pointed is not None,
+        "points_beyond": _points_beyond(state, change),
+        "stays": bool(state.shown) and not moves,
+        "may_ask": not wants_other and not by_scale,
+        "names_wine": _is_name(state, change),
+        "goes_on": _goes_on(state, change),
+    }
+    groups = load("kinds")["traits"].items()
+    return frozenset(
+        (
+            *(name for name, holds in derived.items() if holds),
+            *(name for name, group in groups if traits & set(group.split())),
+            *(part for name, value in change.marks for part in (name, f"{name}:{value}")),
+            *(f"slot:{slot}" for slot in change.wishes.said),
+            f"was:{state.kind}",
+        )
+    )
 
 
 def _is_name(state: State, change: Change) -> bool:
+    """Whether what looks like the name of a wine is one."""
     name = change.wishes.name
     tells = bool(name) and (not state.wishes.said or name[0].isupper())
     return tells and len(change.unknown) <= _MOST_NAME_WORDS
@@ -369,30 +262,6 @@ def _goes_on(state: State, change: Change) -> bool:
     if state.wishes.said and change.count and change.words <= 2 * _SHORT:
         return True
     return change.has("ask", "choose") and bool(state.topic.said or state.favoured)
-
-
-def _talks(saying: str) -> Callable[[State, Change], bool]:
-    return lambda _state, change: change.has("talk", saying)
-
-
-_RULES: Final[tuple[tuple[Kind, Callable[[State, Change], bool]], ...]] = (
-    ("grapes", _is_allergic_to_wine),
-    ("off_topic", _is_aside),
-    ("rude", _is_rude),
-    ("quantity", _is_of_quantity),
-    ("which", _points_beyond),
-    ("compare", _is_comparing),
-    ("about", _is_about),
-    ("knowledge", _is_knowledge),
-    ("same", _is_same),
-    ("like", _is_alike),
-    ("search", _is_search),
-    ("thanks", _talks("thanks")),
-    ("help", _talks("help")),
-    ("search", _goes_on),
-    ("hello", _talks("hello")),
-)
-"""What a message is, the first that holds."""
 
 
 def _about(state: State, change: Change) -> tuple[str, ...]:
