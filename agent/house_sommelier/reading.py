@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from agent.house_sommelier.clauses import Clauses
+from agent.house_sommelier.cues import Cues
 from agent.house_sommelier.data import Dish, dishes, grammar, load
 from agent.house_sommelier.lexicon import (
     Match,
@@ -24,7 +25,9 @@ from agent.house_sommelier.numbers import NO_NUMBERS, Numbers, read_numbers
 from agent.sommelier.wine import Body, Currency, Sweetness
 from agent.text import Language
 
-Care = Literal["crisis", "dependence", "grapes", "pregnant", "minor", "driving", "health"]
+Care = Literal[
+    "crisis", "dependence", "grapes", "pregnant", "minor", "driving", "medicine", "health"
+]
 """Why somebody is offered nothing with alcohol, or no wine at all."""
 
 _CARES: Final[tuple[Care, ...]] = (
@@ -34,6 +37,7 @@ _CARES: Final[tuple[Care, ...]] = (
     "pregnant",
     "minor",
     "driving",
+    "medicine",
     "health",
 )
 _FULL_AGE: Final = 18
@@ -89,6 +93,7 @@ NO_WISHES: Final = Wishes()
 class Change:
     """What one message says.
 
+    `people` are the persons it names, `beneficiaries` those of them whom wine is for.
     `marks` are all words that are no wish, with their fields, in order;
     `denied` pairs of a field and a value; `unknown` the words that nothing knows.
     """
@@ -108,6 +113,8 @@ class Change:
     words: int = 0
     is_question: bool = False
     marks: tuple[tuple[str, str], ...] = ()
+    people: frozenset[str] = frozenset()
+    beneficiaries: frozenset[str] = frozenset()
 
     def said(self, name: str) -> tuple[str, ...]:
         """The values of a mark, in the order of the message."""
@@ -127,6 +134,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
     is_short = spoken is not None and sum(word.is_word for word in words) <= _FEW_WORDS
     language = spoken if spoken in languages or not languages or is_short else languages[0]
     languages = (spoken,) if is_short and spoken else languages
+    cues = Cues(raw)
     phrases = Phrases(words, scan(words, language))
     numbers = read_numbers(phrases)
     phrases = Phrases(words, [_superlative(each, phrases) for each in phrases.matches])
@@ -146,7 +154,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         allergens=tuple(dict.fromkeys((*sorted_out.allergens, *_vegan(marks)))),
         elsewhere=sorted_out.elsewhere or any(each.fields == {"elsewhere"} for each in matches),
         entities=_entities(matches),
-        care=None if _counts_sober(numbers, marks) else _care(marks, phrases),
+        care=None if _counts_sober(numbers, marks) else _care(marks, phrases, cues.cares()),
         unknown=tuple(word.written for word in unmatched),
         languages=languages,
         count=_count(phrases, numbers),
@@ -154,6 +162,8 @@ def read(text: str, spoken: Language | None = None) -> Change:
         words=sum(word.is_word for word in words),
         is_question="?" in text,
         marks=marks,
+        people=cues.people(),
+        beneficiaries=cues.beneficiaries(),
     )
     return replace(change, wishes=_named(change, names))
 
@@ -436,9 +446,9 @@ def _may_continue(word: Token, inside: bool) -> bool:
     return inside and word.stem in grammar_stems("particles")
 
 
-def _care(marks: Sequence[tuple[str, str]], phrases: Phrases) -> Care | None:
+def _care(marks: Sequence[tuple[str, str]], phrases: Phrases, cues: frozenset[str]) -> Care | None:
     """Why no alcohol should be offered, the gravest reason first."""
-    said = {value for name, value in marks if name == "care"}
+    said = {value for name, value in marks if name == "care"} | cues
     names = {name for name, _ in marks}
     if {"reaction", "grape_word"} <= names:
         said.add("grapes")

@@ -20,9 +20,6 @@ GRAVE: Final[tuple[Literal["crisis", "dependence", "grapes"], ...]] = (
     "dependence",
     "grapes",
 )
-LASTING: Final = frozenset({"crisis", "pregnant", "minor", "health", "dependence", "grapes"})
-"""What still holds when the conversation has moved on; a drive is over one day."""
-
 _PRICE: Final = frozenset({"min_price", "max_price", "currency"})
 _ABV: Final = frozenset({"min_abv", "max_abv"})
 _KIND: Final = frozenset({"styles", "colours", "grapes"})
@@ -58,6 +55,7 @@ class State:
     """What is known of a conversation.
 
     `wishes` are what the next search is for, `asked` what the last message itself wished,
+    `concerned` the persons named where `care` was,
     `denied` what no wine may be or have, `shown` the wines of the last reply, `choice` those of the
     last reply that showed several, `first` the very first, `seen` and `refused` those of the whole
     talk, `pointed` the one that the last message means, `about` those it asks about, `compared`
@@ -71,7 +69,7 @@ class State:
     denied: frozenset[tuple[str, str]] = frozenset()
     allergens: tuple[str, ...] = ()
     care: Care | None = None
-    care_now: bool = False
+    concerned: frozenset[str] = frozenset()
     language: Language = "en"
     shown: tuple[str, ...] = ()
     choice: tuple[str, ...] = ()
@@ -154,14 +152,19 @@ def _with_facts(state: State, change: Change) -> State:
         state,
         language=language,
         allergens=tuple(dict.fromkeys((*state.allergens, *_tolerated(change)))),
-        care=change.care or state.care,
-        care_now=change.care is not None,
+        care=change.care or (None if _is_for_others(state, change) else state.care),
+        concerned=change.people if change.care else state.concerned,
         guests=numbers.guests or state.guests,
         sober=state.sober if numbers.sober is None else numbers.sober,
         hours=numbers.hours or state.hours,
         occasion=occasions[0] if occasions else state.occasion,
         stated=state.stated | numbers.stated,
     )
+
+
+def _is_for_others(state: State, change: Change) -> bool:
+    """Whether wine is wanted for somebody whom the care does not concern."""
+    return state.care not in GRAVE and bool(change.beneficiaries - state.concerned)
 
 
 def _tolerated(change: Change) -> tuple[str, ...]:
@@ -321,7 +324,6 @@ def _wished(state: State, change: Change) -> State:
         wishes = replace(wishes, name="")
     merged = _merged(old, wishes, change)
     merged = _relative(state, change, merged)
-    kept_care = state.care if state.care_now or not is_fresh or state.care in LASTING else None
     return replace(
         state,
         wishes=merged,
@@ -330,7 +332,6 @@ def _wished(state: State, change: Change) -> State:
         is_new=is_fresh or refused != state.refused or _moves_on(state, change),
         insisted=_insisted(change, wishes),
         subject="",
-        care=kept_care,
         count=change.count or (None if is_fresh else state.count),
     )
 

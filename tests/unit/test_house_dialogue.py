@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agent.house_sommelier.reading import read
 from tests.house import (
     after_results,
     allows,
@@ -118,7 +119,7 @@ CARE: list[tuple[str, str]] = [
     ("my 15-year-old son wants bubbles too", "I offer nothing with alcohol"),
     ("I'm 17, a nice red please", "I offer nothing with alcohol"),
     ("we have to drive home after dinner, a red with steak?", "Whoever drives"),
-    ("I'm on antibiotics, a white?", "Then no alcohol"),
+    ("I'm on antibiotics, a white?", "With medicine"),
     ("im siebten Monat schwanger, was passt zu Lachs?", "In der Schwangerschaft"),
     ("Ich bin 15 und suche einen Sekt", "Wer noch nicht volljährig"),
     ("ich muss heute noch Auto fahren, ein Rotwein?", "Wer fährt"),
@@ -178,11 +179,105 @@ async def test_others_get_their_wine(text: str) -> None:
     assert (await filters(text))["styles"] == ["red"]
 
 
-async def test_a_pregnancy_is_remembered_and_a_drive_is_not() -> None:
-    assert (await filters("ik ben zwanger", "een rode wijn bij lam"))["styles"] == ["alcohol_free"]
-    drive = "I'm driving later, something for fish?"
-    assert (await filters(drive, "and a red one?"))["styles"] == ["alcohol_free"]
-    assert (await filters(drive, "A Spanish red for lamb"))["styles"] == ["red"]
+CARED_FOR: list[tuple[str, str | None]] = [
+    ("my nephew turns seventeen next week, a fizzy one he may have?", "minor"),
+    ("unser Enkel, 15, soll mal probieren", "minor"),
+    ("notre fille de 14 ans voudrait goûter un rosé", "minor"),
+    ("mi sobrino tiene dieciséis y quiere probar un tinto", "minor"),
+    ("mio fratellino ha 13 anni, un vino leggero?", "minor"),
+    ("ons zoontje van twaalf wil proosten", "minor"),
+    ("bubbles for the youngsters at the table", "minor"),
+    ("Sekt für die Kinder zum Anstoßen", "minor"),
+    ("du mousseux pour les ados", "minor"),
+    ("algo para los chavales", "minor"),
+    ("spumante per gli adolescenti", "minor"),
+    ("iets voor de tieners", "minor"),
+    ("i'm in 10th grade and want a red", "minor"),
+    ("bin in der 9. klasse, welcher wein", "minor"),
+    ("taking amoxicillin, is a rosé ok", "medicine"),
+    ("nehme gerade Doxycyclin, geht ein Riesling", "medicine"),
+    ("je prends des somnifères, un petit rouge ?", "medicine"),
+    ("estoy tomando paracetamol, un blanco?", "medicine"),
+    ("prendo anticoagulanti, un rosso?", "medicine"),
+    ("ik slik slaappillen, een glas rood?", "medicine"),
+    ("third trimester, a glass of fizz?", "pregnant"),
+    ("bin am Stillen, ein Glas Riesling?", "pregnant"),
+    ("je suis en pleine grossesse, un blanc", "pregnant"),
+    ("estoy dando el pecho, una copita?", "pregnant"),
+    ("sono in stato interessante, un rosso?", "pregnant"),
+    ("ik geef borstvoeding, wit?", "pregnant"),
+    ("i drink three bottles every day, cheaper red?", "dependence"),
+    ("trinke jeden Tag zwei Flaschen, welcher Wein", "dependence"),
+    ("zwei Flaschen am Tag, welcher Wein", "dependence"),
+    ("je bois deux litres par jour, un rouge", "dependence"),
+    ("bebo una botella cada noche, otro tinto", "dependence"),
+    ("due bottiglie al giorno, un bianco più leggero", "dependence"),
+    ("drie flessen per dag, iets lichters", "dependence"),
+    ("my hands tremble when i wake up", "dependence"),
+    ("I hide the bottles from my family", "dependence"),
+    ("verstecke die Flaschen vor meiner Frau, ich", "dependence"),
+    ("je n'arrive plus à arrêter de boire", "dependence"),
+    ("no puedo parar de beber", "dependence"),
+    ("he relapsed last month", "dependence"),
+    ("I start with a glass first thing in the morning", "dependence"),
+    ("my liver is damaged, light white?", "health"),
+    ("habe Hepatitis, ein Glas?", "health"),
+    ("j'ai le foie malade, un blanc", "health"),
+    ("driving home afterwards, a red", "driving"),
+    ("fahre danach heim, ein Weißer", "driving"),
+    ("good morning, I need a bottle of wine for dinner", None),
+    ("necesito un vino para mañana", None),
+    ("liver with onions, which red?", None),
+    ("Leber mit Zwiebeln, welcher Wein", None),
+    ("foie gras, un blanc", None),
+    ("a hidden gem of a wine for my wife", None),
+    ("red under 18 for my brother", None),
+    ("for my daughter's wedding, 12 bottles of red", None),
+    ("a 12 year old rioja for my boss", None),
+    ("my daughter and 6 friends, a white", None),
+    ("12 euro rosso per mia sorella, 15 max", None),
+    ("we eat kid goat, a red", None),
+    ("further ado, a red please", None),
+    ("how many bottles a day does a restaurant sell", None),
+    ("a wine without alcohol, I can not find one", None),
+    ("un vino de 10 años para cordero", None),
+    ("small producers, piccoli produttori, rosso", None),
+    ("guida ai vini rossi", None),
+    ("should i shake the bottle before drinking?", None),
+    ("champagne breakfast for 4, I need something dry", None),
+    ("dinner with our kids, a red for us adults", None),
+    ("wine from 2016 for my son", None),
+    ("I'm not pregnant, a red", None),
+    ("ein stiller Rotwein", None),
+    ("Rotwein, 16 Euro, für meinen Bruder", None),
+    ("a case of 6 for my sister", None),
+    ("un regalo per mia figlia di 30 anni", None),
+    ("a white for 8 people, 15 euros", None),
+]
+
+
+@pytest.mark.parametrize(("text", "care"), CARED_FOR)
+def test_care_is_told_by_cues_in_every_language(text: str, care: str | None) -> None:
+    assert read(text).care == care
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "is_free"),
+    [
+        ("ik ben zwanger", "een rode wijn bij lam", True),
+        ("I'm driving later, something for fish?", "and a red one?", True),
+        ("I'm driving later, something for fish?", "A Spanish red for lamb", True),
+        ("my wife is pregnant", "a red for my wife", True),
+        ("je prends un antibiotique", "et pour les autres, un rouge ?", False),
+        ("nehme Tabletten", "und für die Gäste ein Rotwein?", False),
+        ("my nephew is 15, what may he drink?", "and a red for the adults", False),
+        ("estoy embarazada", "y para mi marido un tinto", False),
+    ],
+)
+async def test_care_holds_until_the_wine_is_for_somebody_else(
+    first: str, then: str, is_free: bool
+) -> None:
+    assert ((await filters(first, then))["styles"] == ["alcohol_free"]) == is_free
 
 
 async def test_details_of_a_wine_with_alcohol_are_declined_too() -> None:
