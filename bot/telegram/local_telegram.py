@@ -46,10 +46,8 @@ class LocalTelegram(BaseRequest):
             "sendMessage": self._send_message,
             "sendDocument": self._send_document,
             "sendPhoto": self._send_photo,
-            "editMessageText": self._edit_message_text,
             "editMessageReplyMarkup": self._edit_reply_markup,
             "answerCallbackQuery": self._answer_callback_query,
-            "deleteMessage": self._delete_message,
         }
 
     @property
@@ -179,13 +177,6 @@ class LocalTelegram(BaseRequest):
         message_id = next(self._ids)
         self._sent[message_id] = f"<i>[picture: {escape(name, quote=False)}]</i>"
         return self._message(message_id, name)
-
-    def _edit_message_text(self, params: JsonObject) -> JsonObject:
-        self._sent[params["message_id"]] = params["text"]
-        return self._message(params["message_id"], params["text"])
-
-    def _delete_message(self, params: JsonObject) -> bool:
-        return self._sent.pop(params["message_id"], None) is not None
 
 
 ENTITIES: Final = {"a": "text_link", "b": "bold", "i": "italic", "code": "code", "pre": "pre"}

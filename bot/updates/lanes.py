@@ -17,6 +17,7 @@ from agent.engine.run import Journal, StepsChanged
 from agent.repositories import AcceptedUpdate, Payload, UpdateRepository
 from bot.metrics import Metrics
 from bot.telegram.handlers import AnyApplication
+from bot.telegram.render import utf16_units
 from bot.turn import retry_forever
 
 LARGEST_BURST: Final = 50
@@ -120,15 +121,10 @@ def _words(messages: Sequence[Payload]) -> tuple[str, list[dict[str, Any]]]:
             continue
         words += "\n" if words else ""
         marks = each.get("entities" if each.get("text") else "caption_entities", ())
-        start = _units(words)
+        start = utf16_units(words)
         entities += [{**mark, "offset": mark["offset"] + start} for mark in marks]
         words += said
     return words, entities
-
-
-def _units(text: str) -> int:
-    """How long a text is for Telegram: UTF-16 units."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 class TurnQueue(Journal, Protocol):
