@@ -1,6 +1,6 @@
 """`python -m benchmarks.profile`: through which of our modules and functions one turn runs.
 
-The bot as it is started, with its catalogue and its traces, a scripted model and a scripted
+The bot with its catalogue and its traces, turns in memory, a scripted model and a scripted
 Telegram: after a first turn that loads what is loaded once, one turn with one tool is looked at.
 """
 
@@ -12,11 +12,24 @@ import threading
 from collections import Counter
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from bot.app import run_bot
-from config import settings_of
+from agent.engine.llm import LLMService
+from agent.engine.run import Run
+from agent.house_sommelier import HouseSommelier
+from agent.sommelier.service import Sommelier
+from agent.tracing.recorder import Recorder
+from bot.telegram.feedback import rating
+from db.engine import session_factory
+from db.repositories.chats import SqlMessageRepository
+from db.repositories.traces import SqlTraceStore, store_sink
+from db.repositories.turns import SqlTurnRepository
+from db.wines.catalogue import SqlCatalogue
+from db.wines.importing import load_starter
+from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
+from tests.running import running
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("agent", "bot", "db")
@@ -48,27 +61,26 @@ def main() -> None:
 
 async def turns(telegram: BotApi, model: ModelServer, called: set[tuple[str, str]]) -> None:
     """Two turns; of the first nothing is kept in `called`."""
-    settings = settings_of(
-        {
-            "TELEGRAM_BOT_TOKEN": telegram.token,
-            "TELEGRAM_BASE_URL": telegram.base_url,
-            "OPENAI_BASE_URL": model.base_url,
-            "OPENAI_API_KEY": "bench",
-            "BURST_SECONDS": "0",
-        }
-    )
-    stop = asyncio.Event()
-    running = asyncio.create_task(run_bot(settings, stop))
+    engine = await migrated_sqlite(Path("profile.sqlite3"))
+    sessions = session_factory(engine)
+    await load_starter(sessions)
+    messages, turns = SqlMessageRepository(sessions), SqlTurnRepository(sessions)
+    sommelier = Sommelier(catalogue=SqlCatalogue(sessions), house=HouseSommelier())
+    tracer = Recorder(store_sink(SqlTraceStore(sessions).save, lambda trace: trace))
+    service = LLMService(model="gpt-4o", api_key="bench", base_url=model.base_url)
+    kept: dict[str, Any] = {"record": turns.record, "rating": rating}
     search = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
-    for number in (1, 2):
-        model.script(search, answer_json(INFORMATIONAL))
-        called.clear()
-        telegram.say("A red for lamb, please")
-        await telegram.wait_for_message(number, timeout=60)
-        await asyncio.sleep(1)
-    seen = set(called)
-    stop.set()
-    await running
+    async with running(telegram, sommelier, messages, tracer, run=Run([service]), **kept):
+        for number in (1, 2):
+            model.script(search, answer_json(INFORMATIONAL))
+            called.clear()
+            telegram.say("A red for lamb, please")
+            await telegram.wait_for_message(number, timeout=60)
+            await asyncio.sleep(1)
+        seen = set(called)
+    await tracer.close()
+    await service.close()
+    await engine.dispose()
     called.clear()
     called.update(seen)
 
