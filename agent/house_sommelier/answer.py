@@ -24,18 +24,9 @@ from agent.house_sommelier.wording import (
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.text import Language
 
-_LIMIT_OF: Final = {"min_price": "price", "max_price": "price"}
-_PROTECTING: Final = frozenset({"not_ids", "without_allergens"})
-_SLOTS: Final = (
-    "grapes",
-    "regions",
-    "countries",
-    "bodies",
-    "tannins",
-    "acidities",
-    "foods",
-    "min_abv",
-)
+_PRICES: Final = frozenset({"min_price", "max_price"})
+_PROTECTING: Final = frozenset({"not_ids", "in_stock_only"})
+_SLOTS: Final = tuple("grapes regions countries bodies tannins acidities foods min_abv".split())
 """What a wine may miss of what was asked, in the order in which it is owned up to."""
 
 
@@ -181,8 +172,7 @@ def _slot_in_words(slot: str, state: State) -> str:
 
 def say_limit(name: str, language: Language) -> str:
     """What a limit of a search is called."""
-    limits = speech()[language]["limits"]
-    return str(limits.get(_LIMIT_OF.get(name, name), name))
+    return str(speech()[language]["limits"].get(name, name))
 
 
 def _described(wine: ListedWine, state: State) -> str:
@@ -231,31 +221,31 @@ def _nothing(
         return inform(say(key, language, name=wishes.name))
     intro = say("nothing", language, criteria=criteria(state))
     relax = next((each.relax for each in reversed(found) if each.relax), {})
-    ways = sorted(
-        (
-            (name, count)
-            for name, count in relax.items()
-            if not name.startswith("without")
-            and name not in _PROTECTING
-            and name != "in_stock_only"
-        ),
-        key=lambda way: (_LIMIT_OF.get(way[0], way[0]) != "price", -way[1]),
-    )
+    ways = [
+        (name, count)
+        for name, count in relax.items()
+        if name not in _PROTECTING and not name.startswith("without")
+    ]
+    ways.sort(key=lambda way: (way[0] not in _PRICES, -way[1]))
     notes = _notes(state, change)
     if not ways:
         return inform(f"{intro} {say('no_way', language)}", notes)
-    return inform(f"{intro} {_ways_out(ways[:2], language)}.", notes or say("look_again", language))
+    return inform(f"{intro} {_ways_out(ways, language)}.", notes or say("look_again", language))
 
 
 def _ways_out(ways: Sequence[tuple[str, int]], language: Language) -> str:
-    (limit, count), *others = ways
-    are = "is" if count == 1 else "are"
-    first = say("without", language, limit=say_limit(limit, language), count=str(count), are=are)
-    rest = (
-        say("and_without", language, limit=say_limit(name, language), count=str(number))
-        for name, number in others
+    keys = ("without", "and_without")
+    told = (
+        say(
+            key,
+            language,
+            limit=say_limit(limit, language),
+            count=str(count),
+            are="is" if count == 1 else "are",
+        )
+        for key, (limit, count) in zip(keys, ways, strict=False)
     )
-    return "; ".join((first, *rest))
+    return "; ".join(told)
 
 
 def _about(state: State, change: Change, wines: Sequence[ListedWine]) -> SommelierResponse:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
-from typing import Final, Literal
+from itertools import chain, pairwise
+from typing import Final, Literal, get_args
 
 from agent.house_sommelier.clauses import Clauses
 from agent.house_sommelier.cues import Cues
-from agent.house_sommelier.data import Dish, dishes, grammar, load
+from agent.house_sommelier.data import SCALES, Dish, dishes, grammar, load
 from agent.house_sommelier.lexicon import (
     Match,
     Meaning,
@@ -22,7 +22,7 @@ from agent.house_sommelier.lexicon import (
     tokens,
 )
 from agent.house_sommelier.numbers import NO_NUMBERS, Numbers, read_numbers
-from agent.sommelier.wine import Body, Currency, Sweetness
+from agent.sommelier.wine import Currency
 from agent.text import Language
 
 Care = Literal[
@@ -30,16 +30,7 @@ Care = Literal[
 ]
 """Why somebody is offered nothing with alcohol, or no wine at all."""
 
-_CARES: Final[tuple[Care, ...]] = (
-    "crisis",
-    "dependence",
-    "grapes",
-    "pregnant",
-    "minor",
-    "driving",
-    "medicine",
-    "health",
-)
+_CARES: Final[tuple[Care, ...]] = get_args(Care)
 _FULL_AGE: Final = 18
 _YOUNGEST: Final = 4
 _USUAL: Final = ("red", "white", "rose", "sparkling")
@@ -143,6 +134,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
     unused = [each for each in matches if not _is_used(each, numbers)]
     sorted_out = Clauses(Phrases(words, unused))
     marks = (*_opening(phrases, language), *_marks(sorted_out.wanted))
+    vegan = (value for name, value in marks if name == "without_allergens")
     known = _known(matches, sorted_out, numbers)
     unmatched = [word for at, word in enumerate(words) if at not in known and _is_telling(word)]
     names = [each for each in _proper_names(words, known, language) if _tells(each)]
@@ -151,7 +143,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         wishes=_wishes(sorted_out, numbers),
         numbers=numbers,
         denied=_denied(sorted_out),
-        allergens=tuple(dict.fromkeys((*sorted_out.allergens, *_vegan(marks)))),
+        allergens=tuple(dict.fromkeys((*sorted_out.allergens, *vegan))),
         elsewhere=sorted_out.elsewhere or any(each.fields == {"elsewhere"} for each in matches),
         entities=_entities(matches),
         care=None if _counts_sober(numbers, marks) else _care(marks, phrases, cues.cares()),
@@ -216,10 +208,6 @@ def _marks(wanted: Sequence[Match]) -> Iterator[tuple[str, str]]:
                 yield meaning.field, value
 
 
-def _vegan(marks: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(value for name, value in marks if name == "without_allergens")
-
-
 def _known(matches: Sequence[Match], clauses: Clauses, numbers: Numbers) -> frozenset[int]:
     """The places of words that have been understood."""
     spans = (range(match.start, match.end) for match in matches)
@@ -257,10 +245,10 @@ def _wishes(clauses: Clauses, numbers: Numbers) -> Wishes:
         named_price=numbers.written,
         name=" ".join((*filled.get("name", ()), *numbers.years)),
         min_price=numbers.min_price,
-        max_price=numbers.max_price if numbers.has_price else _cap(filled),
+        max_price=numbers.max_price if numbers.has_price else _least(filled, "cap"),
         currency=numbers.currency if numbers.has_price else None,
-        min_abv=numbers.min_abv or _first(filled, "min_abv"),
-        max_abv=numbers.max_abv or _first(filled, "max_abv"),
+        min_abv=numbers.min_abv or _least(filled, "min_abv"),
+        max_abv=numbers.max_abv or _least(filled, "max_abv"),
         order=filled.get("order", ("",))[0],
         only=frozenset("styles" if each == "hue" else each for each in clauses.only),
     )
@@ -272,13 +260,9 @@ def _named_tastes(clauses: Clauses) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _first(values: dict[str, tuple[str, ...]], name: str) -> float | None:
-    return float(values[name][0]) if name in values else None
-
-
-def _cap(values: dict[str, tuple[str, ...]]) -> float | None:
-    """The limit that "cheap" means where no number is given."""
-    return min(map(float, values["cap"])) if "cap" in values else None
+def _least(values: dict[str, tuple[str, ...]], name: str) -> float | None:
+    """The least amount that words such as "cheap" mean; None without any."""
+    return min(map(float, values.get(name, ())), default=None)
 
 
 def _on_scale(name: str, values: dict[str, tuple[str, ...]], clauses: Clauses) -> tuple[str, ...]:
@@ -287,14 +271,12 @@ def _on_scale(name: str, values: dict[str, tuple[str, ...]], clauses: Clauses) -
     denied = [value for match in clauses.denied for value in match.values(name)]
     if not denied:
         return wanted
-    scale = tuple(map(str, Sweetness if name == "sweetness" else Body))
-    return tuple(step for step in wanted or scale if step not in denied)
+    scale = SCALES["sweetness" if name == "sweetness" else "body"]
+    return tuple(str(step) for step in wanted or scale if step not in denied)
 
 
 def _kinds(
-    values: dict[str, tuple[str, ...]],
-    clauses: Clauses,
-    numbers: Numbers,
+    values: dict[str, tuple[str, ...]], clauses: Clauses, numbers: Numbers
 ) -> dict[str, tuple[str, ...]]:
     """A colour is a style of its own, unless it qualifies another: red, but sparkling and red."""
     hues, styles = values.get("hue", ()), values.get("styles", ())
@@ -321,17 +303,14 @@ def _are_alternatives(clauses: Clauses) -> bool:
 
 def _dishes(clauses: Clauses) -> tuple[tuple[Dish, ...], tuple[str, ...]]:
     """The dishes and what the person calls them; what only goes beside counts if alone."""
-    found = [
-        (dishes()[int(match.values("dish")[0])], match)
-        for match in clauses.wanted
-        if "dish" in match.fields
-    ]
+    found = []
+    for match in clauses.wanted:
+        for place in match.values("dish")[:1]:
+            written = clauses.written(match)
+            found.append((dishes()[int(place)], written if match.start else written.lower()))
     mains = [each for each in found if not each[0].side] or found
-    named = [
-        (clauses.written(match) if match.start else clauses.written(match).lower())
-        for _, match in mains
-    ]
-    return tuple(dict.fromkeys(dish for dish, _ in mains)), tuple(dict.fromkeys(named))
+    named = dict.fromkeys(written for _, written in mains)
+    return tuple(dict.fromkeys(dish for dish, _ in mains)), tuple(named)
 
 
 def _denied(clauses: Clauses) -> frozenset[tuple[str, str]]:
@@ -352,10 +331,8 @@ def _narrowest(match: Match) -> Iterator[tuple[str, str]]:
 
 def _entities(matches: Sequence[Match]) -> tuple[str, ...]:
     """The grapes and regions of a message, in order."""
-    found = [
-        value for match in matches for name in ("grapes", "regions") for value in match.values(name)
-    ]
-    return tuple(dict.fromkeys(found))
+    named = ((*match.values("grapes"), *match.values("regions")) for match in matches)
+    return tuple(dict.fromkeys(chain.from_iterable(named)))
 
 
 def _count(phrases: Phrases, numbers: Numbers) -> int | None:

@@ -120,9 +120,9 @@ def has_alcohol(wine: ListedWine) -> bool:
 
 def _is_excluded(wine: ListedWine, state: State) -> bool:
     """Whether a wine has something that was ruled out."""
-    denied = {
-        field: {value for name, value in state.denied if name == field} for field, _ in state.denied
-    }
+    denied: dict[str, set[str]] = {}
+    for field, value in state.denied:
+        denied.setdefault(field, set()).add(value)
     if not denied:
         return False
     names = denied.get("name", set())

@@ -26,16 +26,8 @@ _MOST_IDS: Final = 100
 _MOST_FOODS: Final = 6
 _MOST_TEXT: Final = 290
 _HARD: Final = frozenset({"styles", "colours", "sweetness", "max_abv"})
-_LISTS: Final = (
-    "styles",
-    "colours",
-    "sweetness",
-    "bodies",
-    "tannins",
-    "acidities",
-    "grapes",
-    "countries",
-    "regions",
+_LISTS: Final = tuple(
+    "styles colours sweetness bodies tannins acidities grapes countries regions".split()
 )
 _NUMBERS: Final = ("min_price", "max_price", "min_abv", "max_abv")
 _PREFERRED: Final = ("styles", "bodies", "sweetness", "tannins", "acidities")

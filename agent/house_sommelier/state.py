@@ -16,10 +16,8 @@ from agent.text import Language
 
 # They end the talk of wine, in later messages as well.
 GRAVE: Final[tuple[Literal["crisis", "dependence", "grapes"], ...]] = (
-    "crisis",
-    "dependence",
-    "grapes",
-)
+    "crisis", "dependence", "grapes",
+)  # fmt: skip
 _PRICE: Final = frozenset({"min_price", "max_price", "currency"})
 _ABV: Final = frozenset({"min_abv", "max_abv"})
 _KIND: Final = frozenset({"styles", "colours", "grapes"})
@@ -54,18 +52,16 @@ _SIGNS: Final = {"€": Currency.EUR, "$": Currency.USD, "£": Currency.GBP}
 class State:
     """What is known of a conversation.
 
-    `wishes` are what the next search is for, `asked` what the last message itself wished,
-    `concerned` the persons named where `care` was,
-    `denied` what no wine may be or have, `shown` the wines of the last reply, `choice` those of the
-    last reply that showed several, `first` the very first, `seen` and `refused` those of the whole
-    talk, `pointed` the one that the last message means, `about` those it asks about, `compared`
-    what was compared, `favoured` what came out of that, `topic` the wishes of a question of
-    knowledge, `subject` its subject, `stated` the amounts that the person named.
+    `wishes` are what the next search is for, `denied` what no wine may be or have, `shown` the
+    wines of the last reply, `choice` those of the last reply that showed several, `first` the very
+    first, `seen` and `refused` those of the whole talk, `pointed` the one that the last message
+    means, `about` those it asks about, `compared` what was compared, `favoured` what came out of
+    that, `topic` the wishes of a question of knowledge, `subject` its subject, `stated` the amounts
+    that the person named, `concerned` the persons named where `care` was.
     """
 
     kind: Kind = "ask"
     wishes: Wishes = NO_WISHES
-    asked: Wishes = NO_WISHES
     denied: frozenset[tuple[str, str]] = frozenset()
     allergens: tuple[str, ...] = ()
     care: Care | None = None
@@ -125,9 +121,7 @@ def heard(state: State, change: Change) -> State:
     pointed = _pointed(state, change)
     state = replace(state, pointed=pointed, about=())
     kind = _kind(state, change)
-    state = replace(
-        state, kind=kind, kind_before=state.kind, turns=state.turns + 1, asked=change.wishes
-    )
+    state = replace(state, kind=kind, kind_before=state.kind, turns=state.turns + 1)
     match kind:
         case "about":
             return replace(state, about=_about(state, change))

@@ -3,7 +3,7 @@
 An answer names no amount that neither the person nor the catalogue did.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final
 
@@ -119,45 +119,38 @@ def sweetness_in_words(sweetness: str, language: Language) -> str:
     return str(speech()[language]["sweetness"].get(sweetness, ""))
 
 
-def price_in_words(wishes: Wishes, language: Language, stated: Collection[float]) -> str:
+def price_in_words(wishes: Wishes, language: Language, stated: frozenset[float]) -> str:
     """The price limits, empty if there are none; only amounts that the person stated are named."""
     low, high, code = wishes.min_price, wishes.max_price, str(wishes.currency or "EUR")
-    if low is None and high is None:
+    limits = [each for each in (low, high) if each is not None]
+    if not limits:
         return ""
-    if wishes.named_price and not {each for each in (low, high) if each} <= set(stated):
-        return wishes.named_price
-    if low is not None and high is not None:
-        middle = (low + high) / 2
-        if low in stated and high in stated:
-            return f"{money(low, code)}–{money(high, code)}"
-        return say("around", language, price=money(middle, code)) if middle in stated else ""
-    key, limit, vague = (
-        ("up_to", high, "low_price") if low is None else ("at_least", low, "high_price")
-    )
-    named = say(key, language, price=money(limit or 0, code))
-    return named if limit in stated else say(vague, language)
+    if not stated.issuperset(filter(None, limits)):
+        vague = "high_price" if high is None else "low_price" if low is None else ""
+        return wishes.named_price or (say(vague, language) if vague else "")
+    if len(limits) > 1:
+        return "–".join(money(limit, code) for limit in limits)
+    key = "up_to" if low is None else "at_least"
+    return say(key, language, price=money(limits[0], code))
 
 
 def criteria(state: State) -> str:
     """What was asked for as a phrase, and what it must be without."""
     language, wishes = state.language, state.wishes
-    foods = list(wishes.named_dishes)
-    price = price_in_words(wishes, language, state.stated)
-    left_out = _left_out(state)
-    return ", ".join(filter(None, (*_parts(wishes, language, price, foods), left_out)))
-
-
-def _parts(wishes: Wishes, language: Language, price: str, foods: Sequence[str]) -> Iterator[str]:
     kinds = [either((style_in_words(each, language) for each in wishes.styles), language)]
     kinds += [style_in_words(each, language) for each in wishes.colours]
-    yield " ".join(filter(None, kinds))
-    yield from tastes_in_words(wishes, language)
-    yield either(wishes.grapes, language)
-    yield either(places_in_words(wishes, language), language)
-    yield price
-    yield both(foods, language)
-    yield _abv(wishes)
-    yield wishes.name
+    parts = (
+        " ".join(filter(None, kinds)),
+        *tastes_in_words(wishes, language),
+        either(wishes.grapes, language),
+        either(places_in_words(wishes, language), language),
+        price_in_words(wishes, language, state.stated),
+        both(wishes.named_dishes, language),
+        _abv(wishes),
+        wishes.name,
+        _left_out(state),
+    )
+    return ", ".join(filter(None, parts))
 
 
 def _abv(wishes: Wishes) -> str:
