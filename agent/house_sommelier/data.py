@@ -13,15 +13,17 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
-from agent.text import LANGUAGES, Language
+from agent.text import LANGUAGES, Language, fold, words
 
 Kind = Literal[
-    "care", "crisis", "dependence", "grapes", "drunk", "off_topic", "rude", "hello", "thanks",
-    "help", "quantity", "about", "which", "compare", "knowledge", "like", "same", "search", "ask",
+    "care", "crisis", "dependence", "grapes", "drunk", "off_topic", "rude", "hello", "machine",
+    "thanks", "help", "quantity", "about", "which", "compare", "knowledge", "like", "same",
+    "search", "ask",
 ]  # fmt: skip
 """What a message wants done."""
 
 FOLDER: Final = Path(__file__).parent / "data"
+_MOST_READ: Final = 2000
 SCALES: Final[Mapping[str, Sequence[str]]] = {
     "body": [*Body],
     "tannin": [*Level],
@@ -121,6 +123,8 @@ class Subject(Spoken):
     """
 
     asked: tuple[str, ...]
+    signs: tuple[str, ...] = ()
+    """Sets of words, `*` for any ending: a message that has one of each is about the subject."""
     about: str = ""
     article: str = ""
 
@@ -179,6 +183,30 @@ def pairings() -> Mapping[str, Pairing]:
 def subjects() -> Mapping[str, Subject]:
     """Every subject that has a short answer."""
     return _validated("knowledge", Subject)
+
+
+@cache
+def _signs() -> Mapping[str, Sequence[tuple[frozenset[str], tuple[str, ...]]]]:
+    """The signs of every subject, each set as whole words and as beginnings of words."""
+    signs: dict[str, list[tuple[frozenset[str], tuple[str, ...]]]] = {}
+    for name, subject in subjects().items():
+        for line in subject.signs:
+            listed = fold(line).split()
+            begin = tuple(word[:-1] for word in listed if word.endswith("*"))
+            signs.setdefault(name, []).append((frozenset(listed), begin))
+    return signs
+
+
+def subjects_by_signs(text: str) -> Iterator[str]:
+    """The subjects of which a text shows every sign; a word serves for one sign only."""
+    written = set(words(text[:_MOST_READ]))
+    for name, sets in _signs().items():
+        hits = [
+            {word for word in written if word in whole or word.startswith(begin)}
+            for whole, begin in sets
+        ]
+        if all(hits) and len(set().union(*hits)) >= len(hits):
+            yield name
 
 
 @cache

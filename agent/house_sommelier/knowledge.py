@@ -38,6 +38,7 @@ def subject_of(state: State, change: Change) -> str:
     explained = {subject.about: name for name, subject in subjects().items() if subject.about}
     slots = [f"slot:{each}" for each in _TASTES if each in change.wishes.said]
     named = (
+        *change.said("symptom"),
         *change.said("subject"),
         *(explained.get(f"trait:{each}", "") for each in change.said("trait")),
         *map(_key, change.entities),

@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 
 from agent.house_sommelier.clauses import Clauses
 from agent.house_sommelier.cues import Cues
-from agent.house_sommelier.data import SCALES, Dish, dishes, grammar, load
+from agent.house_sommelier.data import SCALES, Dish, dishes, grammar, load, subjects_by_signs
 from agent.house_sommelier.lexicon import (
     Match,
     Meaning,
@@ -133,7 +133,8 @@ def read(text: str, spoken: Language | None = None) -> Change:
     matches = phrases.matches
     unused = [each for each in matches if not _is_used(each, numbers)]
     sorted_out = Clauses(Phrases(words, unused))
-    marks = (*_opening(phrases, language), *_marks(sorted_out.wanted))
+    symptoms = (("symptom", name) for name in subjects_by_signs(text))
+    marks = (*_opening(phrases, language), *_marks(sorted_out.wanted), *symptoms)
     vegan = (value for name, value in marks if name == "without_allergens")
     known = _known(matches, sorted_out, numbers)
     unmatched = [word for at, word in enumerate(words) if at not in known and _is_telling(word)]

@@ -215,6 +215,7 @@ def _facts(state: State, change: Change) -> frozenset[str]:
     derived = {
         "grape_allergy": state.care == "grapes",
         "question": change.is_question,
+        "plain": not change.unknown,
         "short": change.words <= _FEW_WORDS,
         "guests": numbers.guests is not None,
         "crowd": (numbers.guests or 0) >= _CROWD,

@@ -1,0 +1,77 @@
+"""What is asked to know rather than to drink: faults by their signs, greetings, comparisons."""
+
+import pytest
+
+from agent.house_sommelier import HouseSommelier
+from tests.house import answer_of, conversation, filters, spoken
+
+
+async def told(*said: str) -> str:
+    """What the house says where it has no library."""
+    response = await HouseSommelier().generate_with_tools(conversation(*said))
+    return answer_of(response).intro
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("there is a piece of glass in my bottle", "Do not drink"),
+        ("im Flaschenhals fehlt ein Stück Glas, gebrochen", "nicht trinken"),
+        ("il y a des éclats de verre dedans", "Ne le buvez pas"),
+        ("hay un trozo de vidrio en la copa", "No lo beba"),
+        ("c'è una scheggia di vetro", "Non lo beva"),
+        ("er zit een scherf glas in de fles", "Drink het niet"),
+        ("mein Wein riecht nach fauligen Eiern", "Reduktion"),
+        ("this Chianti smells like a damp basement", "cork taint"),
+        ("mon blanc pique et pétille, c'est normal ?", "gaz carbonique"),
+        ("il vino è diventato marrone", "ossidato"),
+        ("der Korken ist zerbröselt", "Korkbrösel"),
+        ("mijn wijn smaakt naar muis", "muizensmaak"),
+        ("huele a acetona", "acidez volátil"),
+        ("ho trovato dei cristalli sul tappo", "tartrati"),
+        ("is my 1994 claret still drinkable?", "Perhaps"),
+        ("kann man einen Barolo von 1998 noch trinken?", "Vielleicht"),
+        ("is it still ok to drink a bottle opened last week?", "sparkling wine one to three"),
+    ],
+)
+async def test_a_fault_is_known_by_its_signs(text: str, says: str) -> None:
+    assert says in await told(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "egg curry, which wine?",
+        "a wine for a cheese platter with apple and nuts",
+        "a fizzy red that's a bit sweet",
+        "ein Wein zu Eiern mit Speck",
+        "un rouge pour une omelette",
+    ],
+)
+async def test_a_wish_with_a_word_of_a_fault_is_a_search(text: str) -> None:
+    assert await filters(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["yo what's up", "wesh", "moinsen", "ciao bella", "epa", "hoi hoi", "grüezi", "¿qué onda?"],
+)
+async def test_a_greeting_in_slang_is_greeted(text: str) -> None:
+    answer = await spoken(text)
+    greeted = ("Hello", "Bonjour", "Hallo", "Buongiorno", "¡Hola")
+    assert answer.intro.split("!")[0].strip() in greeted
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("are you a real person?", "a program"),
+        ("bist du ein echter Mensch?", "ein Programm"),
+        ("t'es une vraie personne ?", "un programme"),
+        ("¿eres un robot?", "un programa"),
+        ("sei umano?", "un programma"),
+        ("ben je een echt mens?", "een programma"),
+    ],
+)
+async def test_the_house_says_that_it_is_no_person(text: str, says: str) -> None:
+    assert says in (await spoken(text)).intro
