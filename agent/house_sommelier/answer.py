@@ -37,7 +37,7 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
     }
     if state.kind == "about":
         return _about(state, change, list(wines.values()))
-    fit = _in_order(offered(list(wines.values()), state), state.wishes.order or "match")
+    fit = _in_order(offered(list(wines.values()), state), state.wishes.order)
     if not fit:
         return _nothing(state, change, found, has_wines=bool(wines))
     named, in_full = _named(fit, state.wishes.name)
@@ -66,7 +66,7 @@ def _recommended(wine: ListedWine, description: str) -> WineRecommendation:
 
 def _in_order(wines: list[ListedWine], order: str) -> list[ListedWine]:
     """Wines of several searches as `order` wants them; those without a price last."""
-    if order == "match":
+    if not order:
         return wines
     sign = 1 if order == "cheapest" else -1
     return sorted(wines, key=lambda wine: (wine.price is None, sign * (wine.price or 0)))

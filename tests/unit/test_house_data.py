@@ -1,8 +1,12 @@
 """The data of the house sommelier: every language has every key, every value is the catalogue's."""
 
+from dataclasses import fields
+from typing import get_args
+
 import pytest
 
 from agent.house_sommelier import data
+from agent.house_sommelier.reading import Wishes
 from agent.house_sommelier.wording import foods_in_words
 from agent.sommelier.wine import Allergen, Body, Food, Level, Style, Sweetness
 from agent.text import LANGUAGES, Language
@@ -68,3 +72,27 @@ def test_every_food_has_a_name(language: Language) -> None:
     assert not [
         name for name in named if "_" in name or (name in ("oily fish", "") and language != "en")
     ]
+
+
+def test_every_cue_of_a_kind_is_one_that_a_message_can_give() -> None:
+    marks = {
+        f"{field}:{value}"
+        for entry in data.entries()
+        for field, values in entry.meanings
+        for value in values
+    }
+    slots = {f"slot:{each.name}" for each in fields(Wishes)}
+    kinds = {f"was:{kind}" for kind in get_args(data.Kind)}
+    cues = {
+        cue
+        for rule in data.rules()
+        for cue in (*rule.all, *rule.none, *" ".join(rule.any).split())
+        if ":" in cue
+    }
+    assert cues <= marks | slots | kinds
+
+
+def test_every_kind_is_told_by_words_or_by_care() -> None:
+    told = {rule.kind for rule in data.rules()}
+    by_care = {"care", "crisis", "dependence", "drunk"}
+    assert told | by_care | {"ask"} == set(get_args(data.Kind))
