@@ -5,10 +5,11 @@ what follows it.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agent.house_sommelier.lexicon import Phrases, grammar_stems
+from agent.house_sommelier.lexicon import Match, Phrases, grammar_stems
 from agent.sommelier.wine import Currency
 
 _DIGITS: Final = frozenset("0123456789")
@@ -19,6 +20,8 @@ _LEAST_RANGE: Final = 10
 _MOST_GUESTS: Final = 500
 _MOST_HOURS: Final = 24
 _EVENING: Final = 19
+_REACH: Final = 8
+_LIGHT_SHARE: Final = 0.5
 _UNITS: Final = ("percent", "hours", "clock", "bottles", "people", "cases", "counted", "age")
 _LIMITS: Final = ("max", "min", "about", "between", "we_are")
 
@@ -85,6 +88,8 @@ class _Reader:
 
     def read(self) -> Numbers:
         numbers = [each for at in range(len(self._phrases.words)) if (each := self._number(at))]
+        self._count_sober(numbers)
+        numbers = [each for each in numbers if each.start not in self._used]
         skip = -1
         for place, number in enumerate(numbers):
             if number.start < skip:
@@ -93,7 +98,6 @@ class _Reader:
             skip = self._read_one(number, following)
         if len(numbers) == len(self._phrases.words) == 1 and not self._used:
             self._price(None, numbers[0].value, None, numbers[0])
-        self._count_sober()
         read = replace(self._shared_total(), written=self._written(), used=frozenset(self._used))
         return self._in_order(read)
 
@@ -228,8 +232,19 @@ class _Reader:
         kind = next((kind for kind in _LIMITS if kind in match.fields), "")
         if kind:
             self._mark(match.start, match.end)
+        if kind == "min" and self._is_refused(match.start):
+            return "max"
         denied = self._phrases.is_among(match.start - 1, "no")
         return {"max": "min", "min": "max"}.get(kind, kind) if denied else kind
+
+    def _is_refused(self, at: int) -> bool:
+        """Whether a "not" before it in its clause makes "more than" a limit: "not spend over"."""
+        for place in range(at - 1, max(-1, at - _REACH), -1):
+            if not self._phrases.words[place].is_word:
+                return False
+            if self._phrases.is_among(place, "refusing"):
+                return True
+        return False
 
     def _unit(self, at: int) -> str:
         match = self._phrases.at(at)
@@ -285,20 +300,56 @@ class _Reader:
             end = match.end
         return self._phrases.written(start, end)
 
-    def _count_sober(self) -> None:
-        """Of how many it is said that they do not drink: "half of them", "five drive"."""
+    def _count_sober(self, numbers: Sequence[_Number]) -> None:
+        """Of how many it is said that they drink nothing or little: "12 kids", "half drive"."""
+        total = self._total(numbers)
+        adults = total is not None and "adults" in self._phrases.at(total.end).fields
         for match in self._phrases.matches:
-            if not (match.fields & {"sober", "abstains"} or "health" in match.values("care")):
+            is_light = "light" in match.fields
+            if not (is_light or self._abstains(match)):
                 continue
             near = range(max(0, match.start - 5), min(len(self._phrases.words), match.end + 4))
             if any("half" in self._phrases.at(each).fields for each in near):
-                self._found = replace(self._found, sober=0.5)
+                self._found = replace(self._found, sober=0.5 * (_LIGHT_SHARE if is_light else 1))
                 return
-            numbers = filter(None, map(self._number, near))
-            unused = next((each for each in numbers if each.start not in self._used), None)
-            if unused:
-                self._use(unused, sober=unused.value)
-                return
+            group = self._group(match, [each for each in numbers if each is not total])
+            if group is None or (adults and "young" in match.fields):
+                self._mark(*((group.start, group.end) if group else (0, 0)))
+                continue
+            amount = max(1.0, group.value * (_LIGHT_SHARE if is_light else 1))
+            self._use(group, sober=(self._found.sober or 0) + amount)
+
+    @staticmethod
+    def _abstains(match: Match) -> bool:
+        """Whether a phrase tells of guests to whom no wine is poured."""
+        sober = match.fields & {"sober", "abstains", "young"}
+        return bool(sober) or bool({"health", "minor", "pregnant"} & set(match.values("care")))
+
+    def _total(self, numbers: Sequence[_Number]) -> _Number | None:
+        """The number of all the guests, of which others are a part."""
+        plain = [each for each in numbers if self._unit(each.end) in ("", "people")]
+        for each in plain:
+            behind, before = self._phrases.at(each.end), self._phrases.before(each.start)
+            counted = "we_are" in before.fields or "people" in behind.fields
+            if counted and "subgroup" not in behind.fields:
+                return each
+        return plain[0] if len(plain) > 1 and self._asks_quantity else None
+
+    def _group(self, match: Match, numbers: Sequence[_Number]) -> _Number | None:
+        """The number of those a phrase speaks of: the nearest before it, or right behind it."""
+        free = [
+            each
+            for each in numbers
+            if each.start not in self._used
+            and (self._unit(each.end) in ("", "people") or each.end == match.start)
+        ]
+        before = [each for each in reversed(free) if match.start - 6 <= each.end <= match.start]
+        after = [each for each in free if match.end <= each.start <= match.end + 2]
+        near = [each for each in before if not self._has_comma(each.end, match.start)]
+        return next(iter((*near, *after, *before)), None)
+
+    def _has_comma(self, start: int, end: int) -> bool:
+        return any(not word.is_word for word in self._phrases.words[start:end])
 
     def _price(
         self, low: float | None, high: float | None, currency: Currency | None, number: _Number
@@ -326,7 +377,9 @@ class _Reader:
             name: None if value is None else round(value / bottles, 2)
             for name, value in (("min_price", found.min_price), ("max_price", found.max_price))
         }
-        return replace(found, bottles=bottles, **share)
+        self._priced.clear()
+        amounts = frozenset(value for value in share.values() if value is not None)
+        return replace(found, bottles=bottles, stated=found.stated | amounts, **share)
 
     @staticmethod
     def _in_order(found: Numbers) -> Numbers:

@@ -31,6 +31,8 @@ Care = Literal[
 """Why somebody is offered nothing with alcohol, or no wine at all."""
 
 _CARES: Final[tuple[Care, ...]] = get_args(Care)
+LIGHT_CARES: Final = frozenset({"pregnant", "minor", "driving", "medicine", "health"})
+"""Those that may be of some guests among others."""
 _FULL_AGE: Final = 18
 _YOUNGEST: Final = 4
 _USUAL: Final = ("red", "white", "rose", "sparkling")
@@ -136,6 +138,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
     symptoms = (("symptom", name) for name in subjects_by_signs(text))
     marks = (*_opening(phrases, language), *_marks(sorted_out.wanted), *symptoms)
     vegan = (value for name, value in marks if name == "without_allergens")
+    care = _care(marks, phrases, cues.cares())
     known = _known(matches, sorted_out, numbers)
     unmatched = [word for at, word in enumerate(words) if at not in known and _is_telling(word)]
     names = [each for each in _proper_names(words, known, language) if _tells(each)]
@@ -147,7 +150,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         allergens=tuple(dict.fromkeys((*sorted_out.allergens, *vegan))),
         elsewhere=sorted_out.elsewhere or any(each.fields == {"elsewhere"} for each in matches),
         entities=_entities(matches),
-        care=None if _counts_sober(numbers, marks) else _care(marks, phrases, cues.cares()),
+        care=None if care in LIGHT_CARES and _counts_sober(numbers, marks) else care,
         unknown=tuple(word.written for word in unmatched),
         languages=languages,
         count=_count(phrases, numbers),

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import Kind, load, profiles, rules
-from agent.house_sommelier.reading import NO_WISHES, Care, Change, Wishes, read
+from agent.house_sommelier.reading import LIGHT_CARES, NO_WISHES, Care, Change, Wishes, read
 from agent.sommelier.wine import Currency, in_euros
 from agent.text import Language
 
@@ -117,6 +117,9 @@ def _answered(state: State, exchange: Exchange) -> State:
 
 def heard(state: State, change: Change) -> State:
     """`state` after a message."""
+    is_part = state.kind == "quantity" and change.numbers.sober is not None
+    if is_part and change.care in LIGHT_CARES:
+        change = replace(change, care=None)
     state = _with_facts(state, change)
     pointed = _pointed(state, change)
     state = replace(state, pointed=pointed, about=())
@@ -149,7 +152,7 @@ def _with_facts(state: State, change: Change) -> State:
         care=change.care or (None if _is_for_others(state, change) else state.care),
         concerned=change.people if change.care else state.concerned,
         guests=numbers.guests or state.guests,
-        sober=state.sober if numbers.sober is None else numbers.sober,
+        sober=_sober(state, change),
         hours=numbers.hours or state.hours,
         occasion=occasions[0] if occasions else state.occasion,
         stated=state.stated | numbers.stated,
@@ -159,6 +162,15 @@ def _with_facts(state: State, change: Change) -> State:
 def _is_for_others(state: State, change: Change) -> bool:
     """Whether wine is wanted for somebody whom the care does not concern."""
     return state.care not in GRAVE and bool(change.beneficiaries - state.concerned)
+
+
+def _sober(state: State, change: Change) -> float | None:
+    """How many do not drink, or what share: groups add up, shares and corrections replace."""
+    old, new = state.sober, change.numbers.sober
+    if new is None or old is None:
+        return old if new is None else new
+    replaces = min(old, new) < 1 or change.has("replace") or change.numbers.guests is not None
+    return new if replaces else old + new
 
 
 def _tolerated(change: Change) -> tuple[str, ...]:

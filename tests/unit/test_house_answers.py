@@ -1,6 +1,7 @@
 """What the house sommelier says: wines and their facts, questions, numbers."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -184,6 +185,28 @@ QUANTITIES = [
     ("quante bottiglie per 10 persone", "Circa 5–7 bottiglie"),
     ("bbq met 15 man van 4 tot 8, er rijden er 5. hoeveel flessen", "Ongeveer 6–7 flessen"),
 ]
+
+
+DRINKERS: list[tuple[tuple[str, ...], str]] = [
+    (("85 people, 15 of them don't drink, 5 hours, how many bottles",), "70"),
+    (("wie viele Flaschen für 30 Personen, davon 10 Kinder",), "20"),
+    (("dîner pour 20 personnes (6 enfants), combien de bouteilles",), "14"),
+    (("cuántas botellas para 60 invitados, unos 20 son menores",), "40"),
+    (("quante bottiglie per 24 persone, 4 incinte e 2 astemi",), "18"),
+    (("hoeveel flessen voor 16 mensen, vier kinderen",), "12"),
+    (("how many bottles for 20 guests, two designated drivers and 3 kids",), "15"),
+    (("8 adults and 5 kids, how many bottles",), "8"),
+    (("10 of us for 3 hours", "4 of them barely drink"), "8"),
+    (("wir sind 12, wie viele Flaschen", "zwei sind schwanger"), "10"),
+    (("siamo in 14, quante bottiglie?", "3 bevono poco"), "12"),
+    (("somos 30, cuántas botellas", "10 son niños", "y 4 conducen"), "16"),
+]
+
+
+@pytest.mark.parametrize(("said", "drinkers"), DRINKERS)
+async def test_groups_of_guests_are_part_of_the_total(said: tuple[str, ...], drinkers: str) -> None:
+    intro = (await say(*said)).intro
+    assert drinkers in re.findall(r"[0-9]+", intro.split(":", 1)[1])[:1]
 
 
 @pytest.mark.parametrize(("text", "beginning"), QUANTITIES)

@@ -471,3 +471,23 @@ async def test_a_language_is_no_origin(text: str) -> None:
 )
 async def test_a_question_for_a_wine_is_a_search(text: str) -> None:
     assert (await filters(text))["styles"] == ["red"]
+
+
+LIMITS: list[tuple[str, dict[str, float]]] = [
+    ("a red, I don't want to go over 35 a bottle", {"max_price": 35}),
+    ("ich will nicht wirklich mehr als 20 ausgeben, rot", {"max_price": 20}),
+    ("je ne veux pas mettre plus de 15, un rouge", {"max_price": 15}),
+    ("un tinto, no quiero gastar más de 18", {"max_price": 18}),
+    ("un rosso, non vorrei spendere più di 22", {"max_price": 22}),
+    ("rode wijn, ik wil er niet meer dan 14 aan uitgeven", {"max_price": 14}),
+    ("nothing above 30, red", {"max_price": 30}),
+    ("rot, nichts über 25", {"max_price": 25}),
+    ("a red over 30", {"min_price": 30}),
+    ("no oak, a red over 20", {"min_price": 20}),
+]
+
+
+@pytest.mark.parametrize(("text", "limits"), LIMITS)
+async def test_a_refusal_of_more_is_an_upper_limit(text: str, limits: dict[str, float]) -> None:
+    asked = await filters(text)
+    assert {name: asked[name] for name in ("min_price", "max_price") if name in asked} == limits
