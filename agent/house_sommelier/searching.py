@@ -5,7 +5,7 @@ with "only"; everything else ranks, and so does what a sommelier would pour to t
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent.house_sommelier.data import SCALES, Dish, Pairing, pairings, profiles
@@ -74,14 +74,9 @@ def _meant(state: State) -> str:
 def _differing(state: State, change: Change) -> Wishes:
     """What a similar wine is to be otherwise: the message's own wishes and the price limit."""
     asked, old = change.wishes, state.wishes
-    if asked.min_price is None and asked.max_price is None:
-        price = {"max_price": old.max_price, "min_price": old.min_price, "currency": old.currency}
-        return Wishes(**{**_values(asked), **price})
-    return asked
-
-
-def _values(wishes: Wishes) -> dict[str, Any]:
-    return {name: getattr(wishes, name) for name in wishes.said}
+    if asked.min_price is not None or asked.max_price is not None:
+        return asked
+    return replace(asked, min_price=old.min_price, max_price=old.max_price, currency=old.currency)
 
 
 def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wish, ...]:
