@@ -47,12 +47,20 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
     shown = served(best, state, change)
     unseen = "" if in_full else say("not_named", state.language, name=state.wishes.name) + " "
     intro = unseen + _intro(state, change, found, shown, is_named=bool(named) and in_full)
+    is_plain = bool(state.care or change.wishes.dishes)
+    unclear = "" if is_plain else not_understood(change, state.language, purpose=True)
     return SommelierResponse(
         response_type="recommendation",
-        intro=intro.strip(),
+        intro=f"{unclear} {intro}".strip(),
         wines=[_recommended(wine, _described(wine, state)) for wine in shown],
         closing=_notes(state, change) or say(_refinement(state), state.language),
     )
+
+
+def not_understood(change: Change, language: Language, *, purpose: bool = False) -> str:
+    """A sentence about the words that nothing knows; for `purpose` those that name the occasion."""
+    unknown = change.purpose if purpose else change.unknown[:4]
+    return say("unclear", language, words=" ".join(unknown)) if unknown else ""
 
 
 def _counts(result: Found, found: Sequence[Found]) -> bool:

@@ -114,6 +114,8 @@ class Profile(_Strict):
     notes: tuple[str, ...]
     home: str
     like: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
+    made: Literal["", "bottle", "tank"] = ""
 
 
 class Subject(Spoken):
@@ -257,6 +259,9 @@ def entries() -> Iterator[Entry]:
     for table in load("grapes")["grape"]:
         names = {"any": (table["name"], *table.get("any", ()))}
         yield from _entries(names, (("grapes", (table["name"],)),))
+    for table in load("compared")["wine"]:
+        if "any" in table:
+            yield from _entries(table, (("entity", (table["name"],)),))
     for name, subject in load("knowledge").items():
         yield from _entries({"any": subject["asked"]}, (("subject", (name,)),))
     yield from _counted()

@@ -76,6 +76,8 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     passage = _passage(content, subject, state, change)
     if not short and not passage:
         return inform(say("knowledge", language))
+    if not passage and change.has("fact"):
+        return inform(say("knowledge", language), _of_entity(change, language))
     if not passage:
         return inform(short, say("knowledge_closing", language))
     path, quoted = passage
@@ -90,7 +92,7 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
 def _of_entity(change: Change, language: Language) -> str:
     """What is known of the grape or region that a question names; empty if it names none."""
     named = next((profiles()[each] for each in change.entities if each in profiles()), None)
-    return f"{_told(named, language)}." if named else ""
+    return _told(named, language) if named else ""
 
 
 def inform(intro: str, closing: str = "") -> SommelierResponse:
@@ -156,7 +158,10 @@ def _told(profile: Profile, language: Language) -> str:
     structure = (
         say(f"level_{scale}_{level}", language) for scale, level in levels if level != "none"
     )
-    parts = ", ".join((style_in_words(build.colour, language), *structure))
+    made = say(f"made_{profile.made}", language) if profile.made else ""
+    grapes = say("from_grapes", language, grapes=both(profile.of, language)) if profile.of else ""
+    kind = (style_in_words(build.colour, language), *structure, grapes, made)
+    parts = ", ".join(filter(None, kind))
     scents = both((aromas()[note][language] for note in profile.notes), language)
     home = say("at_home", language, places=profile.home)
     return f"**{profile.name}**: {parts}; {scents}. {home}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
-from agent.house_sommelier.answer import answer_wines
+from agent.house_sommelier.answer import answer_wines, not_understood
 from agent.house_sommelier.conversation import Conversation, ToolResult, read_conversation
 from agent.house_sommelier.knowledge import (
     asked_of_library,
@@ -82,7 +82,7 @@ def respond(
     if conversation.results:
         return _after(state, change, conversation)
     if state.kind in _SAYINGS:
-        return _spoken(state)
+        return _spoken(state, change)
     if state.kind == "quantity":
         return inform(bottles_for(state))
     if state.kind == "compare":
@@ -100,10 +100,12 @@ def _calls(state: State, change: Change) -> tuple[Wish, ...]:
     return first_calls(state, change)
 
 
-def _spoken(state: State) -> SommelierResponse:
-    """An answer that needs no tool."""
+def _spoken(state: State, change: Change) -> SommelierResponse:
+    """An answer that needs no tool; it owns up to words that were not understood."""
     kind = "off_topic" if state.kind in _OFF_TOPIC else "informational"
-    return SommelierResponse(response_type=kind, intro=say(state.kind, state.language))
+    unclear = not_understood(change, state.language) if state.kind == "ask" else ""
+    intro = " ".join(filter(None, (unclear, say(state.kind, state.language))))
+    return SommelierResponse(response_type=kind, intro=intro)
 
 
 def _after(

@@ -24,6 +24,11 @@ _REACH: Final = 8
 _LIGHT_SHARE: Final = 0.5
 _UNITS: Final = ("percent", "hours", "clock", "bottles", "people", "cases", "counted", "age")
 _LIMITS: Final = ("max", "min", "about", "between", "we_are")
+_SHORT: Final = 8
+_COUNTING: Final = frozenset("for fur pour para per voor we are".split())
+_NO_PRICE: Final = frozenset(
+    "dish wine bottles ordinal people hours age each total many percent grapes years".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +73,9 @@ class _Number:
     is_rough: bool = False
 
 
-def read_numbers(phrases: Phrases) -> Numbers:
-    """Every number of a message, in order."""
-    return _Reader(phrases).read()
+def read_numbers(phrases: Phrases, *, in_talk: bool = False) -> Numbers:
+    """Every number of a message, in order; `in_talk` a bare one is a price: "and at 10?"."""
+    return _Reader(phrases).read(in_talk=in_talk)
 
 
 class _Reader:
@@ -86,7 +91,7 @@ class _Reader:
         self._used: set[int] = set()
         self._inside = {at for match in matches for at in range(match.start + 1, match.end)}
 
-    def read(self) -> Numbers:
+    def read(self, *, in_talk: bool) -> Numbers:
         numbers = [each for at in range(len(self._phrases.words)) if (each := self._number(at))]
         self._count_sober(numbers)
         numbers = [each for each in numbers if each.start not in self._used]
@@ -96,10 +101,19 @@ class _Reader:
                 continue
             following = numbers[place + 1] if place + 1 < len(numbers) else None
             skip = self._read_one(number, following)
-        if len(numbers) == len(self._phrases.words) == 1 and not self._used:
+        alone = len(numbers) == len(self._phrases.words) == 1
+        if (alone or (in_talk and self._is_bare(numbers))) and not self._used:
             self._price(None, numbers[0].value, None, numbers[0])
         read = replace(self._shared_total(), written=self._written(), used=frozenset(self._used))
         return self._in_order(read)
+
+    def _is_bare(self, numbers: list[_Number]) -> bool:
+        """Whether a short message holds one number that counts nothing: "and if I go to 60?"."""
+        words = self._phrases.words
+        if len(numbers) != 1 or len(words) > _SHORT or numbers[0].value < _LEAST_PRICE:
+            return False
+        before = words[numbers[0].start - 1].stem if numbers[0].start else ""
+        return before not in _COUNTING and not self._fields & _NO_PRICE
 
     def _number(self, at: int) -> _Number | None:
         word, match = self._phrases.words[at], self._phrases.at(at)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile
 from typing import Final, Literal, get_args
 
 from agent.house_sommelier.clauses import Clauses
@@ -39,6 +39,13 @@ _USUAL: Final = ("red", "white", "rose", "sparkling")
 _WITH_OWN_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
 _COUNTED: Final = frozenset("currency unconverted counted hours people bottles percent".split())
 _MOST_TELLING: Final = ("regions", "grapes", "text", "styles", "hue", "countries")
+_FOR: Final = frozenset("for with zu zum zur pour avec para con per voor bij met".split())
+_SMALL: Final = frozenset(
+    "a an some the my our ein eine einem einer der die das dem un une des du de la le les mon ma "
+    "el los las mi il lo gli i uno una een het mijn onze nuestra nuestro".split()
+)
+_SHORTEST_SAID: Final = 3
+_ENTITIES: Final = ("grapes", "regions", "entity")
 _MOST_VALUES: Final = 6
 _MOST_TEXT: Final = 200
 _MOST_COUNT: Final = 4
@@ -100,6 +107,7 @@ class Change:
     entities: tuple[str, ...] = ()
     care: Care | None = None
     unknown: tuple[str, ...] = ()
+    purpose: tuple[str, ...] = ()
     languages: tuple[Language, ...] = ()
     count: int | None = None
     by_style: tuple[int, ...] = ()
@@ -129,7 +137,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
     languages = (spoken,) if is_short and spoken else languages
     cues = Cues(raw)
     phrases = Phrases(words, scan(words, language))
-    numbers = read_numbers(phrases)
+    numbers = read_numbers(phrases, in_talk=spoken is not None)
     phrases = Phrases(words, [_superlative(each, phrases) for each in phrases.matches])
     phrases = Phrases(words, [_of_kind(each, phrases) for each in phrases.matches])
     matches = phrases.matches
@@ -152,6 +160,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         entities=_entities(matches),
         care=None if care in LIGHT_CARES and _counts_sober(numbers, marks) else care,
         unknown=tuple(word.written for word in unmatched),
+        purpose=_purpose(words, [word.start for word in unmatched]) if not names else (),
         languages=languages,
         count=_count(phrases, numbers),
         by_style=_by_style(phrases),
@@ -216,6 +225,17 @@ def _known(matches: Sequence[Match], clauses: Clauses, numbers: Numbers) -> froz
     """The places of words that have been understood."""
     spans = (range(match.start, match.end) for match in matches)
     return frozenset(clauses.denied_words).union(numbers.used, *spans)
+
+
+def _purpose(words: Sequence[Token], unknown: Sequence[int]) -> tuple[str, ...]:
+    """The unknown words that a wine is for: "to go with floozle", "zum Schnurzel"."""
+    for at, word in enumerate(words):
+        if word.stem in _FOR:
+            after = [each for each in words[at + 1 : at + 5] if each.stem not in _SMALL]
+            if after and after[0].start in unknown and len(after[0].stem) > _SHORTEST_SAID:
+                run = takewhile(lambda each: each.start in unknown, after)
+                return tuple(each.written for each in run)
+    return ()
 
 
 def _is_telling(word: Token) -> bool:
@@ -335,7 +355,7 @@ def _narrowest(match: Match) -> Iterator[tuple[str, str]]:
 
 def _entities(matches: Sequence[Match]) -> tuple[str, ...]:
     """The grapes and regions of a message, in order."""
-    named = ((*match.values("grapes"), *match.values("regions")) for match in matches)
+    named = ((value for field in _ENTITIES for value in match.values(field)) for match in matches)
     return tuple(dict.fromkeys(chain.from_iterable(named)))
 
 

@@ -75,3 +75,55 @@ async def test_a_greeting_in_slang_is_greeted(text: str) -> None:
 )
 async def test_the_house_says_that_it_is_no_person(text: str, says: str) -> None:
     assert says in (await spoken(text)).intro
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("difference between crémant and prosecco?", "tank"),
+        ("Chablis oder Pouilly-Fuissé, was ist der Unterschied?", "Pouilly-Fuissé"),
+        ("cava vs champagne", "bottle"),
+    ],
+)
+async def test_two_wines_are_compared_by_grape_and_method(text: str, says: str) -> None:
+    assert says in (await spoken(text)).intro
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("how many hectares does Barolo have?", "not in my library"),
+        ("wer hat den Sekt erfunden?", "nicht in meiner Bibliothek"),
+        ("quel est le rendement à Sancerre ?", "pas dans ma bibliothèque"),
+    ],
+)
+async def test_history_and_yields_are_not_in_the_library(text: str, says: str) -> None:
+    assert says in await told(text)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "limit"),
+    [
+        ("a red under 15 for pasta", "and at 10?", 10),
+        ("white for sea bass, 25 max", "what if I go to 60?", 60),
+        ("un rosso per il cinghiale", "e a 12?", 12),
+        ("ein Roter zum Gulasch", "und bis 40?", 40),
+        ("un rouge pour le canard", "et à 9 ?", 9),
+    ],
+)
+async def test_a_bare_number_in_a_talk_is_a_price(first: str, then: str, limit: int) -> None:
+    asked = await filters(first, then)
+    assert asked["max_price"] == limit
+    assert asked["foods"]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("a wine with good bimbam", "bimbam"),
+        ("un vin pour un plat de zglorg", "zglorg"),
+        ("Wein für Kaltschale mit Quarkbällchen", "Kaltschale"),
+    ],
+)
+async def test_words_not_understood_are_named(text: str, word: str) -> None:
+    assert word in (await spoken(text)).intro
