@@ -206,7 +206,8 @@ def _notes(state: State, change: Change) -> str:
     language, foreign = state.language, change.numbers.foreign
     notes = [
         say("unknown_currency", language, currency=foreign) if foreign else "",
-        say("other_allergens", language) if change.elsewhere else "",
+        say("histamine_note", language) if state.is_histamine else "",
+        say("other_allergens", language) if change.elsewhere and not state.is_histamine else "",
         say("check_label", language) if state.allergens and not change.elsewhere else "",
     ]
     return " ".join(filter(None, notes))

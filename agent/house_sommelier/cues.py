@@ -93,6 +93,18 @@ class Cues:
         found |= {"minor"} if self._is_of_minors() else set()
         return frozenset(found)
 
+    def intolerance(self) -> str:
+        """What somebody reacts to that needs an explanation before any wine; empty if nothing."""
+        reacts = any(self._has(name) for name in ("intolerant", "severe"))
+        if self._has("histamine"):
+            return "histamine"
+        if self._has("sulphites") and reacts:
+            return "sulphites"
+        return "severe" if self._has("severe") and self._has("intolerant") else ""
+
+    def _has(self, name: str) -> bool:
+        return any(name in names for names in self._at)
+
     def people(self) -> frozenset[str]:
         """The persons a message names, of those wine may be for."""
         return frozenset(self._words[at] for at in self._places("others"))

@@ -16,7 +16,8 @@ from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
 from agent.text import LANGUAGES, Language, fold, words
 
 Kind = Literal[
-    "care", "crisis", "dependence", "grapes", "drunk", "off_topic", "rude", "hello", "machine",
+    "care", "crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk",
+    "off_topic", "rude", "hello", "machine",
     "thanks", "help", "quantity", "about", "which", "compare", "knowledge", "like", "same",
     "search", "ask",
 ]  # fmt: skip

@@ -26,8 +26,8 @@ from agent.text import Language
 
 MODEL_NAME: Final = "house-sommelier"
 _SAYINGS: Final = frozenset(
-    {"crisis", "dependence", "grapes", "drunk", "off_topic", "rude", "hello", "machine",
-     "thanks", "help", "which", "ask"}
+    {"crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk",
+     "off_topic", "rude", "hello", "machine", "thanks", "help", "which", "ask"}
 )  # fmt: skip
 _OFF_TOPIC: Final = frozenset({"off_topic", "rude"})
 

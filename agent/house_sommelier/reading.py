@@ -116,6 +116,7 @@ class Change:
     marks: tuple[tuple[str, str], ...] = ()
     people: frozenset[str] = frozenset()
     beneficiaries: frozenset[str] = frozenset()
+    intolerance: str = ""
 
     def said(self, name: str) -> tuple[str, ...]:
         """The values of a mark, in the order of the message."""
@@ -169,6 +170,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         marks=marks,
         people=cues.people(),
         beneficiaries=cues.beneficiaries(),
+        intolerance=cues.intolerance(),
     )
     return replace(change, wishes=_named(change, names))
 

@@ -66,6 +66,7 @@ class State:
     allergens: tuple[str, ...] = ()
     care: Care | None = None
     concerned: frozenset[str] = frozenset()
+    is_histamine: bool = False
     language: Language = "en"
     shown: tuple[str, ...] = ()
     choice: tuple[str, ...] = ()
@@ -150,6 +151,7 @@ def _with_facts(state: State, change: Change) -> State:
         language=language,
         allergens=tuple(dict.fromkeys((*state.allergens, *_tolerated(change)))),
         care=change.care or (None if _is_for_others(state, change) else state.care),
+        is_histamine=state.is_histamine or change.intolerance == "histamine",
         concerned=change.people if change.care else state.concerned,
         guests=numbers.guests or state.guests,
         sober=_sober(state, change),
@@ -201,11 +203,26 @@ def _kind(state: State, change: Change) -> Kind:
     """What a message wants done, the gravest first."""
     if change.care:
         return _kind_of_care(change)
+    if reaction := _kind_of_intolerance(state, change):
+        return reaction
     facts, said = _facts(state, change), change.wishes.said
     kind: Kind = next((rule.kind for rule in rules() if rule.holds(facts, said)), "ask")
     wants_free = state.care != "grapes" and "alcohol_free" in change.wishes.styles
     is_for_wine = kind in ("search", "like", "same", "about", "ask") and not wants_free
     return state.care if is_for_wine and state.care in GRAVE else kind
+
+
+def _kind_of_intolerance(state: State, change: Change) -> Kind | None:
+    """What is explained before any wine is named: what labels say of what somebody reacts to."""
+    asks = change.is_question or change.has("ask") or change.intolerance == "severe"
+    fined = set(change.allergens) & {"egg", "milk", "fish"}
+    wishes = change.wishes.said - {"name", "text"} or state.pointed or state.shown
+    match change.intolerance:
+        case "histamine" if state.kind != "histamine":
+            return "histamine"
+        case "sulphites" if not wishes:
+            return "sulphites"
+    return "fining" if fined and asks and not wishes else None
 
 
 def _kind_of_care(change: Change) -> Kind:
@@ -416,7 +433,7 @@ def _is_fresh(state: State, change: Change) -> bool:
 
 def _for_good(denied: frozenset[tuple[str, str]]) -> frozenset[tuple[str, str]]:
     """What is ruled out for the whole talk, whatever is asked for next: grapes and houses."""
-    return frozenset(pair for pair in denied if pair[0] in ("grapes", "name"))
+    return frozenset(pair for pair in denied if pair[0] in ("grapes", "name", "text"))
 
 
 def _joined(denied: frozenset[tuple[str, str]], change: Change) -> frozenset[tuple[str, str]]:

@@ -399,3 +399,35 @@ async def test_without_alcohol_is_looked_for_after_a_dependence() -> None:
         messages += exchange(reply, content)
         reply = await ask(messages)
     assert [wine.wine_id for wine in answer_of(reply).wines] == ["a"]
+
+
+EXPLAINED: list[tuple[str, str]] = [
+    ("histamine intolerant here, any red at all?", "Labels do not state histamine"),
+    ("vertrage kein Histamin, was kann ich trinken", "Histamin steht auf keinem"),
+    ("l'istamina mi fa male, un rosso?", "L'istamina non compare"),
+    ("asma con sulfitos, ¿hay vino sin ellos?", "Ningún vino está del todo libre"),
+    ("astma van sulfiet, welke wijn kan", "Geen wijn is helemaal vrij"),
+    ("my fish allergy: is there any in wine?", "Yes, it can be in wine"),
+    ("allergique au lait, y en a-t-il dans le vin ?", "Oui, il peut y en avoir"),
+    ("Eiallergie mit anaphylaktischem Schock, ist im Wein Ei?", "Ja, das kann im Wein sein"),
+]
+
+
+@pytest.mark.parametrize(("text", "beginning"), EXPLAINED)
+async def test_what_somebody_reacts_to_is_explained_before_any_wine(
+    text: str, beginning: str
+) -> None:
+    answer = await say(text)
+    assert (answer.response_type, answer.wines) == ("informational", [])
+    assert answer.intro.startswith(beginning)
+
+
+async def test_after_histamine_every_list_says_that_no_label_states_it() -> None:
+    said = ("histamine intolerant, what can I drink?", "a young white then")
+    assert "No label states histamine" in (await answered(*said, wines=[WINE])).closing
+
+
+async def test_no_oak_holds_when_another_dish_is_asked_for() -> None:
+    toasted = {**WINE, "wine_id": "toasted", "notes": "Lightly toasted."}
+    said = ("a white with no barrel taste", "A French white for trout under 30 please")
+    assert "toasted" not in ids(await answered(*said, wines=[WINE, toasted]))

@@ -94,5 +94,5 @@ def test_every_cue_of_a_kind_is_one_that_a_message_can_give() -> None:
 
 def test_every_kind_is_told_by_words_or_by_care() -> None:
     told = {rule.kind for rule in data.rules()}
-    by_care = {"care", "crisis", "dependence", "drunk"}
+    by_care = {"care", "crisis", "dependence", "drunk", "histamine", "sulphites", "fining"}
     assert told | by_care | {"ask"} == set(get_args(data.Kind))
