@@ -40,6 +40,7 @@ _EXCLUDED: Final = {
     "styles": "without_styles",
     "hue": "without_styles",
 }
+_PLACE: Final = frozenset({"regions", "countries", "grapes"})
 _KIND: Final = frozenset({"styles", "grapes", "regions", "colours"})
 
 
@@ -91,13 +92,33 @@ def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wi
     if not fit and state.care:
         return _without_alcohol(state, last)
     if not last.wines:
-        return _with_seen_wines(state, change, last) or _softened(last)
+        is_kept = bool(state.insisted & _PLACE)
+        return (
+            _cheaper(state, last)
+            if is_kept
+            else _with_seen_wines(state, change, last) or _softened(last)
+        )
     if len(fit) < ENOUGH <= last.total and last.total > last.listed:
         ids = [*last.arguments.get("not_ids", ()), *(wine.wine_id for wine in last.wines)]
         return (Wish(last.tool, {**last.arguments, "not_ids": ids[:_MOST_IDS]}),)
     return tuple(
         _search(state, change, dishes=(dish,)) for dish in unserved(fit, state.wishes.dishes)
     )
+
+
+def _cheaper(state: State, last: Found) -> tuple[Wish, ...]:
+    """Cheaper wines of the place where there are none below the cheapest shown, and of others.
+
+    The first are the cheapest of the place below the dearest shown, seen or not.
+    """
+    kept = state.insisted & _PLACE & last.arguments.keys()
+    soft = sorted({*last.arguments.get("soft", ()), *kept})
+    elsewhere = Wish(last.tool, {**last.arguments, "soft": soft})
+    prices = [price for price, _ in state.prices.values()]
+    if len(set(prices)) < 2:
+        return (elsewhere,)
+    here = {**last.arguments, "max_price": max(prices) - 0.01, "order": "cheapest"}
+    return (Wish(last.tool, {**here, "not_ids": list(state.refused)}), elsewhere)
 
 
 def _softened(last: Found) -> tuple[Wish, ...]:

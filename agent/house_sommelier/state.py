@@ -354,16 +354,18 @@ def _wished(state: State, change: Change) -> State:
         denied=_joined(state.denied if not is_fresh else _for_good(state.denied), change),
         refused=refused,
         is_new=is_fresh or refused != state.refused or _moves_on(state, change),
-        insisted=_insisted(change, wishes),
+        insisted=_insisted(change, wishes, merged),
         subject="",
         count=change.count or (None if is_fresh else state.count),
     )
 
 
-def _insisted(change: Change, wishes: Wishes) -> frozenset[str]:
-    """The tastes that a message corrects: "softer", "too heavy"; they must be met if they can."""
+def _insisted(change: Change, wishes: Wishes, merged: Wishes) -> frozenset[str]:
+    """What must be met if it can: tastes that a message corrects, the place of what is too dear."""
     corrects = change.has("cue", "refine") or change.has("most")
-    return wishes.said & {"bodies", "tannins", "acidities", "min_abv"} if corrects else frozenset()
+    kept = merged.said & (_PLACE | {"grapes"}) if change.has("cue", "cheaper") else frozenset()
+    tastes = wishes.said & {"bodies", "tannins", "acidities", "min_abv"}
+    return tastes | kept if corrects else kept
 
 
 def _moves_on(state: State, change: Change) -> bool:

@@ -127,3 +127,33 @@ async def test_a_bare_number_in_a_talk_is_a_price(first: str, then: str, limit: 
 )
 async def test_words_not_understood_are_named(text: str, word: str) -> None:
     assert word in (await spoken(text)).intro
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "regions"),
+    [
+        ("a red for steak", "toskanisch", ["Tuscany"]),
+        ("un bianco per il pesce", "siciliano se possibile", ["Sicily"]),
+        ("un blanc pour les huîtres", "plutôt alsacien", ["Alsace"]),
+    ],
+)
+async def test_a_bare_adjective_of_a_region_refines(
+    first: str, then: str, regions: list[str]
+) -> None:
+    asked = await filters(first, then)
+    assert asked["regions"] == regions
+    assert asked["foods"]
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("un bordeaux rouge", "trop cher"),
+        ("a red Rioja", "too dear"),
+        ("ein Riesling von der Mosel", "zu teuer"),
+    ],
+)
+async def test_what_is_too_dear_keeps_its_place(first: str, then: str) -> None:
+    asked = await filters(first, then)
+    assert "regions" in asked
+    assert "regions" not in asked.get("soft", ())
