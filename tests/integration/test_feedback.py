@@ -183,6 +183,14 @@ class Room:
     async def kept(self, message: JsonObject) -> Feedback | None:
         return await self.feedback.get(turn_of(message))
 
+    async def traced(self) -> None:
+        """Return when the scores of the turn itself have arrived."""
+
+        async def has_scores() -> bool:
+            return bool(self.langfuse.scores)
+
+        await until(has_scores)
+
     async def delivered(self) -> None:
         """Return when nothing is left to deliver."""
 
@@ -638,13 +646,14 @@ class TestDelivery:
     ) -> None:
         async with room.open():
             await room.answered()
-            asked = []
+            await room.traced()
+            asked = [room.score_requests]
             for label in ("👎", "Tone", "👍", "👍 ✓"):
                 await room.press(label)
                 await room.delivered()
                 asked.append(room.score_requests)
         # The dislike; with its reason; the like, and the reason goes; both go.
-        changes = [later[len(earlier) :] for earlier, later in pairwise([[], *asked])]
+        changes = [later[len(earlier) :] for earlier, later in pairwise(asked)]
         assert changes == [["POST"], ["POST"], ["POST", "DELETE"], ["DELETE", "DELETE"]]
         assert room.verdicts == {}
 
