@@ -212,9 +212,12 @@ def why_it_suits(state: State) -> str:
     return found[0][state.language]
 
 
-def bottles_for(state: State) -> str:
+def bottles_for(state: State, change: Change) -> str:
     """A number of bottles with what it rests on; a question if nobody said for how many."""
     language = state.language
+    if state.guests is None and (sizes := change.said("litres")):
+        poured = str(round(float(sizes[0]) * 8))
+        return say("quantity_size", language, litres=sizes[0], glasses=poured)
     if state.guests is None:
         return say("quantity_ask", language)
     sober = state.sober or 0
@@ -232,7 +235,25 @@ def bottles_for(state: State) -> str:
         basis=_basis(state),
     )
     advice = "quantity_sober" if sober else "quantity_water"
-    return f"{answer} {say(advice, language)}"
+    split = _split(most, state, change)
+    return " ".join(filter(None, (answer, split, say(advice, language))))
+
+
+def _split(bottles: int, state: State, change: Change) -> str:
+    """The bottles by the kinds that were named; of sparkling wine half as many as of another."""
+    wishes = change.wishes
+    colours = wishes.colours if len(wishes.colours) > 1 else ()
+    split = ("sparkling", "white", "rose", "red")
+    kinds = [each for each in dict.fromkeys((*wishes.styles, *colours)) if each in split]
+    if len(kinds) < 2:
+        return ""
+    weights = {kind: 1 if kind == "sparkling" else 2 for kind in kinds}
+    shares = {
+        kind: max(1, round(bottles * weight / sum(weights.values())))
+        for kind, weight in weights.items()
+    }
+    named = (f"{style_in_words(kind, state.language)} {n}" for kind, n in shares.items())
+    return say("quantity_split", state.language, split=both(named, state.language))
 
 
 def glasses_each(state: State) -> float:

@@ -84,7 +84,7 @@ def respond(
     if state.kind in _SAYINGS:
         return _spoken(state, change)
     if state.kind == "quantity":
-        return inform(bottles_for(state))
+        return inform(bottles_for(state, change))
     if state.kind == "compare":
         return compare(state, change)
     calls = _calls(state, change)

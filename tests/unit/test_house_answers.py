@@ -431,3 +431,19 @@ async def test_no_oak_holds_when_another_dish_is_asked_for() -> None:
     toasted = {**WINE, "wine_id": "toasted", "notes": "Lightly toasted."}
     said = ("a white with no barrel taste", "A French white for trout under 30 please")
     assert "toasted" not in ids(await answered(*said, wines=[WINE, toasted]))
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("how many glasses are there in a magnum?", "12 glasses"),
+        ("wie viele Gläser hat eine Doppelmagnum", "24 Gläser"),
+        ("combien de verres dans une demi-bouteille ?", "3 verres"),
+        (
+            "how many bottles for 40 guests, bubbles, white and red?",
+            "sparkling 5, white 10 and red 10",
+        ),
+    ],
+)
+async def test_sizes_and_splits_of_bottles(text: str, part: str) -> None:
+    assert part in (await say(text)).intro
