@@ -4,6 +4,7 @@ Files of words hold tables whose language keys (`en de fr es it nl`, `any` for a
 every other key says what those phrases mean: a field and its values.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -25,6 +26,8 @@ Kind = Literal[
 
 FOLDER: Final = Path(__file__).parent / "data"
 _MOST_READ: Final = 2000
+# A glass that wine is poured into is no broken glass.
+_IN_A_GLASS: Final = re.compile(r"(?i)\b(?:in|im) (?:(?:my|the|our|meinem|dem|mijn|het) )?glass?\b")
 SCALES: Final[Mapping[str, Sequence[str]]] = {
     "body": [*Body],
     "tannin": [*Level],
@@ -202,7 +205,7 @@ def _signs() -> Mapping[str, Sequence[tuple[frozenset[str], tuple[str, ...]]]]:
 
 def subjects_by_signs(text: str) -> Iterator[str]:
     """The subjects of which a text shows every sign; a word serves for one sign only."""
-    written = set(words(text[:_MOST_READ]))
+    written = set(words(_IN_A_GLASS.sub("in my wine", text[:_MOST_READ])))
     for name, sets in _signs().items():
         hits = [
             {word for word in written if word in whole or word.startswith(begin)}

@@ -27,6 +27,9 @@ async def told(*said: str) -> str:
         ("il vino è diventato marrone", "ossidato"),
         ("der Korken ist zerbröselt", "Korkbrösel"),
         ("mijn wijn smaakt naar muis", "muizensmaak"),
+        ("there are bits of cork floating in my glass", "crumbs of cork"),
+        ("the neck broke with the cork, bits of glass in my glass", "Do not drink"),
+        ("why do I get a headache from red wine?", "alcohol and too little water"),
         ("huele a acetona", "acidez volátil"),
         ("ho trovato dei cristalli sul tappo", "tartrati"),
         ("is my 1994 claret still drinkable?", "Perhaps"),
@@ -46,6 +49,7 @@ async def test_a_fault_is_known_by_its_signs(text: str, says: str) -> None:
         "a fizzy red that's a bit sweet",
         "ein Wein zu Eiern mit Speck",
         "un rouge pour une omelette",
+        "what should I pour with a fiery curry?",
     ],
 )
 async def test_a_wish_with_a_word_of_a_fault_is_a_search(text: str) -> None:
