@@ -145,7 +145,8 @@ def _intro(
         return say(key, language, criteria=f" ({criteria(state)})" if limits else "")
     if not wishes.said - {"text", "name"} and not state.denied and not state.allergens:
         return say("found_any", language) if not wishes.name or is_named else ""
-    first = say("found", language, criteria=criteria(state))
+    asked = criteria(state)
+    first = say("found" if asked else "found_any", language, criteria=asked)
     return " ".join(filter(None, (why_it_suits(state), _with_misses(first, state, shown))))
 
 

@@ -161,3 +161,7 @@ async def test_what_is_too_dear_keeps_its_place(first: str, then: str) -> None:
     asked = await filters(first, then)
     assert "regions" in asked
     assert "regions" not in asked.get("soft", ())
+
+
+async def test_plain_english_is_no_country() -> None:
+    assert "countries" not in await filters("a red for lamb, in plain english please")
