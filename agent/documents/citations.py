@@ -32,7 +32,6 @@ STUCK: Final = re.compile(r"([.!?…。！？])\[")
 ENDS: Final = tuple(".!?…。！？")
 SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
 TOKEN: Final = re.compile(r"[^\W_]+|[,;:.!?]")
-ANY_WORDS: Final = {".": r"\w+ ", "*": r"(?:\w+ ){1,14}"}
 LONGEST_OPENING: Final = 400
 """Characters of an answer in which it may admit that it has not enough to go by."""
 SHORT: Final = 3

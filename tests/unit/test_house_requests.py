@@ -26,6 +26,8 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("sweet red", {"colours": ["red"], "sweetness": SWEET}),
     ("a dessert wine", {"styles": ["sweet", "fortified"], "sweetness": SWEET}),
     ("champagne", {"styles": ["sparkling"], "regions": ["Champagne"]}),
+    ("je cherche un crémant", {"styles": ["sparkling"], "text": "Crémant"}),
+    ("suche einen Crémant", {"styles": ["sparkling"], "text": "Crémant"}),
     ("two bottles of prosecco", {"styles": ["sparkling"], "regions": ["Prosecco"]}),
     ("white port", {"styles": ["fortified"], "colours": ["white"], "regions": ["Port"]}),
     ("a dry sherry", {"styles": ["fortified"], "sweetness": DRY, "regions": ["Sherry"]}),
