@@ -35,7 +35,7 @@ SCALES: Final[Mapping[str, Sequence[str]]] = {
     "sweetness": [*Sweetness],
 }
 """The steps of what is told by degrees, from the least to the most."""
-WORDS: Final = ("styles", "words", "questions", "care")
+WORDS: Final = ("styles", "words", "questions", "guests")
 """The files of plain words; what a later one says of a phrase adds to what an earlier one does."""
 
 

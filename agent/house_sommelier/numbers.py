@@ -336,8 +336,7 @@ class _Reader:
     @staticmethod
     def _abstains(match: Match) -> bool:
         """Whether a phrase tells of guests to whom no wine is poured."""
-        sober = match.fields & {"sober", "abstains", "young"}
-        return bool(sober) or bool({"health", "minor", "pregnant"} & set(match.values("care")))
+        return bool(match.fields & {"sober", "abstains", "young"})
 
     def _total(self, numbers: Sequence[_Number]) -> _Number | None:
         """The number of all the guests, of which others are a part."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain, pairwise, takewhile
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
+from agent.care import Concern, care_of
 from agent.house_sommelier.clauses import Clauses
-from agent.house_sommelier.cues import Cues
 from agent.house_sommelier.data import SCALES, Dish, dishes, grammar, load, subjects_by_signs
 from agent.house_sommelier.lexicon import (
     Match,
@@ -25,19 +25,13 @@ from agent.house_sommelier.numbers import NO_NUMBERS, Numbers, read_numbers
 from agent.sommelier.wine import Currency
 from agent.text import Language
 
-Care = Literal[
-    "crisis", "dependence", "grapes", "pregnant", "minor", "driving", "medicine", "health"
-]
+Care = Concern | Literal["grapes"]
 """Why somebody is offered nothing with alcohol, or no wine at all."""
 
-_CARES: Final[tuple[Care, ...]] = get_args(Care)
-LIGHT_CARES: Final = frozenset({"pregnant", "minor", "driving", "medicine", "health"})
+LIGHT_CARES: Final = frozenset({"pregnancy", "under_age", "driving", "medication", "health"})
 """Those that may be of some guests among others."""
-_FULL_AGE: Final = 18
-_YOUNGEST: Final = 4
 _USUAL: Final = ("red", "white", "rose", "sparkling")
 _WITH_OWN_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
-_COUNTED: Final = frozenset("currency unconverted counted hours people bottles percent".split())
 _MOST_TELLING: Final = ("regions", "grapes", "text", "styles", "hue", "countries")
 _FOR: Final = frozenset("for with zu zum zur pour avec para con per voor bij met".split())
 _SMALL: Final = frozenset(
@@ -117,6 +111,7 @@ class Change:
     people: frozenset[str] = frozenset()
     beneficiaries: frozenset[str] = frozenset()
     intolerance: str = ""
+    has_drunk: bool = False
 
     def said(self, name: str) -> tuple[str, ...]:
         """The values of a mark, in the order of the message."""
@@ -136,7 +131,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
     is_short = spoken is not None and sum(word.is_word for word in words) <= _FEW_WORDS
     language = spoken if spoken in languages or not languages or is_short else languages[0]
     languages = (spoken,) if is_short and spoken else languages
-    cues = Cues(raw)
+    cared = care_of(text)
     phrases = Phrases(words, scan(words, language))
     numbers = read_numbers(phrases, in_talk=spoken is not None)
     phrases = Phrases(words, [_superlative(each, phrases) for each in phrases.matches])
@@ -147,7 +142,8 @@ def read(text: str, spoken: Language | None = None) -> Change:
     symptoms = (("symptom", name) for name in subjects_by_signs(text))
     marks = (*_opening(phrases, language), *_marks(sorted_out.wanted), *symptoms)
     vegan = (value for name, value in marks if name == "without_allergens")
-    care = _care(marks, phrases, cues.cares())
+    grapes: Care | None = "grapes" if "grapes" in cared.allergies else None
+    care = cared.gravest if cared.gravest in ("crisis", "dependence") else grapes or cared.gravest
     known = _known(matches, sorted_out, numbers)
     unmatched = [word for at, word in enumerate(words) if at not in known and _is_telling(word)]
     names = [each for each in _proper_names(words, known, language) if _tells(each)]
@@ -168,9 +164,10 @@ def read(text: str, spoken: Language | None = None) -> Change:
         words=sum(word.is_word for word in words),
         is_question="?" in text,
         marks=marks,
-        people=cues.people(),
-        beneficiaries=cues.beneficiaries(),
-        intolerance=cues.intolerance(),
+        people=cared.people,
+        beneficiaries=cared.beneficiaries,
+        intolerance=cared.intolerance,
+        has_drunk=cared.has_drunk,
     )
     return replace(change, wishes=_named(change, names))
 
@@ -447,38 +444,3 @@ def _may_continue(word: Token, inside: bool) -> bool:
     if word.written[0].isupper():
         return inside or word.stem not in stop_words()
     return inside and word.stem in grammar_stems("particles")
-
-
-def _care(marks: Sequence[tuple[str, str]], phrases: Phrases, cues: frozenset[str]) -> Care | None:
-    """Why no alcohol should be offered, the gravest reason first."""
-    said = {value for name, value in marks if name == "care"} | cues
-    names = {name for name, _ in marks}
-    if {"reaction", "grape_word"} <= names:
-        said.add("grapes")
-    if _is_tender_age(phrases):
-        said.add("minor")
-    if "abstains" in names and not _drinks_something(phrases):
-        said.add("health")
-    return next((care for care in _CARES if care in said), None)
-
-
-def _drinks_something(phrases: Phrases) -> bool:
-    """Whether "does not drink" goes on: "red", not "at all"."""
-    drinks = {"hue", "styles", "grapes", "countries", "text"}
-    ends = (match.end for match in phrases.matches if "abstains" in match.fields)
-    return any(phrases.at(end).fields & drinks for end in ends)
-
-
-def _is_tender_age(phrases: Phrases) -> bool:
-    """Whether somebody under 18 is spoken of: "I'm 17.", "my 15-year-old son", "ho 16 anni"."""
-    names_child = any("child" in match.values("age") for match in phrases.matches)
-    for at, word in enumerate(phrases.words):
-        if not word.written.isdecimal() or not _YOUNGEST <= int(word.written[:3]) < _FULL_AGE:
-            continue
-        after = phrases.at(at + 1)
-        years = "years" in after.values("age")
-        is_being = not after.fields & _COUNTED and not phrases.is_among(at - 1, "having")
-        tells = "before" in phrases.before(at).values("age")
-        if (years and names_child) or (tells and (years or is_being)):
-            return True
-    return False

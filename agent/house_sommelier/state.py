@@ -228,7 +228,7 @@ def _kind_of_intolerance(state: State, change: Change) -> Kind | None:
 def _kind_of_care(change: Change) -> Kind:
     if change.care in GRAVE:
         return change.care
-    return "drunk" if change.care == "driving" and change.has("drunk") else "care"
+    return "drunk" if change.care == "driving" and change.has_drunk else "care"
 
 
 def _facts(state: State, change: Change) -> frozenset[str]:
