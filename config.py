@@ -30,6 +30,10 @@ from agent.engine.limits import DailyBudget, Limits
 
 LIMITS: Final = Limits()
 HTTP_URL: Final = TypeAdapter(HttpUrl)
+SHARED_ACCOUNTS: Final = frozenset(
+    {"777000", "1087968824", "136817688", "1271266957", "489000", "5434988373"}
+)
+"""Telegram's service messages, anonymous admins, channels, replies, codes, the spam filter."""
 
 
 class SettingsError(ValueError):
@@ -54,6 +58,11 @@ def _are_people(value: object) -> object:
     if not all(re.fullmatch(r"[1-9]\d{0,15}", str(each)) for each in ids):
         raise ValueError(
             "must be ids of people, like 12345,67890; a @name or the id of a group is none"
+        )
+    if shared := SHARED_ACCOUNTS.intersection(map(str, ids)):
+        raise ValueError(
+            f"{', '.join(sorted(shared))} is Telegram's own account, in whose name others write "
+            "(channels, admins who hide); name the people themselves"
         )
     return value
 
@@ -172,6 +181,7 @@ class HttpSettings(Group):
     webhook_secret: SecretStr | None = Field(None, alias="WEBHOOK_SECRET")
     host: str = Field("127.0.0.1", alias="HTTP_HOST")
     port: int | None = Field(None, alias="HTTP_PORT", ge=0, le=65535)
+    trusted_proxies: str = Field("127.0.0.1", alias="HTTP_TRUSTED_PROXIES")
     api_token: SecretStr | None = Field(None, alias="API_TOKEN")
 
     @model_validator(mode="after")
@@ -179,9 +189,12 @@ class HttpSettings(Group):
         if self.webhook_url is None:
             return self
         secret = self.webhook_secret.get_secret_value() if self.webhook_secret else ""
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", secret):
+        if not self.webhook_url.startswith("https://"):
+            raise ValueError("WEBHOOK_URL must begin with https://, Telegram delivers to no other")
+        if not re.fullmatch(r"[A-Za-z0-9_-]{16,256}", secret):
             raise ValueError(
-                "WEBHOOK_SECRET must be set with WEBHOOK_URL: 1 to 256 of A-Z, a-z, 0-9, _ and -"
+                "WEBHOOK_SECRET must be set with WEBHOOK_URL: 16 to 256 of A-Z, a-z, 0-9, _ and -, "
+                "as `openssl rand -hex 32` prints them"
             )
         if self.port is None:
             raise ValueError("HTTP_PORT must be set with WEBHOOK_URL: the port to listen on")

@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415
 
 import asyncio
+import os
 import signal
 import sys
 from importlib.metadata import version
@@ -76,6 +77,8 @@ def _options(
     ] = False,
 ) -> None:
     """Options that come before a command."""
+    # Databases, exports, reports: they hold people's words, whichever command writes them.
+    os.umask(0o077)
 
 
 @app.command()

@@ -331,7 +331,13 @@ async def serve(
         webhook=webhook,
         routes=api_routes(settings, resources, app.turns),
     )
-    await serve_http(page, host=http.host, port=http.port or 0, stop=stop)
+    await serve_http(
+        page,
+        host=http.host,
+        port=http.port or 0,
+        stop=stop,
+        trusted_proxies=http.trusted_proxies,
+    )
 
 
 def api_routes(settings: Settings, resources: Resources, turns: Turns) -> "Sequence[BaseRoute]":

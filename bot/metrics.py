@@ -20,7 +20,14 @@ UpdateResult = Literal["accepted", "coalesced", "set_aside"]
 """What became of an update: accepted, made part of a turn that waits, set aside as poison."""
 
 Refusal = Literal[
-    "secret", "content_type", "too_large", "too_slow", "cut_off", "malformed", "not_accepted"
+    "secret",
+    "too_many",
+    "content_type",
+    "too_large",
+    "too_slow",
+    "cut_off",
+    "malformed",
+    "not_accepted",
 ]
 """Why the webhook did not take a request."""
 

@@ -1,5 +1,6 @@
 """The two databases: SQLite in a file, Postgres for several replicas; opened, checked, migrated."""
 
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
@@ -124,20 +125,23 @@ def _sqlite_engine(url: URL) -> AsyncEngine:
     if url.database and url.database != ":memory:" and not url.database.startswith("file:"):
         path = Path(url.database).expanduser()
         url = url.set(database=str(path))
-        _make_folder(path.parent)
+        _make_private(path)
     engine = create_async_engine(url, hide_parameters=True)
     event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     return engine
 
 
-def _make_folder(folder: Path) -> None:
+def _make_private(path: Path) -> None:
+    """Create file and folder for their owner alone; SQLite gives its other files the same mode."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise DatabaseUnavailable(
-            f"The database's folder {folder} cannot be created: {error.strerror}. "
+            f"The database's folder {path.parent} cannot be created: {error.strerror}. "
             "Choose another in DATABASE_URL."
         ) from None
+    with suppress(OSError):  # what cannot be written is said by who connects
+        os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:

@@ -28,7 +28,8 @@ Content = Literal["full", "masked", "none"]
 Change = Callable[[str], str]
 
 MASKS: Final = r"\[(?:email|phone|card|iban|token|name|secret)\]"
-SHORTEST_SECRET: Final = 4  # characters; a shorter one would hide half of every text
+SHORTEST: Final = 8  # characters of a secret
+LONG_WORD: Final = 16  # characters of one that is letters alone
 ID_CHARACTERS: Final = 64
 
 # Scripts without spaces between words: there a name needs no boundary.
@@ -229,16 +230,20 @@ def _forms(personal: bool, secrets: tuple[str, ...]) -> Change:
     return changed
 
 
-def secrets_hidden(secrets: tuple[str, ...]) -> Change:
-    """Mask these secrets wherever they stand, as they are and as JSON escapes them."""
-    spelled = {each for secret in secrets for each in (secret, json.dumps(secret)[1:-1])}
-    needles = sorted((each for each in spelled if len(each) >= SHORTEST_SECRET), key=_longest_first)
-    pattern = re.compile("|".join([f"({MASKS})", *map(re.escape, needles)]))
+def secrets_hidden(secrets: Collection[str]) -> Change:
+    """Mask these secrets wherever they stand, as they are and as JSON escapes them.
+
+    One that may stand anywhere by chance (a key that is "x", or "ollama") is none: it would hide
+    words, and every reader would know which.
+    """
+    hidden = [each for each in secrets if len(each) >= (LONG_WORD if each.isalpha() else SHORTEST)]
+    spelled = {each for secret in hidden for each in (secret, json.dumps(secret)[1:-1])}
+    needles = sorted(spelled, key=_longest_first)
 
     def change(text: str) -> str:
-        if not any(map(text.__contains__, needles)):
-            return text
-        return pattern.sub(lambda found: found[1] or "[secret]", text)
+        for needle in needles:
+            text = text.replace(needle, "[secret]")
+        return text
 
     return change
 

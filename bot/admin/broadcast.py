@@ -10,7 +10,7 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 from agent.repositories import BroadcastRepository, PeopleRepository
 from bot.admin.commands import admins_press
 from bot.telegram import texts
-from bot.telegram.handlers import AnyHandler, Context
+from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, message_of
 from bot.telegram.look_up_text import behind_command
 from bot.telegram.sender import (
@@ -43,7 +43,7 @@ class BroadcastCommand:
 
     def handlers(self) -> list[AnyHandler]:
         """What to pass to `Conversation.register`."""
-        admins = filters.UpdateType.MESSAGE & filters.User(self.admin_ids)
+        admins = TYPED & filters.User(self.admin_ids)
         return [
             CommandHandler("broadcast", self.draft, filters=admins),
             CallbackQueryHandler(self.pressed, pattern=PRESSED),

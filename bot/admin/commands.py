@@ -18,7 +18,7 @@ from agent.repositories import PeopleRepository, TurnRecord, TurnRepository
 from agent.tracing.recorder import TraceRecord
 from bot.admin.stats import stats_chart, stats_table
 from bot.telegram import texts
-from bot.telegram.handlers import AnyHandler, Context
+from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, message_of
 from bot.telegram.look_up_text import behind_command
 from bot.telegram.sender import Destination, Sender, acknowledge
@@ -53,7 +53,7 @@ class AdminCommands:
 
     def handlers(self) -> list[AnyHandler]:
         """What to pass to `Conversation.register`."""
-        admins = filters.UpdateType.MESSAGE & filters.User(self.admin_ids)
+        admins = TYPED & filters.User(self.admin_ids)
         return [
             CommandHandler("stats", self.stats, filters=admins),
             CommandHandler("trace", self.trace, filters=admins),

@@ -4,7 +4,6 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,8 +24,6 @@ T = TypeVar("T")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 WIDTH_IN_A_PIPE: Final = 400
-TOKEN: Final = re.compile(r"\b\d+:[\w-]{20,}|(?<=/bot)\d+:[\w-]+")
-HIDDEN: Final = "[hidden]"
 LOUD: Final = ("httpx", "httpx2", "httpcore", "httpcore2", "telegram", "alembic", "openai")
 """Loggers that say too much at INFO; those of HTTP clients write whole URLs, tokens included."""
 
@@ -46,18 +43,18 @@ def open_settings(log_level: str | None = "WARNING") -> "Settings":
 
 
 class RedactingFormatter(logging.Formatter):
-    """Hides bot tokens and the given secrets, in messages and tracebacks alike."""
+    """Hides credentials and the given secrets as traces do, in messages and tracebacks alike."""
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
+        from agent.tracing.masking import Masking
+
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self._secrets = [secret for secret in secrets if secret]
+        self._secrets = tuple(secrets)
+        self._masking = Masking
 
     def format(self, record: logging.LogRecord) -> str:
-        """The whole record as text, without what must not be read."""
-        text = super().format(record)
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
-        return TOKEN.sub(HIDDEN, text)
+        """Return the whole record as text, without what must not be read."""
+        return self._masking("full", (), self._secrets).text(super().format(record))
 
 
 def configure_logging(level: str, secrets: Sequence[str] = ()) -> None:

@@ -34,6 +34,7 @@ from agent.engine.limits import NO_BUDGET
 from agent.engine.run import NO_JOURNAL, Run
 from agent.turn import Reply, guard_input
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
+from bot.http.guards import WrongTokens
 from bot.http.models import (
     AskRequest,
     AskResponse,
@@ -67,6 +68,7 @@ REFUSED: Final = {
     413: "The body is too large.",
     415: "The content type is not application/json.",
     422: "A field is wrong; `fields` says which and why.",
+    429: "Too many wrong tokens came from this address.",
     503: "The question could not be worked on.",
 }
 STREAM: Final = (
@@ -99,6 +101,7 @@ class Api:
     cache: QuoteCache = field(default_factory=QuoteCache)
     max_body_bytes: int = MAX_BODY_BYTES
     body_seconds: float = BODY_SECONDS
+    wrong: WrongTokens = field(default_factory=WrongTokens)
 
     def routes(self) -> list[Mount]:
         """What `bot.http.server.http_app` is to serve."""
@@ -192,12 +195,18 @@ class Api:
         return GuardedRoute
 
     async def _refusal(self, request: Request) -> Response | None:
-        """401 without a bearer token, 403 with a wrong one, before anything is read."""
+        """401 without a bearer token, 403 with a wrong one, before anything is read.
+
+        After too many wrong ones no token of the address is looked at for a while: 429.
+        """
+        if seconds := self.wrong.wait(request):
+            return _closing(429, "too many wrong tokens", {"retry-after": str(seconds)})
         given = await BEARER(request)
         if given is None:
             return _closing(401, "unauthorized", {"www-authenticate": "Bearer"})
         expected = self.token.get_secret_value().encode()
         if not hmac.compare_digest(given.credentials.encode("latin-1"), expected):
+            self.wrong.add(request)
             return _closing(403, "forbidden")
         return None
 

@@ -22,6 +22,7 @@ LINGER_SECONDS: Final = 1
 
 REFUSALS: Final[dict[Refusal, tuple[int, str]]] = {
     "secret": (403, "the secret token is missing or wrong"),
+    "too_many": (429, "the secret token was wrong too often"),
     "content_type": (415, "the content type must be application/json"),
     "too_large": (413, "the body is too large"),
     "too_slow": (408, "the body did not arrive in time"),

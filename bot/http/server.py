@@ -10,7 +10,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
@@ -23,6 +23,7 @@ from uvicorn import Config, Server
 
 from agent.repositories import Backlog
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
+from bot.http.guards import MOST_CONNECTIONS, GuardedProtocol, WrongTokens
 from bot.metrics import CONTENT_TYPE, Metrics
 
 T = TypeVar("T")
@@ -46,7 +47,8 @@ class CannotListen(Exception):
 class Webhook:
     """Where Telegram delivers updates: each is handed to `accept`, 200 says that it returned.
 
-    A body may have `max_body_bytes`, and take `body_seconds` to arrive.
+    A body may have `max_body_bytes`, and take `body_seconds` to arrive. The right secret is let in
+    whoever else sends wrong ones from the same address: that may be a proxy's.
     """
 
     accept: Accept
@@ -54,6 +56,7 @@ class Webhook:
     metrics: Metrics
     max_body_bytes: int = MAX_BODY_BYTES
     body_seconds: float = BODY_SECONDS
+    wrong: WrongTokens = field(default_factory=WrongTokens)
 
     async def receive(self, request: Request) -> Response:
         """Take one update; 200 means that it is accepted."""
@@ -63,7 +66,8 @@ class Webhook:
             await self._accept(parse_update(body))
         except Refused as refused:
             self.metrics.webhook_refused(refused.reason)
-            log.warning("The webhook refused a request: %s", refused)
+            if refused.reason != "too_many":
+                log.warning("The webhook refused a request: %s", refused)
             return ClosingResponse(f"{refused}\n", refused.status)
         return Response()
 
@@ -71,7 +75,9 @@ class Webhook:
         # Header values are bytes that Starlette reads as Latin-1; this is the way back.
         given = request.headers.get(SECRET_HEADER, "").encode("latin-1")
         if not given or not hmac.compare_digest(given, self.secret.get_secret_value().encode()):
-            raise Refused("secret")
+            limited = self.wrong.wait(request)
+            self.wrong.add(request)
+            raise Refused("too_many" if limited else "secret")
 
     async def _accept(self, update: dict[str, object]) -> None:
         try:
@@ -176,8 +182,11 @@ async def serve_http(
     stop: asyncio.Event,
     sockets: Sequence[socket.socket] | None = None,
     finish_seconds: int = 4,
+    trusted_proxies: str = "127.0.0.1",
 ) -> None:
     """Serve `app` on `sockets`, or on `host` and `port`, until `stop` is set.
+
+    Of `trusted_proxies` (addresses and networks, with commas) it is believed whom they speak for.
 
     Returns when every request is answered; those that take more than `finish_seconds` are cut off
     with a 500. The sockets are closed then, when cancelled too. Signals are left to the caller.
@@ -186,7 +195,7 @@ async def serve_http(
         CannotListen: the address is taken or does not exist.
     """
     listeners = [listen(host, port)] if sockets is None else list(sockets)
-    server = StoppableServer(app, stop, finish_seconds)
+    server = StoppableServer(app, stop, finish_seconds, trusted_proxies)
     log.info("HTTP on %s", ", ".join("{}:{}".format(*each.getsockname()) for each in listeners))
     try:
         await server.serve(listeners)
@@ -204,18 +213,21 @@ async def serve_http(
 class StoppableServer(Server):
     """Uvicorn's server inside a running program: an event stops it, and it catches no signals."""
 
-    def __init__(self, app: Starlette, stop: asyncio.Event, finish_seconds: int) -> None:
+    def __init__(
+        self, app: Starlette, stop: asyncio.Event, finish_seconds: int, trusted_proxies: str
+    ) -> None:
         super().__init__(
             Config(
                 app,
-                http="h11",
+                http=GuardedProtocol,
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
                 log_config=None,
-                log_level="warning",  # below, it tells people to press Ctrl+C
+                log_level="error",  # below, strangers write the log
                 access_log=False,
-                proxy_headers=False,
+                forwarded_allow_ips=trusted_proxies,
+                limit_concurrency=MOST_CONNECTIONS,
                 server_header=False,
                 timeout_keep_alive=75,  # longer than a proxy's 60: who opens is to close
                 timeout_graceful_shutdown=finish_seconds,

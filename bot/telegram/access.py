@@ -15,7 +15,6 @@ from telegram.constants import ChatType
 from agent.repositories import PeopleRepository
 from bot.telegram import texts
 from bot.telegram.incoming import destination, is_addressed
-from bot.telegram.render import escape
 from bot.telegram.sender import Button, Destination, Rows, Sender, acknowledge
 from bot.turn import retry_briefly
 
@@ -27,6 +26,7 @@ the database did not say."""
 
 NOTED_AGAIN: Final = timedelta(hours=1)
 MOST_NOTED: Final = 10_000
+LONGEST_NAME: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,7 @@ class Access:
         return "first_time" if first else "stranger"
 
     async def _ask_admins(self, user: User) -> None:
-        name = escape(" ".join(user.full_name.split()))
-        words = texts.ASKS_TO_BE_LET_IN.format(name=name, id=user.id)
+        words = texts.ASKS_TO_BE_LET_IN.format(id=user.id, name=shown_name(user.full_name))
         for admin_id in sorted(self.admin_ids):
             await self.sender.send(Destination(admin_id), words, decision(user.id))
 
@@ -132,6 +131,15 @@ class Access:
         except Exception as error:
             log.warning("That person %s wrote was not kept: %s", seen[0], type(error).__name__)
             self._noted.pop(seen, None)
+
+
+def shown_name(name: str) -> str:
+    """Return a name that somebody gave themselves as code: cut, on one line, letters alone.
+
+    So it can neither pass for another line of a message or for an id, nor turn its order round.
+    """
+    visible = "".join(each for each in " ".join(name.split()) if each.isprintable() and each != "`")
+    return f"`{visible[:LONGEST_NAME]}`" if visible.strip() else "–"
 
 
 def decision(user_id: int) -> Rows:

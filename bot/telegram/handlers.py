@@ -35,6 +35,10 @@ AnyHandler = BaseHandler[Any, Any, Any]
 
 ALLOWED_UPDATES: Final = ("message", "edited_message", "callback_query")
 
+TYPED: Final = filters.UpdateType.MESSAGE & ~filters.FORWARDED & ~filters.VIA_BOT
+"""What somebody wrote themselves: only that is a command. Who forwards words, or sends those that
+another bot made, may not know what they do here."""
+
 
 async def no_turn(chat_id: int, message_id: int) -> int | None:
     """Where updates are not kept, nothing is known of earlier turns."""
@@ -67,11 +71,11 @@ class Conversation:
         service = filters.StatusUpdate.ALL
         application.add_handlers(
             [
-                CommandHandler("start", self.start, filters=new),
-                CommandHandler("help", self.help, filters=new),
-                CommandHandler("new", self.new, filters=new),
+                CommandHandler("start", self.start, filters=TYPED),
+                CommandHandler("help", self.help, filters=TYPED),
+                CommandHandler("new", self.new, filters=TYPED),
                 *further,
-                MessageHandler(new & filters.COMMAND, self.unknown_command),
+                MessageHandler(TYPED & filters.COMMAND, self.unknown_command),
                 MessageHandler(new & filters.TEXT, self.text),
                 MessageHandler(new & ~service, self.not_text),
                 MessageHandler(edited, self.edited),

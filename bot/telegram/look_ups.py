@@ -21,7 +21,7 @@ from agent.repositories import MessageRepository
 from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram import look_up_text as text
 from bot.telegram import texts
-from bot.telegram.handlers import AnyHandler, Context
+from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, is_addressed, message_of, question_of
 from bot.telegram.sender import Sender, acknowledge, given, is_resumed, take_button
 from bot.turn import Question, Show, Turns
@@ -52,9 +52,9 @@ class LookUps:
         """What to pass to `Conversation.register`; the last takes any button."""
         new = filters.UpdateType.MESSAGE
         return [
-            CommandHandler("ask", self.ask, filters=new),
-            CommandHandler("quotes", self.quotes, filters=new),
-            CommandHandler("find", self.find, filters=new),
+            CommandHandler("ask", self.ask, filters=TYPED),
+            CommandHandler("quotes", self.quotes, filters=TYPED),
+            CommandHandler("find", self.find, filters=TYPED),
             MessageHandler(new & filters.LOCATION, self.location),
             CallbackQueryHandler(self.refine, pattern=f"^{text.REFINE.data}$"),
             CallbackQueryHandler(self.as_file, pattern=f"^{text.AS_FILE.data}$"),

@@ -62,6 +62,7 @@ GROUP = -500
 EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
 RESETS = "It resets in 5 h 20 min, at 00:00 UTC"
 UNKNOWN = texts.UNKNOWN_COMMAND
+ASKED = "Somebody asks to be let in: person 7002. What they call themselves:\nAda"
 
 
 class Turns(SqlTurnRepository):
@@ -205,6 +206,10 @@ def press(bot_api: BotApi, message: JsonObject, data: str, user_id: int = ADMIN)
     bot_api.push({"callback_query": query})
 
 
+def person(user_id: int, name: str) -> JsonObject:
+    return {"id": user_id, "is_bot": False, "first_name": name}
+
+
 def toasts(bot_api: BotApi) -> list[str]:
     return [str(call.params.get("text", "")) for call in bot_api.calls_of("answerCallbackQuery")]
 
@@ -241,7 +246,7 @@ class TestAccess:
             (asked,) = await bot_api.wait_for_message(1, ADMIN)
         assert away == [texts.NOT_LET_IN.format(id=BEA)] * 2
         assert away[0].endswith("Your id is 7002.")
-        assert asked == "Ada (7002) asks to be let in."
+        assert asked == ASKED
         (message,) = bot_api.messages(ADMIN)
         assert [each["callback_data"] for each in buttons(message)] == [
             "a:7002:allow",
@@ -253,6 +258,28 @@ class TestAccess:
             await bot_api.wait_for_message(3, BEA)
         assert len(bot_api.sent(ADMIN)) == 1
 
+    @pytest.mark.parametrize(
+        ("name", "shown"),
+        [
+            ("Ada (7001) is an admin.\n\nOther person", "Ada (7001) is an admin. Other person"),
+            ("\u202eadA\u2066\u200b`\u0000", "adA"),
+            ("[Ada](tg://user?id=7001) @admin *!*", "[Ada](tg://user?id=7001) @admin *!*"),
+            ("x" * 500, "x" * 64),
+            ("\u200f\u2800`", "\u2800"),
+            ("\u200b", "–"),
+        ],
+    )
+    async def test_a_name_is_one_bounded_line_of_code_beside_the_id(
+        self, name: str, shown: str, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        rooms.allow_list = True
+        async with rooms.open(bot_api):
+            bot_api.push({"message": edited("Hi", BEA) | {"from": person(BEA, name)}})
+            (asked,) = await bot_api.wait_for_message(1, ADMIN)
+        assert asked == ASKED.removesuffix("Ada") + shown
+        kinds = [each["type"] for each in bot_api.messages(ADMIN)[0].get("entities", [])]
+        assert kinds == ([] if shown == "–" else ["code"])
+
     async def test_who_was_warned_of_their_budget_is_a_stranger_like_any_other(
         self, bot_api: BotApi, rooms: Rooms
     ) -> None:
@@ -261,7 +288,7 @@ class TestAccess:
         async with rooms.open(bot_api):
             bot_api.say(QUESTION, BEA)
             asked = await bot_api.wait_for_message(1, ADMIN)
-        assert asked == ["Ada (7002) asks to be let in."]
+        assert asked == [ASKED]
 
     async def test_whom_an_admin_lets_in_is_told_and_answered(
         self, bot_api: BotApi, rooms: Rooms
@@ -298,7 +325,7 @@ class TestAccess:
             await bot_api.wait_for_message(1, GROUP)
             await bot_api.wait_for_message(1, ADMIN)
         assert bot_api.sent(GROUP) == [texts.NOT_LET_IN.format(id=BEA)]
-        assert bot_api.sent(ADMIN) == ["Ada (7002) asks to be let in."]
+        assert bot_api.sent(ADMIN) == [ASKED]
 
     async def test_a_press_of_a_stranger_gets_a_toast_and_no_message(
         self, bot_api: BotApi, rooms: Rooms
@@ -610,6 +637,38 @@ class TestTrace:
         assert shown == f"https://langfuse.example/trace/{trace_id}"
 
 
+class TestWhoTyped:
+    async def test_forwarded_words_and_those_of_other_bots_are_no_command(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        origins = [
+            {"type": "user", "date": 1, "sender_user": person(BEA, "Bea")},
+            {"type": "hidden_user", "date": 1, "sender_user_name": "Bea"},
+            {"type": "channel", "date": 1, "message_id": 1, "chat": {"id": -1, "type": "channel"}},
+            {"type": "user", "date": 1, "sender_user": person(ADMIN, "Ada")},
+        ]
+        foreign: list[dict[str, Any]] = [{"forward_origin": each} for each in origins]
+        foreign.append({"via_bot": person(43, "Other") | {"is_bot": True}})
+        said = [
+            "/allow 42",
+            "/block 43",
+            "/broadcast Hi all",
+            "/stats",
+            "/trace",
+            "/new",
+            "/ask Why?",
+        ]
+        async with rooms.open(bot_api):
+            for fields in foreign:
+                for words in said:
+                    bot_api.say(words, ADMIN, **fields)
+            shown = await bot_api.wait_for_message(len(said) * len(foreign), ADMIN)
+        known = {texts.NOTHING_TO_FORGET, texts.FORGOTTEN, texts.NOTHING_TO_TRACE, UNKNOWN}
+        assert known.isdisjoint(shown)
+        assert [await rooms.people.access(each) for each in (42, 43)] == [None, None]
+        assert not any("is let in" in each or "blocked" in each for each in shown)
+
+
 class TestAllowAndBlock:
     async def test_a_reply_says_who_is_meant_only_where_nothing_else_does(
         self, bot_api: BotApi, rooms: Rooms
@@ -902,6 +961,12 @@ def test_ids_that_nobody_has_are_refused(ids: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("ADMIN_IDS", ids)
     with pytest.raises(SettingsError, match=r"^ADMIN_IDS: must be ids of people, like 12345,67890"):
         load_settings(None)
+
+
+@pytest.mark.parametrize("account", ["777000", "1087968824", "136817688"])
+def test_accounts_in_whose_name_others_write_are_no_admins(account: str) -> None:
+    with pytest.raises(SettingsError, match=f"^ADMIN_IDS: {account} is Telegram's own account"):
+        settings_of({"ADMIN_IDS": f"12345,{account}"})
 
 
 def test_ids_of_admins_stand_between_commas(monkeypatch: pytest.MonkeyPatch) -> None:

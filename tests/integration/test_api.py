@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
+from starlette.requests import Request
 from starlette.routing import BaseRoute
 
 from agent.documents.store import Chunk
@@ -28,6 +29,7 @@ from agent.tracing.recorder import Recorder, keyed_hash
 from bot.app import api_routes
 from bot.budgets import Budgets
 from bot.http.api import Api
+from bot.http.guards import WrongTokens
 from bot.turn import Turns, unrecorded
 from config import Settings, settings_of
 from db.engine import session_factory
@@ -269,6 +271,47 @@ async def test_a_failure_inside_is_one_sentence_and_nothing_asked_is_logged(
         assert (answered.status_code, answered.json()) == (503, {"error": sentence, "fields": []})
         assert "A turn failed: DatabaseGone" in caplog.text
     assert "Rosalind" not in caplog.text
+
+
+@dataclass
+class Clock:
+    """A clock that stands until it is set."""
+
+    at: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def asked_from(host: str) -> Request:
+    return Request({"type": "http", "client": (host, 1)})
+
+
+def test_after_wrong_tokens_an_address_waits_and_others_do_not() -> None:
+    clock = Clock()
+    wrong = WrongTokens(most=3, seconds=60, now=clock)
+    for host in ("10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.1", "2001:db8::1", "2001:db8::2"):
+        assert wrong.wait(asked_from(host)) == 0
+        wrong.add(asked_from(host))
+    wrong.add(asked_from("2001:db8::3"))
+    hosts = ("10.0.0.1", "10.0.0.2", "2001:db8::4", "2001:db8:0:1::1")
+    assert [wrong.wait(asked_from(host)) for host in hosts] == [60, 0, 60, 0]
+    clock.at += 59.5
+    assert wrong.wait(asked_from("10.0.0.1")) == 1
+    clock.at += 0.5
+    assert wrong.wait(asked_from("10.0.0.1")) == 0
+
+
+def test_wrong_tokens_are_counted_and_then_no_token_is_looked_at() -> None:
+    with loopback(api(sources(documents=FakeLibrary()))) as it:
+        wrong = [
+            it.post(PATHS[0], json={}, headers={"authorization": f"Bearer wrong-{n}"})
+            for n in range(11)
+        ]
+        right = it.post(PATHS[0], json={}, headers={"authorization": f"Bearer {TOKEN}"})
+    assert [each.status_code for each in wrong] == [403] * 10 + [429]
+    assert (right.status_code, right.json()["error"]) == (429, "too many wrong tokens")
+    assert 0 < int(right.headers["retry-after"]) <= 60
 
 
 @pytest.mark.parametrize(

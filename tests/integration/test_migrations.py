@@ -128,6 +128,18 @@ async def test_sqlite_files_are_opened_for_concurrent_use(tmp_path: Path) -> Non
     }
 
 
+async def test_sqlite_files_and_their_folder_are_their_owners_alone(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/new/wines.sqlite3")
+    async with engine.connect() as connection:
+        await connection.execute(text("CREATE TABLE written (id INTEGER)"))
+        await connection.commit()
+        modes = {each.name: oct(each.stat().st_mode)[-3:] for each in (tmp_path / "new").iterdir()}
+    await engine.dispose()
+    assert modes == dict.fromkeys(modes, "600")
+    assert {each.rpartition("3")[2] for each in modes} == {"", "-wal", "-shm"}
+    assert oct((tmp_path / "new").stat().st_mode)[-3:] == "700"
+
+
 async def test_an_unreachable_postgres_is_named_without_its_password() -> None:
     engine = create_engine("postgresql+psycopg://sommelier:s3cret@127.0.0.1:1/cellar")
     with pytest.raises(DatabaseUnavailable) as caught:

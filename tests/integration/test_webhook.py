@@ -7,6 +7,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx
@@ -14,6 +15,7 @@ import pytest
 from pydantic import SecretStr
 
 from agent.repositories import Backlog
+from bot.http import guards, server
 from bot.http.server import (
     SECRET_HEADER,
     WEBHOOK_PATH,
@@ -391,6 +393,75 @@ async def test_stopping_answers_what_is_being_accepted_and_takes_nothing_new() -
         assert (await posting).status_code == 200
         await running.task
         assert accept.updates == [UPDATE]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /healthz HTTP/1.1\r\nHos",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc",
+    ],
+)
+async def test_whoever_does_not_send_a_whole_request_in_time_is_cut_off(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guards, "HEADER_SECONDS", 0.2)
+    async with serving() as running:
+        reader, writer = await running.raw(sent)
+        trickling = asyncio.create_task(send_on(writer))
+        await asyncio.wait_for(reader.read(), PATIENCE)
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(trickling, PATIENCE)
+        writer.close()
+
+
+async def test_a_connection_that_is_used_on_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "HEADER_SECONDS", 0.2)
+    async with serving() as running:
+        reader, writer = await running.raw(b"")
+        for _ in range(4):
+            writer.write(b"GET /healthz HTTP/1.1\r\n")
+            await asyncio.sleep(0.1)
+            writer.write(b"Host: x\r\n\r\n")
+            assert await status_of(reader) == 200
+            await asyncio.wait_for(reader.readuntil(b"alive\n"), PATIENCE)
+        writer.close()
+
+
+async def test_beyond_a_limit_connections_are_refused_and_then_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (guards, server):
+        monkeypatch.setattr(module, "MOST_CONNECTIONS", 3)
+    async with serving() as running:
+        waiting = [await running.raw(b"GET /heal") for _ in range(4)]
+        waiting.append(await running.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
+        assert await status_of(waiting[-1][0]) == 503
+        waiting += [await running.raw(b"") for _ in range(2)]
+        assert await asyncio.wait_for(gone(waiting[-1][0]), PATIENCE)
+        for _, writer in waiting:
+            writer.close()
+
+
+async def gone(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await reader.read() == b""
+    except ConnectionError:
+        return True
+
+
+async def test_wrong_secrets_are_limited_and_the_right_one_never_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    accept = Accepted()
+    async with serving(accept) as running:
+        post = partial(running.client.post, WEBHOOK_PATH, content=BODY)
+        wrong = [await post(headers={**GOOD, SECRET_HEADER: f"wrong-{n}"}) for n in range(12)]
+        assert [each.status_code for each in wrong] == [403] * 10 + [429] * 2
+        assert (await post(headers=GOOD)).status_code == 200
+        assert running.refusals() == {"secret": 10, "too_many": 2}
+    assert (len(accept.updates), caplog.text.count("refused a request")) == (1, 10)
 
 
 async def test_a_connection_that_idles_does_not_hold_up_a_stop() -> None:

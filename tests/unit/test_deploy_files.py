@@ -36,7 +36,7 @@ CLOSING = timedelta(seconds=4 + 5 * 4)
 ANSWERED = {
     "POSTGRES_PASSWORD": "abc123",
     "WEBHOOK_URL": "https://bot.example.com",
-    "WEBHOOK_SECRET": "s3cret",
+    "WEBHOOK_SECRET": "0123456789abcdef0123",
 }
 """What a person writes into `.env` for `compose.yaml`."""
 

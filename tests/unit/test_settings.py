@@ -7,6 +7,8 @@ import pytest
 from agent.engine.limits import Limits
 from config import Settings, SettingsError, load_settings, settings_of, variables
 
+SECRET = "a-secret_of-16-or-more"
+
 
 def test_an_invalid_answer_is_asked_for_again_twice() -> None:
     assert Settings().turn.structured_output_max_retries == 2
@@ -52,4 +54,17 @@ def test_a_webhook_needs_its_secret_and_a_port() -> None:
     with pytest.raises(SettingsError, match="WEBHOOK_SECRET must be set with WEBHOOK_URL"):
         settings_of(url)
     with pytest.raises(SettingsError, match="HTTP_PORT must be set with WEBHOOK_URL"):
-        settings_of(url | {"WEBHOOK_SECRET": "abc"})
+        settings_of(url | {"WEBHOOK_SECRET": SECRET})
+
+
+@pytest.mark.parametrize("secret", ["abc", "x" * 15, "x" * 257, "with spaces in between", "é" * 16])
+def test_a_webhooks_secret_is_one_that_nobody_guesses(secret: str) -> None:
+    whole = {"WEBHOOK_URL": "https://bot.example.com", "HTTP_PORT": "8080"}
+    with pytest.raises(SettingsError, match=r"WEBHOOK_SECRET must be set .* 16 to 256"):
+        settings_of(whole | {"WEBHOOK_SECRET": secret})
+    assert settings_of(whole | {"WEBHOOK_SECRET": SECRET}).http.port == 8080
+
+
+def test_telegram_delivers_to_https_alone() -> None:
+    with pytest.raises(SettingsError, match="WEBHOOK_URL must begin with https"):
+        settings_of({"WEBHOOK_URL": "http://bot.example.com", "WEBHOOK_SECRET": SECRET})

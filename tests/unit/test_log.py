@@ -1,0 +1,47 @@
+"""What the log hides: secrets where they are secrets, and nothing else."""
+
+import logging
+
+import pytest
+
+from bot.commands.output import RedactingFormatter
+
+BOT_TOKEN = "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+
+
+def logged(text: str, *secrets: str) -> str:
+    record = logging.LogRecord("wine", logging.WARNING, __file__, 1, text, None, None)
+    return RedactingFormatter(secrets).format(record).partition("wine: ")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets", "shown"),
+    [
+        (
+            f"GET https://t.example/bot{BOT_TOKEN}/getMe",
+            (),
+            "GET https://t.example/bot[token]/getMe",
+        ),
+        ("key=sk-proj-abcDEF0123456789abcd", (), "key=[token]"),
+        ("postgres://bot:hunter2@db/wines is away", (), "postgres://[token]@db/wines is away"),
+        ("asked with fn9-4c1f0d, again", ("fn9-4c1f0d",), "asked with [secret], again"),
+        ("asked withfn9-4c1f0d", ("fn9-4c1f0d",), "asked with[secret]"),
+        (r'said "a\"b4567890"', ('a"b4567890',), 'said "[secret]"'),
+    ],
+)
+def test_credentials_are_hidden(text: str, secrets: tuple[str, ...], shown: str) -> None:
+    assert logged(text, *secrets) == shown
+
+
+@pytest.mark.parametrize("key", ["", "x", "key", "test1", "ollama", "sommelier", "none"])
+def test_a_key_that_is_a_word_hides_no_words(key: str) -> None:
+    text = "extra: no key of sommelier is none, ollama takes test1"
+    assert logged(text, key) == text
+
+
+def test_a_traceback_is_read_too() -> None:
+    error = ValueError("the token fn9-4c1f0d is wrong")
+    about = type(error), error, None
+    record = logging.LogRecord("wine", logging.ERROR, __file__, 1, "failed", None, about)
+    text = RedactingFormatter(["fn9-4c1f0d"]).format(record)
+    assert "ValueError: the token [secret] is wrong" in text
