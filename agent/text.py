@@ -3,14 +3,14 @@
 The words it goes by are data, in `text.toml` beside it.
 """
 
-import re
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
+from weakref import WeakSet
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -27,27 +27,275 @@ LEAST_LEAD: Final = 1.4
 LEAST_SHARE: Final = 0.12
 """How many of a text's words must be common: one in a seventh language has a few by chance."""
 
+
+class Match:
+    """Where a pattern was found in a text; a group by its number or name, 0 is the whole."""
+
+    __slots__ = ("_names", "_spans", "string")
+
+    def __init__(
+        self, text: str, spans: Sequence[tuple[int, int]], names: Mapping[str, int]
+    ) -> None:
+        self.string = text
+        self._spans = spans
+        self._names = names
+
+    def __getitem__(self, group: int | str) -> str | Any:
+        start, end = self.span(group)
+        return None if start < 0 else self.string[start:end]
+
+    def groups(self) -> tuple[str | Any, ...]:
+        """Return what each group found, None for one that took no part."""
+        return tuple(self[group] for group in range(1, len(self._spans)))
+
+    def span(self, group: int | str = 0) -> tuple[int, int]:
+        """Return where a group begins and ends, (-1, -1) for one that took no part."""
+        return self._spans[self._names[group] if isinstance(group, str) else group]
+
+    def start(self, group: int | str = 0) -> int:
+        """Return where a group begins."""
+        return self.span(group)[0]
+
+    def end(self, group: int | str = 0) -> int:
+        """Return where a group ends."""
+        return self.span(group)[1]
+
+
+class Pattern:
+    """A regular expression that takes linear time, whatever the text; `pattern` makes it."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    @cached_property
+    def _compiled(self) -> Any:
+        return _compiled(_as_re2_writes(self.source)[0])
+
+    @cached_property
+    def _further(self) -> Any:
+        """The pattern where a text goes on, if it looks at what stands before it."""
+        further = _as_re2_writes(self.source)[1]
+        return _compiled(further) if further else None
+
+    @cached_property
+    def _names(self) -> Mapping[str, int]:
+        return {name: group - 1 for name, group in self._compiled.groupindex.items()}
+
+    def finditer(self, text: str, *, overlapping: bool = False) -> Iterator[Match]:
+        """Find each match from left to right; `overlapping` ones may begin within the last."""
+        data = text.encode("utf-8", "surrogatepass")
+        places = _Places(text, data)
+        found = self._compiled.search(data)
+        while found:
+            start, end = found.span(1)
+            yield self._match(places, found)
+            at = end if end > start and not overlapping else _one_behind(data, start)
+            if at > len(data):
+                return
+            found = self._next(data, at)
+
+    def _next(self, data: bytes, at: int) -> Any:
+        if self._further is None:
+            return self._compiled.search(data, at)
+        return self._further.search(data, _one_before(data, at))
+
+    def search(self, text: str) -> Match | None:
+        """Find the first match."""
+        return next(self.finditer(text), None)
+
+    def match(self, text: str) -> Match | None:
+        """Find a match at the beginning of `text`."""
+        data = text.encode("utf-8", "surrogatepass")
+        found = self._compiled.match(data)
+        return self._match(_Places(text, data), found) if found and not found.start(1) else None
+
+    def fullmatch(self, text: str) -> Match | None:
+        """Find a match that is the whole of `text`."""
+        data = text.encode("utf-8", "surrogatepass")
+        found = self._compiled.fullmatch(data)
+        whole = found and found.span(1) == (0, len(data))
+        return self._match(_Places(text, data), found) if whole else None
+
+    def findall(self, text: str) -> list[str]:
+        """Return what each match found."""
+        return [found[0] for found in self.finditer(text)]
+
+    def sub(self, new: str | Callable[[Match], str], text: str) -> str:
+        """Replace each match by `new` as it stands, or by what it makes of the match."""
+        parts, done = list[str](), 0
+        for found in self.finditer(text):
+            parts += text[done : found.start()], new if isinstance(new, str) else new(found)
+            done = found.end()
+        return "".join([*parts, text[done:]]) if done or parts else text
+
+    def split(self, text: str) -> list[str]:
+        """Return what stands between the matches."""
+        ends = [(0, 0), *(found.span() for found in self.finditer(text))]
+        starts = [*(start for start, _ in ends[1:]), len(text)]
+        return [text[end:start] for (_, end), start in zip(ends, starts, strict=True)]
+
+    def _match(self, places: "_Places", found: Any) -> Match:
+        spans = [found.span(group) for group in range(1, self._compiled.groups + 1)]
+        return Match(places.text, places.of(spans), self._names)
+
+
+class _Places:
+    """Places in a text, told from those in its UTF-8: each counted on from the last."""
+
+    def __init__(self, text: str, data: bytes) -> None:
+        self.text = text
+        self._data = b"" if text.isascii() else data
+        self._last = 0, 0
+
+    def of(self, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Make these places of a match, the first of which is where it begins."""
+        if not self._data:
+            return spans
+        told, (at, place) = {-1: -1}, self._last
+        for end in sorted({each for span in spans for each in span if each >= 0}):
+            place += len(self._data[at:end].decode("utf-8", "surrogatepass"))
+            told[end], at = place, end
+        self._last = spans[0][0], told[spans[0][0]]
+        return [(told[start], told[end]) for start, end in spans]
+
+
+def _one_before(data: bytes, at: int) -> int:
+    at -= at > 0
+    while at and data[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
+
+
+def _one_behind(data: bytes, at: int) -> int:
+    at += 1
+    while at < len(data) and data[at] & 0xC0 == 0x80:
+        at += 1
+    return at
+
+
+_MADE: Final[WeakSet[Pattern]] = WeakSet()
+
+
+def pattern(source: str) -> Pattern:
+    r"""Make a pattern of RE2, of linear time by construction; compiled when it is first used.
+
+    Written as for `re`, `\w`, `\d` and `\s` of every script too; flags go in front, as `(?i)`.
+    There are no back references, and what stands beside a match is looked at in front and at the
+    end only, one character of it: `\b`, `(?<!\d)`, `(?<=€)`; `\b`, `(?!\w)`, `(?=\s|\Z)`.
+    """
+    made = Pattern(source)
+    _MADE.add(made)
+    return made
+
+
+def patterns() -> list[Pattern]:
+    """Return every pattern that was made and is in use."""
+    return list(_MADE)
+
+
+def escape(text: str) -> str:
+    """Write `text` as a pattern that finds it as it is."""
+    return "".join(
+        each if each.isalnum() or each == "_" or not each.isascii() else f"\\{each}"
+        for each in text
+    )
+
+
+_OF_UNICODE: Final = {
+    "w": r"\p{L}\p{N}_",
+    "d": r"\p{Nd}",
+    "s": r"\t-\r\x1c-\x20\x{85}\p{Z}",
+}
+"""What a class holds for all that `re` means by it; RE2 means ASCII alone."""
+_CLASS: Final = r"\[\^?\]?(?:\\.|[^\]\\])*\]"
+_ONE: Final = rf"(?:{_CLASS}|\\.|[^\\()])"
+_AROUND: Final = (
+    r"(?s)\A(?P<flags>\(\?[ims]+\))?"
+    rf"(?:(?P<word_begins>\\b)|\(\?<(?P<before>[=!])(?P<one_before>{_ONE})\))?(?P<body>.*?)"
+    rf"(?:(?P<word_ends>\\b)|\(\?(?P<after>[=!])(?P<one_after>{_ONE})(?P<or_end>\|\\Z)?\))?\z"
+)
+_SIGN: Final = r"(?s)\\u[0-9a-fA-F]{4}|\\.|."
+
+
+def _compiled(source: str) -> Any:
+    # Imported and compiled when first needed: no start pays for what it does not use.
+    import re2  # noqa: PLC0415
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(source, options)
+    except re2.error as error:
+        raise ValueError(f"{source!r} is no pattern of linear time: {error}") from None
+
+
+def _as_re2_writes(source: str) -> tuple[str, str]:
+    """The pattern as group 1, with what is looked at beside it: at the start of a text, further on.
+
+    The second is empty if nothing is looked at before it.
+    """
+    import re2  # noqa: PLC0415
+
+    parts = re2.match(_AROUND, source).groupdict("")
+    before = start = after = ""
+    if one := parts["one_before"] or (parts["word_begins"] and r"\w"):
+        before = one if parts["before"] == "=" else _none_of(one)
+        start = before if parts["before"] == "=" else rf"(?:\A|{before})"
+    if one := parts["one_after"] or (parts["word_ends"] and r"\w"):
+        at_end = r"|\Z" if parts["after"] != "=" or parts["or_end"] else ""
+        after = f"(?:{one if parts['after'] == '=' else _none_of(one)}{at_end})"
+    whole = f"({parts['body']}){after}"
+    first, further = (
+        "".join(map(_as_re2_sign, re2.findall(f"{_CLASS}|{_SIGN}", parts["flags"] + each + whole)))
+        for each in (start, before)
+    )
+    return first, further if before else ""
+
+
+def _none_of(one: str) -> str:
+    return "[" + one[2:] if one[:2] == "[^" else f"[^{one.removeprefix('[').removesuffix(']')}]"
+
+
+def _as_re2_sign(sign: str) -> str:
+    kind = sign[1:2]
+    if sign[0] == "[":
+        import re2  # noqa: PLC0415
+
+        return f"[{''.join(map(_in_class, re2.findall(_SIGN, sign[1:-1])))}]"
+    if sign[0] == "\\" and kind.lower() in _OF_UNICODE:
+        return f"[{'^' * kind.isupper()}{_OF_UNICODE[kind.lower()]}]"
+    if sign in (r"\b", r"\B"):
+        raise ValueError(rf"{sign} stands at an end of a pattern only")
+    return r"\z" if sign == r"\Z" else _in_class(sign)
+
+
+def _in_class(sign: str) -> str:
+    if sign in (r"\W", r"\D", r"\S"):
+        raise ValueError(rf"{sign} in a class: name what it holds, as \p{{L}} for letters")
+    if sign[:2] == r"\u":
+        return rf"\x{{{sign[2:]}}}"
+    return _OF_UNICODE.get(sign[1:], sign) if sign[0] == "\\" else sign
+
+
 _UNDECOMPOSED: Final = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
     | dict.fromkeys("\u00ad\u200d\u2060\ufeff")
 )
-# Letters and digits of every script, with the marks that are part of a word in theirs.
-_WORD: Final = re.compile(
-    r"(?:[^\W_]|[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
-    r"\u0900-\u0963\u0966-\u0dff\u0e00-\u109f\u1780-\u17dd\u3099\u309a])++"
+_MARKS: Final = pattern(
+    r"[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    r"\u0900-\u0963\u0966-\u0dff\u0e00-\u109f\u1780-\u17dd\u3099\u309a]"
 )
-_APART: Final = re.compile("[\u1100-\u11ff]{2,}|[\u3046-\u30fd][\u3099\u309a]")
+"""Marks that are part of a word in their scripts."""
+_APART: Final = pattern(r"[\u1100-\u11ff]{2,}|[\u3046-\u30fd][\u3099\u309a]")
 """Syllables of Korean and Japanese that were written in parts."""
-_SENTENCE_END: Final = re.compile(
-    r"""(?<![.!?…])(?P<stop>[.!?…]++["'»”’)\]]*+)(?=\s)  # western: a stop, then white space
-      | (?P<full>[。！？]++[」』”’）]*+)                  # CJK: no space follows""",
-    re.VERBOSE,
+_SENTENCE_END: Final = pattern(
+    r"(?P<western>[.!?…]+[\"'»”’)\]]*)\s"  # a stop, then white space
+    r"|(?P<full>[。！？]+[」』”’）]*)"  # no space follows
 )
-_PARAGRAPH_END: Final = re.compile(r"\n[ \t]*+\n")
+_PARAGRAPH_END: Final = pattern(r"\n[ \t]*\n")
+_LAST_SPACE: Final = pattern(r"\s+\S*\Z")
 _LOOK_BACK: Final = 40
 """Characters around a full stop that say whether it ends a sentence."""
-_PLAIN_WORD: Final = re.compile(r"[^\W\d_]++(?:'(?=[^\W\d_]{2}))?")
-"""As languages are told by: "l'" is a word, but no English "wine's"."""
 _STEMMERS: Final[Mapping[Language, str]] = {
     "en": "porter",
     "de": "german",
@@ -95,7 +343,26 @@ def _is_accent(combining_class: int) -> bool:
 
 def words(text: str) -> list[str]:
     """Return the words of `text` in order, folded: `Côte-Rôtie` is `cote`, `rotie`."""
-    return _WORD.findall(fold(text))
+    return fold(text).translate(_WORDS).split()
+
+
+class _Kept(dict[int, str]):
+    """Characters that stay; every other one becomes a space."""
+
+    def __init__(self, stays: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._stays = stays
+
+    def __missing__(self, code: int) -> str:
+        kept = chr(code) if self._stays(chr(code)) else " "
+        if len(self) < REMEMBERED:
+            self[code] = kept
+        return kept
+
+
+# Letters and digits of every script, with the marks that are part of a word in theirs.
+_WORDS: Final = _Kept(lambda each: each.isalnum() or _MARKS.match(each) is not None)
+_LETTERS: Final = _Kept(lambda each: each.isalpha() or each == "'")
 
 
 def stem(word: str, language: Language = "en") -> str:
@@ -145,16 +412,17 @@ def last_sentence_end(text: str, limit: int) -> int:
 
 
 def _sentence_ends(text: str, limit: int) -> Iterator[int]:
-    for match in _SENTENCE_END.finditer(text, 0, limit + 1):
-        if match.end() <= limit and _ends_sentence(text, match):
-            yield match.end()
+    for match in _SENTENCE_END.finditer(text[: limit + 1]):
+        start, end = match.span("full" if match["full"] else "western")
+        if end <= limit and _ends_sentence(text, start, end):
+            yield end
 
 
-def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+def _ends_sentence(text: str, start: int, end: int) -> bool:
     """Whether a stop really ends a sentence: not in "1.5 l", "Dr. No", "e.g. this", "3. item"."""
-    if match["full"] or match["stop"].strip("\"'»”’)]") != ".":
+    if text[start:end].strip("\"'»”’)]") != ".":
         return True
-    before = text[max(0, match.start() - 2 * _LOOK_BACK) : match.start()]
+    before = text[max(0, start - 2 * _LOOK_BACK) : start]
     last = "" if before[-1:].isspace() else "".join(before[-_LOOK_BACK:].split()[-1:])
     word = last.strip("([\"'«„“").lower()
     if word in _abbreviations() or (len(word) == 1 and word.isalpha()):
@@ -162,19 +430,19 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     line = before[: len(before) - len(last)].rstrip(" \t*#>-")
     if word.isdigit() and line[-1:] in {"", "\n"}:
         return False
-    following = text[match.end() : match.end() + _LOOK_BACK].lstrip()
+    following = text[end : end + _LOOK_BACK].lstrip()
     return not following[:1].islower()
 
 
 def _last_paragraph_end(text: str, limit: int) -> int:
     begin = len(text) - len(text.lstrip())
-    ends = (match.start() for match in _PARAGRAPH_END.finditer(text, 0, limit + 2))
+    ends = (match.start() for match in _PARAGRAPH_END.finditer(text[: limit + 2]))
     return max((end for end in ends if begin < end <= limit), default=0)
 
 
 def _last_white_space(text: str, limit: int) -> int:
-    head = text[: limit + 1]
-    return max((match.start() for match in re.finditer(r"\s+", head)), default=0) or limit
+    found = _LAST_SPACE.search(text[: limit + 1])
+    return found.start() if found and found.start() else limit
 
 
 def language_of(text: str) -> Language | None:
@@ -183,7 +451,7 @@ def language_of(text: str) -> Language | None:
     Told by its commonest words and letters: an answer of two sentences has enough of them.
     """
     lowered = text.casefold().replace("’", "'")
-    said = _PLAIN_WORD.findall(lowered)
+    said = list(_said(lowered))
     weights = _weights()
     known = sum(any(word in each for each in weights.values()) for word in said)
     if not said or known / len(said) < LEAST_SHARE:
@@ -191,6 +459,15 @@ def language_of(text: str) -> Language | None:
     found = {language: _evidence(language, said, lowered) for language in LANGUAGES}
     (best, most), (_, second), *_ = sorted(found.items(), key=lambda each: -each[1])
     return best if most >= LEAST_EVIDENCE and most >= LEAST_LEAD * second else None
+
+
+def _said(text: str) -> Iterator[str]:
+    """The words that languages are told by: "l'" is one, but no English "wine's"."""
+    for token in text.translate(_LETTERS).split():
+        parts = token.split("'")
+        for part, behind in zip(parts, [*parts[1:], ""], strict=True):
+            if part:
+                yield part + "'" * (len(behind) >= 2)
 
 
 def _evidence(language: Language, said: list[str], text: str) -> float:

@@ -1,0 +1,54 @@
+"""Patterns: written and found as with `re`, in linear time."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.text import escape, pattern
+
+SOURCES = (
+    r"\bc[\w'-]t\b", r"(?<!\d)\d+[.,]\d+", r"(?<=a)a", r"(?<!a)a", r"\s+", r"\S+(?=\s|\Z)", r"\W",
+    r"(?i)(?P<one>é)|(b)", r"(?m)^a", r"(?s)a.b", r"x*", r"\Aa|b\Z", r"[\ud800-\udfff\x00]",
+    r"(?<![.!?])[.!?]+(?=\s)", r"\bé\b", r"a{1,3}(?!\w)", r"[^\w\s]", r"€\d",
+)  # fmt: skip
+TEXTS = st.text("aAbcétxX01 \n.,!?'-€。葡\ud800\x00\u00a0\x85_", max_size=30)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@given(text=TEXTS)
+def test_finds_what_re_finds(source: str, text: str) -> None:
+    ours, theirs = pattern(source), re.compile(source)
+
+    assert [found.span() for found in ours.finditer(text) if found[0]] == [
+        found.span() for found in theirs.finditer(text) if found[0]
+    ]
+    assert [found.groups() for found in ours.finditer(text) if found[0]] == [
+        found.groups() for found in theirs.finditer(text) if found[0]
+    ]
+    for name in ("match", "search"):
+        one, other = getattr(ours, name)(text), getattr(theirs, name)(text)
+        assert (one and one.span()) == (other and other.span())
+
+
+def test_a_text_is_replaced_and_split() -> None:
+    assert pattern(r"\d").sub("#", "é1a2") == "é#a#"
+    assert pattern(r"(\d)").sub(lambda found: found[1] * 2, "é1a2") == "é11a22"
+    assert pattern(r"\s*,\s*").split("é , b,c") == ["é", "b", "c"]
+    assert pattern(r"\d+").fullmatch("12") and not pattern(r"\d+").fullmatch("12a")
+
+
+def test_overlapping_matches_are_found_when_asked_for() -> None:
+    assert [each[0] for each in pattern("a.a").finditer("aéaéa", overlapping=True)] == ["aéa"] * 2
+
+
+@given(text=st.text())
+def test_an_escaped_text_finds_itself(text: str) -> None:
+    assert pattern(escape(text)).fullmatch(text)
+
+
+@pytest.mark.parametrize("source", [r"(a)\1", r"a(?=bc)", r"(?!b)a", r"a\bb", r"[^\W\d]", r"a++"])
+def test_what_takes_more_than_linear_time_is_no_pattern(source: str) -> None:
+    with pytest.raises(ValueError, match="a"):
+        pattern(source).search("a")
