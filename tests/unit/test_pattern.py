@@ -36,7 +36,8 @@ def test_a_text_is_replaced_and_split() -> None:
     assert pattern(r"\d").sub("#", "é1a2") == "é#a#"
     assert pattern(r"(\d)").sub(lambda found: found[1] * 2, "é1a2") == "é11a22"
     assert pattern(r"\s*,\s*").split("é , b,c") == ["é", "b", "c"]
-    assert pattern(r"\d+").fullmatch("12") and not pattern(r"\d+").fullmatch("12a")
+    assert pattern(r"\d+").fullmatch("12")
+    assert not pattern(r"\d+").fullmatch("12a")
 
 
 def test_overlapping_matches_are_found_when_asked_for() -> None:
