@@ -208,13 +208,26 @@ class AcceptedUpdate:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedUpdate:
+    """An update as it arrives; `edits` is the message whose new form it brings."""
+
+    update_id: int
+    chat_id: int
+    payload: Payload
+    message_id: int | None = None
+    edits: int | None = None
+
+
 class UpdateRepository(Protocol):
     """The accepted updates; every method commits before it returns."""
 
-    async def accept(
-        self, update_id: int, chat_id: int, payload: Payload, message_id: int | None = None
-    ) -> None:
-        """Keep an update, once however often it is delivered."""
+    async def accept(self, updates: Sequence[ReceivedUpdate]) -> Sequence[Payload]:
+        """Keep updates, each once however often it is delivered, all in one commit.
+
+        The edited form of a message that still waits takes its place. Those that wait for a turn of
+        their own are returned.
+        """
 
     async def begun(self, update_id: int, progress: int) -> int:
         """How often the turn of an update was begun with no more than so many recorded steps."""
@@ -239,9 +252,6 @@ class UpdateRepository(Protocol):
 
     async def to_retry(self) -> Sequence[AcceptedUpdate]:
         """What an operator wants tried again."""
-
-    async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool:
-        """Replace a waiting message by its edited form; False if a turn has taken it."""
 
     async def backlog(self) -> Backlog:
         """How many turns are not over, and since when."""

@@ -39,7 +39,6 @@ from bot.service import (
     every,
     run_tasks,
     stop_on_signals,
-    unless,
 )
 from bot.telegram.access import Access
 from bot.telegram.feedback import FeedbackButtons, rating
@@ -51,15 +50,14 @@ from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender
 from bot.turn import Turns, retry_forever
 from bot.updates.accept import (
-    AcceptQueue,
     introduce,
-    poll_until,
-    set_webhook,
+    point_webhook,
+    poll,
+    show_commands,
     single_process,
-    watch_token,
 )
 from bot.updates.journal import DurableSettings, executor_name, journal_url, open_turns
-from bot.updates.lanes import Lanes, TurnQueue, dispatch, readable
+from bot.updates.lanes import Lanes, TurnQueue, dispatch, is_readable, origin
 from config import Settings, SettingsError
 from db.engine import Sessions
 from db.repositories.chats import SqlChatRepository, SqlMessageRepository
@@ -97,10 +95,9 @@ class Repositories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class App:
-    """The bot with all its handlers, not yet initialized; updates come in through `inbox`."""
+    """The bot with all its handlers, not yet initialized."""
 
     application: AnyApplication
-    inbox: AcceptQueue
     repositories: Repositories
     turns: Turns
     delivery: FeedbackDelivery | None = None
@@ -126,7 +123,6 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
     stop, token, ready = stop or stop_on_signals(), bot_token(settings), asyncio.Event()
 
     async def run(update_id: int) -> None:
-        await ready.wait()
         await lanes.run(update_id)
 
     async with AsyncExitStack() as stack:
@@ -134,18 +130,16 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         resources = await stack.enter_async_context(open_resources(settings, limited_log))
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
         # As it opens, turns that were interrupted begin to be resumed: they wait until all is tied.
-        queue = await stack.enter_async_context(open_turns(durable, run))
+        queue = await stack.enter_async_context(open_turns(durable, run, ready))
         app = await stack.enter_async_context(
             open_app(settings, resources, token, limited_log=limited_log, journal=queue)
         )
         lanes = lanes_of(settings, app, queue)
-        app.inbox.accept = lanes.accept
         if settings.model.is_set:
             await load_client()
-        if not await unless(stop, introduce(app.application, settings.access.admin_ids)):
-            return True
-        ready.set()
-        await run_tasks(tasks_of(settings, resources, app, lanes, durable), stop)
+        tasks = tasks_of(settings, resources, app, lanes, durable)
+        talk = cancelled_at_stop(partial(receive, settings, app, lanes, ready))
+        await run_tasks([*tasks, talk], stop)
         if await queue.finish(settings.updates.shutdown_seconds):
             return True
         await bounded("tracing", app.turns.tracer.close)
@@ -185,8 +179,7 @@ async def open_app(
     async with AsyncExitStack() as stack:
         tracer = tracer_of(settings, repositories, limited_log)
         stack.push_async_callback(bounded, "tracing", tracer.close)
-        inbox = AcceptQueue()
-        application = telegram_application(settings, token, inbox, telegram)
+        application = telegram_application(settings, token, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
         delivery = await stack.enter_async_context(
             open_langfuse(settings, repositories, limited_log)
@@ -230,7 +223,6 @@ async def open_app(
         conversation.register(application, further)
         yield App(
             application=application,
-            inbox=inbox,
             repositories=repositories,
             turns=turns,
             delivery=delivery,
@@ -241,29 +233,40 @@ def tasks_of(
     settings: Settings, resources: Resources, app: App, lanes: Lanes, durable: DurableSettings
 ) -> Sequence[Task]:
     """What runs while people are answered."""
-    application, http = app.application, settings.http
     forget = partial(forget_old, settings, app.repositories, lanes)
     tasks = [
         every(RETRY_SCAN_SECONDS, "retrying updates", lanes.retry_asked),
         every(FORGET_SECONDS, "forgetting what is old", forget),
-        cancelled_at_stop(partial(watch_token, application)),
     ]
     if app.delivery is not None:
         tasks.append(cancelled_at_stop(app.delivery.run))
-    if http.port is not None:
+    if settings.http.port is not None:
         tasks.append(partial(serve, settings, resources, app, lanes))
-    if http.webhook_url is not None and http.webhook_secret is not None:
-        from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
-
-        url, secret = http.webhook_url + WEBHOOK_PATH, http.webhook_secret.get_secret_value()
-        tasks.append(cancelled_at_stop(partial(set_webhook, application, url, secret)))
-    else:
-        tasks.append(partial(poll_until, application))
     if not durable.url.startswith("sqlite"):
         from bot.updates.takeover import Takeover  # noqa: PLC0415 - loads the driver of Postgres
 
         tasks.append(cancelled_at_stop(Takeover(durable).run))
     return tasks
+
+
+async def receive(settings: Settings, app: App, lanes: Lanes, ready: asyncio.Event) -> None:
+    """Let Telegram's updates come in; turns begin once it has told who we are.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+    application, http = app.application, settings.http
+    await introduce(application)
+    ready.set()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(show_commands(application, settings.access.admin_ids))
+        if http.webhook_url is not None and http.webhook_secret is not None:
+            from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
+
+            url, secret = http.webhook_url + WEBHOOK_PATH, http.webhook_secret.get_secret_value()
+            tasks.create_task(point_webhook(application, url, secret))
+        else:
+            tasks.create_task(poll(application, lanes.accept))
 
 
 async def forget_old(
@@ -288,16 +291,17 @@ def lanes_of(settings: Settings, app: App, queue: TurnQueue) -> Lanes:
     bot, turns = app.application.bot, app.turns.unrecorded_steps()
 
     async def give_up(payload: Payload, error: str) -> None:
-        update = readable(payload, bot)
-        message = update.effective_message
-        question = question_of(update, bot, (message.text or "") if message else "")
-        await turns.give_up(question, error)
+        update = origin(payload, bot)
+        if update is not None and update.effective_message:
+            said = update.effective_message.text or ""
+            await turns.give_up(question_of(update, bot, said), error)
 
     return Lanes(
         updates=app.repositories.updates,
         queue=queue,
         metrics=app.turns.metrics,
         handle=partial(dispatch, app.application),
+        readable=partial(is_readable, bot=bot),
         give_up=give_up,
         burst=timedelta(seconds=settings.updates.burst_seconds),
         max_tries=settings.updates.max_tries,
@@ -361,15 +365,14 @@ def api_routes(settings: Settings, resources: Resources, turns: Turns) -> "Seque
 def telegram_application(
     settings: Settings,
     token: str,
-    inbox: asyncio.Queue[object],
     telegram: LocalTelegram | None = None,
 ) -> AnyApplication:
     """The Telegram application without handlers, on the network or on `telegram`."""
     api = settings.telegram.base_url
-    builder = Application.builder().token(token).job_queue(None).update_queue(inbox)
+    builder = Application.builder().token(token).job_queue(None).updater(None)
     builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
     if telegram is not None:
-        return builder.request(telegram).get_updates_request(telegram).updater(None).build()
+        return builder.request(telegram).get_updates_request(telegram).build()
     builder = builder.connection_pool_size(CONNECTIONS).pool_timeout(CONNECT_SECONDS)
     return builder.connect_timeout(CONNECT_SECONDS).read_timeout(READ_SECONDS).build()
 

@@ -16,8 +16,9 @@ from agent.repositories import Backlog
 from agent.turn import Outcome
 from bot.telegram.sender import DeliveryError
 
-UpdateResult = Literal["accepted", "coalesced", "set_aside"]
-"""What became of an update: accepted, made part of a turn that waits, set aside as poison."""
+UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]
+"""What became of an update: accepted, made part of a turn that waits, set aside as poison or since
+the library cannot read it."""
 
 Refusal = Literal[
     "secret",

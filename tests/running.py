@@ -26,14 +26,14 @@ from bot.app import (
     repositories_of,
     telegram_application,
 )
-from bot.service import run_tasks, unless
+from bot.service import cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
 from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation, no_turn
 from bot.telegram.look_ups import LookUps
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import Sender
 from bot.turn import Turns
-from bot.updates.accept import AcceptQueue, introduce, poll_until
+from bot.updates.accept import introduce, poll, show_commands
 from bot.updates.journal import DurableSettings, RunTurn, open_turns
 from bot.updates.lanes import TurnQueue
 from config import settings_of
@@ -51,8 +51,9 @@ class Lanes:
     Runs the turns of a lane one after the other, those of different lanes side by side.
     """
 
-    def __init__(self, settings: DurableSettings, run: RunTurn) -> None:
+    def __init__(self, settings: DurableSettings, run: RunTurn, ready: asyncio.Event) -> None:
         self.settings = settings
+        self._ready = ready
         self.active: set[int] = set()
         self._run = run
         self._known: set[tuple[int, int]] = set()
@@ -71,6 +72,7 @@ class Lanes:
 
     async def _turn(self, update_id: int, lane: str) -> None:
         async with self._locks.setdefault(lane, asyncio.Lock()):
+            await self._ready.wait()
             if self._stopping:
                 return
             self.active.add(update_id)
@@ -107,9 +109,11 @@ class Lanes:
 
 
 @asynccontextmanager
-async def open_lanes(settings: DurableSettings, run: RunTurn) -> AsyncIterator[Lanes]:
+async def open_lanes(
+    settings: DurableSettings, run: RunTurn, ready: asyncio.Event
+) -> AsyncIterator[Lanes]:
     """In place of `bot.updates.journal.open_turns`."""
-    lanes = Lanes(settings, run)
+    lanes = Lanes(settings, run, ready)
     try:
         yield lanes
     finally:
@@ -214,6 +218,7 @@ async def running(
     access: Callable[[Sender], Access | None] = lambda sender: None,
     finish_seconds: float = 5,
     burst: float = 0,
+    tries: int = 3,
     durable: bool = False,
     **turns_with: Any,
 ) -> AsyncIterator[TurnQueue]:
@@ -228,26 +233,28 @@ async def running(
             "TELEGRAM_BOT_TOKEN": bot_api.token,
             "TELEGRAM_BASE_URL": bot_api.base_url,
             "BURST_SECONDS": str(burst),
+            "UPDATE_MAX_TRIES": str(tries),
             "DATABASE_URL": "sqlite+aiosqlite:///updates.sqlite3",
         }
     )
     engine = await migrated_sqlite(Path("updates.sqlite3"))
     repositories = repositories_of(session_factory(engine))
-    stop, inbox, ready = asyncio.Event(), AcceptQueue(), asyncio.Event()
-    application = telegram_application(settings, bot_api.token, inbox)
+    stop, ready = asyncio.Event(), asyncio.Event()
+    application = telegram_application(settings, bot_api.token)
 
     async def run_turn(update_id: int) -> None:
-        await ready.wait()
         await lanes.run(update_id)
 
     async def serve() -> None:
         if await unless(stop, introduce(application)):
             ready.set()
-            await run_tasks([partial(poll_until, application)], stop)
+            polling = partial(poll, application, lanes.accept)
+            showing = partial(show_commands, application)
+            await run_tasks([cancelled_at_stop(polling), cancelled_at_stop(showing)], stop)
             await queue.finish(finish_seconds)
 
     open_queue = open_turns if durable else open_lanes
-    async with open_queue(durable_of(settings), run_turn) as queue:
+    async with open_queue(durable_of(settings), run_turn, ready) as queue:
         conversation = conversation_of(
             application,
             answerer,
@@ -264,12 +271,10 @@ async def running(
         conversation.register(application, [*further(conversation), *look_ups])
         app = App(
             application=application,
-            inbox=inbox,
             repositories=repositories,
             turns=conversation.turns,
         )
         lanes = lanes_of(settings, app, queue)
-        inbox.accept = lanes.accept
         serving = asyncio.create_task(serve())
         try:
             yield queue

@@ -5,7 +5,6 @@ Of what a request holds nothing is ever logged or sent back: neither its body no
 
 import asyncio
 import hmac
-import json
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -25,12 +24,12 @@ from agent.repositories import Backlog
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
 from bot.http.guards import MOST_CONNECTIONS, GuardedProtocol, WrongTokens
 from bot.metrics import CONTENT_TYPE, Metrics
+from bot.updates.accept import Accept, read_json, update_id_of
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-Accept = Callable[[dict[str, object]], Awaitable[None]]
 
 WEBHOOK_PATH: Final = "/telegram/webhook"
 SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's name
@@ -81,7 +80,7 @@ class Webhook:
 
     async def _accept(self, update: dict[str, object]) -> None:
         try:
-            await self.accept(update)
+            await self.accept([update])
         except Exception as error:
             # The type alone: the text of a database error holds what was to be stored.
             log.error("Accepting an update failed with %s", type(error).__name__)  # noqa: TRY400
@@ -95,10 +94,10 @@ def parse_update(body: bytes) -> dict[str, object]:
         Refused: it is not a JSON object with an integer `update_id`.
     """
     try:
-        update: object = json.loads(body)
-    except (ValueError, RecursionError):
+        update = read_json(body)
+    except ValueError:
         raise Refused("malformed") from None
-    if not isinstance(update, dict) or type(update.get("update_id")) is not int:
+    if not isinstance(update, dict) or update_id_of(update) is None:
         raise Refused("malformed")
     return update
 

@@ -1,28 +1,44 @@
-"""Updates come in: by polling or a webhook, each committed before Telegram is told it arrived."""
+"""Updates come in as raw JSON and are committed before Telegram is told that they arrived.
+
+Nothing here parses more of an update than its id, so none can keep the others from being fetched.
+"""
 
 import asyncio
 import fcntl
+import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from telegram import BotCommandScopeChat, Update
-from telegram.error import Conflict, InvalidToken, TelegramError
+import httpx
+from telegram import BotCommandScopeChat
+from telegram.error import InvalidToken, TelegramError
 
 from agent.engine.retry import Backoff, retry
 from agent.repositories import Payload
-from bot.service import bounded, unless
 from bot.telegram import texts
 from bot.telegram.handlers import ALLOWED_UPDATES, AnyApplication
 
 log = logging.getLogger(__name__)
 
+Accept = Callable[[Sequence[Payload]], Awaitable[None]]
+
 POLL: Final = timedelta(seconds=30)
+TIMEOUT: Final = httpx.Timeout(10, read=POLL.total_seconds() + 10)
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 WATCH_SECONDS: Final = 60.0
+LARGEST_ID: Final = 2**63 - 1
+"""Ids are stored as 64 bits."""
+
+CONFLICT: Final = (
+    "Telegram answers 409 Conflict: another process is polling with this bot's token, "
+    "or a webhook is set. Stop the other one; trying again."
+)
 
 
 class TokenRejected(Exception):
@@ -34,6 +50,14 @@ class TokenRejected(Exception):
 
 class AlreadyRunning(Exception):
     """Another process answers people from this database; stop it first."""
+
+
+class NotFetched(Exception):
+    """Updates could not be fetched; `wait` is how many seconds Telegram wants to be left alone."""
+
+    def __init__(self, why: str, wait: float | None = None) -> None:
+        super().__init__(why)
+        self.wait = wait
 
 
 @contextmanager
@@ -61,128 +85,163 @@ def single_process(database_url: str) -> Iterator[None]:
         yield
 
 
-class AcceptQueue(asyncio.Queue[object]):
-    """Where python-telegram-bot puts updates: a put returns when the update is committed.
+def read_json(body: bytes) -> object:
+    """Return what JSON says, in values that every database can store as JSON again.
 
-    Only then does the updater acknowledge it. What must be raised to have it fetched again is a
-    `TelegramError`; anything else would end the polling in silence.
+    Raises:
+        ValueError: it is not JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(body, parse_constant=lambda name: None, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None
+
+
+def update_id_of(update: object) -> int | None:
+    """The id of an update; None of what is no update."""
+    found = update.get("update_id") if isinstance(update, dict) else None
+    return found if type(found) is int and 0 <= found <= LARGEST_ID else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poller:
+    """Fetches updates from `url`, Telegram's getUpdates, and hands each whole answer to `accept`.
+
+    Only when `accept` has returned are the updates acknowledged, by asking for those behind them.
     """
 
-    accept: Callable[[Payload], Awaitable[None]] | None = None
-    """Set before polling begins: it needs what is made with the application that polls."""
+    client: httpx.AsyncClient
+    url: str
+    accept: Accept
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
-    async def put(self, item: object) -> None:
-        """Accept an update.
+    async def run(self) -> None:
+        """Until cancelled. Whatever fails is tried again.
 
         Raises:
-            TelegramError: it could not be committed.
+            TokenRejected: Telegram does not know the token.
         """
-        assert isinstance(item, Update) and self.accept  # noqa: S101, PT018 - nothing else is put
+        offset, failures = 0, 0
+        while True:
+            try:
+                offset, failures = await self._round(offset), 0
+            except TokenRejected:
+                raise
+            except Exception as error:
+                failures += 1
+                wait = getattr(error, "wait", None) or BACKOFF.after(failures)
+                why = str(error) if isinstance(error, NotFetched) else type(error).__name__
+                log.error("No updates: %s. Next try in %.1f s", why, wait)  # noqa: TRY400
+                await self.sleep(wait)
+
+    async def _round(self, offset: int) -> int:
+        """Fetch and accept once; the next offset."""
+        fetched = await self._fetch(offset)
+        updates = [each for each in fetched if update_id_of(each) is not None]
+        ids: list[int] = [each["update_id"] for each in updates]
+        if len(updates) < len(fetched):
+            log.error("%s updates have no id and are left out", len(fetched) - len(updates))
+        if updates:
+            await self.accept(updates)
+        elif fetched:
+            raise NotFetched("Telegram sends what is no update")
+        return max([offset, *(update_id + 1 for update_id in ids)])
+
+    async def _fetch(self, offset: int) -> list[Any]:
+        asked = {
+            "offset": offset,
+            "timeout": POLL.total_seconds(),
+            "allowed_updates": ALLOWED_UPDATES,
+        }
+        response = await self.client.post(self.url, json=asked, timeout=TIMEOUT)
         try:
-            await self.accept(item.to_dict())
-        except Exception as error:
-            kind = type(error).__name__
-            log.error("An update could not be accepted (%s), it is fetched again", kind)  # noqa: TRY400
-            raise TelegramError(f"not accepted: {kind}") from None
+            answer = read_json(response.content)
+        except ValueError:
+            raise NotFetched(f"Telegram's answer {response.status_code} is not JSON") from None
+        if not isinstance(answer, dict):
+            raise NotFetched(f"Telegram's answer {response.status_code} is no JSON object")
+        if answer.get("ok") is True and isinstance(answer.get("result"), list):
+            return list(answer["result"])
+        raise _refusal(response.status_code, answer)
 
 
-async def introduce(application: AnyApplication, admin_ids: Collection[int] = ()) -> None:
-    """Make Telegram tell who we are, and show our commands there, to admins theirs too.
+def _refusal(status: int, answer: dict[str, Any]) -> Exception:
+    if status in (401, 404):
+        return TokenRejected()
+    if status == 409:
+        return NotFetched(CONFLICT)
+    parameters = answer.get("parameters")
+    wait = parameters.get("retry_after") if isinstance(parameters, dict) else None
+    return NotFetched(f"Telegram answers {status}", wait if isinstance(wait, int) else None)
+
+
+async def introduce(application: AnyApplication) -> None:
+    """Make Telegram tell who we are, however long it takes to answer.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+    await _until_reached(application.initialize, "Reaching Telegram")
+    log.info("Telegram knows this bot as @%s", application.bot.username)
+
+
+async def show_commands(application: AnyApplication, admin_ids: Collection[int] = ()) -> None:
+    """Show our commands in Telegram, to admins theirs too.
 
     Telegram refuses that for an admin who never wrote to the bot, which is no matter.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-
-    async def begin() -> None:
-        await application.initialize()
-        await application.bot.set_my_commands(texts.commands())
-
-    await _until_reached(begin, "Reaching Telegram")
+    bot = application.bot
+    await _until_reached(lambda: bot.set_my_commands(texts.commands()), "Showing the commands")
     for admin_id in admin_ids:
         commands, scope = texts.commands(of_admins=True), BotCommandScopeChat(admin_id)
         try:
-            await application.bot.set_my_commands(commands, scope)
+            await bot.set_my_commands(commands, scope)
         except TelegramError as error:
             log.info("Admin %s is not shown the commands of admins: %s", admin_id, error)
 
 
-async def poll_until(application: AnyApplication, stop: asyncio.Event) -> None:
-    """Fetch updates until `stop` is set.
-
-    Telegram being unreachable is no error: it is tried again until it is there.
+async def poll(application: AnyApplication, accept: Accept) -> None:
+    """Fetch updates until cancelled; a webhook would keep them from us and is removed.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    try:
-        if await unless(stop, _poll(application)):
-            log.info("Listening as @%s", application.bot.username)
-            await stop.wait()
-    finally:
-        log.info("Stopping")
-        if application.updater is not None and application.updater.running:
-            await bounded("polling", application.updater.stop)
+    bot = application.bot
+    await _until_reached(bot.delete_webhook, "Removing the webhook")
+    async with httpx.AsyncClient() as client:
+        log.info("Listening as @%s", bot.username)
+        await Poller(client=client, url=f"{bot.base_url}/getUpdates", accept=accept).run()
 
 
-async def _poll(application: AnyApplication) -> None:
-    assert application.updater is not None  # noqa: S101 - only the terminal does without
-    try:
-        await application.updater.start_polling(
-            timeout=POLL,
-            bootstrap_retries=-1,
-            allowed_updates=ALLOWED_UPDATES,
-            drop_pending_updates=False,
-            error_callback=_note,
-        )
-    except InvalidToken:
-        raise TokenRejected from None
-
-
-def _note(error: TelegramError) -> None:
-    if isinstance(error, Conflict):
-        log.error(
-            "Telegram answers 409 Conflict: another process is polling with this bot's token, "
-            "or a webhook is set. Stop the other one; trying again."
-        )
-    else:
-        log.warning("Updates could not be fetched, trying again: %s", error)
-
-
-async def set_webhook(application: AnyApplication, url: str, secret: str) -> None:
+async def point_webhook(application: AnyApplication, url: str, secret: str) -> None:
     """Point Telegram here; every replica says the same, so it matters not which is the last.
 
+    Then, until cancelled, notice a token that was revoked: a webhook falls dry in silence.
+
     Raises:
-        TokenRejected: Telegram does not know the token.
+        TokenRejected: Telegram does not know the token, or not any more.
     """
-
-    async def point() -> None:
-        await application.bot.set_webhook(
-            url=url, secret_token=secret, allowed_updates=ALLOWED_UPDATES
-        )
-
-    await _until_reached(point, "Setting the webhook")
+    bot = application.bot
+    allowed = ALLOWED_UPDATES
+    await _until_reached(
+        lambda: bot.set_webhook(url=url, secret_token=secret, allowed_updates=allowed),
+        "Setting the webhook",
+    )
     log.info("Telegram delivers to the webhook")
-
-
-async def watch_token(application: AnyApplication) -> None:
-    """Notice a token that was revoked: polling ends in silence then, a webhook falls dry.
-
-    Raises:
-        TokenRejected: Telegram does not know the token any more.
-    """
     while True:
         await asyncio.sleep(WATCH_SECONDS)
-        try:
-            await application.bot.get_me()
-        except InvalidToken:
-            raise TokenRejected from None
-        except TelegramError as error:
-            log.debug("Telegram did not say who we are: %s", error)
+        await _until_reached(bot.get_me, "Asking Telegram who we are")
 
 
-async def _until_reached(call: Callable[[], Awaitable[None]], what: str) -> None:
+async def _until_reached(call: Callable[[], Awaitable[object]], what: str) -> None:
     """Call until Telegram answers.
 
     Raises:

@@ -74,6 +74,7 @@ class DurableTurns:
 
     settings: DurableSettings
     workflow: Workflow
+    ready: asyncio.Event
     active: set[int] = field(default_factory=set)
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _stopping: bool = False
@@ -136,7 +137,8 @@ class DurableTurns:
         return True
 
     async def running(self, update_id: int, run: RunTurn) -> None:
-        """Run a turn, and know that it runs; once stopping has begun, hold it back."""
+        """Run a turn, and know that it runs; before all is ready and at the end, hold it back."""
+        await self.ready.wait()
         if self._stopping:
             await asyncio.Event().wait()
         self.active.add(update_id)
@@ -181,8 +183,12 @@ def _steps(turn: str) -> Sequence[str]:
 
 
 @asynccontextmanager
-async def open_turns(settings: DurableSettings, run: RunTurn) -> AsyncIterator[DurableTurns]:
-    """The queue of turns, running; `run` processes one update and is run again after a crash.
+async def open_turns(
+    settings: DurableSettings, run: RunTurn, ready: asyncio.Event
+) -> AsyncIterator[DurableTurns]:
+    """The queue of turns; `run` processes one update and is run again after a crash.
+
+    Turns begin when `ready` is set.
 
     There is one per process, as DBOS itself is. At the end nothing new is begun; turns that are
     still running stay resumable, and this process must end then.
@@ -200,7 +206,7 @@ async def open_turns(settings: DurableSettings, run: RunTurn) -> AsyncIterator[D
     async def turn(update_id: int) -> None:
         await turns.running(update_id, run)
 
-    turns = DurableTurns(settings, turn)
+    turns = DurableTurns(settings, turn, ready)
     DBOS.launch()
     try:
         await DBOS.register_queue_async(

@@ -3,24 +3,33 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Sequence, Set
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any, Final, Protocol
+from traceback import format_tb
+from typing import Final, Protocol
 
 from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
 from agent.engine.run import Journal, StepsChanged
-from agent.repositories import AcceptedUpdate, Payload, UpdateRepository
-from bot.metrics import Metrics
+from agent.repositories import AcceptedUpdate, Payload, ReceivedUpdate, UpdateRepository
+from bot.metrics import Metrics, UpdateResult
 from bot.telegram.handlers import AnyApplication
-from bot.telegram.render import utf16_units
 from bot.turn import retry_forever
-
-LARGEST_BURST: Final = 50
+from bot.updates.bursts import (
+    LARGEST_BURST,
+    chat_of,
+    is_part_of_burst,
+    joined,
+    lane_of,
+    message_in,
+    number,
+    part,
+    together,
+)
 
 log = logging.getLogger(__name__)
 
@@ -34,97 +43,11 @@ TRIES_IN_COMPANY: Final = 2
 ran when a process died has killed it is not known; so tries count only when it can be."""
 
 
-def chat_of(payload: Payload) -> int:
-    """The id of the chat an update is from, 0 for one without."""
-    return int(message_in(payload).get("chat", {}).get("id", 0))
+UNREADABLE: Final = "the library cannot read it"
 
 
-def lane_of(payload: Payload) -> str:
-    """Whom an update waits for: the others of its chat, or those of the same kind of button there.
-
-    A button whose data begins with a kind ("v:…") does not wait for the turn that runs: whoever
-    presses it is to see at once that it was heard.
-    """
-    chat_id = str(chat_of(payload))
-    kind, colon, _ = str(payload.get("callback_query", {}).get("data", "")).partition(":")
-    return f"{kind[:16]}-{chat_id}" if colon else chat_id
-
-
-def message_in(payload: Payload) -> Mapping[str, Any]:
-    """The message an update brings, or the one that a button stands under; empty without one."""
-    kinds = ("message", "edited_message", "callback_query", "my_chat_member")
-    found: Mapping[str, Any] = next((payload[kind] for kind in kinds if kind in payload), {})
-    inner: Mapping[str, Any] = found.get("message", found) if "data" in found else found
-    return inner
-
-
-def together(updates: Sequence[AcceptedUpdate], burst: timedelta) -> list[AcceptedUpdate]:
-    """The updates from the first on that make one turn with it."""
-    group = [updates[0]]
-    for update in updates[1:LARGEST_BURST]:
-        if not belongs(group[-1], update, burst):
-            break
-        group.append(update)
-    return group
-
-
-def belongs(earlier: AcceptedUpdate, later: AcceptedUpdate, burst: timedelta) -> bool:
-    """Whether `later` was sent in one go with `earlier`: of one album, or in quick succession."""
-    one, other = message_in(earlier.payload), message_in(later.payload)
-    if not (is_part_of_burst(earlier.payload) and is_part_of_burst(later.payload)):
-        return False
-    album = one.get("media_group_id")
-    same_person = one.get("from") == other.get("from")
-    same_thread = one.get("message_thread_id") == other.get("message_thread_id")
-    quick = later.received_at - earlier.received_at <= burst
-    return (
-        same_person
-        and same_thread
-        and (quick or bool(album and album == other.get("media_group_id")))
-    )
-
-
-def is_part_of_burst(payload: Payload) -> bool:
-    """Whether more may belong to this update: a message with words or of an album, no command."""
-    message = payload.get("message") or {}
-    text = message.get("text", "")
-    return bool(text and not text.startswith("/")) or "media_group_id" in message
-
-
-def joined(payloads: Sequence[Payload]) -> Payload:
-    """One update of all: one message of theirs, and the id of the first."""
-    if len(payloads) == 1:
-        return payloads[0]
-    message = one_message([message_in(payload) for payload in payloads])
-    return {"update_id": payloads[0]["update_id"], "message": message}
-
-
-def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
-    """The last of these messages, with the words of all.
-
-    Whom they address is kept: who is mentioned, and the message that the first reply was to.
-    """
-    words, entities = _words(messages)
-    message = dict(messages[-1]) | {"text": words, "entities": entities}
-    if not words:
-        del message["text"], message["entities"]
-    replied = [each["reply_to_message"] for each in messages if "reply_to_message" in each]
-    return message | ({"reply_to_message": replied[0]} if replied else {})
-
-
-def _words(messages: Sequence[Payload]) -> tuple[str, list[dict[str, Any]]]:
-    """The words of messages, a line each, and the entities in them."""
-    words, entities = "", list[dict[str, Any]]()
-    for each in messages:
-        said = each.get("text") or each.get("caption")
-        if not said:
-            continue
-        words += "\n" if words else ""
-        marks = each.get("entities" if each.get("text") else "caption_entities", ())
-        start = utf16_units(words)
-        entities += [{**mark, "offset": mark["offset"] + start} for mark in marks]
-        words += said
-    return words, entities
+class Unreadable(Exception):
+    """No update can be made of a payload: what the library needs of it is not as it should be."""
 
 
 class TurnQueue(Journal, Protocol):
@@ -152,6 +75,7 @@ class Lanes:
     queue: TurnQueue
     metrics: Metrics
     handle: Callable[[Payload], Awaitable[None]]
+    readable: Callable[[Payload], bool]
     give_up: Callable[[Payload, str], Awaitable[None]]
     burst: timedelta
     max_tries: int
@@ -159,16 +83,11 @@ class Lanes:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def accept(self, payload: Payload) -> None:
-        """Take responsibility for an update: when this returns it is committed."""
-        update_id, chat_id = int(payload["update_id"]), chat_of(payload)
-        message_id = int(message_in(payload).get("message_id", 0))
-        if "edited_message" in payload and await self.updates.reword(chat_id, message_id, payload):
-            return
-        known = message_id if "message" in payload else None
-        await self.updates.accept(update_id, chat_id, payload, known)
-        await self.queue.enqueue(update_id, lane_of(payload))
-        self.metrics.update("accepted")
+    async def accept(self, payloads: Sequence[Payload]) -> None:
+        """Take responsibility for updates: when this returns all are committed, in one go."""
+        for payload in await self.updates.accept([received(each) for each in payloads]):
+            await self.queue.enqueue(payload["update_id"], lane_of(payload))
+            self.metrics.update("accepted")
 
     async def run(self, update_id: int) -> None:
         """Run the turn of an update; leave alone what is over, or part of another turn."""
@@ -202,8 +121,12 @@ class Lanes:
             except StepsChanged as step:
                 await self._begin_anew(update, str(step))
                 return
+            except Unreadable:
+                await self._set_aside(update, UNREADABLE, "unreadable")
+                return
             except Exception as error:
-                log.exception("The turn of update %s failed, try %s", update_id, failures)
+                where = place(error)
+                log.error("The turn of update %s failed, try %s: %s", update_id, failures, where)  # noqa: TRY400
                 if failures >= self.max_tries:
                     await self._set_aside(update, type(error).__name__)
                     return
@@ -225,9 +148,8 @@ class Lanes:
         latest = time.monotonic() + LONGEST_BURST.total_seconds()
         while True:
             waiting = await self.updates.waiting(first.chat_id, first.update_id)
-            group = together(
-                [first, *(u for u in waiting if u.update_id != first.update_id)], self.burst
-            )
+            others = [each for each in waiting if each.update_id != first.update_id]
+            group = together([first, *others], self.burst, self.readable)
             over = self._over(first, group)
             if over <= timedelta(0) or time.monotonic() > latest:
                 break
@@ -259,7 +181,9 @@ class Lanes:
         await retry_forever(lambda: self.updates.set_aside(update.update_id, "StepsChanged"))
         await retry_forever(lambda: self.updates.ask_retry(update.update_id))
 
-    async def _set_aside(self, update: AcceptedUpdate, error: str) -> None:
+    async def _set_aside(
+        self, update: AcceptedUpdate, error: str, result: UpdateResult = "set_aside"
+    ) -> None:
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
             "`sommelier updates retry %s` has it tried again.",
@@ -268,16 +192,39 @@ class Lanes:
             update.update_id,
         )
         await retry_forever(lambda: self.updates.set_aside(update.update_id, error))
-        self.metrics.update("set_aside")
-        await self.give_up(update.payload, error)
+        self.metrics.update(result)
+        try:
+            await self.give_up(update.payload, error)
+        except Exception as failure:
+            log.error("Nobody was told of update %s: %s", update.update_id, place(failure))  # noqa: TRY400
+
+
+def received(payload: Payload) -> ReceivedUpdate:
+    """What is told of an update before it is read."""
+    message_id = number(message_in(payload).get("message_id"))
+    return ReceivedUpdate(
+        update_id=payload["update_id"],
+        chat_id=chat_of(payload),
+        payload=payload,
+        message_id=message_id if part(payload, "message") else None,
+        edits=message_id if part(payload, "edited_message") else None,
+    )
+
+
+def place(error: Exception) -> str:
+    """Where an error was raised, and of which kind it is: its words may be a person's."""
+    return f"{type(error).__name__}\nTraceback:\n{''.join(format_tb(error.__traceback__))}"
 
 
 async def dispatch(application: AnyApplication, payload: Payload) -> None:
     """Give an update to the first handler of each group that takes it; errors come through.
 
     A handler that raises `ApplicationHandlerStop` is the last.
+
+    Raises:
+        Unreadable: the library cannot make an update of it.
     """
-    update = Update.de_json(dict(payload), application.bot)
+    update = read(payload, application.bot)
     for group in sorted(application.handlers):
         for handler in application.handlers[group]:
             check = handler.check_update(update)
@@ -291,12 +238,38 @@ async def dispatch(application: AnyApplication, payload: Payload) -> None:
             break
 
 
-def readable(payload: Payload, bot: Bot) -> Update:
-    """An update, or as much of it as says where it came from, if that cannot be read."""
+def read(payload: Payload, bot: Bot) -> Update:
+    """The update that a payload is.
+
+    Raises:
+        Unreadable: the library cannot make one of it.
+    """
     try:
         return Update.de_json(dict(payload), bot)
-    except Exception:
-        chat = {"id": chat_of(payload), "type": "private"}
-        message = {"message_id": 0, "date": 0, "chat": chat}
-        update = {"update_id": payload["update_id"], "message": message}
-        return Update.de_json(update, bot)
+    except Exception as error:
+        raise Unreadable(type(error).__name__) from None
+
+
+def is_readable(payload: Payload, bot: Bot) -> bool:
+    """Whether the library can make an update of a payload."""
+    try:
+        read(payload, bot)
+    except Unreadable:
+        return False
+    return True
+
+
+def origin(payload: Payload, bot: Bot) -> Update | None:
+    """The update, or as much of it as says where it came from; None if nobody is to be told of it.
+
+    What cannot be read is a matter to people only if somebody wrote it to the bot alone.
+    """
+    with suppress(Unreadable):
+        return read(payload, bot)
+    sender, chat_id = part(message_in(payload), "from"), chat_of(payload)
+    if chat_id <= 0 or sender.get("is_bot") is not False:
+        return None
+    chat = {"id": chat_id, "type": "private"}
+    person = {"id": chat_id, "is_bot": False, "first_name": ""}
+    known = {"message_id": 0, "date": 0, "chat": chat, "from": person}
+    return Update.de_json({"update_id": payload["update_id"], "message": known}, bot)

@@ -5,9 +5,10 @@ from datetime import timedelta
 from typing import Final
 
 from sqlalchemy import ColumnElement, case, delete, exists, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from agent.repositories import AcceptedUpdate, Backlog, Payload
+from agent.repositories import AcceptedUpdate, Backlog, Payload, ReceivedUpdate
 from db.engine import SqlRepository
 from db.models import UpdateRow, insert_once, record_of
 
@@ -21,20 +22,27 @@ RETRY: Final = "retry"
 class SqlUpdateRepository(SqlRepository):
     """The accepted updates on SQLite and Postgres alike. Every method commits."""
 
-    async def accept(
-        self, update_id: int, chat_id: int, payload: Payload, message_id: int | None = None
-    ) -> None:
-        """Store an update, once however often it is delivered."""
-        row = {
-            "update_id": update_id,
-            "chat_id": chat_id,
-            "message_id": message_id,
-            "payload": dict(payload),
-            "received_at": self._now(),
-            "state": WAITING,
-        }
+    async def accept(self, updates: Sequence[ReceivedUpdate]) -> list[Payload]:
+        """Store updates, each once however often it is delivered; those with turns of their own.
+
+        An edited form takes the place of a message that no turn has taken yet.
+        """
+        received_at, waiting = self._now(), list[Payload]()
         async with self._sessions.begin() as session:
-            await session.execute(insert_once(session, UpdateRow).values(row))
+            for each in updates:
+                if each.edits is not None and await _reword(session, each):
+                    continue
+                row = {
+                    "update_id": each.update_id,
+                    "chat_id": each.chat_id,
+                    "message_id": each.message_id,
+                    "payload": dict(each.payload),
+                    "received_at": received_at,
+                    "state": WAITING,
+                }
+                await session.execute(insert_once(session, UpdateRow).values(row))
+                waiting.append(each.payload)
+        return waiting
 
     async def get(self, update_id: int) -> AcceptedUpdate | None:
         """An update, None if it was never accepted or is forgotten."""
@@ -122,21 +130,6 @@ class SqlUpdateRepository(SqlRepository):
         """What an operator wants tried again."""
         return await self._in_state(RETRY)
 
-    async def reword(self, chat_id: int, message_id: int, payload: Payload) -> bool:
-        """Replace a waiting message by its edited form; False if a turn has taken it."""
-        of_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
-        async with self._sessions.begin() as session:
-            update_id = await session.scalar(select(UpdateRow.update_id).where(of_message).limit(1))
-            # One statement decides: a turn that begins meanwhile has either form, and we know it.
-            changed = await session.scalars(
-                update(UpdateRow)
-                .where(UpdateRow.update_id == update_id, UpdateRow.state == WAITING)
-                .where(UpdateRow.turn_id.is_(None))
-                .values(payload={"update_id": update_id, "message": payload["edited_message"]})
-                .returning(UpdateRow.update_id)
-            )
-            return changed.first() is not None
-
     async def turn_of(self, chat_id: int, message_id: int) -> int | None:
         """The turn that a message became a part of."""
         query = select(UpdateRow.turn_id).where(
@@ -165,6 +158,21 @@ class SqlUpdateRepository(SqlRepository):
         query = select(UpdateRow).where(UpdateRow.state == state).order_by(UpdateRow.update_id)
         async with self._sessions() as session:
             return [record_of(AcceptedUpdate, row) for row in await session.scalars(query)]
+
+
+async def _reword(session: AsyncSession, edited: ReceivedUpdate) -> bool:
+    """Replace a waiting message by its edited form; False if a turn has taken it."""
+    of_message = (UpdateRow.chat_id == edited.chat_id) & (UpdateRow.message_id == edited.edits)
+    update_id = await session.scalar(select(UpdateRow.update_id).where(of_message).limit(1))
+    # One statement decides: a turn that begins meanwhile has either form, and we know it.
+    changed = await session.scalars(
+        update(UpdateRow)
+        .where(UpdateRow.update_id == update_id, UpdateRow.state == WAITING)
+        .where(UpdateRow.turn_id.is_(None))
+        .values(payload={"update_id": update_id, "message": edited.payload["edited_message"]})
+        .returning(UpdateRow.update_id)
+    )
+    return changed.first() is not None
 
 
 def _begun(turn_id: int) -> ColumnElement[bool]:

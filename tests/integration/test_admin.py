@@ -35,7 +35,7 @@ from bot.telegram import texts
 from bot.telegram.access import Access
 from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
 from bot.telegram.sender import Sender
-from bot.updates.accept import AcceptQueue, introduce
+from bot.updates.accept import introduce, show_commands
 from bot.updates.lanes import TurnQueue, dispatch
 from config import SettingsError, load_settings, settings_of
 from db.engine import Sessions, session_factory
@@ -914,7 +914,8 @@ async def dispatching(
         await dispatch(application, update)
 
     try:
-        await introduce(application, [ADMIN])
+        await introduce(application)
+        await show_commands(application, [ADMIN])
         yield application.bot, give
     finally:
         await close_application(application)
@@ -924,7 +925,7 @@ def application_of(bot_api: BotApi) -> AnyApplication:
     settings = settings_of(
         {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
     )
-    return telegram_application(settings, bot_api.token, AcceptQueue())
+    return telegram_application(settings, bot_api.token)
 
 
 async def test_each_admin_is_shown_the_commands_of_admins(bot_api: BotApi, rooms: Rooms) -> None:
@@ -950,7 +951,8 @@ async def test_an_admin_whom_telegram_does_not_know_is_no_matter(
 
     bot_api._methods["setMyCommands"] = refuse
     application = application_of(bot_api)
-    await introduce(application, [ADMIN])
+    await introduce(application)
+    await show_commands(application, [ADMIN])
     await close_application(application)
     assert [call.status for call in bot_api.calls_of("setMyCommands")] == [200, 400]
     assert f"Admin {ADMIN} is not shown the commands of admins" in caplog.text

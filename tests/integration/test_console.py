@@ -21,7 +21,6 @@ from bot.console import plain_text, rich_text
 from bot.telegram import texts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.local_telegram import LocalTelegram
-from bot.updates.accept import AcceptQueue
 from config import Settings
 from db.engine import session_factory
 from db.repositories.chats import SqlMessageRepository
@@ -225,7 +224,7 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
     sessions = session_factory(engine)
     feedback, turns = SqlFeedbackRepository(sessions), SqlTurnRepository(sessions)
     telegram = LocalTelegram()
-    application = telegram_application(Settings(), "0:terminal", AcceptQueue(), telegram)
+    application = telegram_application(Settings(), "0:terminal", telegram)
     talk = conversation_of(
         application,
         Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),

@@ -30,7 +30,6 @@ from bot.service import unless
 from bot.telegram import texts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.handlers import AnyHandler, Conversation
-from bot.updates.accept import AcceptQueue
 from config import settings_of
 from db.engine import session_factory
 from db.repositories.chats import SqlMessageRepository
@@ -825,7 +824,7 @@ async def test_a_press_that_is_run_again_after_a_crash_changes_nothing_more(
     settings = settings_of(
         {"TELEGRAM_BOT_TOKEN": room.bot_api.token, "TELEGRAM_BASE_URL": room.bot_api.base_url}
     )
-    application = telegram_application(settings, room.bot_api.token, AcceptQueue())
+    application = telegram_application(settings, room.bot_api.token)
     journal = Recorded()
     talk = conversation_of(application, room.answerer, room.messages, journal=journal)
     buttons = FeedbackButtons(talk, talk.sender, room.feedback, room.turns)

@@ -26,7 +26,6 @@ from bot.telegram import texts
 from bot.telegram.handlers import AnyApplication, Conversation
 from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.render import visible_text
-from bot.updates.accept import AcceptQueue
 from bot.updates.lanes import TurnQueue
 from config import Settings, settings_of
 from db.engine import session_factory
@@ -553,7 +552,7 @@ async def in_terminal(
 ) -> AsyncIterator[Callable[[str], Awaitable[list[str]]]]:
     """The same handlers in a terminal: what is shown for a line."""
     telegram = LocalTelegram()
-    application = telegram_application(Settings(), "0:terminal", AcceptQueue(), telegram)
+    application = telegram_application(Settings(), "0:terminal", telegram)
     talk = conversation_in(application, messages, journal, tracer, sources.run)
     talk.register(application, sources.handlers(talk))
 
@@ -622,7 +621,7 @@ class TestAfterACrash:
         settings = settings_of(
             {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
         )
-        application = telegram_application(settings, bot_api.token, AcceptQueue())
+        application = telegram_application(settings, bot_api.token)
         talk = conversation_in(application, messages, journal)
         sources = Sources(documents=FakeLibrary())
         await application.initialize()

@@ -16,8 +16,9 @@ from sqlalchemy.exc import OperationalError
 
 from agent.engine.run import StepsChanged
 from bot.metrics import Metrics
+from bot.updates.bursts import chat_of
 from bot.updates.journal import DurableSettings, DurableTurns, open_turns
-from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, chat_of
+from bot.updates.lanes import TRIES_IN_COMPANY, Lanes
 from db.engine import Sessions
 from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.server import eventually
@@ -25,6 +26,8 @@ from tests.doubles.server import eventually
 R = TypeVar("R")
 CHAT = 7
 LANE = "7"
+READY = asyncio.Event()
+READY.set()
 START = datetime(2026, 5, 1, tzinfo=UTC)
 BURST = timedelta(milliseconds=800)
 
@@ -114,7 +117,7 @@ class World:
     async def hear(self, update_id: int, text: str = "", after: int = 0, **fields: object) -> None:
         """Accept a message, `after` milliseconds later than what was before."""
         self.clock.pass_(after)
-        await self.lanes.accept(message(update_id, text, **fields))
+        await self.lanes.accept([message(update_id, text, **fields)])
 
     async def run(self, *update_ids: int) -> None:
         """Run turns as the queue would, a while later."""
@@ -190,6 +193,7 @@ def world(sessions: Sessions) -> World:
         queue=queue,
         metrics=Metrics(),
         handle=handle,
+        readable=lambda payload: True,
         give_up=give_up,
         burst=BURST,
         max_tries=3,
@@ -225,10 +229,10 @@ async def test_a_turn_waits_for_the_end_of_a_burst(world: World) -> None:
         burst=timedelta(seconds=2),
         now=lambda: datetime.now(UTC),
     )
-    await turns.accept(message(1, "a red"))
+    await turns.accept([message(1, "a red")])
     running = asyncio.create_task(turns.run(1))
     await asyncio.sleep(0.1)
-    await turns.accept(message(2, "for lamb"))
+    await turns.accept([message(2, "for lamb")])
     await running
     assert world.texts() == ["a red\nfor lamb"]
 
@@ -302,7 +306,7 @@ async def test_a_kill_before_the_end_is_recorded_answers_once(world: World) -> N
 
 async def test_an_edit_of_what_still_waits_changes_it(world: World) -> None:
     await world.hear(1, "a red")
-    await world.lanes.accept(edit(2, 1, "a white"))
+    await world.lanes.accept([edit(2, 1, "a white")])
     assert world.queue.enqueued == [(1, LANE, 0)]
     await world.run(1)
     assert world.texts() == ["a white"]
@@ -313,7 +317,7 @@ async def test_an_edit_during_the_turn_is_a_turn_of_its_own(world: World) -> Non
     world.failing.append(Killed())
     with pytest.raises(Killed):
         await world.run(1)
-    await world.lanes.accept(edit(2, 1, "a white"))
+    await world.lanes.accept([edit(2, 1, "a white")])
     assert world.queue.enqueued == [(1, LANE, 0), (2, LANE, 0)]
     await world.run_again(1)
     await world.run(2)
@@ -324,7 +328,7 @@ async def test_an_edit_afterwards_finds_the_turn_of_its_message(world: World) ->
     await world.hear(1, "a red")
     await world.hear(2, "for lamb", after=100)
     await world.run(1)
-    await world.lanes.accept(edit(3, 2, "for fish"))
+    await world.lanes.accept([edit(3, 2, "for fish")])
     assert world.queue.enqueued[-1] == (3, LANE, 0)
     assert await world.updates.turn_of(CHAT, 20) == 1
 
@@ -522,7 +526,7 @@ async def test_progress_is_counted_by_the_steps_of_the_turn_alone(tmp_path: Path
         turns_at_once=64,
         retention=timedelta(days=7),
     )
-    async with open_turns(settings, run) as turns:
+    async with open_turns(settings, run, READY) as turns:
         queue.append(turns)
         await turns.enqueue(1, str(CHAT))
         await eventually(lambda: len(recorded) == 3, seconds=10, otherwise=lambda: str(recorded))
@@ -558,7 +562,7 @@ async def test_a_step_in_another_one_s_place_changes_the_turn_even_where_failure
             seen.append(f"{changed} instead of {list(await queue[-1].steps_recorded())}")
 
     for run, count in ((first, 1), (then, 2)):
-        async with open_turns(settings, run) as turns:
+        async with open_turns(settings, run, READY) as turns:
             queue.append(turns)
             await turns.enqueue(1, str(CHAT))
             await eventually(lambda: len(seen) == count, seconds=10, otherwise=lambda: str(seen))  # noqa: B023

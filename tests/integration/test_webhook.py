@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +14,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from agent.repositories import Backlog
+from agent.repositories import Backlog, Payload
 from bot.http import guards, server
 from bot.http.server import (
     SECRET_HEADER,
@@ -26,6 +26,7 @@ from bot.http.server import (
     serve_http,
 )
 from bot.metrics import Metrics
+from bot.updates.accept import Accept
 from tests.doubles.server import eventually
 from tests.serving import Running, is_ready, nothing_waits
 from tests.serving import serving as serve
@@ -41,17 +42,15 @@ JSON = {"content-type": "application/json"}
 GOOD = {**JSON, SECRET_HEADER: SECRET}
 TWO_MEGABYTES = json.dumps({"update_id": 7, "text": PRIVATE + "x" * 2_000_000}).encode()
 
-Accept = Callable[[dict[str, object]], Awaitable[None]]
-
 
 @dataclass
 class Accepted:
     """Takes every update, and keeps it."""
 
-    updates: list[dict[str, object]] = field(default_factory=list)
+    updates: list[Payload] = field(default_factory=list)
 
-    async def __call__(self, update: dict[str, object]) -> None:
-        self.updates.append(update)
+    async def __call__(self, updates: Sequence[Payload]) -> None:
+        self.updates += updates
 
 
 @dataclass
@@ -61,9 +60,9 @@ class HeldBack:
     go: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
     tidy: bool = False
-    updates: list[dict[str, object]] = field(default_factory=list)
+    updates: list[Payload] = field(default_factory=list)
 
-    async def __call__(self, update: dict[str, object]) -> None:
+    async def __call__(self, updates: Sequence[Payload]) -> None:
         self.began.set()
         try:
             await self.go.wait()
@@ -71,15 +70,15 @@ class HeldBack:
             await asyncio.sleep(0.05)
             self.tidy = True
             raise
-        self.updates.append(update)
+        self.updates += updates
 
 
 class DatabaseGone(Exception):
     """Its text holds what was to be stored, as that of database errors does."""
 
 
-async def fail(update: dict[str, object]) -> None:
-    raise DatabaseGone(f"INSERT {update}")
+async def fail(updates: Sequence[Payload]) -> None:
+    raise DatabaseGone(f"INSERT {updates}")
 
 
 @asynccontextmanager

@@ -1,0 +1,293 @@
+"""What Telegram delivers: whatever it holds, those who write before and after it are answered."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agent.repositories import Payload
+from bot.app import run_bot
+from bot.updates.accept import Poller, TokenRejected
+from config import Settings, settings_of
+from db.engine import session_factory
+from db.repositories.chats import SqlMessageRepository
+from db.repositories.updates import SqlUpdateRepository
+from tests.crash.harness import free_port
+from tests.databases import migrated_sqlite
+from tests.doubles.bot_api import BotApi
+from tests.doubles.server import eventually
+from tests.integration.test_telegram_bot import answering
+from tests.running import running
+
+KINDS: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "message_kinds.json").read_text("utf-8")
+)
+"""What a message of each kind that the Bot API 10 documents holds, beside who, where and when."""
+
+WRONG: tuple[object, ...] = ("Château Margaux", 7, -1.5, True, None, [], {}, [None], 2**70)
+SECRET = "Tante Rosalind"
+
+
+def base(chat: int) -> dict[str, Any]:
+    person = {"id": chat, "is_bot": False, "first_name": SECRET}
+    where = {"id": chat, "type": "private", "first_name": SECRET}
+    return {"message_id": 5, "date": 1_700_000_000, "chat": where, "from": person}
+
+
+def variants(kind: str, chat: int) -> Iterator[dict[str, Any]]:
+    """A message of a kind: whole, with a field more, and with each field missing and wrong."""
+    whole = base(chat) | KINDS[kind]
+    yield whole
+    yield whole | {"of_tomorrow": {"id": SECRET}}
+    for number, path in enumerate(paths(whole)):
+        yield changed(whole, path, lambda into, name: into.pop(name))
+        wrong = WRONG[number % len(WRONG)]
+        yield changed(whole, path, lambda into, name, to=wrong: into.__setitem__(name, to))  # type: ignore[misc]
+
+
+def paths(found: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where each field stands, those inside others too."""
+    items = found.items() if isinstance(found, dict) else enumerate(found)
+    for name, value in items:
+        if isinstance(found, dict):
+            yield (*before, name)
+        if isinstance(value, dict | list):
+            yield from paths(value, (*before, name))
+
+
+def changed(
+    whole: dict[str, Any], path: tuple[Any, ...], change: Callable[[Any, Any], object]
+) -> dict[str, Any]:
+    copy: dict[str, Any] = json.loads(json.dumps(whole))
+    into: Any = copy
+    for name in path[:-1]:
+        into = into[name]
+    change(into, path[-1])
+    return copy
+
+
+async def test_no_message_of_any_kind_keeps_others_from_being_answered(
+    bot_api: BotApi, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
+    messages = SqlMessageRepository(session_factory(engine))
+    chats = {kind: 2000 + 1000 * number for number, kind in enumerate(KINDS)}
+    async with running(bot_api, answering(), messages, tries=1):
+        for kind, chat in chats.items():
+            bot_api.say("before", chat)
+            for number, message in enumerate(variants(kind, chat + 1)):
+                person = message.get("chat")
+                if isinstance(person, dict) and person.get("id") == chat + 1:
+                    person["id"] += number
+                bot_api.push({"message": message})
+            bot_api.say("behind", chat)
+        for chat in chats.values():
+            assert await bot_api.wait_for_message(2, chat, timeout=120) == [
+                "About before",
+                "About behind",
+            ]
+        await eventually(lambda: not bot_api.pending, seconds=60, otherwise=lambda: "not accepted")
+    await engine.dispose()
+    assert SECRET not in caplog.text
+
+
+async def test_two_hundred_who_write_for_the_first_time_at_once_are_answered_once(
+    bot_api: BotApi, tmp_path: Path
+) -> None:
+    newcomers = range(3001, 3201)
+    for chat in newcomers:
+        bot_api.say("a red", chat)
+    settings = settings_of(environment(bot_api, tmp_path))
+    async with run(settings):
+        for chat in newcomers:
+            await bot_api.wait_for_message(1, chat, timeout=120)
+        await eventually(lambda: not bot_api.pending, seconds=60, otherwise=lambda: "not accepted")
+    assert [len(bot_api.sent(chat)) for chat in newcomers] == [1] * 200
+
+
+async def test_health_metrics_and_the_api_live_without_telegram(
+    bot_api: BotApi, tmp_path: Path
+) -> None:
+    bot_api.fail("getMe", 500, times=2)
+    bot_api.say("a red")
+    port = free_port()
+    more = {"HTTP_PORT": str(port), "API_TOKEN": "0123456789abcdef"}
+    async with (
+        run(settings_of(environment(bot_api, tmp_path) | more)),
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
+    ):
+        await answers(client, "/healthz")
+        assert bot_api.calls_of("deleteWebhook") == []
+        for path in ("/healthz", "/readyz", "/metrics"):
+            assert (await client.get(path)).status_code == 200
+        assert (await client.post("/api/ask", json={})).status_code == 401
+        await bot_api.wait_for_message(1)
+
+
+async def answers(client: httpx.AsyncClient, path: str) -> None:
+    for _ in range(600):
+        try:
+            await client.get(path)
+        except httpx.ConnectError:
+            await asyncio.sleep(0.05)
+        else:
+            return
+    raise AssertionError("the port stays closed")
+
+
+def environment(bot_api: BotApi, folder: Path) -> dict[str, str]:
+    return {
+        "TELEGRAM_BOT_TOKEN": bot_api.token,
+        "TELEGRAM_BASE_URL": bot_api.base_url,
+        "TELEGRAM_MESSAGES_PER_SECOND": "0",
+        "DATABASE_URL": f"sqlite+aiosqlite:///{folder / 'bot.sqlite3'}",
+        "BURST_SECONDS": "0",
+    }
+
+
+@asynccontextmanager
+async def run(settings: Settings) -> AsyncIterator[None]:
+    """The whole bot in this process."""
+    stop = asyncio.Event()
+    bot = asyncio.create_task(run_bot(settings, stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        assert await bot
+
+
+DELETED_PIN = KINDS["pinned_message, deleted"]
+NEWER_POLL = {"poll": {"id": "1", "question": SECRET, "options": []}}
+
+
+async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_words(
+    bot_api: BotApi, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
+    messages = SqlMessageRepository(session_factory(engine))
+    async with running(bot_api, answering(), messages, burst=0.3):
+        bot_api.say("before", 7)
+        bot_api.push({"message": base(7) | DELETED_PIN})
+        unread = bot_api.push({"message": base(7) | NEWER_POLL | {"media_group_id": "1"}})
+        bot_api.say("behind", 7)
+        told = await bot_api.wait_for_message(3, 7)
+    kept = SqlUpdateRepository(session_factory(await migrated_sqlite(Path("updates.sqlite3"))))
+    (aside,) = await kept.set_aside_list()
+    assert (aside.update_id, aside.error) == (unread, "the library cannot read it")
+    assert (told[0], told[2], len(told)) == ("About before", "About behind", 3)
+    assert "set it aside" in told[1]
+    assert SECRET not in caplog.text
+
+
+class Telegram:
+    """Answers getUpdates with what is laid down, then with 401; keeps what was asked and slept."""
+
+    def __init__(self, *answers: httpx.Response) -> None:
+        self.answers = list(answers)
+        self.offsets: list[int] = []
+        self.slept: list[float] = []
+        self.accepted: list[list[Payload]] = []
+        self.refusals = 0
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        self.offsets.append(json.loads(request.content)["offset"])
+        gone = httpx.Response(401, json={"ok": False})
+        return self.answers.pop(0) if self.answers else gone
+
+    async def accept(self, updates: Any) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(SECRET)
+        self.accepted.append(list(updates))
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    async def polled(self) -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(self.answer)) as client:
+            poller = Poller(
+                client=client,
+                url="http://telegram/getUpdates",
+                accept=self.accept,
+                sleep=self.sleep,
+            )
+            with pytest.raises(TokenRejected):
+                await poller.run()
+
+
+def given(*updates: object) -> httpx.Response:
+    return httpx.Response(200, json={"ok": True, "result": updates})
+
+
+def update(update_id: object, **fields: object) -> dict[str, object]:
+    return {"update_id": update_id} | fields
+
+
+async def test_a_whole_answer_is_accepted_at_once_and_then_acknowledged() -> None:
+    telegram = Telegram(given(update(5), update(6)), given(), given(update(7)))
+    await telegram.polled()
+    assert telegram.accepted == [[update(5), update(6)], [update(7)]]
+    assert telegram.offsets == [0, 7, 7, 8]
+
+
+async def test_what_cannot_be_stored_is_fetched_again(caplog: pytest.LogCaptureFixture) -> None:
+    telegram = Telegram(given(update(5)), given(update(5)))
+    telegram.refusals = 1
+    await telegram.polled()
+    assert (telegram.accepted, telegram.offsets) == ([[update(5)]], [0, 0, 6])
+    assert "OSError" in caplog.text
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize("bad", ["x", None, True, 1.5, -3, 2**64, [1]])
+async def test_what_has_no_id_is_left_out(bad: object) -> None:
+    nameless = update(bad, message={"text": SECRET})
+    telegram = Telegram(given(nameless, update(5), "words"), given(nameless))
+    await telegram.polled()
+    assert (telegram.accepted, telegram.offsets) == ([[update(5)]], [0, 6, 6])
+    assert len(telegram.slept) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (httpx.Response(200, text=f"<html>{SECRET}"), "answer 200 is not JSON"),
+        (httpx.Response(200, content=b"[" * 200_000), "answer 200 is not JSON"),
+        (httpx.Response(200, json=[SECRET]), "answer 200 is no JSON object"),
+        (httpx.Response(200, json={"ok": True, "result": SECRET}), "answers 200"),
+        (httpx.Response(500, json={"ok": False, "description": SECRET}), "answers 500"),
+        (httpx.Response(502, text=SECRET), "answer 502 is not JSON"),
+        (httpx.Response(409, json={"ok": False}), "409 Conflict: another process is polling"),
+    ],
+)
+async def test_an_answer_of_another_kind_is_named_and_asked_again(
+    answer: httpx.Response, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    telegram = Telegram(answer, given(update(5)))
+    await telegram.polled()
+    assert telegram.accepted == [[update(5)]]
+    assert len(telegram.slept) == 1
+    assert said in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_telegram_says_how_long_it_wants_to_be_left_alone() -> None:
+    wait = httpx.Response(429, json={"ok": False, "parameters": {"retry_after": 9}})
+    telegram = Telegram(wait)
+    await telegram.polled()
+    assert telegram.slept == [9]
+
+
+async def test_numbers_that_no_database_stores_become_nothing() -> None:
+    odd = b'{"ok": true, "result": [{"update_id": 5, "a": NaN, "b": 1e999, "c": -Infinity}]}'
+    telegram = Telegram(httpx.Response(200, content=odd))
+    await telegram.polled()
+    assert telegram.accepted == [[{"update_id": 5, "a": None, "b": None, "c": None}]]
