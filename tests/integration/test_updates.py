@@ -127,7 +127,7 @@ async def test_health_metrics_and_the_api_live_without_telegram(
         assert bot_api.calls_of("deleteWebhook") == []
         for path in ("/healthz", "/readyz", "/metrics"):
             assert (await client.get(path)).status_code == 200
-        assert (await client.post("/api/ask", json={})).status_code == 401
+        assert (await client.post("/api/rag/ask", json={})).status_code == 401
         await bot_api.wait_for_message(1)
 
 
