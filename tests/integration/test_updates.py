@@ -179,8 +179,10 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
         unread = bot_api.push({"message": base(7) | NEWER_POLL | {"media_group_id": "1"}})
         bot_api.say("behind", 7)
         told = await bot_api.wait_for_message(3, 7)
-    kept = SqlUpdateRepository(session_factory(await migrated_sqlite(Path("updates.sqlite3"))))
-    (aside,) = await kept.set_aside_list()
+    kept = await migrated_sqlite(Path("updates.sqlite3"))
+    (aside,) = await SqlUpdateRepository(session_factory(kept)).set_aside_list()
+    await engine.dispose()
+    await kept.dispose()
     assert (aside.update_id, aside.error) == (unread, "the library cannot read it")
     assert (told[0], told[2], len(told)) == ("About before", "About behind", 3)
     assert "set it aside" in told[1]
