@@ -4,7 +4,6 @@ Small lexicons are combined, near each other in a clause: who, which state, sinc
 not. The words, the rules that combine them and the idioms that say nothing are in `care.toml`.
 """
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from agent.text import fold
+from agent.text import fold, pattern
 
 Concern = Literal[
     "crisis", "dependence", "under_age", "pregnancy", "medication", "health", "driving"
@@ -35,7 +34,7 @@ _MANY_GLASSES: Final = 4
 _LONGEST_AFFIX: Final = 24
 _SHORTEST_AFFIX: Final = 3
 _REMEMBERED: Final = 8192
-_TOKEN: Final = re.compile(r"[0-9]+|[^\W\d_]+|[.,;:!?()/\n-]")
+_TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,;:!?()/\n-]")
 
 Words = tuple[str, ...]
 
