@@ -196,7 +196,7 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AcceptedUpdate:
-    """An update that was accepted. `tries` counts without progress since the last one."""
+    """An update that was accepted; `tries`: how often its turn began since it made progress."""
 
     update_id: int
     chat_id: int
@@ -210,39 +210,79 @@ class AcceptedUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedUpdate:
-    """An update as it arrives; `edits` is the message whose new form it brings."""
+    """An update as it arrives; `edits` is the message whose new form it brings.
+
+    Those of a `lane` are answered one after the other.
+    """
 
     update_id: int
     chat_id: int
+    lane: str
     payload: Payload
     message_id: int | None = None
     edits: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A recorded step of the turn of an update; `result` is pickled."""
+
+    update_id: int
+    number: int
+    name: str
+    result: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BegunTurn:
+    """A turn as it begins: the updates that it consists of, and the steps of its earlier runs."""
+
+    update: AcceptedUpdate
+    payloads: tuple[Payload, ...]
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTurn:
+    """What is kept of a turn: what it came to, and what was said in it."""
+
+    record: TurnRecord
+    said: tuple[StoredMessage, ...] = ()
+
+
 class UpdateRepository(Protocol):
     """The accepted updates; every method commits before it returns."""
 
-    async def accept(self, updates: Sequence[ReceivedUpdate]) -> Sequence[Payload]:
+    async def accept(self, updates: Sequence[ReceivedUpdate]) -> Sequence[ReceivedUpdate]:
         """Keep updates, each once however often it is delivered, all in one commit.
 
         The edited form of a message that still waits takes its place. Those that wait for a turn of
         their own are returned.
         """
 
-    async def begun(self, update_id: int, progress: int) -> int:
-        """How often the turn of an update was begun with no more than so many recorded steps."""
-
-    async def begin(self, update_id: int, progress: int) -> AcceptedUpdate | None:
-        """Count a try of the update's turn; the update, None if it is forgotten."""
+    async def first(self, lane: str) -> AcceptedUpdate | None:
+        """The update of a lane whose turn is next, None if none waits."""
 
     async def waiting(self, chat_id: int, since: int) -> Sequence[AcceptedUpdate]:
         """Those of a chat that no turn has taken, from an update on."""
 
-    async def take(self, update_ids: Sequence[int], turn_id: int) -> Sequence[AcceptedUpdate]:
-        """Make updates a part of a turn; all that are, also from an earlier run of it."""
+    async def lanes(self) -> Mapping[str, int]:
+        """The lanes in which updates wait, each with the first of them."""
 
-    async def done(self, turn_id: int) -> None:
-        """A turn is over, and what its updates held is emptied."""
+    async def begin(self, update_id: int, with_others: Sequence[int] = ()) -> BegunTurn | None:
+        """Count a try of the update's turn, which takes others along; None if it is over.
+
+        What it took before it keeps, and takes no more.
+        """
+
+    async def record(self, step: Step) -> None:
+        """Keep what a step returned."""
+
+    async def forget_steps(self, update_id: int) -> None:
+        """Have a turn begin anew."""
+
+    async def done(self, turn_id: int, ended: Sequence[EndedTurn] = ()) -> None:
+        """A turn is over: what it came to is kept, and what its updates held is emptied."""
 
     async def set_aside(self, update_id: int, error: str) -> None:
         """Give up on an update, until an operator has it tried again."""
@@ -250,8 +290,8 @@ class UpdateRepository(Protocol):
     async def ask_retry(self, update_id: int) -> bool:
         """Have an update that was set aside tried again; False if there is none."""
 
-    async def to_retry(self) -> Sequence[AcceptedUpdate]:
-        """What an operator wants tried again."""
+    async def to_retry(self) -> Sequence[tuple[str, int, int]]:
+        """What an operator wants tried again: lane, update, and for which time."""
 
     async def backlog(self) -> Backlog:
         """How many turns are not over, and since when."""
@@ -263,8 +303,8 @@ class UpdateRepository(Protocol):
 class TurnRepository(Protocol):
     """The turns that have ended."""
 
-    async def record(self, turn: TurnRecord) -> None:
-        """Keep a turn, once however often it is recorded. Commits before it returns."""
+    async def record(self, turn: TurnRecord, said: Sequence[StoredMessage] = ()) -> None:
+        """Keep a turn and what was said in it, once however often. Commits before it returns."""
 
     async def get(self, turn_id: int) -> TurnRecord | None:
         """A turn, None if it is not known."""

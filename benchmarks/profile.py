@@ -20,7 +20,7 @@ from agent.house_sommelier import HouseSommelier
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
 from bot.telegram.feedback import rating
-from db.engine import session_factory
+from db.engine import Sessions
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.traces import SqlTraceStore, store_sink
 from db.repositories.turns import SqlTurnRepository
@@ -62,7 +62,7 @@ def main() -> None:
 async def turns(telegram: BotApi, model: ModelServer, called: set[tuple[str, str]]) -> None:
     """Two turns; of the first nothing is kept in `called`."""
     engine = await migrated_sqlite(Path("profile.sqlite3"))
-    sessions = session_factory(engine)
+    sessions = Sessions(engine)
     await load_starter(sessions)
     messages, turns = SqlMessageRepository(sessions), SqlTurnRepository(sessions)
     sommelier = Sommelier(catalogue=SqlCatalogue(sessions), house=HouseSommelier())

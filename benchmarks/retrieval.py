@@ -26,7 +26,7 @@ from benchmarks.environments import ROOT
 from benchmarks.report import machine, with_measured
 from benchmarks.retrieval_corpus import DIMENSIONS, MODEL, WORDS, Corpus, fill
 from db.documents.vectors import cosine, nearest
-from db.engine import Sessions, create_engine, session_factory, upgrade_schema
+from db.engine import Sessions, create_engine, upgrade_schema
 from db.repositories.documents import SqlDocumentStore
 
 DOCUMENT = ROOT / "docs" / "documents.md"
@@ -101,7 +101,7 @@ async def run(url: str, sizes: Sequence[int], searches: int) -> list[Sequence[st
     """A line for every size; on Postgres one with pgvector, and one without."""
     engine = create_engine(url)
     await upgrade_schema(engine)
-    sessions, corpus, rows = session_factory(engine), Corpus(), []
+    sessions, corpus, rows = Sessions(engine), Corpus(), []
     name = {"sqlite": "SQLite", "postgresql": "Postgres with pgvector"}[engine.dialect.name]
     for size in sorted(sizes):
         started = time.monotonic()

@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from telegram.ext import Application
 
@@ -56,10 +57,10 @@ from bot.updates.accept import (
     show_commands,
     single_process,
 )
-from bot.updates.journal import DurableSettings, executor_name, journal_url, open_turns
-from bot.updates.lanes import Lanes, TurnQueue, dispatch, is_readable, origin
+from bot.updates.journal import StepJournal
+from bot.updates.lanes import Lanes, LocalQueue, Queue, dispatch, is_readable, origin
 from config import Settings, SettingsError
-from db.engine import Sessions
+from db.engine import Sessions, is_passing
 from db.repositories.chats import SqlChatRepository, SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
@@ -120,30 +121,64 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         SettingsError: there is no bot token, or it is not one.
         TokenRejected: Telegram does not know the token.
     """
-    stop, token, ready = stop or stop_on_signals(), bot_token(settings), asyncio.Event()
-
-    async def run(update_id: int) -> None:
-        await lanes.run(update_id)
-
+    stop, token = stop or stop_on_signals(), bot_token(settings)
     async with AsyncExitStack() as stack:
-        limited_log, durable = RateLimitedLogger(), durable_of(settings)
+        limited_log = RateLimitedLogger()
         resources = await stack.enter_async_context(open_resources(settings, limited_log))
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
-        # As it opens, turns that were interrupted begin to be resumed: they wait until all is tied.
-        queue = await stack.enter_async_context(open_turns(durable, run, ready))
+        repositories = repositories_of(resources.sessions)
+        journal = StepJournal(repositories.updates, repositories.turns)
         app = await stack.enter_async_context(
-            open_app(settings, resources, token, limited_log=limited_log, journal=queue)
+            open_app(settings, resources, token, limited_log=limited_log, journal=journal)
         )
-        lanes = lanes_of(settings, app, queue)
+        lanes, further = await stack.enter_async_context(open_lanes(settings, app))
         if settings.model.is_set:
             await load_client()
-        tasks = tasks_of(settings, resources, app, lanes, durable)
-        talk = cancelled_at_stop(partial(receive, settings, app, lanes, ready))
-        await run_tasks([*tasks, talk], stop)
-        if await queue.finish(settings.updates.shutdown_seconds):
+        await run_tasks([*tasks_of(settings, resources, app, lanes), *further], stop)
+        if await lanes.finish(settings.updates.shutdown_seconds):
             return True
         await bounded("tracing", app.turns.tracer.close)
         os._exit(0)
+
+
+@asynccontextmanager
+async def open_lanes(settings: Settings, app: App) -> AsyncIterator[tuple[Lanes, Sequence[Task]]]:
+    """What makes turns of updates, and what runs beside: on Postgres other replicas do so too."""
+    url, updates = settings.database.url.get_secret_value(), settings.updates
+    retention = timedelta(days=updates.retention_days)
+    if url.startswith("sqlite"):
+        queue = LocalQueue()
+        lanes = lanes_of(settings, app, queue)
+        queue.open(lanes.run)
+        try:
+            yield lanes, ()
+        finally:
+            await queue.close()
+        return
+    from bot.updates.replicas import ReplicaSettings, Takeover, open_queue  # noqa: PLC0415
+
+    replica = ReplicaSettings(
+        url=url,
+        executor_id=updates.executor_id or f"replica-{uuid4()}",
+        version=updates.version,
+        poll_seconds=updates.poll_seconds,
+        at_once=updates.at_once,
+    )
+    made: asyncio.Future[Lanes] = asyncio.get_running_loop().create_future()
+
+    async def run(lane: str) -> None:
+        await (await made).run(lane)
+
+    async with open_queue(replica, run) as replicas:
+        made.set_result(lanes := lanes_of(settings, app, replicas))
+        forget = partial(replicas.forget, retention)
+        yield (
+            lanes,
+            (
+                cancelled_at_stop(Takeover(replica).run),
+                every(FORGET_SECONDS, "forgetting which lanes were run", forget),
+            ),
+        )
 
 
 @asynccontextmanager
@@ -169,7 +204,7 @@ async def open_app(
     token: str,
     *,
     limited_log: RateLimitedLogger,
-    journal: Journal = NO_JOURNAL,
+    journal: StepJournal | None = None,
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
     """Everything between Telegram and the agent; `telegram` takes the network's place if given."""
@@ -184,19 +219,19 @@ async def open_app(
         delivery = await stack.enter_async_context(
             open_langfuse(settings, repositories, limited_log)
         )
-        sender = Sender(
-            application.bot, rate_limit_of(settings, telegram), repositories.chats, journal
-        )
+        steps = journal or NO_JOURNAL
+        limit = rate_limit_of(settings, telegram)
+        sender = Sender(application.bot, limit, repositories.chats, steps)
         turns = Turns(
             run=resources.run,
             tracer=tracer,
             hashed=partial(keyed_hash, key=settings.tracing.user_key),
-            journal=journal,
+            journal=steps,
             sender=sender,
             messages=repositories.messages,
             max_content_length=settings.turn.max_content_length,
             budgets=budgets_of(settings, repositories, admins),
-            record=repositories.turns.record,
+            keep=journal.keep if journal else repositories.turns.record,
             rating=rating,
             metrics=Metrics(lambda: tracer.dropped_spans),
         )
@@ -206,7 +241,7 @@ async def open_app(
             messages=repositories.messages,
             answerer=sommelier_of(resources),
             history_messages=settings.turn.history_messages,
-            turn_of=turn_of(repositories.updates, journal),
+            turn_of=turn_of(repositories.updates, steps),
             access=None if telegram else access_of(settings, repositories, sender),
         )
         feedback = FeedbackButtons(
@@ -229,12 +264,12 @@ async def open_app(
         )
 
 
-def tasks_of(
-    settings: Settings, resources: Resources, app: App, lanes: Lanes, durable: DurableSettings
-) -> Sequence[Task]:
+def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> Sequence[Task]:
     """What runs while people are answered."""
-    forget = partial(forget_old, settings, app.repositories, lanes)
+    forget = partial(forget_old, settings, app.repositories, of_updates=True)
     tasks = [
+        cancelled_at_stop(partial(receive, settings, app, lanes)),
+        cancelled_at_stop(resources.sessions.watch),
         every(RETRY_SCAN_SECONDS, "retrying updates", lanes.retry_asked),
         every(FORGET_SECONDS, "forgetting what is old", forget),
     ]
@@ -242,14 +277,10 @@ def tasks_of(
         tasks.append(cancelled_at_stop(app.delivery.run))
     if settings.http.port is not None:
         tasks.append(partial(serve, settings, resources, app, lanes))
-    if not durable.url.startswith("sqlite"):
-        from bot.updates.takeover import Takeover  # noqa: PLC0415 - loads the driver of Postgres
-
-        tasks.append(cancelled_at_stop(Takeover(durable).run))
     return tasks
 
 
-async def receive(settings: Settings, app: App, lanes: Lanes, ready: asyncio.Event) -> None:
+async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
     """Let Telegram's updates come in; turns begin once it has told who we are.
 
     Raises:
@@ -257,20 +288,24 @@ async def receive(settings: Settings, app: App, lanes: Lanes, ready: asyncio.Eve
     """
     application, http = app.application, settings.http
     await introduce(application)
-    ready.set()
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(show_commands(application, settings.access.admin_ids))
-        if http.webhook_url is not None and http.webhook_secret is not None:
-            from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
+    lanes.ready.set()
+    coming = partial(poll, application, lanes.accept)
+    if http.webhook_url is not None and http.webhook_secret is not None:
+        from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
-            url, secret = http.webhook_url + WEBHOOK_PATH, http.webhook_secret.get_secret_value()
-            tasks.create_task(point_webhook(application, url, secret))
-        else:
-            tasks.create_task(poll(application, lanes.accept))
+        url, secret = http.webhook_url + WEBHOOK_PATH, http.webhook_secret.get_secret_value()
+        coming = partial(point_webhook, application, url, secret)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(lanes.resume())
+            tasks.create_task(show_commands(application, settings.access.admin_ids))
+            tasks.create_task(coming())
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 async def forget_old(
-    settings: Settings, repositories: Repositories, lanes: Lanes | None = None
+    settings: Settings, repositories: Repositories, *, of_updates: bool = False
 ) -> None:
     """Forget what is older than the settings keep it; what cannot be now is the next time."""
     days = settings.tracing
@@ -278,14 +313,14 @@ async def forget_old(
         partial(repositories.turns.forget, timedelta(days=days.stats_retention_days)),
         partial(repositories.traces.forget, timedelta(days=days.retention_days)),
     ]
-    if lanes is not None:
+    if of_updates:
         kept = timedelta(days=settings.updates.retention_days)
-        what += [partial(repositories.updates.forget, kept), lanes.queue.forget]
+        what.append(partial(repositories.updates.forget, kept))
     for each in what:
         await attempt("forgetting what is old", each)
 
 
-def lanes_of(settings: Settings, app: App, queue: TurnQueue) -> Lanes:
+def lanes_of(settings: Settings, app: App, queue: Queue) -> Lanes:
     """What makes turns of updates, in the order of each chat."""
     # The last word is no step: a turn that is given up may have recorded others in its place.
     bot, turns = app.application.bot, app.turns.unrecorded_steps()
@@ -303,8 +338,10 @@ def lanes_of(settings: Settings, app: App, queue: TurnQueue) -> Lanes:
         handle=partial(dispatch, app.application),
         readable=partial(is_readable, bot=bot),
         give_up=give_up,
+        passing=is_passing,
         burst=timedelta(seconds=settings.updates.burst_seconds),
         max_tries=settings.updates.max_tries,
+        places=asyncio.Semaphore(settings.updates.at_once),
     )
 
 
@@ -399,19 +436,6 @@ def bot_token(settings: Settings) -> str:
             "TELEGRAM_BOT_TOKEN is not a bot token; it looks like 123456789:AAExampleExample"
         )
     return token
-
-
-def durable_of(settings: Settings) -> DurableSettings:
-    """How turns are kept and resumed."""
-    updates, url = settings.updates, settings.database.url.get_secret_value()
-    return DurableSettings(
-        url=journal_url(url),
-        executor_id=executor_name(url, updates.executor_id),
-        version=updates.version,
-        poll_seconds=updates.poll_seconds,
-        turns_at_once=updates.at_once,
-        retention=timedelta(days=updates.retention_days),
-    )
 
 
 def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit:

@@ -47,7 +47,6 @@ from db.engine import (
     create_engine,
     newest_revision,
     schema_revision,
-    session_factory,
     upgrade_schema,
 )
 from db.repositories.documents import SqlDocumentStore
@@ -128,7 +127,7 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
             await upgrade_schema(engine)
         else:
             await require_newest_schema(engine)
-        sessions = session_factory(engine)
+        sessions = Sessions(engine)
         await load_starter(sessions)
         async with open_documents(settings, sessions) as documents:
             if sys.stderr.isatty() and not await documents.count():

@@ -13,7 +13,7 @@ from agent.engine.limits import UNLIMITED, Allowance
 from agent.engine.retry import Backoff, retry
 from agent.engine.run import NO_JOURNAL, Journal, Run
 from agent.engine.span import Span
-from agent.repositories import MessageRepository, TurnRecord
+from agent.repositories import MessageRepository, StoredMessage, TurnRecord
 from agent.text import truncate_at_boundary
 from agent.tracing.recorder import NO_TRACE, Recorder
 from agent.turn import APOLOGY, BUDGET, Reply, Work, answer_turn, with_notes, worked_on
@@ -56,18 +56,18 @@ Show = Callable[[Any], Sequence[Outgoing]]
 """Makes the messages of what a reply was made of, its `answer`."""
 
 
-async def unrecorded(turn: TurnRecord) -> None:
-    """Where nothing is kept of turns."""
+Keep = Callable[[TurnRecord, Sequence[StoredMessage]], Awaitable[None]]
+"""Keeps what a turn came to, and what was said in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
     """Runs turns; what they need is passed in.
 
-    `run` is what each starts from. Without a `sender` nothing is delivered, without `messages`
-    nothing remembered; `max_content_length` is how many characters of a message are. `hashed` makes
-    the id of a chat or a user unrecognisable for traces, `record` keeps what a turn came to,
-    `rating` makes the buttons under the answer of a turn.
+    `run` is what each starts from. Without a `sender` nothing is delivered; `keep` keeps what a
+    turn came to and what was said, without it `messages` the latter alone; `max_content_length` is
+    how many characters of a message are. `hashed` makes the id of a chat or a user unrecognisable
+    for traces, `rating` makes the buttons under the answer of a turn.
     """
 
     run: Run = field(default_factory=Run)
@@ -78,7 +78,7 @@ class Turns:
     messages: MessageRepository | None = None
     max_content_length: int = 0
     budgets: Budgets | None = None
-    record: Callable[[TurnRecord], Awaitable[None]] = unrecorded
+    keep: Keep | None = None
     rating: Callable[[int], Rows] = lambda turn_id: ()
     metrics: Metrics = field(default_factory=Metrics)
 
@@ -121,20 +121,26 @@ class Turns:
 
     async def remember(self, question: Question, reply: Reply) -> None:
         """Make a question and its reply the newest of the chat's conversation."""
-        messages, chat_id, turn_id = self.messages, question.chat_id, question.id
+        messages, chat_id = self.messages, question.chat_id
         if messages is None:
             return
 
         async def create() -> None:
-            said = truncate_at_boundary(question.text, self.max_content_length)
-            await messages.create(chat_id, "user", said, turn_id=turn_id)
-            said = truncate_at_boundary(reply.text, self.max_content_length)
-            await messages.create(chat_id, "assistant", said, reply.wine_ids, turn_id=turn_id)
+            for each in self._said(question, reply):
+                await messages.create(
+                    chat_id, each.role, each.content, each.wine_ids, turn_id=question.id
+                )
 
         try:
             await retry_briefly(create)
         except Exception:
             log.exception("A turn of chat %s could not be stored", chat_id)
+
+    def _said(self, question: Question, reply: Reply) -> tuple[StoredMessage, ...]:
+        """What is remembered of a turn: people still get the full text."""
+        asked = truncate_at_boundary(question.text, self.max_content_length)
+        said = truncate_at_boundary(reply.text, self.max_content_length)
+        return StoredMessage("user", asked), StoredMessage("assistant", said, reply.wine_ids)
 
     def _trace(self, question: Question, *, goes_on: bool = False) -> AbstractContextManager[Span]:
         """The root span of a turn; run again after a crash, it is the same trace."""
@@ -233,8 +239,12 @@ class Turns:
 
     async def _keep(self, question: Question, reply: Reply, delivery: Delivery, span: Span) -> None:
         """Keep what was said, if it is a part of the conversation, and what the turn came to."""
-        if question.remembered:
-            await self.remember(question, reply)
+        keep = self.keep
+        if keep is None:
+            if question.remembered:
+                await self.remember(question, reply)
+            return
+        said = self._said(question, reply) if question.remembered else ()
         ended = TurnRecord(
             turn_id=question.id,
             chat_id=question.chat_id,
@@ -252,7 +262,7 @@ class Turns:
             message_ids=delivery.message_ids,
         )
         try:
-            await retry_briefly(lambda: self.record(ended))
+            await retry_briefly(lambda: keep(ended, said))
         except Exception as error:
             kind = type(error).__name__
             log.error("What turn %s took could not be stored: %s", question.id, kind)  # noqa: TRY400

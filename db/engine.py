@@ -1,14 +1,16 @@
 """The two databases: SQLite in a file, Postgres for several replicas; opened, checked, migrated."""
 
+import asyncio
 import os
 import sqlite3
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from alembic import command
 from alembic.config import Config
@@ -25,19 +27,25 @@ from sqlalchemy import (
     make_url,
     text,
 )
+from sqlalchemy import create_engine as create_sync_engine
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import (
     AsyncEngine,
     AsyncSession,
     async_sessionmaker,
     create_async_engine,
 )
+from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from db.models import FULL_TEXTS, utc_now
 
-Sessions = async_sessionmaker[AsyncSession]
+R = TypeVar("R")
+
+Work = Callable[[Session], R]
+"""What is done in a transaction. It may be done again if the transaction fails."""
 
 SQLITE: Final = "sqlite+aiosqlite"
 POSTGRES: Final = "postgresql+psycopg"
@@ -52,6 +60,158 @@ class DatabaseUnavailable(Exception):
     """The database cannot be opened or reached. The message holds no password."""
 
 
+class Sessions:
+    """Opens sessions of a database, and does the short reads and writes that turns are made of.
+
+    SQLite has one writer at a time. All that this process writes there goes through one queue, and
+    what waits in it together is one commit; reads share a connection.
+    """
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._make = async_sessionmaker(engine, expire_on_commit=False)
+        self._file: SqliteFile | None = None
+        name = engine.url.database or ":memory:"
+        if engine.dialect.name == "postgresql":
+            self._read = async_sessionmaker(engine.execution_options(isolation_level="AUTOCOMMIT"))
+        elif name != ":memory:" and not name.startswith("file:"):
+            self._file = SqliteFile(Path(name))
+            event.listen(engine.sync_engine, "engine_disposed", lambda _: file.close())
+            file = self._file
+
+    def __call__(self) -> AsyncSession:
+        """A session for reading; objects stay readable after a commit."""
+        return self._make()
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[AsyncSession]:
+        """A session in a transaction that is committed at the end."""
+        if self._file is None:
+            async with self._make.begin() as session:
+                yield session
+        else:
+            async with self._file.writing, self._make.begin() as session:
+                yield session
+
+    async def read(self, work: Work[R]) -> R:
+        """Return what `work` reads; nothing is begun, so nothing is rolled back."""
+        if self._file is not None:
+            return await self._file.read(work)
+        async with self._read() as session:
+            return await session.run_sync(work)
+
+    async def write(self, work: Work[R]) -> R:
+        """Return what `work` returns once it is committed."""
+        if self._file is not None:
+            return await self._file.write(work)
+        async with self._make.begin() as session:
+            return await session.run_sync(work)
+
+    async def watch(self) -> None:
+        """Look every second whether the file of an SQLite database is still the one in use.
+
+        Raises:
+            DatabaseUnavailable: it was deleted or replaced.
+        """
+        while True:
+            if self._file is not None:
+                self._file.check()
+            await asyncio.sleep(1)
+
+
+class SqliteFile:
+    """The two connections of a process to its SQLite file, each with a thread of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.writing = asyncio.Lock()
+        self._path = path
+        self._opened: tuple[int, int] | None = None
+        url = URL.create("sqlite", database=str(path))
+        self._writer = create_sync_engine(url, hide_parameters=True)
+        self._reader = create_sync_engine(
+            url, hide_parameters=True, isolation_level="AUTOCOMMIT", pool_reset_on_return=None
+        )
+        for engine in (self._writer, self._reader):
+            event.listen(engine, "connect", _prepare_sqlite)
+        self._reads = ThreadPoolExecutor(1, "sqlite-read")
+        self._writes = ThreadPoolExecutor(1, "sqlite-write")
+        self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def read(self, work: Work[R]) -> R:
+        """Do `work` outside of any transaction."""
+
+        def reading() -> R:
+            with Session(self._reader) as session:
+                return work(session)
+
+        return await asyncio.get_running_loop().run_in_executor(self._reads, reading)
+
+    async def write(self, work: Work[R]) -> R:
+        """Do `work` and commit it, together with all else that waits."""
+        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._waiting.append((work, done))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_all())
+        return await done
+
+    def check(self) -> None:
+        """Raise DatabaseUnavailable if the file was deleted or replaced since it was first used."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            now = None
+        else:
+            now = found.st_dev, found.st_ino
+        if self._opened is None:
+            self._opened = now
+        if now is None or now != self._opened:
+            raise DatabaseUnavailable(
+                f"The database {self._path} was deleted or replaced while it was in use; nothing "
+                "more is accepted. Put it back, or start anew with what is there."
+            )
+
+    def close(self) -> None:
+        """Close both connections."""
+        self._reader.dispose()
+        self._writer.dispose()
+
+    async def _write_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            async with self.writing:
+                waiting, self._waiting = self._waiting, []
+                works = [work for work, _ in waiting]
+                outcomes = await loop.run_in_executor(self._writes, self._commit, works)
+            for (_, done), (result, error) in zip(waiting, outcomes, strict=True):
+                if done.done():
+                    continue
+                if error is None:
+                    done.set_result(result)
+                else:
+                    done.set_exception(error)
+
+    def _commit(self, works: Sequence[Work[Any]]) -> list[tuple[Any, Exception | None]]:
+        """Commit all in one transaction; if one of them fails, each in a transaction of its own."""
+        try:
+            self.check()
+            results = self._together(works)
+            self.check()
+        except Exception as error:
+            if len(works) == 1:
+                return [(None, error)]
+            return [outcome for work in works for outcome in self._commit([work])]
+        return [(result, None) for result in results]
+
+    def _together(self, works: Sequence[Work[Any]]) -> list[Any]:
+        results = []
+        with Session(self._writer, expire_on_commit=False) as session, session.begin():
+            for work in works:
+                results.append(work(session))
+                session.flush()
+                session.expunge_all()
+        return results
+
+
 class SqlRepository:
     """What every repository is made of: sessions, and the time at which it writes."""
 
@@ -61,9 +221,20 @@ class SqlRepository:
 
     async def _write(self, statement: Update | Delete | Insert) -> int:
         """Commit one statement; how many rows it concerned."""
-        async with self._sessions.begin() as session:
-            result = await session.execute(statement)
+
+        def write(session: Session) -> int:
+            result = session.execute(statement)
             return result.rowcount if isinstance(result, CursorResult) else 0
+
+        return await self._sessions.write(write)
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether an error says that the database is away, locked or full, and may soon not be."""
+    known = OperationalError | InterfaceError | PoolTimeout | DatabaseUnavailable
+    return isinstance(error, known) or (
+        isinstance(error, DBAPIError) and error.connection_invalidated
+    )
 
 
 def create_engine(url: str) -> AsyncEngine:
@@ -82,18 +253,13 @@ def create_engine(url: str) -> AsyncEngine:
     return create_async_engine(parsed, pool_pre_ping=True, hide_parameters=True)
 
 
-def session_factory(engine: AsyncEngine) -> Sessions:
-    """Sessions over `engine`; objects stay readable after a commit."""
-    return async_sessionmaker(engine, expire_on_commit=False)
-
-
-async def take_turns(session: AsyncSession, number: int) -> None:
+def take_turns(session: Session, number: int) -> None:
     """Have transactions that say this number run one after the other, until each has ended.
 
     SQLite locks with the first write, Postgres has to be told.
     """
     if session.get_bind().dialect.name == "postgresql":
-        await session.execute(ADVISORY_LOCK, {"number": number})
+        session.execute(ADVISORY_LOCK, {"number": number})
 
 
 async def check(engine: AsyncEngine) -> None:

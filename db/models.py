@@ -29,13 +29,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 from sqlalchemy.types import TypeEngine
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T", bound="DataclassInstance")
+
+AnySession = AsyncSession | Session
 
 FULL_TEXT: Final = "wines_fts"
 """The full-text index of wines: a virtual table in SQLite, a generated column in Postgres.
@@ -207,15 +209,22 @@ class MessageRow(Base):
 class UpdateRow(Base):
     """An accepted update; its payload is emptied when it is done.
 
-    `turn_id` is the update whose turn took it, `progress` the steps that were recorded when its
-    turn was last begun, `retries` how often an operator had it tried again.
+    `lane` is whose order it stands in, `turn_id` the update whose turn took it, `progress` the
+    steps that were recorded when its turn was last begun, `retries` how often an operator had it
+    tried again.
     """
 
     __tablename__ = "updates"
-    __table_args__ = (Index(None, "chat_id", "state"), Index(None, "state", "received_at"))
+    __table_args__ = (
+        Index(None, "chat_id", "state"),
+        Index(None, "state", "received_at"),
+        Index(None, "lane", "state", "update_id"),
+        Index(None, "turn_id"),
+    )
 
     update_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     chat_id: Mapped[int] = mapped_column(BigInteger)
+    lane: Mapped[str | None]
     message_id: Mapped[int | None] = mapped_column(BigInteger)
     payload: Mapped[dict[str, Any]] = mapped_column(JSON)
     received_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -225,6 +234,19 @@ class UpdateRow(Base):
     progress: Mapped[int] = mapped_column(default=0)
     retries: Mapped[int] = mapped_column(default=0)
     error: Mapped[str | None]
+
+
+class StepRow(Base):
+    """A recorded step of a turn that is not over; `result` is pickled."""
+
+    __tablename__ = "steps"
+
+    update_id: Mapped[int] = mapped_column(
+        ForeignKey("updates.update_id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    name: Mapped[str]
+    result: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class ChatRow(Base):
@@ -447,19 +469,19 @@ def storable(text: str) -> str:
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
-def insert_into(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+def insert_into(session: AnySession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
     """An insert of this database, that can say what is to happen to a row that is there."""
     on_sqlite = session.get_bind().dialect.name == "sqlite"
     return sqlite.insert(model) if on_sqlite else postgresql.insert(model)
 
 
-def insert_once(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+def insert_once(session: AnySession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
     """An insert that leaves a row that is there already as it is."""
     return insert_into(session, model).on_conflict_do_nothing()
 
 
 def upsert(
-    session: AsyncSession, model: type[Base], *changed: str
+    session: AnySession, model: type[Base], *changed: str
 ) -> postgresql.Insert | sqlite.Insert:
     """An insert that replaces a row that is there already, or only what is `changed` of it."""
     statement = insert_into(session, model)

@@ -22,7 +22,7 @@ from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.sommelier.wine import Wine
-from db.engine import Sessions, create_engine, session_factory, upgrade_schema
+from db.engine import Sessions, create_engine, upgrade_schema
 from db.wines.importing import import_catalogue, read_catalogue
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "alone")
@@ -167,7 +167,7 @@ async def _prepare(url: str, wines: Path | None) -> str:
     engine = create_engine(url)
     await upgrade_schema(engine)
     if wines:
-        await import_catalogue(session_factory(engine), wines)
+        await import_catalogue(Sessions(engine), wines)
     # Closing the last connection also folds SQLite's write-ahead log into the file.
     await engine.dispose()
     return url
@@ -229,14 +229,14 @@ async def engine(databases: Databases, migrated_url: str) -> AsyncIterator[Async
 @pytest.fixture
 def sessions(engine: AsyncEngine) -> Sessions:
     """Sessions on a migrated database of this test alone."""
-    return session_factory(engine)
+    return Sessions(engine)
 
 
 @pytest.fixture
 async def cellar_sessions(cellar_url: str) -> AsyncIterator[Sessions]:
     """Sessions on the wines of `cellar.csv`, shared by tests that only read."""
     engine = create_engine(cellar_url)
-    yield session_factory(engine)
+    yield Sessions(engine)
     await engine.dispose()
 
 

@@ -21,8 +21,7 @@ from agent.tracing.recorder import NO_TRACE, Recorder
 from bot.app import (
     App,
     close_application,
-    durable_of,
-    lanes_of,
+    open_lanes,
     repositories_of,
     telegram_application,
 )
@@ -34,90 +33,15 @@ from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import Sender
 from bot.turn import Turns
 from bot.updates.accept import introduce, poll, show_commands
-from bot.updates.journal import DurableSettings, RunTurn, open_turns
-from bot.updates.lanes import TurnQueue
+from bot.updates.journal import StepJournal
+from bot.updates.lanes import Lanes
 from config import settings_of
-from db.engine import session_factory
+from db.engine import Sessions
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.fakes import SpanRecord, root_span
 
 R = TypeVar("R")
-
-
-class Lanes:
-    """A queue of turns in memory: order and lanes as in the product, no record of any step.
-
-    Runs the turns of a lane one after the other, those of different lanes side by side.
-    """
-
-    def __init__(self, settings: DurableSettings, run: RunTurn, ready: asyncio.Event) -> None:
-        self.settings = settings
-        self._ready = ready
-        self.active: set[int] = set()
-        self._run = run
-        self._known: set[tuple[int, int]] = set()
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._stopping = False
-
-    async def enqueue(self, update_id: int, lane: str, retry: int = 0) -> None:
-        """Have the turn of an update run, once."""
-        if (update_id, retry) in self._known or self._stopping:
-            return
-        self._known.add((update_id, retry))
-        task = asyncio.create_task(self._turn(update_id, lane))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _turn(self, update_id: int, lane: str) -> None:
-        async with self._locks.setdefault(lane, asyncio.Lock()):
-            await self._ready.wait()
-            if self._stopping:
-                return
-            self.active.add(update_id)
-            try:
-                await self._run(update_id)
-            finally:
-                self.active.discard(update_id)
-
-    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        """Run it."""
-        return await run()
-
-    async def steps_recorded(self) -> Sequence[str]:
-        """None is."""
-        return ()
-
-    async def finish(self, seconds: float) -> bool:
-        """Begin no turn any more and wait for those that run, so long at most."""
-        self._stopping = True
-        tasks = list(self._tasks)
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
-        return not self.active
-
-    async def forget(self) -> int:
-        """Nothing is recorded."""
-        return 0
-
-    async def close(self) -> None:
-        """Cut off what still runs."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-@asynccontextmanager
-async def open_lanes(
-    settings: DurableSettings, run: RunTurn, ready: asyncio.Event
-) -> AsyncIterator[Lanes]:
-    """In place of `bot.updates.journal.open_turns`."""
-    lanes = Lanes(settings, run, ready)
-    try:
-        yield lanes
-    finally:
-        await lanes.close()
 
 
 @dataclass
@@ -219,13 +143,11 @@ async def running(
     finish_seconds: float = 5,
     burst: float = 0,
     tries: int = 3,
-    durable: bool = False,
     **turns_with: Any,
-) -> AsyncIterator[TurnQueue]:
+) -> AsyncIterator[Lanes]:
     """The bot, polling; stopped as SIGTERM stops it. Bursts are not awaited.
 
-    Its turns are queued in memory, unless they are to be `durable`: that takes seconds to start and
-    to stop. With `sources` it looks things up. `further` makes more handlers, `access` says who is
+    With `sources` it looks things up. `further` makes more handlers, `access` says who is
     let in; its `Turns` get `turns_with` too.
     """
     settings = settings_of(
@@ -238,48 +160,39 @@ async def running(
         }
     )
     engine = await migrated_sqlite(Path("updates.sqlite3"))
-    repositories = repositories_of(session_factory(engine))
-    stop, ready = asyncio.Event(), asyncio.Event()
+    repositories = repositories_of(Sessions(engine))
+    stop = asyncio.Event()
     application = telegram_application(settings, bot_api.token)
-
-    async def run_turn(update_id: int) -> None:
-        await lanes.run(update_id)
+    journal = StepJournal(repositories.updates, repositories.turns)
 
     async def serve() -> None:
         if await unless(stop, introduce(application)):
-            ready.set()
-            polling = partial(poll, application, lanes.accept)
-            showing = partial(show_commands, application)
-            await run_tasks([cancelled_at_stop(polling), cancelled_at_stop(showing)], stop)
-            await queue.finish(finish_seconds)
+            lanes.ready.set()
+            work = [partial(poll, application, lanes.accept), partial(show_commands, application)]
+            await run_tasks([*map(cancelled_at_stop, work), cancelled_at_stop(lanes.resume)], stop)
+            await lanes.finish(finish_seconds)
 
-    open_queue = open_turns if durable else open_lanes
-    async with open_queue(durable_of(settings), run_turn, ready) as queue:
-        conversation = conversation_of(
-            application,
-            answerer,
-            messages,
-            run=run or (sources.run if sources else None),
-            journal=queue,
-            chats=repositories.chats,
-            access=access,
-            turn_of=repositories.updates.turn_of,
-            tracer=tracer,
-            **turns_with,
-        )
-        look_ups = sources.handlers(conversation) if sources else []
-        conversation.register(application, [*further(conversation), *look_ups])
-        app = App(
-            application=application,
-            repositories=repositories,
-            turns=conversation.turns,
-        )
-        lanes = lanes_of(settings, app, queue)
+    conversation = conversation_of(
+        application,
+        answerer,
+        messages,
+        run=run or (sources.run if sources else None),
+        journal=journal,
+        chats=repositories.chats,
+        access=access,
+        turn_of=repositories.updates.turn_of,
+        tracer=tracer,
+        **turns_with,
+    )
+    look_ups = sources.handlers(conversation) if sources else []
+    conversation.register(application, [*further(conversation), *look_ups])
+    app = App(application=application, repositories=repositories, turns=conversation.turns)
+    async with open_lanes(settings, app) as (lanes, _):
         serving = asyncio.create_task(serve())
         try:
-            yield queue
+            yield lanes
         finally:
             stop.set()
             await serving
             await close_application(application)
-            await engine.dispose()
+    await engine.dispose()

@@ -25,7 +25,7 @@ from bot.resources import (
     require_newest_schema,
 )
 from config import Settings, SettingsError
-from db.engine import DatabaseUnavailable, schema_revision, session_factory
+from db.engine import DatabaseUnavailable, Sessions, schema_revision
 from db.wines.catalogue import SqlCatalogue
 
 SECONDS: Final = 5
@@ -89,7 +89,7 @@ async def check_database(settings: Settings) -> str:
             if revision is None and engine.dialect.name == "sqlite":
                 return "empty; it is filled on the first start"
             await require_newest_schema(engine)
-            count = await SqlCatalogue(session_factory(engine)).count()
+            count = await SqlCatalogue(Sessions(engine)).count()
             return f"{engine.dialect.name}, up to date, {count} wines"
     except DatabaseUnavailable as error:
         raise Ailment(str(error)) from None
@@ -102,7 +102,7 @@ async def check_documents(settings: Settings) -> str:
             if await schema_revision(engine) is None:
                 return "none yet; the starter documents are indexed on the first start"
             await require_newest_schema(engine)
-            async with open_documents(settings, session_factory(engine)) as documents:
+            async with open_documents(settings, Sessions(engine)) as documents:
                 stored = await documents.documents()
     except DatabaseUnavailable:
         raise Ailment("cannot be counted before the database is right") from None

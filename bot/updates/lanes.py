@@ -1,9 +1,9 @@
-"""From an accepted update to its turn: bursts joined, handlers called, poison set aside."""
+"""From accepted updates to turns: in the order of their lanes, bursts joined, poison set aside."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -14,11 +14,11 @@ from typing import Final, Protocol
 from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
-from agent.engine.run import Journal, StepsChanged
+from agent.engine.run import StepsChanged
 from agent.repositories import AcceptedUpdate, Payload, ReceivedUpdate, UpdateRepository
 from bot.metrics import Metrics, UpdateResult
 from bot.telegram.handlers import AnyApplication
-from bot.turn import retry_forever
+from bot.turn import DATABASE, retry_forever
 from bot.updates.bursts import (
     LARGEST_BURST,
     chat_of,
@@ -30,120 +30,191 @@ from bot.updates.bursts import (
     part,
     together,
 )
+from bot.updates.journal import RunningTurn, running
 
 log = logging.getLogger(__name__)
 
 FIRST_WAIT_SECONDS: Final = 0.2
 LONGEST_BURST: Final = timedelta(seconds=5)
-SEND_STEP: Final = "telegram."
-"""How the names of steps begin in which something is sent."""
+DIED: Final = "the process died while this update was answered"
+UNREADABLE: Final = "the library cannot read it"
 
 TRIES_IN_COMPANY: Final = 2
 """How often a turn may be interrupted without progress before it is run alone. Who of those that
 ran when a process died has killed it is not known; so tries count only when it can be."""
 
 
-UNREADABLE: Final = "the library cannot read it"
-
-
 class Unreadable(Exception):
     """No update can be made of a payload: what the library needs of it is not as it should be."""
 
 
-class TurnQueue(Journal, Protocol):
-    """Where turns wait, those of a lane in order, and where their steps are recorded."""
+class Queue(Protocol):
+    """Runs lanes, one process at a time each."""
 
-    @property
-    def active(self) -> Set[int]: ...  # noqa: D102
-    async def enqueue(self, update_id: int, lane: str, retry: int = 0) -> None: ...  # noqa: D102
-    async def steps_recorded(self) -> Sequence[str]: ...  # noqa: D102
-    async def finish(self, seconds: float) -> bool: ...  # noqa: D102
-    async def forget(self) -> int: ...  # noqa: D102
+    async def wake(self, lane: str, update_id: int, retry: int = 0) -> None:
+        """Have a lane run; for an update, and its so manieth retry, once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
-    """Accepts updates and runs the turn of each, in the order of its lane.
+    """Accepts updates and runs their turns, those of a lane one after the other by their ids.
 
-    `burst` is how long after a message the next one still belongs to the same turn. An update that
-    fails `max_tries` times is set aside, and `give_up` tells the person; so is one that kills the
-    process as often without a step of progress while no other suspect is running. `sleep` takes
-    the waits between tries.
+    `burst` is how long after a message the next one still belongs to the same turn, `places` how
+    many turns run side by side. An update that fails `max_tries` times is set aside, and `give_up`
+    tells the person; so is one that kills the process as often without a step of progress while no
+    other suspect is running. What fails because the database is away, which `passing` tells, is run
+    again until it is back. `sleep` takes the waits between tries. Turns begin once `ready` is set.
     """
 
     updates: UpdateRepository
-    queue: TurnQueue
+    queue: Queue
     metrics: Metrics
     handle: Callable[[Payload], Awaitable[None]]
     readable: Callable[[Payload], bool]
     give_up: Callable[[Payload, str], Awaitable[None]]
+    passing: Callable[[Exception], bool]
     burst: timedelta
     max_tries: int
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(64))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    active: set[int] = field(default_factory=set)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
         """Take responsibility for updates: when this returns all are committed, in one go."""
-        for payload in await self.updates.accept([received(each) for each in payloads]):
-            await self.queue.enqueue(payload["update_id"], lane_of(payload))
+        waiting = await self.updates.accept([received(each) for each in payloads])
+        await asyncio.gather(*(self.queue.wake(each.lane, each.update_id) for each in waiting))
+        for _ in waiting:
             self.metrics.update("accepted")
 
-    async def run(self, update_id: int) -> None:
-        """Run the turn of an update; leave alone what is over, or part of another turn."""
-        begun, progress = await retry_forever(lambda: self.updates.begun(update_id, 0)), 0
-        if begun:
-            progress = len(await retry_forever(self.queue.steps_recorded))
-            begun = await retry_forever(lambda: self.updates.begun(update_id, progress))
-        async with self._alone if begun >= TRIES_IN_COMPANY else nullcontext():
-            await self._try(update_id, progress)
+    async def resume(self) -> None:
+        """Wake the lanes in which updates of an earlier run wait."""
+        for lane, first in (await retry_forever(self.updates.lanes)).items():
+            await self.queue.wake(lane, first)
 
     async def retry_asked(self) -> int:
-        """Enqueue what an operator wants tried again; how many updates that were.
+        """Wake the lanes of what an operator wants tried again; how many updates that are.
 
         Until the turn has begun it is asked for again: its id makes it the same each time.
         """
         asked = await self.updates.to_retry()
-        for update in asked:
-            await self.queue.enqueue(update.update_id, lane_of(update.payload), update.retries)
+        for lane, update_id, retry in asked:
+            await self.queue.wake(lane, update_id, retry)
         return len(asked)
 
-    async def _try(self, update_id: int, progress: int) -> None:
-        for failures in count(1):
-            update = await retry_forever(lambda: self.updates.begin(update_id, progress))
-            if update is None or update.state != "waiting":
-                return
-            if update.tries > TRIES_IN_COMPANY + self.max_tries:
-                await self._set_aside(update, "the process died while this update was answered")
-                return
+    async def run(self, lane: str) -> None:
+        """Run the turns of a lane until none waits; those of an operator's retry come by their ids.
+
+        Once stopping has begun no turn begins: this does not return then.
+        """
+        await self.ready.wait()
+        while True:
+            async with self.places:
+                if self._stopping.is_set():
+                    await asyncio.Event().wait()
+                first = await retry_forever(lambda: self.updates.first(lane))
+                if first is None:
+                    return
+                await self._run(first)
+
+    async def finish(self, seconds: float) -> bool:
+        """Begin no turn any more and wait for those that run, so long at most; whether none does.
+
+        Turns that were waiting stay so, for the next start or another replica.
+        """
+        self._stopping.set()
+        if not self.active:
+            return True
+        self._idle.clear()
+        try:
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _run(self, first: AcceptedUpdate) -> None:
+        self.active.add(first.update_id)
+        try:
+            async with self._alone if first.tries >= TRIES_IN_COMPANY else nullcontext():
+                await self._begin(first)
+        finally:
+            self.active.discard(first.update_id)
+            if not self.active:
+                self._idle.set()
+
+    async def _begin(self, first: AcceptedUpdate) -> None:
+        others = await retry_forever(lambda: self._sent_with(first))
+        begun = await retry_forever(lambda: self.updates.begin(first.update_id, others))
+        if begun is None:
+            return
+        update = begun.update
+        if update.tries == 1:
+            self.metrics.turn_started((self.now() - update.received_at).total_seconds())
+        for _ in begun.payloads[1:]:
+            self.metrics.update("coalesced")
+        if update.tries > TRIES_IN_COMPANY + self.max_tries:
+            await self._set_aside(update, DIED)
+        else:
+            await self._try(update, joined(begun.payloads), RunningTurn.of(begun))
+
+    async def _try(self, update: AcceptedUpdate, payload: Payload, turn: RunningTurn) -> None:
+        failures = count(1)
+        while True:
+            turn.rewind()
             try:
-                await self._turn(update)
+                with running(turn):
+                    await self.handle(payload)
+                await retry_forever(lambda: self.updates.done(update.update_id, turn.ended))
             except StepsChanged as step:
-                await self._begin_anew(update, str(step))
-                return
+                if await self._is_over(update, turn, str(step)):
+                    return
             except Unreadable:
                 await self._set_aside(update, UNREADABLE, "unreadable")
                 return
             except Exception as error:
-                where = place(error)
-                log.error("The turn of update %s failed, try %s: %s", update_id, failures, where)  # noqa: TRY400
-                if failures >= self.max_tries:
-                    await self._set_aside(update, type(error).__name__)
+                if await self._is_given_up(update, error, failures):
                     return
-                await self.sleep(FIRST_WAIT_SECONDS * 2**failures)
             else:
                 return
 
-    async def _turn(self, update: AcceptedUpdate) -> None:
-        # Neither end is a step: both find what they did before, if the turn is run again.
-        payloads = await retry_forever(lambda: self._take(update))
-        await self.handle(joined(payloads))
-        await retry_forever(lambda: self.updates.done(update.update_id))
+    async def _is_given_up(
+        self, update: AcceptedUpdate, error: Exception, failures: "count[int]"
+    ) -> bool:
+        """Whether a turn that failed is set aside; a while later, if it is to be tried again."""
+        if self.passing(error):
+            log.warning("The turn of update %s waits: %s", update.update_id, type(error).__name__)
+            await self.sleep(DATABASE.longest)
+            return False
+        failed, where = next(failures), place(error)
+        log.error("The turn of update %s failed, try %s: %s", update.update_id, failed, where)
+        if failed >= self.max_tries:
+            await self._set_aside(update, type(error).__name__)
+            return True
+        await self.sleep(FIRST_WAIT_SECONDS * 2**failed)
+        return False
 
-    async def _take(self, first: AcceptedUpdate) -> list[Payload]:
-        """The updates of this turn: the first, and what was sent in one go with it."""
-        if first.tries == 1:
-            self.metrics.turn_started((self.now() - first.received_at).total_seconds())
+    async def _is_over(self, update: AcceptedUpdate, turn: RunningTurn, step: str) -> bool:
+        """Whether a turn whose record fits no more is over; else it is forgotten and begins anew.
+
+        It is over if something was sent in it.
+        """
+        if turn.has_sent:
+            log.warning("Update %s was answered before its turn changed", update.update_id)
+            await retry_forever(lambda: self.updates.done(update.update_id))
+            return True
+        log.warning("The turn of update %s changed at step %s: begun anew", update.update_id, step)
+        await retry_forever(lambda: self.updates.forget_steps(update.update_id))
+        turn.steps.clear()
+        return False
+
+    async def _sent_with(self, first: AcceptedUpdate) -> list[int]:
+        """What was sent in one go with an update, once no more of it can come."""
+        if not is_part_of_burst(first.payload):
+            return []
         # Another replica's clock, which said when updates were received, may be ahead of ours.
         latest = time.monotonic() + LONGEST_BURST.total_seconds()
         while True:
@@ -152,12 +223,8 @@ class Lanes:
             group = together([first, *others], self.burst, self.readable)
             over = self._over(first, group)
             if over <= timedelta(0) or time.monotonic() > latest:
-                break
+                return [each.update_id for each in group[1:]]
             await asyncio.sleep(min(over, LONGEST_BURST).total_seconds())
-        taken = await self.updates.take([each.update_id for each in group], first.update_id)
-        for _ in taken[1:]:
-            self.metrics.update("coalesced")
-        return [dict(update.payload) for update in taken]
 
     def _over(self, first: AcceptedUpdate, group: Sequence[AcceptedUpdate]) -> timedelta:
         """How long until this burst is over."""
@@ -166,20 +233,6 @@ class Lanes:
             return timedelta(0)
         end = min(newest.received_at + self.burst, first.received_at + LONGEST_BURST)
         return end - self.now()
-
-    async def _begin_anew(self, update: AcceptedUpdate, step: str) -> None:
-        """A turn whose record fits no more is forgotten and run, unless something was sent in it.
-
-        The new one is a retry, as if an operator had asked for it.
-        """
-        recorded = await retry_forever(self.queue.steps_recorded)
-        if any(name.startswith(SEND_STEP) for name in recorded):
-            log.warning("Update %s was answered before its turn changed", update.update_id)
-            await retry_forever(lambda: self.updates.done(update.update_id))
-            return
-        log.warning("The turn of update %s changed at step %s: begun anew", update.update_id, step)
-        await retry_forever(lambda: self.updates.set_aside(update.update_id, "StepsChanged"))
-        await retry_forever(lambda: self.updates.ask_retry(update.update_id))
 
     async def _set_aside(
         self, update: AcceptedUpdate, error: str, result: UpdateResult = "set_aside"
@@ -199,12 +252,53 @@ class Lanes:
             log.error("Nobody was told of update %s: %s", update.update_id, place(failure))  # noqa: TRY400
 
 
+class LocalQueue:
+    """Runs the lanes of the only process that there is."""
+
+    def __init__(self) -> None:
+        self._run: Callable[[str], Awaitable[None]] | None = None
+        self._woken: dict[str, bool] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def open(self, run: Callable[[str], Awaitable[None]]) -> None:
+        """Begin to run lanes."""
+        self._run = run
+
+    async def wake(self, lane: str, update_id: int, retry: int = 0) -> None:
+        """Have a lane run; one that runs looks once more whether anything waits."""
+        runs = lane in self._woken
+        self._woken[lane] = True
+        if runs:
+            return
+        task = asyncio.create_task(self._work(lane))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, lane: str) -> None:
+        assert self._run is not None  # noqa: S101 - nothing is accepted before
+        try:
+            while self._woken[lane]:
+                self._woken[lane] = False
+                await self._run(lane)
+        except Exception as error:
+            log.error("A lane stands still until it is woken again: %s", place(error))  # noqa: TRY400
+        finally:
+            del self._woken[lane]
+
+    async def close(self) -> None:
+        """Cut off what still runs."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
 def received(payload: Payload) -> ReceivedUpdate:
     """What is told of an update before it is read."""
     message_id = number(message_in(payload).get("message_id"))
     return ReceivedUpdate(
         update_id=payload["update_id"],
         chat_id=chat_of(payload),
+        lane=lane_of(payload),
         payload=payload,
         message_id=message_id if part(payload, "message") else None,
         edits=message_id if part(payload, "edited_message") else None,

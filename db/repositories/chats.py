@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
 
 from agent.repositories import ChatState, Role, StoredMessage
 from db.engine import SqlRepository
@@ -23,28 +24,20 @@ class SqlMessageRepository(SqlRepository):
         turn_id: int | None = None,
     ) -> None:
         """Remember one message, once per role and `turn_id` if given. Commits before it returns."""
-        row = {
-            "chat_id": chat_id,
-            "role": role,
-            "content": storable(content),
-            "wine_ids": [storable(wine_id) for wine_id in wine_ids],
-            "created_at": self._now(),
-            "turn_id": turn_id,
-        }
-        async with self._sessions.begin() as session:
-            await session.execute(insert_once(session, MessageRow).values(row))
+        said = StoredMessage(role, content, tuple(wine_ids))
+        row = message_row(chat_id, said, turn_id, self._now())
+        await self._sessions.write(
+            lambda session: session.execute(insert_once(session, MessageRow).values(row))
+        )
 
     async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
         """The newest `limit` messages of a chat, oldest first."""
-        newest = (
-            select(MessageRow)
-            .where(MessageRow.chat_id == chat_id)
-            .order_by(MessageRow.id.desc())
-            .limit(max(limit, 0))
+        of_chat = select(MessageRow).where(MessageRow.chat_id == chat_id)
+        newest = of_chat.order_by(MessageRow.id.desc()).limit(max(limit, 0))
+        found = await self._sessions.read(
+            lambda session: [record_of(StoredMessage, row) for row in session.scalars(newest)]
         )
-        async with self._sessions() as session:
-            rows = (await session.scalars(newest)).all()
-        return [record_of(StoredMessage, row) for row in reversed(rows)]
+        return found[::-1]
 
     async def forget(self, chat_id: int) -> int:
         """Delete a chat's messages; how many there were."""
@@ -54,11 +47,28 @@ class SqlMessageRepository(SqlRepository):
         """Delete the messages of a chat's last turn; False if `turn_id` is not its last."""
         of_chat = MessageRow.chat_id == chat_id
         newest = select(MessageRow.turn_id).where(of_chat).order_by(MessageRow.id.desc()).limit(1)
-        async with self._sessions.begin() as session:
-            if await session.scalar(newest) != turn_id:
+
+        def write(session: Session) -> bool:
+            if session.scalar(newest) != turn_id:
                 return False
-            await session.execute(delete(MessageRow).where(of_chat, MessageRow.turn_id == turn_id))
+            session.execute(delete(MessageRow).where(of_chat, MessageRow.turn_id == turn_id))
             return True
+
+        return await self._sessions.write(write)
+
+
+def message_row(
+    chat_id: int, said: StoredMessage, turn_id: int | None, now: datetime
+) -> dict[str, object]:
+    """The columns of a message."""
+    return {
+        "chat_id": chat_id,
+        "role": said.role,
+        "content": storable(said.content),
+        "wine_ids": [storable(wine_id) for wine_id in said.wine_ids],
+        "created_at": now,
+        "turn_id": turn_id,
+    }
 
 
 class SqlChatRepository(SqlRepository):
@@ -66,14 +76,17 @@ class SqlChatRepository(SqlRepository):
 
     async def state(self, chat_id: int) -> ChatState:
         """Where messages for this chat go; an unknown chat is reachable as it is."""
-        async with self._sessions() as session:
-            row = await session.get(ChatRow, chat_id)
+
+        def read(session: Session) -> ChatState:
+            row, at = session.get(ChatRow, chat_id), chat_id
             if row is not None and row.migrated_to is not None:
-                chat_id = row.migrated_to
-                row = await session.get(ChatRow, chat_id)
-        if row is None or row.unreachable_since is None:
-            return ChatState(chat_id)
-        return ChatState(chat_id, row.unreachable_reason or "unreachable")
+                at = row.migrated_to
+                row = session.get(ChatRow, at)
+            if row is None or row.unreachable_since is None:
+                return ChatState(at)
+            return ChatState(at, row.unreachable_reason or "unreachable")
+
+        return await self._sessions.read(read)
 
     async def unreachable(self, chat_id: int, reason: str) -> None:
         """Remember that the bot was blocked there, or that the chat is gone."""
@@ -81,8 +94,7 @@ class SqlChatRepository(SqlRepository):
 
     async def reachable(self, chat_id: int) -> None:
         """Forget that: somebody wrote from there."""
-        async with self._sessions() as session:
-            row = await session.get(ChatRow, chat_id)
+        row = await self._sessions.read(lambda session: session.get(ChatRow, chat_id))
         # This is asked with every message, and nearly always there is nothing to write.
         if row is not None and row.unreachable_since is not None:
             await self._set(chat_id, unreachable_since=None, unreachable_reason=None)
@@ -92,7 +104,10 @@ class SqlChatRepository(SqlRepository):
         await self._set(chat_id, migrated_to=to)
 
     async def _set(self, chat_id: int, **columns: datetime | str | int | None) -> None:
-        async with self._sessions.begin() as session:
-            await session.execute(insert_once(session, ChatRow).values(chat_id=chat_id))
+
+        def write(session: Session) -> None:
+            session.execute(insert_once(session, ChatRow).values(chat_id=chat_id))
             row = update(ChatRow).where(ChatRow.chat_id == chat_id)
-            await session.execute(row.values(**columns))
+            session.execute(row.values(**columns))
+
+        await self._sessions.write(write)

@@ -125,7 +125,7 @@ class SqlDocumentStore:
             return 0
         below = DocumentRow.path.startswith(f"{wanted}/", autoescape=True)
         async with self._sessions.begin() as session:
-            await take_turns(session, LOCK)
+            await session.run_sync(take_turns, LOCK)
             gone = await session.scalars(
                 delete(DocumentRow)
                 .where(or_(DocumentRow.path == wanted, below))
@@ -143,7 +143,7 @@ class SqlDocumentStore:
         for row, values in zip(rows, chunks, strict=True):
             row["parts"], row["length"] = len(values), sum(map(_length, values))
         async with self._sessions.begin() as session:
-            await take_turns(session, LOCK)
+            await session.run_sync(take_turns, LOCK)
             updated, known = await _forget_older(session, rows)
             new = [row for row in rows if row["id"] not in known]
             if new:

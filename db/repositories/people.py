@@ -5,6 +5,7 @@ from typing import Final, cast
 
 from sqlalchemy import ColumnElement, case, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
 
 from agent.repositories import Access, Broadcast, BroadcastState
 from db.engine import SqlRepository
@@ -22,17 +23,20 @@ class SqlPeopleRepository(SqlRepository):
     async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
         """A person wrote; `chat_id` is their private chat if they wrote there."""
         row = {"user_id": user_id, "first_seen": at, "last_seen": at, "chat_id": chat_id}
-        async with self._sessions.begin() as session:
+
+        def write(session: Session) -> None:
             insert = insert_into(session, PersonRow).values(row)
-            await session.execute(
+            session.execute(
                 insert.on_conflict_do_update(index_elements=["user_id"], set_=_seen_again(insert))
             )
+
+        await self._sessions.write(write)
 
     async def access(self, user_id: int) -> Access | None:
         """Whether an admin allowed or blocked a person; None if neither."""
         query = select(PersonRow.access).where(PersonRow.user_id == user_id)
-        async with self._sessions() as session:
-            return cast("Access | None", await session.scalar(query))
+        found = await self._sessions.read(lambda session: session.scalar(query))
+        return cast("Access | None", found)
 
     async def decide(self, user_id: int, access: Access) -> None:
         """Let a person in or keep them out, also one who never wrote."""

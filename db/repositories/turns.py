@@ -8,12 +8,19 @@ from math import ceil
 from statistics import median
 from typing import Final, NamedTuple
 
-from sqlalchemy import Delete, Row, Select, delete, func, select
+from sqlalchemy import Row, Select, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import Session, aliased
 
 from agent.engine.limits import Spent
-from agent.repositories import DayStats, Spending, Stats, TurnRecord
+from agent.repositories import (
+    DayStats,
+    EndedTurn,
+    Spending,
+    Stats,
+    StoredMessage,
+    TurnRecord,
+)
 from db.engine import Sessions, SqlRepository, take_turns
 from db.models import (
     AnswerRow,
@@ -21,10 +28,12 @@ from db.models import (
     MessageRow,
     TurnRow,
     UnderWayRow,
+    insert_once,
     record_of,
     upsert,
     values_of,
 )
+from db.repositories.chats import message_row
 
 LOCK: Final = 0x70726F73
 """The number of the lock that turns begin under, one after the other; no other code uses it."""
@@ -42,62 +51,59 @@ Said = aliased(MessageRow)
 class SqlTurnRepository(SqlRepository):
     """Fulfils `agent.repositories.TurnRepository` on SQLite and Postgres alike."""
 
-    async def record(self, turn: TurnRecord) -> None:
-        """Keep a turn and its answers, once however often it is recorded. Commits.
-
-        Messages that an interrupted run of the same turn sent stay answers of it: a person may
-        react to either.
-        """
-        answers = [
-            {"chat_id": turn.chat_id, "message_id": each, "turn_id": turn.turn_id}
-            for each in dict.fromkeys(turn.message_ids)
-        ]
-        async with self._sessions.begin() as session:
-            await session.execute(_under_way_is_over(turn.turn_id))
-            await session.execute(upsert(session, TurnRow).values(values_of(turn, TurnRow)))
-            if answers:
-                await session.execute(upsert(session, AnswerRow).values(answers))
+    async def record(self, turn: TurnRecord, said: Sequence[StoredMessage] = ()) -> None:
+        """Keep a turn, its answers and what was said, once however often. Commits."""
+        ended, now = EndedTurn(turn, tuple(said)), self._now()
+        await self._sessions.write(lambda session: keep(session, ended, now))
 
     async def get(self, turn_id: int) -> TurnRecord | None:
         """A turn, None if it is not known."""
-        async with self._sessions() as session:
-            return await _load(session, turn_id)
+        return await self._sessions.read(lambda session: _load(session, turn_id))
 
     async def of_message(self, chat_id: int, message_id: int) -> TurnRecord | None:
         """The turn that a message of the bot answered."""
-        async with self._sessions() as session:
-            answer = await session.get(AnswerRow, (chat_id, message_id))
-            return await _load(session, answer.turn_id) if answer else None
+
+        def read(session: Session) -> TurnRecord | None:
+            answer = session.get(AnswerRow, (chat_id, message_id))
+            return _load(session, answer.turn_id) if answer else None
+
+        return await self._sessions.read(read)
 
     async def last(self, chat_id: int) -> TurnRecord | None:
         """The turn of a chat that ended last; None if there is none."""
         of_chat = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
-        async with self._sessions() as session:
-            found = await session.scalar(of_chat.order_by(TurnRow.at.desc()).limit(1))
-            return None if found is None else await _load(session, found)
+
+        def read(session: Session) -> TurnRecord | None:
+            found = session.scalar(of_chat.order_by(TurnRow.at.desc()).limit(1))
+            return None if found is None else _load(session, found)
+
+        return await self._sessions.read(read)
 
     async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
         """Note that a person's turn begins; what was used `since`, and what else is under way.
 
         Turns begin one after the other: of two at once, the second sees the first. Commits.
         """
-        async with self._sessions.begin() as session:
-            await take_turns(session, LOCK)
+        others = select(func.count()).where(
+            UnderWayRow.since > at - LONGEST_TURN, UnderWayRow.turn_id != turn_id
+        )
+
+        def write(session: Session) -> Spending:
+            take_turns(session, LOCK)
             begun = {"turn_id": turn_id, "user_id": user_id, "since": at}
-            await session.execute(upsert(session, UnderWayRow).values(begun))
-            others = select(func.count()).where(
-                UnderWayRow.since > at - LONGEST_TURN, UnderWayRow.turn_id != turn_id
-            )
+            session.execute(upsert(session, UnderWayRow).values(begun))
             theirs = others.where(UnderWayRow.user_id == user_id)
-            by_everyone, turns = await _spent(session, _sums(since))
-            by_person, _ = await _spent(session, _sums(since).where(TurnRow.user_id == user_id))
+            by_everyone, turns = _spent(session, _sums(since))
+            by_person, _ = _spent(session, _sums(since).where(TurnRow.user_id == user_id))
             return Spending(
                 by_person=by_person,
                 by_everyone=by_everyone,
                 turns=turns,
-                persons_under_way=await session.scalar(theirs) or 0,
-                under_way=await session.scalar(others) or 0,
+                persons_under_way=session.scalar(theirs) or 0,
+                under_way=session.scalar(others) or 0,
             )
+
+        return await self._sessions.write(write)
 
     async def stats(self, since: datetime) -> Stats:
         """Every day (UTC) from that of `since` until today, and all of them together.
@@ -131,8 +137,24 @@ class SqlTurnRepository(SqlRepository):
         return await self._write(delete(TurnRow).where(TurnRow.at < self._now() - older_than))
 
 
-def _under_way_is_over(turn_id: int) -> Delete:
-    return delete(UnderWayRow).where(UnderWayRow.turn_id == turn_id)
+def keep(session: Session, ended: EndedTurn, now: datetime) -> None:
+    """Keep a turn, its answers and what was said, once however often it is kept.
+
+    Messages that an interrupted run of the same turn sent stay answers of it: a person may react to
+    either.
+    """
+    turn = ended.record
+    if ended.said:
+        said = [message_row(turn.chat_id, each, turn.turn_id, now) for each in ended.said]
+        session.execute(insert_once(session, MessageRow).values(said))
+    session.execute(delete(UnderWayRow).where(UnderWayRow.turn_id == turn.turn_id))
+    session.execute(upsert(session, TurnRow).values(values_of(turn, TurnRow)))
+    answers = [
+        {"chat_id": turn.chat_id, "message_id": each, "turn_id": turn.turn_id}
+        for each in dict.fromkeys(turn.message_ids)
+    ]
+    if answers:
+        session.execute(upsert(session, AnswerRow).values(answers))
 
 
 def _sums(since: datetime) -> Select[int, int, float, int]:
@@ -145,17 +167,17 @@ def _sums(since: datetime) -> Select[int, int, float, int]:
     ).where(TurnRow.at >= since)
 
 
-async def _spent(session: AsyncSession, sums: Select[int, int, float, int]) -> tuple[Spent, int]:
-    requests, tokens, cost, turns = (await session.execute(sums)).one()
+def _spent(session: Session, sums: Select[int, int, float, int]) -> tuple[Spent, int]:
+    requests, tokens, cost, turns = session.execute(sums).one()
     return Spent(int(requests), int(tokens), float(cost)), int(turns)
 
 
-async def _load(session: AsyncSession, turn_id: int) -> TurnRecord | None:
-    row = await session.get(TurnRow, turn_id)
+def _load(session: Session, turn_id: int) -> TurnRecord | None:
+    row = session.get(TurnRow, turn_id)
     if row is None:
         return None
     answers = select(AnswerRow.message_id).where(AnswerRow.turn_id == turn_id)
-    message_ids = await session.scalars(answers.order_by(AnswerRow.message_id))
+    message_ids = session.scalars(answers.order_by(AnswerRow.message_id))
     return record_of(TurnRecord, row, message_ids=tuple(message_ids))
 
 

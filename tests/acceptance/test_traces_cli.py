@@ -10,7 +10,7 @@ import pytest
 
 from agent.evals import dataset
 from agent.repositories import TurnRecord
-from db.engine import create_engine, session_factory
+from db.engine import Sessions, create_engine
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.traces import SqlTraceStore
@@ -27,7 +27,7 @@ async def fill(url: str) -> None:
     """Three turns of one conversation, an hour apart; the second was disliked, the third failed."""
     now = datetime.now(UTC)
     engine = create_engine(url)
-    sessions = session_factory(engine)
+    sessions = Sessions(engine)
     messages, turns = SqlMessageRepository(sessions), SqlTurnRepository(sessions)
     for turn_id, question, answer in (
         (1, "hello", "Hello!"),

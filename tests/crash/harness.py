@@ -21,10 +21,10 @@ import httpx
 import psycopg
 from sqlalchemy import make_url
 
-from db.engine import create_engine, session_factory, upgrade_schema
+from db.engine import Sessions, create_engine, upgrade_schema
 from db.wines.importing import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
-from tests.crash.records import Records
+from tests.crash.records import OVER, Records
 from tests.databases import FAST_POSTGRES
 from tests.doubles.bot_api import TOKEN
 from tests.doubles.server import JsonObject
@@ -76,7 +76,7 @@ async def new_database(server: Server | None, folder: Path) -> str:
         url = named.render_as_string(hide_password=False)
     engine = create_engine(url)
     await upgrade_schema(engine)
-    await load_starter(session_factory(engine))
+    await load_starter(Sessions(engine))
     await engine.dispose()
     return url
 
@@ -211,13 +211,15 @@ class Stage:
         replied = [mark for marks in self.api.replies().values() for mark in marks]
         for mark in set(replied):
             update_id = self.updates.get(mark)
-            if update_id and "telegram.send.1" not in recorded.get(update_id, ()):
+            if update_id and not {"telegram.send.1", OVER} & recorded.get(update_id, set()):
                 self.unrecorded[mark] += 1
         asked_again = [one.mark for one in self.model.asked if one.mark in self.paid]
         by_id = {update_id: mark for mark, update_id in self.updates.items()}
         self.paid_twice += asked_again
         self.model.asked.clear()
-        self.paid |= {by_id[i] for i, names in recorded.items() if "model" in names and i in by_id}
+        self.paid |= {
+            by_id[i] for i, names in recorded.items() if {"model", OVER} & names and i in by_id
+        }
 
     async def answered(self, seconds: float) -> bool:
         """Whether every message has its reply within so many seconds."""

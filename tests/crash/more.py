@@ -1,10 +1,8 @@
 """Databases that restart, chats that must not wait, stopping, and a replica that stays dead."""
 
 import asyncio
-import base64
 import json
 import math
-import pickle
 import random
 import time
 from collections.abc import Sequence
@@ -12,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from bot.updates.journal import workflow_id
 from tests.crash.doubles import sleep_until
 from tests.crash.harness import Bot, Server, Stage, free_port, new_database, stage
 from tests.crash.scenarios import Result, judged, owner, start
@@ -86,25 +83,15 @@ async def paced(on: Stage, chat: int, each: int, pause: float, first: float) -> 
 
 
 async def measured(on: Stage) -> tuple[list[float], dict[int, float]]:
-    """Seconds from accept to the start of each turn, and by chat those to the mean turn's end."""
-    starts = await asyncio.to_thread(on.records.starts)
+    """Seconds from accept to the first request of each turn, and by chat those of the mean turn."""
+    starts = {on.updates[one.mark]: one.time for one in on.model.asked}
     rows = on.records.product("SELECT update_id, chat_id, received_at FROM updates")
-    ended = {
-        int(turn.split("-")[1]): ms / 1000
-        for turn, ms in on.records.turns(
-            "SELECT workflow_uuid, MAX(completed_at_epoch_ms) FROM {}operation_outputs "
-            "GROUP BY workflow_uuid"
-        )
-    }
-    waits: list[float] = []
     by_chat: dict[int, list[float]] = {}
     for update_id, chat_id, received in rows:
-        if update_id not in starts:
-            continue
-        accepted = _epoch(received)
-        waits.append(starts[update_id] - accepted)
-        by_chat.setdefault(chat_id, []).append(ended[update_id] - accepted)
-    return waits, {chat: sum(each) / len(each) for chat, each in by_chat.items()}
+        by_chat.setdefault(chat_id, []).append(starts[update_id] - _epoch(received))
+    waits = [each for waited in by_chat.values() for each in waited]
+    mean = {chat: sum(each) / len(each) + on.model.seconds for chat, each in by_chat.items()}
+    return waits, mean
 
 
 def _epoch(received: str | datetime | int | float) -> float:
@@ -147,64 +134,32 @@ async def rounds(on: Stage, first: int) -> list[float]:
     await asyncio.gather(*(paced(on, first + n, 3, 4, n * 4 / 30) for n in range(30)))
     if not await on.answered(60):
         raise AssertionError(f"without an answer: {on.tally().lost}")
-    starts = await asyncio.to_thread(on.records.starts)
+    starts = {on.updates[one.mark]: one.time for one in on.model.asked if one.mark in on.updates}
     mine = {i for i in on.updates.values() if i > began}
     rows = on.records.product("SELECT update_id, received_at FROM updates WHERE chat_id > 1000")
     return [starts[i] - _epoch(at) for i, at in rows if i in mine]
 
 
 def flood(on: Stage, chat: int, waiting: int) -> None:
-    """Insert waiting messages of a chat, as copies of one that was answered."""
-    update_id = next(iter(on.updates.values()))
-    copy = on.records.turns(
-        f"SELECT * FROM {{}}workflow_status WHERE workflow_uuid = '{workflow_id(update_id)}'"
-    )[0]
-    names = [row[1] for row in on.records.turns("PRAGMA table_info(workflow_status)")]
-    model = dict(zip(names, copy, strict=True))
-    received = datetime.now(UTC).replace(tzinfo=None)
-    updates, turns = [], []
+    """Insert waiting messages of a chat, and let it write one more."""
+    received, updates = datetime.now(UTC).replace(tzinfo=None), []
     for number in range(1, waiting + 1):
         new = 1000 + number
-        text = f"Question 999-{number}: which wine?"
         said = {
             "message_id": number,
             "date": 0,
             "chat": {"id": chat, "type": "private", "first_name": "Bob"},
             "from": {"id": chat, "is_bot": False, "first_name": "Bob"},
-            "text": text,
+            "text": f"Question 999-{number}: which wine?",
         }
         payload = json.dumps({"update_id": new, "message": said})
-        updates.append((new, chat, number, payload, str(received), "waiting"))
-        turns.append(
-            tuple(
-                {
-                    **model,
-                    "workflow_uuid": workflow_id(new),
-                    "status": "ENQUEUED",
-                    "queue_partition_key": str(chat),
-                    "inputs": _inputs(new),
-                    "executor_id": None,
-                    "owner_xid": None,
-                    "started_at_epoch_ms": None,
-                    "completed_at": None,
-                    "output": None,
-                    "recovery_attempts": 0,
-                }.values()
-            )
-        )
+        updates.append((new, chat, str(chat), number, payload, str(received), "waiting"))
     on.records.insert_product(
-        "INSERT INTO updates (update_id, chat_id, message_id, payload, received_at, state,"
-        " tries, progress, retries) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)",
+        "INSERT INTO updates (update_id, chat_id, lane, message_id, payload, received_at, state,"
+        " tries, progress, retries) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
         updates,
     )
-    on.records.insert_turns(
-        f"INSERT INTO workflow_status VALUES ({', '.join('?' * len(names))})", turns
-    )
-
-
-def _inputs(update_id: int) -> str:
-    """The arguments of a turn as DBOS pickles them."""
-    return base64.b64encode(pickle.dumps({"args": (update_id,), "kwargs": {}})).decode()
+    on.api.say("And now?", chat)
 
 
 async def stopping(folder: Path) -> list[Result]:

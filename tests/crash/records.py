@@ -7,8 +7,7 @@ from typing import Any
 
 import psycopg
 
-from bot.updates.journal import journal_url
-from bot.updates.takeover import libpq_url
+OVER = "over"
 
 
 @dataclass(frozen=True)
@@ -18,45 +17,31 @@ class Records:
     database_url: str
 
     def steps(self) -> dict[int, set[str]]:
-        """The names of the recorded steps by update id."""
-        rows = self.turns("SELECT workflow_uuid, function_name FROM {}operation_outputs")
+        """The names of the recorded steps by update id; of a turn that is over "over" as well."""
         found: dict[int, set[str]] = {}
-        for turn, name in rows:
-            found.setdefault(int(turn.split("-")[1]), set()).add(name)
+        for update_id, name in self.product("SELECT update_id, name FROM steps"):
+            found.setdefault(update_id, set()).add(name)
+        for (update_id,) in self.product("SELECT update_id FROM updates WHERE state = 'done'"):
+            found.setdefault(update_id, set()).add(OVER)
         return found
 
-    def failed_turns(self) -> list[tuple[str, str]]:
-        """Turns that ended in any other way than well: those are lost."""
-        return self.turns(
-            "SELECT workflow_uuid, status FROM {}workflow_status "
-            "WHERE status NOT IN ('SUCCESS', 'ENQUEUED', 'PENDING')"
+    def recorded(self, step: str) -> int:
+        """How many turns have a step recorded, or are over."""
+        query = (
+            f"SELECT (SELECT COUNT(*) FROM steps WHERE name = '{step}') + "
+            "(SELECT COUNT(*) FROM updates WHERE state = 'done')"
         )
+        return int(self.product(query)[0][0])
 
-    def starts(self) -> dict[int, float]:
-        """When the first step of each update's turn began, seconds of the epoch."""
-        rows = self.turns(
-            "SELECT workflow_uuid, MIN(started_at_epoch_ms) FROM {}operation_outputs "
-            "GROUP BY workflow_uuid"
-        )
-        return {int(turn.split("-")[1]): ms / 1000 for turn, ms in rows}
-
-    def turns(self, query: str) -> list[tuple[Any, ...]]:
-        """Ask the tables of turns; {} stands for their schema."""
-        url = journal_url(self.database_url)
-        if url.startswith("sqlite"):
-            return _sqlite(url.removeprefix("sqlite:///"), query.format(""))
-        return _postgres(url, query.format("dbos."))
+    def failed_turns(self) -> list[tuple[Any, ...]]:
+        """Updates that were set aside."""
+        return self.product("SELECT update_id, error FROM updates WHERE state = 'set_aside'")
 
     def product(self, query: str) -> list[tuple[Any, ...]]:
         """Ask the product's own tables."""
         if self.database_url.startswith("sqlite"):
             return _sqlite(self.database_url.partition(":///")[2], query)
         return _postgres(self.database_url, query)
-
-    def insert_turns(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert into SQLite's tables of turns."""
-        path = journal_url(self.database_url).removeprefix("sqlite:///")
-        _insert(path, statement, rows)
 
     def insert_product(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert into the product's own tables in SQLite."""
@@ -82,6 +67,10 @@ def _sqlite(path: str, query: str) -> list[tuple[Any, ...]]:
 
 
 def _postgres(url: str, query: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(libpq_url(url), autocommit=True) as connection:
+    with psycopg.connect(_libpq(url), autocommit=True) as connection:
         cursor = connection.execute(query.encode())
         return cursor.fetchall() if cursor.description else []
+
+
+def _libpq(url: str) -> str:
+    return url.replace("postgresql+psycopg://", "postgresql://", 1)

@@ -170,14 +170,10 @@ def owner(bots: Sequence[Bot], port: int) -> Bot | None:
 async def recorded(on: Stage, step: str, seconds: float) -> bool:
     """Whether a turn more has this step recorded, within so many seconds."""
 
-    def count() -> int:
-        query = f"SELECT COUNT(*) FROM {{}}operation_outputs WHERE function_name = '{step}'"
-        return int(on.records.turns(query)[0][0])
-
-    before = count()
+    before = on.records.recorded(step)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if count() > before:
+        if on.records.recorded(step) > before:
             return True
         await asyncio.sleep(0.002)
     return False

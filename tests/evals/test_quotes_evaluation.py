@@ -25,7 +25,7 @@ from agent.evals.report import (
 )
 from agent.evals.run import Result, evaluate
 from db.documents.indexing import STARTER, load_starter_documents
-from db.engine import session_factory
+from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 from tests.databases import migrated_sqlite
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
@@ -306,7 +306,7 @@ class TestGroundTruth:
     @pytest.fixture
     async def starter(self, tmp_path: Path) -> AsyncIterator[DocumentStore]:
         engine = await migrated_sqlite(tmp_path / "library.sqlite3")
-        store = SqlDocumentStore(session_factory(engine))
+        store = SqlDocumentStore(Sessions(engine))
         await load_starter_documents(store)
         yield store
         await engine.dispose()

@@ -36,9 +36,9 @@ from bot.telegram.access import Access
 from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
 from bot.telegram.sender import Sender
 from bot.updates.accept import introduce, show_commands
-from bot.updates.lanes import TurnQueue, dispatch
+from bot.updates.lanes import Lanes, dispatch
 from config import SettingsError, load_settings, settings_of
-from db.engine import Sessions, session_factory
+from db.engine import Sessions
 from db.models import TurnRow
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
@@ -157,11 +157,8 @@ class Rooms:
 
     def open(
         self, bot_api: BotApi, *models: LLMService, **further: Any
-    ) -> AbstractAsyncContextManager[TurnQueue]:
+    ) -> AbstractAsyncContextManager[Lanes]:
         """The bot, running."""
-
-        async def record(turn: TurnRecord) -> None:
-            await self.turns.record(turn)
 
         return running(
             bot_api,
@@ -170,7 +167,7 @@ class Rooms:
             further.pop("tracer", NO_TRACE),
             further=self.handlers,
             access=self.access,
-            record=record,
+            keep=self.turns.record,
             run=Run(models),
             **further,
         )
@@ -196,7 +193,7 @@ class Rooms:
 @pytest.fixture
 async def rooms(tmp_path: Path) -> AsyncIterator[Rooms]:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield Rooms(session_factory(engine))
+    yield Rooms(Sessions(engine))
     await engine.dispose()
 
 

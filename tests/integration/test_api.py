@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from agent.engine.limits import DailyBudget
 from agent.repositories import (
     DayStats,
     Spending,
+    StoredMessage,
     TurnRecord,
 )
 from agent.tracing.langfuse.traces import langfuse_sink
@@ -30,9 +31,9 @@ from bot.app import api_routes
 from bot.budgets import Budgets
 from bot.http.api import Api
 from bot.http.guards import WrongTokens
-from bot.turn import Turns, unrecorded
+from bot.turn import Keep, Turns
 from config import Settings, settings_of
-from db.engine import session_factory
+from db.engine import Sessions
 from db.repositories.people import SqlPeopleRepository
 from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
@@ -78,11 +79,11 @@ class BrokenLibrary(FakeLibrary):
 def api(
     sources: Sources,
     budgets: Budgets | None = None,
-    record: Callable[[TurnRecord], Awaitable[None]] = unrecorded,
+    keep: Keep | None = None,
     **limits: Any,
 ) -> Api:
     return Api(
-        turns=Turns(run=sources.run, budgets=budgets, record=record),
+        turns=Turns(run=sources.run, budgets=budgets, keep=keep),
         documents=sources.documents,
         refinement=sources.refinement,
         token=SecretStr(TOKEN),
@@ -503,7 +504,7 @@ class TestBudget:
     @pytest.fixture
     async def turns(self, tmp_path: Path) -> AsyncIterator[SqlTurnRepository]:
         engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-        yield SqlTurnRepository(session_factory(engine))
+        yield SqlTurnRepository(Sessions(engine))
         await engine.dispose()
 
     @asynccontextmanager
@@ -513,7 +514,7 @@ class TestBudget:
         people = SqlPeopleRepository(turns._sessions)
         budgets = Budgets(turns=turns, people=people, **limits)
         async with open_model(server) as model:
-            served = api(sources(models=[model]), budgets=budgets, record=turns.record)
+            served = api(sources(models=[model]), budgets=budgets, keep=turns.record)
             async with serving(served.routes()) as it:
                 yield it
 
@@ -569,7 +570,7 @@ class TestBudget:
         model_server.script(answer_json(REFINED, finish_reason="stop"))
         async with open_model(model_server) as model:
             broken = sources(documents=BrokenLibrary(), models=[model])
-            async with serving(api(broken, record=turns.record).routes()) as it:
+            async with serving(api(broken, keep=turns.record).routes()) as it:
                 body = {"question": QUESTION, "refine_prompt": True}
                 assert (await it.post("/api/rag/ask", json=body)).status_code == 503
         today = await self._today(turns)
@@ -583,7 +584,7 @@ class TestBudget:
             async def begin(self, *_: Any, **__: Any) -> Spending:
                 raise DatabaseGone(QUESTION)
 
-            async def record(self, turn: TurnRecord) -> None:
+            async def record(self, turn: TurnRecord, said: Sequence[StoredMessage] = ()) -> None:
                 raise DatabaseGone(QUESTION)
 
         model_server.script(answer_json(REFINED))

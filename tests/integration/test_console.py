@@ -22,7 +22,7 @@ from bot.telegram import texts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.local_telegram import LocalTelegram
 from config import Settings
-from db.engine import session_factory
+from db.engine import Sessions
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.turns import SqlTurnRepository
@@ -221,7 +221,7 @@ def test_an_impatient_ctrl_c_does_not_cut_the_leaving_off(environment: dict[str,
 async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[str]]], Rated]]:
     """The handlers in a terminal: what is shown for a line, the hint last; and what is kept."""
     engine = await migrated_sqlite(Path("test.sqlite3"))
-    sessions = session_factory(engine)
+    sessions = Sessions(engine)
     feedback, turns = SqlFeedbackRepository(sessions), SqlTurnRepository(sessions)
     telegram = LocalTelegram()
     application = telegram_application(Settings(), "0:terminal", telegram)
@@ -229,7 +229,7 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
         application,
         Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
         SqlMessageRepository(sessions),
-        record=turns.record,
+        keep=turns.record,
         rating=rating,
     )
     handlers = FeedbackButtons(talk, talk.sender, feedback, turns).handlers()

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import pickle
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -18,7 +18,7 @@ from agent.documents.answer import NOT_ENOUGH
 from agent.engine.limits import Limits
 from agent.engine.retry import Backoff
 from agent.engine.run import Run
-from agent.repositories import Feedback, TurnRecord
+from agent.repositories import Feedback, StoredMessage, TurnRecord
 from agent.tracing.exporter import RetryLater
 from agent.tracing.feedback_delivery import FeedbackDelivery
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback
@@ -30,8 +30,9 @@ from bot.service import unless
 from bot.telegram import texts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.handlers import AnyHandler, Conversation
+from bot.turn import Keep
 from config import settings_of
-from db.engine import session_factory
+from db.engine import Sessions
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.turns import SqlTurnRepository
@@ -103,8 +104,7 @@ class Room:
         *,
         delivering: bool = True,
         sources: Sources | None = None,
-        record: Callable[[TurnRecord], Awaitable[None]] | None = None,
-        durable: bool = False,
+        keep: Keep | None = None,
     ) -> AsyncIterator[None]:
         """The bot answers people until the block ends."""
         client = client_of(self.langfuse)
@@ -137,9 +137,8 @@ class Room:
                 tracer,
                 sources=sources,
                 further=further,
-                record=record or self.turns.record,
+                keep=keep or self.turns.record,
                 rating=rating,
-                durable=durable,
             ) as queue:
                 self.running_turns = queue.active
                 yield
@@ -223,7 +222,7 @@ async def until(condition: Callable[[], Awaitable[object]]) -> None:
 @pytest.fixture
 async def room(bot_api: BotApi, otlp_receiver: OtlpReceiver) -> AsyncIterator[Room]:
     engine = await migrated_sqlite(Path("test.sqlite3"))
-    sessions = session_factory(engine)
+    sessions = Sessions(engine)
     room = Room(
         bot_api,
         otlp_receiver,
@@ -530,7 +529,7 @@ class TestHarmless:
 
 class TestAtOnce:
     async def test_a_press_while_a_turn_runs_is_heard_within_a_second(self, room: Room) -> None:
-        async with room.open(durable=True):
+        async with room.open():
             message = await room.answered()
             room.answerer.may_answer.clear()
             room.bot_api.say("and a white?")
@@ -565,11 +564,11 @@ class TestAtOnce:
     async def test_a_press_quicker_than_the_turn_is_kept_counts(self, room: Room) -> None:
         may_record = asyncio.Event()
 
-        async def record(turn: TurnRecord) -> None:
+        async def keep(turn: TurnRecord, said: Sequence[StoredMessage]) -> None:
             await may_record.wait()
-            await room.turns.record(turn)
+            await room.turns.record(turn, said)
 
-        async with room.open(record=record):
+        async with room.open(keep=keep):
             room.bot_api.say("a red")
             await room.bot_api.wait_for_message()
             (message,) = room.bot_api.messages()

@@ -11,7 +11,7 @@ from agent.house_sommelier import HouseSommelier
 from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Style, Wine
-from db.engine import create_engine, session_factory, upgrade_schema
+from db.engine import Sessions, create_engine, upgrade_schema
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import STARTER, import_catalogue, read_catalogue
 
@@ -28,14 +28,14 @@ def starter_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 async def _fill(url: str, wines: Path) -> None:
     engine = create_engine(url)
     await upgrade_schema(engine)
-    await import_catalogue(session_factory(engine), wines)
+    await import_catalogue(Sessions(engine), wines)
     await engine.dispose()
 
 
 @pytest.fixture
 async def sommelier(starter_url: str) -> AsyncIterator[Sommelier]:
     engine = create_engine(starter_url)
-    yield Sommelier(house=HouseSommelier(), catalogue=SqlCatalogue(session_factory(engine)))
+    yield Sommelier(house=HouseSommelier(), catalogue=SqlCatalogue(Sessions(engine)))
     await engine.dispose()
 
 

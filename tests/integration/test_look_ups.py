@@ -26,9 +26,9 @@ from bot.telegram import texts
 from bot.telegram.handlers import AnyApplication, Conversation
 from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.render import visible_text
-from bot.updates.lanes import TurnQueue
+from bot.updates.lanes import Lanes
 from config import Settings, settings_of
-from db.engine import session_factory
+from db.engine import Sessions
 from db.repositories.chats import SqlMessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
@@ -84,7 +84,7 @@ class FakePlaces:
 @pytest.fixture
 async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield SqlMessageRepository(session_factory(engine))
+    yield SqlMessageRepository(Sessions(engine))
     await engine.dispose()
 
 
@@ -93,7 +93,7 @@ def looking_up(
     sources: Sources,
     messages: SqlMessageRepository,
     tracer: Recorder = NO_TRACE,
-) -> AbstractAsyncContextManager[TurnQueue]:
+) -> AbstractAsyncContextManager[Lanes]:
     """The bot; a wine question is answered by the house."""
     return running(
         bot_api,

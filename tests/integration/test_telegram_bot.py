@@ -14,7 +14,7 @@ from agent.repositories import Role, StoredMessage
 from agent.turn import APOLOGY, Reply
 from bot.telegram import texts
 from bot.telegram.render import to_telegram_html, visible_text
-from db.engine import session_factory
+from db.engine import Sessions
 from db.repositories.chats import SqlMessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
@@ -77,7 +77,7 @@ class BrokenMessages:
 @pytest.fixture
 async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield SqlMessageRepository(session_factory(engine))
+    yield SqlMessageRepository(Sessions(engine))
     await engine.dispose()
 
 
@@ -447,7 +447,7 @@ async def test_a_slow_chat_and_its_queue_do_not_hold_up_the_others(
             await release.wait()
         return Reply(text=f"{text}!")
 
-    async with running(bot_api, FakeAnswerer(reply), messages, durable=True):
+    async with running(bot_api, FakeAnswerer(reply), messages):
         bot_api.say("slow", chat_id=1)
         for _ in range(20):
             bot_api.say("waiting", chat_id=1)

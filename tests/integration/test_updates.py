@@ -15,7 +15,7 @@ from agent.repositories import Payload
 from bot.app import run_bot
 from bot.updates.accept import Poller, TokenRejected
 from config import Settings, settings_of
-from db.engine import session_factory
+from db.engine import Sessions
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.updates import SqlUpdateRepository
 from tests.crash.harness import free_port
@@ -77,7 +77,7 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
 ) -> None:
     caplog.set_level(logging.INFO)
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    messages = SqlMessageRepository(session_factory(engine))
+    messages = SqlMessageRepository(Sessions(engine))
     chats = {kind: 2000 + 1000 * number for number, kind in enumerate(KINDS)}
     async with running(bot_api, answering(), messages, tries=1):
         for kind, chat in chats.items():
@@ -172,7 +172,7 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
     bot_api: BotApi, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    messages = SqlMessageRepository(session_factory(engine))
+    messages = SqlMessageRepository(Sessions(engine))
     async with running(bot_api, answering(), messages, burst=0.3):
         bot_api.say("before", 7)
         bot_api.push({"message": base(7) | DELETED_PIN})
@@ -180,7 +180,7 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
         bot_api.say("behind", 7)
         told = await bot_api.wait_for_message(3, 7)
     kept = await migrated_sqlite(Path("updates.sqlite3"))
-    (aside,) = await SqlUpdateRepository(session_factory(kept)).set_aside_list()
+    (aside,) = await SqlUpdateRepository(Sessions(kept)).set_aside_list()
     await engine.dispose()
     await kept.dispose()
     assert (aside.update_id, aside.error) == (unread, "the library cannot read it")

@@ -18,7 +18,7 @@ from agent.sommelier.wine import (
     Wine,
     WineQuery,
 )
-from db.engine import Sessions, create_engine, session_factory
+from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue
 from db.wines.csv_files import CatalogueFileError, Problem
 from db.wines.importing import (
@@ -139,10 +139,10 @@ async def test_replicas_that_load_the_starter_at_once_load_it_once(
 ) -> None:
     url = databases.create(template=migrated_url)
     replicas = [create_engine(url) for _ in range(3)]
-    reports = await asyncio.gather(*(load_starter(session_factory(one)) for one in replicas))
+    reports = await asyncio.gather(*(load_starter(Sessions(one)) for one in replicas))
     wines = len(read_catalogue(STARTER).wines)
     assert ImportReport(added=wines) in reports
-    assert await SqlCatalogue(session_factory(replicas[0])).count() == wines
+    assert await SqlCatalogue(Sessions(replicas[0])).count() == wines
     for one in replicas:
         await one.dispose()
 

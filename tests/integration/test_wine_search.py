@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.sommelier.wine import Food, Style, Wine, WineQuery
-from db.engine import Sessions, create_engine, session_factory
+from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import CatalogueFile, import_wines
 
@@ -441,7 +441,7 @@ NASTY = st.one_of(
 def test_no_text_breaks_a_search(cellar_url: str) -> None:
     with asyncio.Runner() as runner:
         engine = create_engine(cellar_url)
-        catalogue = SqlCatalogue(session_factory(engine))
+        catalogue = SqlCatalogue(Sessions(engine))
 
         def total(query: WineQuery) -> int:
             return runner.run(catalogue.search(query)).total
