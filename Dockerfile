@@ -1,6 +1,9 @@
-# The sommelier as an image: `sommelier run` unless told otherwise. docs/deploy.md says how to use it.
+# The sommelier as an image: `sommelier run` unless told otherwise. docs/deploy.md says how to use it,
+# and how to move to a newer base.
 
-FROM python:3.13-slim AS build
+ARG PYTHON_IMAGE=python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
+
+FROM ${PYTHON_IMAGE} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv /opt/sommelier
 ENV PATH=/opt/sommelier/bin:$PATH
@@ -14,7 +17,7 @@ COPY db db
 COPY migrations migrations
 RUN pip install --no-deps --no-build-isolation .
 
-FROM python:3.13-slim
+FROM ${PYTHON_IMAGE}
 RUN useradd --uid 10001 --no-create-home --home-dir /data sommelier \
     && install --directory --owner=sommelier --group=sommelier --mode=0700 /data
 COPY --from=build /opt/sommelier /opt/sommelier

@@ -126,6 +126,19 @@ def test_db_status_and_upgrade(empty_environment: dict[str, str]) -> None:
     assert upgraded.stdout.endswith("it upgraded from none.\n")
 
 
+def test_what_a_command_writes_is_its_owners_alone(
+    empty_environment: dict[str, str], tmp_path: Path
+) -> None:
+    before = set(tmp_path.rglob("*"))
+    sommelier("db", "upgrade", environment=empty_environment)
+    asked = sommelier("ask", "What does sur lie mean?", environment=empty_environment)
+    assert asked.returncode == 0, asked.stderr
+    written = [each for each in tmp_path.rglob("*") if each not in before]
+    modes = {each.name: oct(each.stat().st_mode)[-3:] for each in written}
+    assert "sommelier.sqlite3" in modes
+    assert all(each.stat().st_mode & 0o077 == 0 for each in written), modes
+
+
 def test_a_database_that_cannot_be_reached_is_one_line(environment: dict[str, str]) -> None:
     url = "postgresql+psycopg://ada:hidden@127.0.0.1:1/wines"
     done = sommelier_here("wines", "count", environment=environment, DATABASE_URL=url)

@@ -29,7 +29,14 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-
 SERVICES: dict[str, Any] = COMPOSE["services"]
 
 SETTINGS = set(variables())
-OF_OTHERS = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB", "PASSWORD", "HOST"}
+OF_OTHERS = {
+    "PYTHON_IMAGE",
+    "POSTGRES_PASSWORD",
+    "POSTGRES_USER",
+    "POSTGRES_DB",
+    "PASSWORD",
+    "HOST",
+}
 CLOSING = timedelta(seconds=4 + 5 * 4)
 """The HTTP server's 4 s, and 5 s each for polling, tracing, Telegram and the database."""
 
@@ -189,6 +196,26 @@ async def test_the_health_check_tells_a_bot_that_answers_from_one_that_does_not(
     async with serving() as running:
         assert await asyncio.to_thread(healthy, running.port)
     assert not await asyncio.to_thread(healthy, running.port)
+
+
+def test_images_are_named_by_tag_and_digest() -> None:
+    bases = [*re.findall(r"^ARG \w+_IMAGE=(.+)$", DOCKERFILE, re.MULTILINE)]
+    bases.append(SERVICES["postgres"]["image"])
+    assert [
+        re.fullmatch(r"\w+:[\d.]+[\w-]*@sha256:[0-9a-f]{64}", each) is not None for each in bases
+    ]
+    assert {each.split()[0] for each in instructions("FROM")} == {"${PYTHON_IMAGE}"}
+
+
+def test_the_service_may_touch_its_own_folder_and_the_network_alone() -> None:
+    service = unit()["Service"]
+    assert (service["UMask"], service["StateDirectoryMode"]) == ("0077", "0700")
+    assert (service["CapabilityBoundingSet"], service["AmbientCapabilities"]) == ("", "")
+    assert service["SystemCallFilter"] == "@system-service"
+    assert service["ProtectSystem"] == "strict"
+    for name in ("bot", "migrate"):
+        assert SERVICES[name]["cap_drop"] == ["ALL"]
+        assert SERVICES[name]["read_only"] is True
 
 
 def test_whoever_stops_the_bot_waits_for_its_turns_to_end() -> None:
