@@ -1,43 +1,40 @@
 """Who should not be offered alcohol and who needs help, told by what a message says. Pure.
 
 Small lexicons are combined, near each other in a clause: who, which state, since when, denied or
-not. The words, the rules that combine them and the idioms that say nothing are in `care.toml`.
+not.
 """
 
-import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal, cast, get_args
 
-from pydantic import BaseModel, ConfigDict
-
-from agent.text import fold
+from agent.care_words import STOPS, Message, Phrase, Rule, lexicon
+from agent.text import LANGUAGES, Language
 
 Concern = Literal[
     "crisis", "dependence", "under_age", "pregnancy", "medication", "health", "driving"
 ]
 """Why somebody is offered no alcohol, the gravest first."""
 CONCERNS: Final[tuple[Concern, ...]] = get_args(Concern)
+FORBIDDING: Final[frozenset[Concern]] = frozenset({"crisis", "dependence", "under_age"})
+"""Those for which nothing with alcohol is offered; for the others what is without comes first."""
 Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes", "histamine"]
 Intolerance = Literal["", "histamine", "sulphites", "severe"]
 
 FULL_AGE: Final = 18
-LONGEST: Final = 8000
+LONGEST: Final = 4096
 """Characters of a message that are looked at."""
 
 _YOUNGEST: Final = 4
 _SCHOOL_YEARS: Final = range(3, 14)
 _NEAR: Final = 4
+_WIDE: Final = 6
+_DENIED: Final = 3
+_NEARLY: Final = 2
+_LINKED: Final = frozenset({"-", ".", "th", "e", "eme", "er", "o", "a", "st", "nd", "rd"})
+_HAVING: Final = ("fr", "es", "it")
+_SPARED: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"crisis"}
 _MANY_GLASSES: Final = 4
-_LONGEST_AFFIX: Final = 24
-_SHORTEST_AFFIX: Final = 3
-_REMEMBERED: Final = 8192
-_TOKEN: Final = re.compile(r"[0-9]+|[^\W\d_]+|[.,;:!?()/\n-]")
-
-Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +53,22 @@ class Care:
     has_drunk: bool = False
     people: frozenset[str] = frozenset()
     beneficiaries: frozenset[str] = frozenset()
+    language: Language | None = None
+
+    @property
+    def is_crisis(self) -> bool:
+        """Whether help comes before everything else."""
+        return "crisis" in self.own
+
+    @property
+    def forbids_alcohol(self) -> bool:
+        """Whether who writes is offered nothing with alcohol at all."""
+        return bool(self.own & FORBIDDING)
+
+    @property
+    def is_cautious(self) -> bool:
+        """Whether who writes is offered what is without alcohol first."""
+        return bool(self.own) and not self.forbids_alcohol
 
     @property
     def gravest(self) -> Concern | None:
@@ -71,276 +84,224 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
 
     `full_age` is the age in years from which wine is offered.
     """
-    return _Reading(text[:LONGEST], full_age).care()
+    return _Reading(Message(text[:LONGEST]), full_age).care()
 
 
-class _Rule(BaseModel):
-    """A concern, and the classes that tell of it within so many words of the first."""
+@dataclass(slots=True)
+class _Found:
+    """The concerns of who writes, and of others."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    own: set[Concern] = field(default_factory=set)
+    others: set[Concern] = field(default_factory=set)
 
-    concern: Concern
-    all: tuple[str, ...]
-    within: int = 0
-    negatable: bool = False
-
-
-class _File(BaseModel):
-    """What `care.toml` holds; `numbers` are the words from two to seventeen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    spelt: dict[str, str]
-    classes: dict[str, str]
-    rule: tuple[_Rule, ...]
-    numbers: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Lexicon:
-    """The classes of each phrase, beginning and ending of words, and the rules."""
-
-    spelt: Mapping[Words, Words]
-    phrases: Mapping[Words, frozenset[str]]
-    beginnings: Mapping[str, frozenset[str]]
-    endings: Mapping[str, frozenset[str]]
-    longest: int
-    rules: tuple[_Rule, ...]
-    numbers: Mapping[str, int]
-
-
-@cache
-def _lexicon() -> _Lexicon:
-    """The lexicon, read when the first message comes.
-
-    Raises:
-        ValidationError: the file is not as it must be.
-    """
-    written: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    file = _File.model_validate(written)
-    phrases: dict[Words, frozenset[str]] = {}
-    beginnings: dict[str, frozenset[str]] = {}
-    endings: dict[str, frozenset[str]] = {}
-
-    def add(table: dict[Any, frozenset[str]], key: object, name: str) -> None:
-        table[key] = table.get(key, frozenset()) | {name}
-
-    for name, listed in file.classes.items():
-        for word in listed.split():
-            plain = word.strip("*_")
-            if word.startswith("*"):
-                add(endings, plain, name)
-            elif word.endswith("*") and "_" not in plain:
-                add(beginnings, plain, name)
-            else:
-                add(phrases, tuple(plain.split("_")), name)
-    numbers = {
-        word: number
-        for listed in file.numbers.values()
-        for number, word in enumerate(listed.split(), start=2)
-    }
-    spelt = {tuple(key.split("_")): tuple(value.split()) for key, value in file.spelt.items()}
-    longest = max(map(len, phrases))
-    return _Lexicon(spelt, phrases, beginnings, endings, longest, file.rule, numbers)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _by_affix(word: str) -> frozenset[str]:
-    """The classes of a word by its beginning and its ending."""
-    lexicon = _lexicon()
-    sizes = range(_SHORTEST_AFFIX, min(len(word), _LONGEST_AFFIX) + 1)
-    found = (
-        part
-        for size in sizes
-        for part in (lexicon.beginnings.get(word[:size]), lexicon.endings.get(word[-size:]))
-    )
-    return frozenset().union(*filter(None, found))
-
-
-def _spelt_out(words: Sequence[str]) -> Iterator[str]:
-    """The words with what is written short in full: "don't" is "do not"."""
-    at, spelt = 0, _lexicon().spelt
-    while at < len(words):
-        length = next((n for n in (3, 2, 1) if tuple(words[at : at + n]) in spelt), 0)
-        yield from spelt[tuple(words[at : at + length])] if length else (words[at],)
-        at += length or 1
+    def add(self, concern: Concern, *, is_other: bool) -> None:
+        """Take in a concern."""
+        (self.others if is_other else self.own).add(concern)
 
 
 class _Reading:
-    """The words of a message, and the classes that each belongs to or begins a phrase of."""
+    """What a message tells, read from its phrases."""
 
-    def __init__(self, text: str, full_age: int) -> None:
-        self._words = list(_spelt_out(_TOKEN.findall(fold(text))))
+    def __init__(self, message: Message, full_age: int) -> None:
+        self._message = message
         self._full_age = full_age
-        self._at = [_by_affix(word) for word in self._words]
-        lexicon = _lexicon()
-        for at in range(len(self._words)):
-            for length in range(1, lexicon.longest + 1):
-                found = lexicon.phrases.get(tuple(self._words[at : at + length]))
-                if found:
-                    self._at[at] |= found
-        self._said = frozenset[str]().union(*self._at)
 
     def care(self) -> Care:
         """Everything that the message tells."""
-        found: set[Concern] = {rule.concern for rule in _lexicon().rules if self._holds(rule)}
-        found |= {"dependence"} if self._drinks_much() else set()
-        found |= {"health"} if self._has_bad_organ() or self._abstains() else set()
-        found |= {"under_age"} if self._is_of_minors() else set()
+        message, found = self._message, _Found()
+        for concern, start, end in self._told():
+            found.add(concern, is_other=message.is_about_other(start, end))
+        for at in range(len(message.words)):
+            if (is_other := self._is_age(at)) is not None:
+                found.add("under_age", is_other=is_other)
+        if self._is_for_minors():
+            found.add("under_age", is_other=True)
+        if message.said & {"ours", "spared"}:
+            found.others -= _SPARED
         return Care(
-            own=frozenset(found),
+            own=frozenset(found.own),
+            others=frozenset(found.others - found.own),
             allergies=frozenset({"grapes"}) if self._reacts_to_grapes() else frozenset(),
             intolerance=self._intolerance(),
-            has_drunk="drunk" in self._said,
-            people=frozenset(self._words[at] for at in self._places("others")),
+            has_drunk="drunk" in message.said,
+            people=frozenset(message.words[at] for at in message.places("others")),
             beneficiaries=frozenset(
-                self._words[at]
-                for at in self._places("others")
-                if at and "beneficiary" in self._at[at - 1]
+                message.words[at]
+                for at in message.places("others")
+                if message.is_at(at - 1, "beneficiary")
             ),
+            language=message.language,
+        )
+
+    def _told(self) -> Iterator[tuple[Concern, int, int]]:
+        """Every concern that rules and amounts tell of, and the words that are said of somebody."""
+        for rule in lexicon().rules:
+            for language in LANGUAGES:
+                yield from (
+                    (cast("Concern", rule.concern), *span) for span in self._held(rule, language)
+                )
+        message = self._message
+        yield from (("dependence", at, at + 1) for at in self._heavy_drinking())
+        for at in message.places("organ"):
+            if message.is_near("illness", at, _WIDE) and not message.is_before("no", at, _DENIED):
+                yield "health", at, at + 1
+        for each in message.phrases("abstains"):
+            if not any(message.is_at(each.end + on, "drunk_kind") for on in range(_DENIED)):
+                yield "health", each.start, each.end
+
+    def _held(self, rule: Rule, language: Language) -> Iterator[tuple[int, int]]:
+        """Where a rule holds in a language: the first class of it, with all others near."""
+        first, *others = (f"{language}:{name}" for name in rule.all)
+        message = self._message
+        if not message.said.issuperset((first, *others)):
+            return
+        for each in message.phrases(first):
+            near = all(message.is_near(name, each.start, rule.within) for name in others)
+            if near and not (rule.negatable and self._is_denied(each)):
+                yield each.start, each.end
+
+    def _is_denied(self, phrase: Phrase) -> bool:
+        """Whether "not" or "was" stands before a phrase, or "last year" near it."""
+        message = self._message
+        return message.is_before("no", phrase.start, _DENIED) or message.is_near(
+            message.own("past"), phrase.start, _DENIED
+        )
+
+    def _heavy_drinking(self) -> Iterator[int]:
+        """Where bottles a day are named, or four glasses and more."""
+        message = self._message
+        for at in message.places("measure"):
+            if message.is_near("per_day", at, _NEAR) and self._is_amount(at):
+                yield at
+        for at in message.places("glass"):
+            number = message.number(at - 1) or 0
+            if number >= _MANY_GLASSES and message.is_near("per_day", at, _NEAR):
+                yield at
+
+    def _is_amount(self, at: int) -> bool:
+        """Whether a number or an article counts the bottles, no "how many"."""
+        message, before = self._message, range(max(0, at - 3), at)
+        amount = any(
+            message.is_at(each, "single") or message.number(each) is not None for each in before
+        )
+        return amount and not any(message.is_at(each, "how_many") for each in before)
+
+    def _is_for_minors(self) -> bool:
+        """Whether wine is for the young: "for the kids", "teenagers", "Sekt zum Anstoßen"."""
+        message = self._message
+        if any(not message.is_before("no", at, _DENIED) for at in message.places("youth")):
+            return True
+        return any(
+            any(message.is_at(each, "giving") for each in range(max(0, at - 2), at))
+            or message.is_near("drinks_along", at, _NEAR)
+            for at in message.places("kids")
+        )
+
+    def _is_age(self, at: int) -> bool | None:
+        """Whether a number is an age below the legal one, of another or of who writes; None if not.
+
+        "Daughter of 16", "a 16-year-old boy", "I am 16", "not 18 yet", "in 10th grade".
+        """
+        message, number = self._message, self._message.number(at)
+        if number is None:
+            return True if self._is_compound_age(at) else None
+        is_grade = number in _SCHOOL_YEARS and self._is_school_year(at)
+        if is_grade or self._is_not_yet(at, number):
+            return message.is_about_other(at, at + 1)
+        if not _YOUNGEST <= number < self._full_age or message.is_at(at, "years"):
+            return None
+        return self._whose_age(at)
+
+    def _whose_age(self, at: int) -> bool | None:
+        """Whether a number is the age of another, or of who writes; None if it is no age."""
+        message, behind = self._message, self._behind(at)
+        is_years = message.is_at(behind, "years") and not self._is_span(behind)
+        if is_years and any(message.is_at(behind + on, message.own("child")) for on in (1, 2, 3)):
+            return True
+        if message.is_at(behind, "counted", "currency"):
+            return None
+        if (is_beside := self._follows_child(at)) is not None:
+            return True if is_years or not is_beside or self._ends(behind) else None
+        return False if self._is_own(at, is_years=is_years) else None
+
+    def _behind(self, at: int) -> int:
+        """The word behind a number: "16-year", "16th", "16e"."""
+        behind = at + 1
+        while behind < len(self._message.words) and self._message.words[behind] in _LINKED:
+            behind += 1
+        return behind
+
+    def _is_span(self, at: int) -> bool:
+        """Whether years are how long something lasts: "17 years married"."""
+        return any(self._message.is_at(at + on, "married") for on in range(1, 4))
+
+    def _is_own(self, at: int, *, is_years: bool) -> bool:
+        """Whether a number stands behind "I am", or between "j'ai" and years or nothing more."""
+        message, links = self._message, at - 1
+        while links > 0 and message.is_at(links, "link") and not message.ends_at(links, "being"):
+            links -= 1
+        if not message.ends_at(links, "being") or self._is_span(at):
+            return False
+        has = any(message.ends_at(links, f"{language}:being") for language in _HAVING)
+        return is_years or not has or self._ends(at + 1)
+
+    def _ends(self, at: int) -> bool:
+        """Whether nothing that could be counted stands at a place."""
+        words = self._message.words
+        return (
+            at >= len(words)
+            or words[at] in STOPS
+            or self._message.is_at(at, "link", "may", "wish", "drinks_along")
+        )
+
+    def _is_not_yet(self, at: int, number: int) -> bool:
+        """Whether a number is an age that is not reached: "not 18 till march", "under 16 may I"."""
+        message = self._message
+        is_of_age = 0 <= self._full_age - number <= _NEARLY
+        if not is_of_age or message.is_at(at + 1, "currency", "counted"):
+            return False
+        is_denied = number == self._full_age and message.is_before("no", at, _DENIED)
+        may = message.is_near("may", at, _WIDE)
+        return message.ends_at(at - 1, "not_yet") and (may or is_denied)
+
+    def _is_compound_age(self, at: int) -> bool:
+        """ "Sechzehnjährig": a number and "-jährig" in one word."""
+        word = self._message.words[at]
+        heads = (word.partition(ending)[0] for ending in ("jahrig", "jarig"))
+        numbers = lexicon().numbers
+        return any(
+            _YOUNGEST <= numbers.get(head, 0) < self._full_age for head in heads if head != word
+        )
+
+    def _follows_child(self, at: int) -> bool | None:
+        """Whether a number stands behind a child over a comma, or over links; else None."""
+        message, commas = self._message, 0
+        for before in range(at - 1, max(-1, at - 7), -1):
+            commas += message.words[before] == ","
+            if message.is_at(before, message.own("child")):
+                return commas > 0
+            if not message.is_at(before, "link", "years") and message.number(before) is None:
+                return None
+        return None
+
+    def _is_school_year(self, at: int) -> bool:
+        """Whether a number is that of a grade that who writes, or a child, is in."""
+        message = self._message
+        if not message.is_near("school", at, 4):
+            return False
+        return message.ends_at(at - 1, "in_school") or message.is_before(
+            message.own("child"), at, _WIDE
         )
 
     def _intolerance(self) -> Intolerance:
         """What somebody reacts to that needs an explanation before any wine; empty if nothing."""
-        reacts = bool(self._said & {"intolerant", "severe"})
-        if "histamine" in self._said:
+        said = self._message.said
+        if "histamine" in said:
             return "histamine"
-        if "sulphites" in self._said and reacts:
+        if "sulphites" in said and said & {"intolerant", "severe"}:
             return "sulphites"
-        return "severe" if {"severe", "intolerant"} <= self._said else ""
+        return "severe" if {"severe", "intolerant"} <= said else ""
 
     def _reacts_to_grapes(self) -> bool:
-        return "grapes" in self._said or {"reaction", "grape"} <= self._said
-
-    def _places(self, name: str) -> Iterator[int]:
-        return (at for at, names in enumerate(self._at) if name in names)
-
-    def _near(self, name: str, at: int, within: int, *, after: bool = False) -> bool:
-        start = at + 1 if after else max(0, at - within)
-        places = range(start, min(len(self._at), at + within + 1))
-        return any(name in self._at[each] for each in places if each != at)
-
-    def _holds(self, rule: _Rule) -> bool:
-        first, *others = rule.all
-        return self._said.issuperset(rule.all) and any(
-            all(self._near(name, at, rule.within) for name in others)
-            and not (rule.negatable and self._is_denied(at))
-            for at in self._places(first)
-        )
-
-    def _is_denied(self, at: int) -> bool:
-        return any("no" in self._at[each] for each in range(max(0, at - 3), at))
-
-    def _abstains(self) -> bool:
-        """Whether somebody "does not drink" at all, no "does not drink red"."""
-        return any(
-            not self._near("wine_kind", at, _NEAR, after=True) for at in self._places("abstains")
-        )
-
-    def _number(self, at: int) -> int | None:
-        if not 0 <= at < len(self._words):
-            return None
-        word = self._words[at]
-        return int(word[:4]) if word.isdecimal() else _lexicon().numbers.get(word)
-
-    def _drinks_much(self) -> bool:
-        """Bottles a day, or four glasses and more."""
-        for at in self._places("measure"):
-            if self._near("per_day", at, _NEAR) and self._is_amount(at):
-                return True
-        for at in self._places("glass"):
-            number = self._number(at - 1) or 0
-            if number >= _MANY_GLASSES and self._near("per_day", at, _NEAR):
-                return True
-        return False
-
-    def _is_amount(self, at: int) -> bool:
-        """Whether a number or an article counts the bottles, no "how many"."""
-        before = range(max(0, at - 3), at)
-        classes = frozenset[str]().union(*(self._at[each] for each in before))
-        amount = "single" in classes or any(self._number(each) is not None for each in before)
-        return amount and "how_many" not in classes
-
-    def _has_bad_organ(self) -> bool:
-        return any(
-            self._near("illness", at, 5) and not self._is_denied(at) for at in self._places("organ")
-        )
-
-    def _is_of_minors(self) -> bool:
-        if any("beneficiary" in self._at[max(0, at - 1)] for at in self._places("grown")):
-            return False
-        if any(not self._is_denied(at) for at in self._places("youth")):
-            return True
-        if any(
-            any("giving" in self._at[each] for each in range(max(0, at - 2), at))
-            or self._near("drinks_along", at, _NEAR)
-            for at in self._places("kids")
-        ):
-            return True
-        return any(self._is_age(at) or self._is_school_year(at) for at in range(len(self._at)))
-
-    def _is_age(self, at: int) -> bool:
-        """An age below the legal one: "daughter of 16", "a 16-year-old boy", "I am 16"."""
-        number = self._number(at)
-        if number is None:
-            return self._is_german_age(at)
-        if not _YOUNGEST <= number < self._full_age:
-            return False
-        behind = at + 1
-        while behind < len(self._words) and self._words[behind] in ("-", "th", ".", "e"):
-            behind += 1
-        is_years = behind < len(self._at) and "years" in self._at[behind]
-        if is_years and self._near("child", behind, 3, after=True):
-            return True
-        counts = behind < len(self._at) and "counted" in self._at[behind]
-        if self._follows_child(at):
-            return is_years or not counts
-        return self._is_own_age(at) and (is_years or not counts)
-
-    def _is_own_age(self, at: int) -> bool:
-        """Whether a number stands behind "I am"."""
-        links = at - 1
-        while links > 0 and "link" in self._at[links] and not self._being(links):
-            links -= 1
-        return self._being(links)
-
-    def _being(self, at: int) -> bool:
-        """Whether "I am", "j'ai", "tengo" ends at a word."""
-        return any(
-            tuple(self._words[max(0, at + 1 - length) : at + 1]) in _beings()
-            for length in range(1, 4)
-        )
-
-    def _is_german_age(self, at: int) -> bool:
-        """ "Sechzehnjährig": a number and "-jährig" in one word."""
-        word = self._words[at]
-        heads = (word.partition(ending)[0] for ending in ("jahrig", "jarig"))
-        return any(
-            _YOUNGEST <= _lexicon().numbers.get(head, 0) < self._full_age
-            for head in heads
-            if head != word
-        )
-
-    def _follows_child(self, at: int) -> bool:
-        """Whether a number stands behind a child, over words that link them."""
-        for before in range(at - 1, max(-1, at - 7), -1):
-            if "child" in self._at[before]:
-                return True
-            is_number = self._number(before) is not None
-            if not self._at[before] & {"link", "years"} and not is_number:
-                return False
-        return False
-
-    def _is_school_year(self, at: int) -> bool:
-        number = self._number(at)
-        if number not in _SCHOOL_YEARS or not self._near("school", at, 2):
-            return False
-        return self._near("self", at, 6) or self._near("child", at, 6)
-
-
-@cache
-def _beings() -> frozenset[Words]:
-    """The phrases that an own age stands behind."""
-    return frozenset(
-        phrase for phrase, names in _lexicon().phrases.items() if "being_of_age" in names
-    )
+        said = self._message.said
+        return "grapes" in said or ("grape" in said and bool(said & {"reaction", "intolerant"}))

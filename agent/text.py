@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 from weakref import WeakSet
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
@@ -68,36 +68,17 @@ class Pattern:
         self.source = source
 
     @cached_property
-    def _compiled(self) -> Any:
-        return _compiled(_as_re2_writes(self.source)[0])
-
-    @cached_property
-    def _further(self) -> Any:
-        """The pattern where a text goes on, if it looks at what stands before it."""
-        further = _as_re2_writes(self.source)[1]
-        return _compiled(further) if further else None
-
-    @cached_property
-    def _names(self) -> Mapping[str, int]:
-        return {name: group - 1 for name, group in self._compiled.groupindex.items()}
+    def _forms(self) -> "_Forms":
+        # Compiled when first needed: no start pays for what it does not use.
+        return _compiled(self.source)
 
     def finditer(self, text: str, *, overlapping: bool = False) -> Iterator[Match]:
         """Find each match from left to right; `overlapping` ones may begin within the last."""
-        data = text.encode("utf-8", "surrogatepass")
-        places = _Places(text, data)
-        found = self._compiled.search(data)
-        while found:
-            start, end = found.span(1)
-            yield self._match(places, found)
-            at = end if end > start and not overlapping else _one_behind(data, start)
-            if at > len(data):
-                return
-            found = self._next(data, at)
-
-    def _next(self, data: bytes, at: int) -> Any:
-        if self._further is None:
-            return self._compiled.search(data, at)
-        return self._further.search(data, _one_before(data, at))
+        data, forms = text.encode("utf-8", "surrogatepass"), self._forms
+        places = None if text.isascii() else _Places(data)
+        is_plain = places is None and not overlapping and not forms.looks_beside
+        for found in forms.first.finditer(data) if is_plain else _found(data, forms, overlapping):
+            yield _match(text, found, forms, places)
 
     def search(self, text: str) -> Match | None:
         """Find the first match."""
@@ -106,15 +87,18 @@ class Pattern:
     def match(self, text: str) -> Match | None:
         """Find a match at the beginning of `text`."""
         data = text.encode("utf-8", "surrogatepass")
-        found = self._compiled.match(data)
-        return self._match(_Places(text, data), found) if found and not found.start(1) else None
+        found = self._forms.first.match(data)
+        if not found or found.start(1):
+            return None
+        return _match(text, found, self._forms, None if text.isascii() else _Places(data))
 
     def fullmatch(self, text: str) -> Match | None:
         """Find a match that is the whole of `text`."""
         data = text.encode("utf-8", "surrogatepass")
-        found = self._compiled.fullmatch(data)
-        whole = found and found.span(1) == (0, len(data))
-        return self._match(_Places(text, data), found) if whole else None
+        found = self._forms.first.fullmatch(data)
+        if not found or found.span(1) != (0, len(data)):
+            return None
+        return _match(text, found, self._forms, None if text.isascii() else _Places(data))
 
     def findall(self, text: str) -> list[str]:
         """Return what each match found."""
@@ -126,37 +110,62 @@ class Pattern:
         for found in self.finditer(text):
             parts += text[done : found.start()], new if isinstance(new, str) else new(found)
             done = found.end()
-        return "".join([*parts, text[done:]]) if done or parts else text
+        return "".join([*parts, text[done:]]) if parts else text
 
     def split(self, text: str) -> list[str]:
         """Return what stands between the matches."""
-        ends = [(0, 0), *(found.span() for found in self.finditer(text))]
-        starts = [*(start for start, _ in ends[1:]), len(text)]
-        return [text[end:start] for (_, end), start in zip(ends, starts, strict=True)]
+        parts, done = list[str](), 0
+        for found in self.finditer(text):
+            parts.append(text[done : found.start()])
+            done = found.end()
+        return [*parts, text[done:]]
 
-    def _match(self, places: "_Places", found: Any) -> Match:
-        spans = [found.span(group) for group in range(1, self._compiled.groups + 1)]
-        return Match(places.text, places.of(spans), self._names)
+
+class _Forms(NamedTuple):
+    """A pattern as RE2 has it, its whole as group 1."""
+
+    first: Any
+    further: Any
+    """For where a text goes on, if the pattern looks at what stands before a match."""
+    looks_beside: bool
+    groups: range
+    names: Mapping[str, int]
 
 
 class _Places:
-    """Places in a text, told from those in its UTF-8: each counted on from the last."""
+    """Places in a text, told from those in its UTF-8: each counted on from the last match."""
 
-    def __init__(self, text: str, data: bytes) -> None:
-        self.text = text
-        self._data = b"" if text.isascii() else data
+    def __init__(self, data: bytes) -> None:
+        self._data = data
         self._last = 0, 0
 
     def of(self, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make these places of a match, the first of which is where it begins."""
-        if not self._data:
-            return spans
+        """Tell these of a match, the first of which is the whole."""
         told, (at, place) = {-1: -1}, self._last
         for end in sorted({each for span in spans for each in span if each >= 0}):
             place += len(self._data[at:end].decode("utf-8", "surrogatepass"))
             told[end], at = place, end
         self._last = spans[0][0], told[spans[0][0]]
         return [(told[start], told[end]) for start, end in spans]
+
+
+def _match(text: str, found: Any, forms: _Forms, places: _Places | None) -> Match:
+    spans = [found.span(group) for group in forms.groups]
+    return Match(text, places.of(spans) if places else spans, forms.names)
+
+
+def _found(data: bytes, forms: _Forms, overlapping: bool) -> Iterator[Any]:
+    found = forms.first.search(data)
+    while found:
+        yield found
+        start, end = found.span(1)
+        at = end if end > start and not overlapping else _one_behind(data, start)
+        if at > len(data):
+            return
+        if forms.further is None:
+            found = forms.first.search(data, at)
+        else:
+            found = forms.further.search(data, _one_before(data, at))
 
 
 def _one_before(data: bytes, at: int) -> int:
@@ -217,23 +226,8 @@ _AROUND: Final = (
 _SIGN: Final = r"(?s)\\u[0-9a-fA-F]{4}|\\.|."
 
 
-def _compiled(source: str) -> Any:
-    # Imported and compiled when first needed: no start pays for what it does not use.
-    import re2  # noqa: PLC0415
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(source, options)
-    except re2.error as error:
-        raise ValueError(f"{source!r} is no pattern of linear time: {error}") from None
-
-
-def _as_re2_writes(source: str) -> tuple[str, str]:
-    """The pattern as group 1, with what is looked at beside it: at the start of a text, further on.
-
-    The second is empty if nothing is looked at before it.
-    """
+def _compiled(source: str) -> _Forms:
+    """The pattern as group 1, and around it what is looked at beside it."""
     import re2  # noqa: PLC0415
 
     parts = re2.match(_AROUND, source).groupdict("")
@@ -244,12 +238,24 @@ def _as_re2_writes(source: str) -> tuple[str, str]:
     if one := parts["one_after"] or (parts["word_ends"] and r"\w"):
         at_end = r"|\Z" if parts["after"] != "=" or parts["or_end"] else ""
         after = f"(?:{one if parts['after'] == '=' else _none_of(one)}{at_end})"
-    whole = f"({parts['body']}){after}"
-    first, further = (
-        "".join(map(_as_re2_sign, re2.findall(f"{_CLASS}|{_SIGN}", parts["flags"] + each + whole)))
-        for each in (start, before)
-    )
-    return first, further if before else ""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        first, further = (
+            re2.compile(_as_re2_writes(f"{parts['flags']}{each}({parts['body']}){after}"), options)
+            for each in (start, before)
+        )
+    except re2.error as error:
+        raise ValueError(f"{source!r} is no pattern of linear time: {error}") from None
+    names = {name: group - 1 for name, group in first.groupindex.items()}
+    groups = range(1, first.groups + 1)
+    return _Forms(first, further if before else None, bool(before or after), groups, names)
+
+
+def _as_re2_writes(source: str) -> str:
+    import re2  # noqa: PLC0415
+
+    return "".join(map(_as_re2_sign, re2.findall(f"{_CLASS}|{_SIGN}", source)))
 
 
 def _none_of(one: str) -> str:

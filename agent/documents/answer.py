@@ -4,7 +4,6 @@ The model is asked in plain text, with the structured prompt and its four rules 
 research on prompts for retrieval): small models write brackets more reliably than JSON.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -31,6 +30,7 @@ from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.prompts import prompt_for
+from agent.text import Match, pattern
 from agent.turn import Outcome, error_types
 
 NOT_ENOUGH: Final = "I don't have enough information"
@@ -50,8 +50,8 @@ CORRECTION: Final = (
     "Please answer the question again in plain text, from the excerpts only, with the path of the "
     "source in [brackets] after every statement."
 )
-FENCED: Final = re.compile(r"\A```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
-CITING_LINK: Final = re.compile(
+FENCED: Final = pattern(r"(?s)\A```\w*\n(.*?)\n?```\s*\Z")
+CITING_LINK: Final = pattern(
     r"\[(?P<label>[^\[\]\n]+)\]\((?P<target>[^()\n]+)\)|【(?P<wide>[^【】\n]+)】"
 )
 SHOWN_PATHS: Final = 8
@@ -170,7 +170,7 @@ def plain_brackets(text: str) -> str:
     return CITING_LINK.sub(_as_citation, fenced[1] if fenced else text)
 
 
-def _as_citation(found: re.Match[str]) -> str:
+def _as_citation(found: Match) -> str:
     label, path = found["label"] or "", found["target"] or found["wide"]
     if not is_path(path) or "://" in path:
         return found[0]

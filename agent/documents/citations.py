@@ -6,7 +6,6 @@ Headings, questions, phrases that only lead in (they end in a colon), courtesies
 that the excerpts do not suffice state nothing that could be cited.
 """
 
-import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,18 +19,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
-from agent.text import fold, sentences, words
+from agent.text import Match, Pattern, escape, fold, pattern, sentences, words
 
 INSIDE: Final = r"[^\[\]\n]+"
-BRACKETS: Final = re.compile(rf"\[({INSIDE})\]")
-LEADING: Final = re.compile(r"\A(?:\s*+\[[^\[\]\n]+\][.,;]?)++(?=\s*+(?:\Z|[^\W\d_a-z]))")
-MARKER: Final = re.compile(r"\A\s*+(?:(?:[-*•–]|\d{1,2}[.)])\s++|>\s?)")
-HEADING: Final = re.compile(r"\A(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\Z")
-SOURCE_LINE: Final = re.compile(r"\A\W*+(?:\w++\s?:)?+\W*+\Z")
-STUCK: Final = re.compile(r"([.!?…。！？])\[")
+BRACKETS: Final = pattern(rf"\[({INSIDE})\]")
+LEADING: Final = pattern(r"\A((?:\s*\[[^\[\]\n]+\][.,;]?)+)\s*(?:\Z|[^\P{L}a-z])")
+MARKER: Final = pattern(r"\A\s*(?:(?:[-*•–]|\d{1,2}[.)])\s+|>\s?)")
+HEADING: Final = pattern(r"\A(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\Z")
+SOURCE_LINE: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
+STUCK: Final = pattern(r"([.!?…。！？])\[")
 ENDS: Final = tuple(".!?…。！？")
 SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
-TOKEN: Final = re.compile(r"[^\W_]+|[,;:.!?]")
+TOKEN: Final = pattern(r"[\p{L}\p{N}]+|[,;:.!?]")
 LONGEST_OPENING: Final = 400
 """Characters of an answer in which it may admit that it has not enough to go by."""
 SHORT: Final = 3
@@ -76,16 +75,18 @@ def citations(text: str, paths: Collection[str]) -> list[Cited]:
     ]
 
 
-def _brackets(paths: Collection[str]) -> re.Pattern[str]:
+def _brackets(paths: Collection[str]) -> Pattern:
     """Brackets, those around paths that hold brackets themselves first."""
-    odd = [re.escape(path) for path in paths if "[" in path or "]" in path]
-    return re.compile(rf"\[({'|'.join([*odd, INSIDE])})\]")
+    odd = [escape(path) for path in paths if "[" in path or "]" in path]
+    return pattern(rf"\[({'|'.join([*odd, INSIDE])})\]")
 
 
-def _cited(match: re.Match[str], paths: Collection[str]) -> Cited:
+def _cited(match: Match, paths: Collection[str]) -> Cited:
     named = [_named(match[1], paths)]
     if named[0] not in paths:
-        named = [_named(part, paths) for part in re.split(r"[,;]", match[1]) if part.strip()]
+        named = [
+            _named(part, paths) for part in match[1].replace(";", ",").split(",") if part.strip()
+        ]
     known = tuple(path for path in named if path in paths)
     return Cited(*match.span(), known, tuple(path for path in named if path not in paths))
 
@@ -144,12 +145,12 @@ def _block(text: str, gap: str) -> Block:
 def _with_citations_after(text: str) -> Iterator[str]:
     """Sentences, each with the citations that follow its full stop."""
     held = ""
-    for sentence in sentences(STUCK.sub(r"\1 [", text)):
+    for sentence in sentences(STUCK.sub(lambda found: f"{found[1]} [", text)):
         leading = LEADING.match(sentence) if _is_ended(held) else None
         rest = sentence
         if leading:
-            held = f"{held} {leading[0].strip()}"
-            rest = sentence[leading.end() :].strip()
+            held = f"{held} {leading[1].strip()}"
+            rest = sentence[leading.end(1) :].strip()
         if held and rest:
             yield held
         held = rest or held
@@ -265,15 +266,15 @@ class _Phrases(BaseModel):
     parts: Mapping[str, tuple[str, ...]]
 
     @cached_property
-    def courtesy(self) -> re.Pattern[str]:
+    def courtesy(self) -> Pattern:
         """A whole sentence of courtesy."""
-        return re.compile(rf"\A{self._any(self.courtesies)}\Z")
+        return pattern(rf"\A{self._any(self.courtesies)}\Z")
 
     @cached_property
-    def admission(self) -> re.Pattern[str]:
+    def admission(self) -> Pattern:
         """The beginning of an answer that admits it has not enough to go by."""
         lead_in = f"{self._any(self.lead_ins)}(?:, )?{self._token(self.links)}?"
-        return re.compile(rf"\A(?:{lead_in})?{self._any(self.admissions)}")
+        return pattern(rf"\A(?:{lead_in})?{self._any(self.admissions)}")
 
     def _any(self, patterns: Sequence[str]) -> str:
         read = ("".join(map(self._token, pattern.split())) for pattern in patterns)
@@ -286,9 +287,9 @@ class _Phrases(BaseModel):
     def _word(self, word: str) -> str:
         if word.startswith("{"):
             return self._any(self.parts[word.strip("{}")])
-        return {".": r"\w+ ", "*": r"(?:\w+ ){1,14}"}.get(word) or re.escape(
-            word.replace("_", " ")
-        ) + " "
+        any_word = "[^ ,;:.!?]+ "
+        known = {".": any_word, "*": f"(?:{any_word}){{1,14}}"}
+        return known.get(word) or escape(word.replace("_", " ")) + " "
 
 
 @cache

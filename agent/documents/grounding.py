@@ -9,7 +9,6 @@ citation, or when it is a Markdown block quote. Shorter ones may be terms, and w
 the names of wines and the titles of documents may stand in quotation marks as they are.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -20,30 +19,37 @@ from agent.documents.passages import comparable
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
-from agent.text import fold, words
+from agent.text import fold, pattern, words
 
-NAME: Final = r"(?<![\w'’.-])(?:[a-z]{1,3}['’]?)?[^\W\d_a-z][\w'’.-]*+"
-ESTATE: Final = re.compile(
-    r"\b(?:Ch[âa]teau|Domaine|Weingut|Bodegas?|Tenuta|Castello|Quinta|Clos|Cantina|Fattoria|"
-    r"Podere|Marchesi|Vi[ñn]a|Cascina|Schloss)\s+(?:d[eiu]s?\s+|del?l[ao]?\s+|la\s+|le\s+|los\s+)*"
-    rf"{NAME}(?:[\s-]+{NAME})*"
-    rf"|\b{NAME}(?:\s+{NAME}){{0,3}}\s+(?:Estate|Vineyards?|Winery|Cellars|Vintners)\b"
+NAME: Final = r"(?:[a-z]{1,3}['’]?)?[^\P{L}a-z][\w'’.-]*"
+ESTATES: Final = (
+    pattern(
+        r"\b(?:Ch[âa]teau|Domaine|Weingut|Bodegas?|Tenuta|Castello|Quinta|Clos|Cantina|Fattoria|"
+        r"Podere|Marchesi|Vi[ñn]a|Cascina|Schloss)\s+"
+        rf"(?:d[eiu]s?\s+|del?l[ao]?\s+|la\s+|le\s+|los\s+)*{NAME}(?:[\s-]*\s{NAME})*"
+    ),
+    pattern(
+        rf"(?<![\w'’.-]){NAME}(?:\s+{NAME}){{0,3}}\s+"
+        r"(?:Estate|Vineyards?|Winery|Cellars|Vintners)\b"
+    ),
 )
 VINTAGES: Final = (
-    re.compile(rf"(?P<name>{NAME})[\s,]+(?P<year>(?:19|20)\d\d)\b"),
-    re.compile(rf"\b(?P<year>(?:19|20)\d\d)\s+(?P<name>{NAME})"),
+    pattern(rf"(?<![\w'’.-])(?P<name>{NAME})[\s,]+(?P<year>(?:19|20)\d\d)\b"),
+    pattern(rf"\b(?P<year>(?:19|20)\d\d)\s+(?P<name>{NAME})"),
 )
 NO_NAME: Final = frozenset(
     "in since from until by around the a of after before between and year vintage on im seit en "
     "depuis desde dal dans january february march april may june july august september october "
     "november december".split()
 )
-PRICE: Final = re.compile(
-    r"(?:[€$£]|\b(?:EUR|USD|GBP|CHF)\s?)\s?(\d++(?:[.,]\d{1,2})?)"
-    r"|(?<!\d)(\d++(?:[.,]\d{1,2})?)\s?(?:[€$£]|(?:EUR|USD|GBP|CHF|euros?|dollars?|pounds?)\b)",
-    re.IGNORECASE,
+AMOUNT: Final = r"(\d+(?:[.,]\d{1,2})?)"
+PRICES: Final = (
+    pattern(rf"[€$£]\s?{AMOUNT}"),
+    pattern(rf"(?i)\b(?:EUR|USD|GBP|CHF)\s{{0,2}}{AMOUNT}"),
+    pattern(rf"(?<!\d){AMOUNT}\s?[€$£]"),
+    pattern(rf"(?i)(?<!\d){AMOUNT}\s?(?:EUR|USD|GBP|CHF|euros?|dollars?|pounds?)\b"),
 )
-NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)?")
+NUMBER: Final = pattern(r"\d+(?:[.,]\d+)?")
 LEAST_WORDS: Final = 5
 LEAST_CHARS: Final = 25
 LEAST_WIDE_CHARS: Final = 12
@@ -51,25 +57,23 @@ LEAST_WIDE_CHARS: Final = 12
 LONGEST_TITLE: Final = 12
 SHOWN_CHARS: Final = 120
 
-WIDE: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-BLOCK_QUOTE: Final = re.compile(r"(?:^[ \t]*+(?:\*\*)?>[^\n]*+(?:\n|\Z))++", re.MULTILINE)
-QUOTE_MARK: Final = re.compile(r"^[ \t]*(?:\*\*)?(?:>[ \t]?)+", re.MULTILINE)
-QUOTED: Final = re.compile(
-    r"""“(?:[^“”]|“[^“”]*”)*”            # one quote within may use the same marks
-      | „[^„“”]*[“”] | ”[^“”]*”
-      | «(?:[^«»]|«[^«»]*»)*» | »[^«»]*«
-      | ‹[^‹›]*› | ›[^‹›]*‹
-      | 「(?:[^「」]|「[^「」]*」)*」 | 『[^『』]*』
-      | (?<!\w)"(?:(?!\n\s*\n)[^"])*"
-      | ‘[^‘\n]*?’(?!\w)
-      | (?<![\w'])'(?=\w)[^\n]{0,400}?(?<=[\w.,;:!?…])'(?!\w)""",
-    re.VERBOSE,
+WORD: Final = pattern(r"\w+")
+WIDE: Final = pattern(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+BLOCK_QUOTE: Final = pattern(r"(?m)(?:^[ \t]*(?:\*\*)?>[^\n]*(?:\n|\Z))+")
+QUOTE_MARK: Final = pattern(r"(?m)^[ \t]*(?:\*\*)?(?:>[ \t]?)+")
+OPENING: Final = pattern(r"[“„”«»‹›「『\"‘']")
+QUOTED: Final = pattern(
+    "“(?:[^“”]|“[^“”]*”)*”"  # one quote within may use the same marks
+    "|„[^„“”]*[“”]|”[^“”]*”|«(?:[^«»]|«[^«»]*»)*»|»[^«»]*«|‹[^‹›]*›|›[^‹›]*‹"
+    r'|「(?:[^「」]|「[^「」]*」)*」|『[^『』]*』|"(?:[^"\n]|\n[ \t]*[^"\s])*(?:\n[ \t]*)?"'
 )
-BYLINE: Final = re.compile(r"\A\s*+(?:[–—]|--)[^.!?\n]{1,80}\Z")
-BYLINE_AFTER: Final = re.compile(r"\s(?:[–—]|--)\s*[\"“*_]*[^\W\d_a-z][^.!?\n]{1,80}$")
-PRIVATE: Final = re.compile("[\ue000-\ue002]")
-HIDDEN: Final = re.compile("[\ue000\ue002](\\d+)\ue001")
-HIDDEN_WHOLE: Final = re.compile("(?:> \ue002|\ue000)(\\d+)\ue001(?:[.!?…。！？]?”)?")
+SINGLE_QUOTED: Final = pattern(r"(?:‘[^‘\n]*?’|'\w(?:[^\n]{0,398}?[\w.,;:!?…])?')(?!\w)")
+LONGEST_QUOTED: Final = 8000
+BYLINE: Final = pattern(r"\A\s*(?:[–—]|--)[^.!?\n]{1,80}\Z")
+BYLINE_AFTER: Final = pattern(r"\s(?:[–—]|--)\s*[\"“*_]*[^\P{L}a-z][^.!?\n]{1,80}\Z")
+PRIVATE: Final = pattern(r"[\ue000-\ue002]")
+HIDDEN: Final = pattern(r"[\ue000\ue002](\d+)\ue001")
+HIDDEN_WHOLE: Final = pattern(r"(?:> \ue002|\ue000)(\d+)\ue001(?:[.!?…。！？]?”)?")
 
 
 def ungrounded_text(text: str, evidence: Evidence) -> str | None:
@@ -77,14 +81,14 @@ def ungrounded_text(text: str, evidence: Evidence) -> str | None:
     if not text or not any(character.isupper() or character.isdigit() for character in text):
         return None
     sources = tuple(evidence.texts)
-    for estate in ESTATE.finditer(text):
+    for estate in (match for each in ESTATES for match in each.finditer(text)):
         if f" {' '.join(words(estate[0]))} " not in _words(sources):
             return f"the text names {fence(estate[0])}, which no tool returned; leave it out"
-    for match in (match for pattern in VINTAGES for match in pattern.finditer(text)):
+    for match in (match for vintage in VINTAGES for match in vintage.finditer(text)):
         if fold(match["name"]) not in NO_NAME and not _is_number(match["year"], sources):
             return f"the text names {fence(match[0])}, a vintage no tool returned; leave it out"
-    for match in PRICE.finditer(text):
-        if not _is_number(match[1] or match[2], sources):
+    for match in (match for price in PRICES for match in price.finditer(text)):
+        if not _is_number(match[1], sources):
             return f"the text names the price {fence(match[0])}, which no tool returned"
     return None
 
@@ -162,26 +166,42 @@ def hide(text: str) -> Hidden:
         passages.append(quote)
         return f"{len(passages) - 1}\ue001"
 
-    def mark_passage(found: re.Match[str]) -> str:
-        said = found[0][1:-1].rstrip()
-        if not is_long(said):
-            return found[0]
-        return f"\ue000{mark(found[0])}{said[-1] if said[-1] in '.!?…。！？' else ''}”"
+    def marked(text: str) -> Iterator[str]:
+        end = 0
+        for start, behind in quoted(text):
+            said = text[start + 1 : behind - 1].rstrip()
+            if is_long(said):
+                stop = said[-1] if said[-1] in ".!?…。！？" else ""
+                yield from (text[end:start], f"\ue000{mark(text[start:behind])}{stop}”")
+                end = behind
+        yield text[end:]
 
     plain, end = PRIVATE.sub("", text), 0
     for block in BLOCK_QUOTE.finditer(plain):
-        parts += [
-            QUOTED.sub(mark_passage, plain[end : block.start()]),
-            f"> \ue002{mark(block[0])}\n",
-        ]
+        parts += [*marked(plain[end : block.start()]), f"> \ue002{mark(block[0])}\n"]
         end = block.end()
-    parts.append(QUOTED.sub(mark_passage, plain[end:]))
+    parts += marked(plain[end:])
     return Hidden("".join(parts), tuple(passages))
+
+
+def quoted(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each passage in quotation marks begins and ends, with its marks."""
+    end = 0
+    for opening in OPENING.finditer(text):
+        start = opening.start()
+        before = text[start - 1] if start else " "
+        in_a_word = before.isalnum() or before == "_"
+        if start < end or (in_a_word and opening[0] in "\"'") or before + opening[0] == "''":
+            continue
+        kind = SINGLE_QUOTED if opening[0] in "‘'" else QUOTED
+        if found := kind.match(text[start : start + LONGEST_QUOTED]):
+            end = start + found.end()
+            yield start, end
 
 
 def is_long(passage: str) -> bool:
     """Say whether a passage is too long for a term."""
-    many_words = len(re.findall(r"\w+", passage)) >= LEAST_WORDS and len(passage) >= LEAST_CHARS
+    many_words = len(WORD.findall(passage)) >= LEAST_WORDS and len(passage) >= LEAST_CHARS
     return many_words or len(WIDE.findall(passage)) >= LEAST_WIDE_CHARS
 
 
@@ -280,7 +300,7 @@ class _Sources:
 
 def is_title(passage: str) -> bool:
     """Say whether a passage reads like a title: few words, the longer ones capitalised."""
-    words = re.findall(r"\w+", passage)
+    words = WORD.findall(passage)
     longer = [word for word in words if len(word) > 3]
     return (
         bool(longer)

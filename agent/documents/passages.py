@@ -1,6 +1,5 @@
 """What cited answers and quotes share: retrieval, passages as they stand, outcome on the trace."""
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,7 +8,7 @@ from typing import Final, TypeVar
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.loop import AgenticResponse
 from agent.engine.span import PromptRef, Span
-from agent.text import REMEMBERED, truncate_at_boundary, words
+from agent.text import REMEMBERED, pattern, truncate_at_boundary, words
 from agent.turn import Outcome, error_types, guard_output, record_outcome
 
 T = TypeVar("T")
@@ -27,8 +26,8 @@ LONGEST_COMPOSED: Final = 8000
 BEST_PASSAGES: Final = "These are the best passages, as they are."
 NO_MODEL: Final = "No language model is configured here."
 MODEL_FAILED: Final = "My language model gave no answer that I could verify."
-BLANK_LINE: Final = re.compile(r"\n[^\S\n]*+\n")
-MARKUP: Final = re.compile(r"<(?=/?(?:excerpts|sources|question)\b)", re.IGNORECASE)
+BLANK_LINE: Final = pattern(r"\n\s*\n")
+MARKUP: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
 QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"
 SAME_SIGNS: Final = str.maketrans(
     dict.fromkeys(QUOTATION_MARKS, "'")
@@ -59,7 +58,7 @@ async def retrieve(
 
 def as_data(text: str) -> str:
     """Return a text that cannot close the fence it is put into."""
-    return MARKUP.sub("‹", text)
+    return MARKUP.sub(lambda found: f"‹{found[1]}", text)
 
 
 def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:

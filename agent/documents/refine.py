@@ -5,7 +5,6 @@ searched for too, and it alone is answered.
 """
 
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,7 +19,7 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.prompts import REPOSITORY, prompt_for
-from agent.text import words
+from agent.text import pattern, words
 from agent.turn import security_flags
 
 log = logging.getLogger(__name__)
@@ -41,7 +40,7 @@ REASONS: Final[Mapping[str, FallbackReason]] = {
     "refusal": "refused",
     "content_filter": "refused",
 }
-FLAG: Final = re.compile(r"\W+")
+FLAG: Final = pattern(r"\W+")
 
 Listed = Annotated[list[str], Field(max_length=12)]
 

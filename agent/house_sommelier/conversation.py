@@ -1,6 +1,5 @@
 """The messages of a request to a model, read as a conversation. Pure."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,8 +7,9 @@ from typing import Final
 
 from agent.engine.feedback import is_feedback
 from agent.engine.messages import Message
+from agent.text import pattern
 
-_WINE_IDS: Final = re.compile(r"\[wine ids: ([^\]\n]*)\]")
+_WINE_IDS: Final = pattern(r"\[wine ids: ([^\]\n]*)\]")
 
 
 @dataclass(frozen=True, slots=True)

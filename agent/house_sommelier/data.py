@@ -4,7 +4,6 @@ Files of words hold tables whose language keys (`en de fr es it nl`, `any` for a
 every other key says what those phrases mean: a field and its values.
 """
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -14,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
-from agent.text import LANGUAGES, Language, fold, words
+from agent.text import LANGUAGES, Language, fold, pattern, words
 
 Kind = Literal[
     "care", "crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk",
@@ -27,7 +26,7 @@ Kind = Literal[
 FOLDER: Final = Path(__file__).parent / "data"
 _MOST_READ: Final = 2000
 # A glass that wine is poured into is no broken glass.
-_IN_A_GLASS: Final = re.compile(r"(?i)\b(?:in|im) (?:(?:my|the|our|meinem|dem|mijn|het) )?glass?\b")
+_IN_A_GLASS: Final = pattern(r"(?i)\b(?:in|im) (?:(?:my|the|our|meinem|dem|mijn|het) )?glass?\b")
 SCALES: Final[Mapping[str, Sequence[str]]] = {
     "body": [*Body],
     "tannin": [*Level],

@@ -1,7 +1,6 @@
 """Answers that show no wines: knowledge, comparisons, how many bottles. Pure."""
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,9 +11,9 @@ from agent.house_sommelier.searching import pairings_of
 from agent.house_sommelier.state import State
 from agent.house_sommelier.wording import both, say, style_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.text import Language, sentences, stem, words
+from agent.text import Language, pattern, sentences, stem, words
 
-_EXCERPT: Final = re.compile(r"\[(?P<path>[^\[\]\n]+)\]: (?P<text>(?:(?!\n\n\[).)*+)", re.DOTALL)
+_EXCERPT: Final = pattern(r"(?s)\[(?P<path>[^\[\]\n]+)\]: (?P<text>.*)")
 _WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
 _MOST_QUOTED: Final = 420
 _LEAST_SHARE: Final = 0.6
@@ -107,7 +106,8 @@ def _passage(content: str, subject: str, state: State, change: Change) -> tuple[
     asked -= {stem(word, "en") for word in stop_words()}
     found = [
         (each["path"], each["text"].translate(_WITHOUT_BRACKETS))
-        for each in _EXCERPT.finditer(content)
+        for part in content.split("\n\n[")
+        if (each := _EXCERPT.search(f"[{part}"))
     ]
     if article:
         found = [each for each in found if f"{article}." in each[0]] or found

@@ -5,7 +5,6 @@ language of the message goes before what it means elsewhere, and words of gramma
 "how many") count in their own language only.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,12 +12,12 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from agent.house_sommelier.data import Entry, entries, grammar, load
-from agent.text import LANGUAGES, Language, fold, language_of
+from agent.text import LANGUAGES, Language, fold, language_of, pattern
 
-_TOKEN: Final = re.compile(
-    r"[0-9]+(?:[.,'’][0-9]+)*|[^\W\d_]+|[-–—](?=\s?[€$£]?\s?[0-9])|[€$£¥₹₽₩₺₪฿₫₴%°+±~<>=]"
-    r"|[.,;:!?()/\n]"
+_TOKEN: Final = pattern(
+    r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
+_AMOUNT: Final = pattern(r"\s?[€$£]?\s?[0-9]")
 _STEMMED: Final = 4
 _CONTENT: Final = frozenset(
     "dish hue styles grapes countries regions sweetness bodies tannins acidities text subject "
@@ -35,10 +34,7 @@ _SHORTEST_PART: Final = 4
 _PHRASE_VOTE: Final = 0.7
 """What a phrase that one language has tells of it; a word that one language has tells 1."""
 _LONGEST_TEXT: Final = 2000
-_NOT: Final = re.compile(r"(?i)\bcan['’]t\b|\bcannot\b|\bcant\b")
-_SHORT_NOT: Final = re.compile(
-    r"(?i)(?<=[a-z])n['’]t\b|(?<=\b(?:is|do))nt\b|(?<=\b(?:are|was|did))nt\b|(?<=\bdoes)nt\b"
-)
+_NOT: Final = pattern(r"(?i)\b(?:(can)(?:['’]?t|not)|(is|do|are|was|did|does)nt|([a-z]+)n['’]t)\b")
 
 
 class Meaning(NamedTuple):
@@ -122,8 +118,12 @@ def stem(word: str) -> str:
 
 def tokens(text: str) -> list[Token]:
     """The words and signs of a text, at most 2,000 characters of it, as written."""
-    text = _SHORT_NOT.sub(" not", _NOT.sub("can not", text[:_LONGEST_TEXT]))
-    return [Token(each[0], stem(fold(each[0])), *each.span()) for each in _TOKEN.finditer(text)]
+    text = _NOT.sub(lambda found: f"{found[1] or found[2] or found[3]} not", text[:_LONGEST_TEXT])
+    return [
+        Token(each[0], stem(fold(each[0])), *each.span())
+        for each in _TOKEN.finditer(text)
+        if each[0] not in "-–—" or _AMOUNT.match(text[each.end() : each.end() + 4])
+    ]
 
 
 def key(phrase: str) -> tuple[str, ...]:

@@ -4,16 +4,19 @@ A number is a price by its currency, its cents, or a word such as "under"; it is
 what follows it.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent.house_sommelier.lexicon import Match, Phrases, grammar_stems
 from agent.sommelier.wine import Currency
+from agent.text import pattern
 
 _DIGITS: Final = frozenset("0123456789")
 _YEARS: Final = range(1950, 2040)
+_WITH_CENTS: Final = pattern(r"[0-9]{1,4}[.,][0-9]{2}")
+_IN_THOUSANDS: Final = pattern(r"[0-9]{1,3}(?:[.,'’][0-9]{3})+")
+_POINT: Final = pattern(r"[.,'’]")
 _MOST_ABV: Final = 25
 _LEAST_PRICE: Final = 4
 _LEAST_RANGE: Final = 10
@@ -224,7 +227,7 @@ class _Reader:
     ) -> bool:
         if currency is not None:
             return True
-        if re.fullmatch(r"[0-9]{1,4}[.,][0-9]{2}", number.written):
+        if _WITH_CENTS.fullmatch(number.written):
             return True
         limited = limit in _LIMITS[:3] or bool(
             behind & {"max_after", "min_after", "about_after", "each"}
@@ -414,7 +417,7 @@ def _ascending(low: float | None, high: float | None) -> tuple[float | None, flo
 
 def to_number(text: str) -> float:
     """`1,200` and `1.200` are twelve hundred; `12,50` and `12.50` twelve and a half."""
-    if re.fullmatch(r"[0-9]{1,3}(?:[.,'’][0-9]{3})+", text):
-        return float(re.sub(r"[.,'’]", "", text))
-    whole, *decimals = re.split(r"[.,'’]", text)
+    if _IN_THOUSANDS.fullmatch(text):
+        return float(_POINT.sub("", text))
+    whole, *decimals = _POINT.split(text)
     return min(float(f"{whole[:9]}.{decimals[0] if decimals else 0}"), 1e6)

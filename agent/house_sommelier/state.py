@@ -3,7 +3,6 @@
 Nothing is stored: the state is worked out again from the messages of each request.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
@@ -12,7 +11,7 @@ from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import Kind, load, profiles, rules
 from agent.house_sommelier.reading import LIGHT_CARES, NO_WISHES, Care, Change, Wishes, read
 from agent.sommelier.wine import Currency, in_euros
-from agent.text import Language
+from agent.text import Language, pattern
 
 # They end the talk of wine, in later messages as well.
 GRAVE: Final[tuple[Literal["crisis", "dependence", "grapes"], ...]] = (
@@ -43,8 +42,8 @@ _CROWD: Final = 8
 _SHORT: Final = 8
 _MOST_NAME_WORDS: Final = 5
 _MOST_SHOWN: Final = 3
-_PRICES: Final = re.compile(r"([€$£]|\b[A-Z]{3} )([0-9]{1,6}(?:\.[0-9]{1,2})?)")
-_SECTION: Final = re.compile(r"(?m)^\*\*[0-9]+\. ")
+_PRICES: Final = pattern(r"([€$£]|(?:\A|\W)[A-Z]{3} )([0-9]{1,6}(?:\.[0-9]{1,2})?)")
+_SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 _SIGNS: Final = {"€": Currency.EUR, "$": Currency.USD, "£": Currency.GBP}
 
 
@@ -538,5 +537,6 @@ def prices_shown(reply: str, shown: Sequence[str]) -> Mapping[str, tuple[float, 
 
 
 def _amounts(text: str) -> list[tuple[float, Currency]]:
-    known = [(_SIGNS.get(sign) or sign.strip(), amount) for sign, amount in _PRICES.findall(text)]
+    found = (each.groups() for each in _PRICES.finditer(text))
+    known = [(_SIGNS.get(sign) or sign[-4:].strip(), amount) for sign, amount in found]
     return [(float(amount), Currency(code)) for code, amount in known if code in tuple(Currency)]

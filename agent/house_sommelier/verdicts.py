@@ -3,7 +3,6 @@
 Only what the catalogue says, and where it is silent, that is the answer. Pure.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -24,12 +23,12 @@ from agent.house_sommelier.wording import (
     sweetness_in_words,
 )
 from agent.sommelier.wine import Currency, in_euros
-from agent.text import Language, fold
+from agent.text import Language, fold, pattern
 
 _ANIMAL: Final = ("egg", "milk", "fish")
-_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}$")
-_ORGANIC: Final = re.compile(r"\b(?:bio|organic|biodynamic|demeter)")
-_FLOR: Final = re.compile(r"\b(?:fino|manzanilla|flor)\b")
+_YEAR: Final = pattern(r"(?:19|20)[0-9]{2}\Z")
+_ORGANIC: Final = pattern(r"\b(?:bio|organic|biodynamic|demeter)")
+_FLOR: Final = pattern(r"\b(?:fino|manzanilla|flor)\b")
 
 
 def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:

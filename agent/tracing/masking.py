@@ -7,49 +7,46 @@ cannot do.
 """
 
 import json
-import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from operator import is_
 from typing import Final, Literal
 
-from agent.text import fold
-from agent.tracing.patterns import (
-    is_secret,
-    trade_names,
-    without_credentials,
-    without_personal_data,
-)
+from agent.text import Match, escape, fold, pattern
+from agent.tracing.patterns import is_secret, trade_names, without_credentials
+from agent.tracing.personal import is_coordinate, without_personal_data
 from agent.tracing.recorder import SpanRecord, TraceRecord
 
 Content = Literal["full", "masked", "none"]
 Change = Callable[[str], str]
 
-MASKS: Final = r"\[(?:email|phone|card|iban|token|name|secret)\]"
+MASKS: Final = pattern(r"\[(?:email|phone|card|iban|location|token|name|secret)\]|\\[nrt]")
+"""What is hidden; and the escapes of JSON that was cut off, behind which a name may begin."""
+ID_CHARACTERS: Final = 64
 SHORTEST: Final = 8  # characters of a secret
 LONG_WORD: Final = 16  # characters of one that is letters alone
-ID_CHARACTERS: Final = 64
 
-# Scripts without spaces between words: there a name needs no boundary.
+# In scripts that write no spaces between words, a name needs no boundary.
 _UNSPACED: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 )
-_LETTER: Final = f"[^\\W_{_UNSPACED}]"
-_FIRST: Final = rf"(?:(?<!{_LETTER})|(?<=\\[nrt]))"  # JSON that was cut off is a text with escapes
-_LAST: Final = f"(?!{_LETTER})"
-_UNSPACED_LETTER: Final = re.compile(f"[{_UNSPACED}]")
-_WORD: Final = re.compile("[^\\W_](?:[\\w\u0300-\u036f'’-]*[\\w\u0300-\u036f])?")
+_LETTER: Final = (
+    r"[\p{Latin}\p{Greek}\p{Cyrillic}\p{Armenian}\p{Georgian}\p{Hebrew}\p{Arabic}\p{Devanagari}"
+    r"\p{Bengali}\p{Tamil}\p{Telugu}\p{Ethiopic}\p{N}]"
+)
+_UNSPACED_LETTER: Final = pattern(f"[{_UNSPACED}]")
+_WORD: Final = pattern("[\\p{L}\\p{N}](?:[\\w\u0300-\u036f'’-]*[\\w\u0300-\u036f])?")
 _SPELLED_OUT: Final = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe"}
     | {"Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "Å": "Aa", "Ø": "Oe"}
 )
-_ID_BEFORE: Final = re.compile(r"(?<![\w./-])[\w./-]++\Z")
-_ID_AFTER: Final = re.compile(r"[\w./-]*")
-_ID: Final = re.compile(
-    r"\A(?:[a-z0-9]+(?:-[a-z0-9]+)*-(?:\d{4}|nv)|[a-z0-9]+(?:-[a-z0-9]+){2,}"  # a wine's
-    r"|(?![.])[\w./-]*\.(?:md|txt|pdf|html?|csv|json|docx?))"  # a document's
+_ID_BEFORE: Final = pattern(r"[\w./-]+\Z")
+_ID_AFTER: Final = pattern(r"[\w./-]*")
+_ID: Final = pattern(
+    r"(?:[a-z0-9]+(?:-[a-z0-9]+)*-(?:\d{4}|nv)|[a-z0-9]+(?:-[a-z0-9]+){2,}"  # a wine's
+    r"|[\w/-][\w./-]*\.(?:md|txt|pdf|html?|csv|json|docx?))"  # a document's
 )
 
 DEEPEST: Final = 60  # levels of nested data; what is deeper is left out
@@ -64,15 +61,15 @@ _TO_PLAIN: Final = {
     **{wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)},
     **dict.fromkeys([*range(0x2000, 0x200B), 0x205F, 0x3000], " "),
 }
-_DISGUISED: Final = re.compile("[\u00ad\u2000-\u200d\u205f\u2060\u3000\ufeff\uff01-\uff5e]")
-_HIDING_ESCAPE: Final = re.compile(r"\\[^nrt]")  # the patterns know an escaped line's end
+_DISGUISED: Final = pattern("[\u00ad\u2000-\u200d\u205f\u2060\u3000\ufeff\uff01-\uff5e]")
+_HIDING_ESCAPE: Final = pattern(r"\\[^nrt]")  # the patterns know an escaped line's end
 
 
 def mask(text: str, names: Collection[str] = (), secrets: Collection[str] = ()) -> str:
-    """Mask e-mail addresses, phone and card numbers, IBANs, tokens, names and secrets.
+    """Mask what is personal or secret in a text, each by what it was.
 
-    Each is replaced by what it was: `[email]`, `[phone]`, `[card]`, `[iban]`, `[token]`, `[name]`,
-    `[secret]`. JSON stays valid JSON. Masking twice changes nothing more.
+    `[email]`, `[phone]`, `[card]`, `[iban]`, `[location]`, `[token]`, `[name]`, `[secret]`. JSON
+    stays valid JSON. Masking twice changes nothing more.
     """
     return Masking("masked", names, secrets).text(text)
 
@@ -110,11 +107,12 @@ def _comment(masking: "Masking", comment: str, content: Content) -> str:
 class Masking:
     """What is masked in one trace. A turn's spans repeat their texts: each is masked once."""
 
-    __slots__ = ("_forms", "_mappings", "_names", "_texts")
+    __slots__ = ("_forms", "_mappings", "_names", "_personal", "_texts")
 
     def __init__(self, content: Content, names: Collection[str], secrets: Collection[str]) -> None:
-        self._forms = _forms(content != "full", tuple(secrets))
-        self._names = names_hidden(() if content == "full" else tuple(names))
+        self._personal = content != "full"
+        self._forms = _forms(self._personal, tuple(secrets))
+        self._names = names_hidden(tuple(names) if self._personal else ())
         self._texts: dict[str, str] = {}
         self._mappings: dict[int, tuple[Mapping[str, object], Mapping[str, object]]] = {}
 
@@ -157,6 +155,8 @@ class Masking:
     def _entry(self, key: object, value: object, depth: int) -> object:
         if isinstance(key, str) and isinstance(value, str) and is_secret(key, value):
             return "[token]"
+        if self._personal and isinstance(key, str) and is_coordinate(key, value):
+            return "[location]"
         return self.value(value, depth)
 
     def _key(self, key: str) -> str:
@@ -250,28 +250,26 @@ def secrets_hidden(secrets: Collection[str]) -> Change:
 
 @lru_cache(maxsize=256)
 def names_hidden(names: tuple[str, ...]) -> Change:
-    """Mask these names as whole words. The pattern is made when one of them is seen."""
+    """Mask these names as whole words. The pattern is compiled when one of them is seen."""
     loose, exact = _spellings(names)
     needles = {each.lower() for each in (*loose, *exact)}
-    pattern = cache(lambda: _name_pattern(loose, exact))
+    any_case, as_is = (
+        "|".join(map(escape, sorted(each, key=_longest_first))) or r"[^\x00-\x{10FFFF}]"
+        for each in (loose, exact)
+    )
+    named = pattern(f"(?<!{_LETTER})@?(?:(?i:{any_case})|{as_is})(?!{_LETTER})")
 
     def change(text: str) -> str:
-        if not needles:
-            return text
         lowered = text.lower()
-        seen = [needle for needle in needles if needle in lowered]
-        if not any(_as_a_word(needle).search(lowered) for needle in seen):
+        if not any(map(lowered.__contains__, needles)):
             return text
-        return pattern().sub(_masked_name, text)
+        parts, done = list[str](), 0
+        for kept in MASKS.finditer(text):
+            parts += named.sub(_masked_name, text[done : kept.start()]), kept[0]
+            done = kept.end()
+        return "".join([*parts, named.sub(_masked_name, text[done:])])
 
     return change
-
-
-@lru_cache(maxsize=256)
-def _as_a_word(name: str) -> re.Pattern[str]:
-    """The name where no letter stands beside it. It begins with what can be searched for fast."""
-    escaped = re.escape(name)
-    return re.compile(rf"{escaped}(?:(?<!{_LETTER}{escaped})|(?<=\\[nrt]{escaped}))(?!{_LETTER})")
 
 
 def _spellings(names: Collection[str]) -> tuple[set[str], set[str]]:
@@ -310,29 +308,26 @@ def _written(name: str) -> set[str]:
     return forms | {json.dumps(each)[1:-1] for each in forms}
 
 
-def _name_pattern(loose: Collection[str], exact: Collection[str]) -> re.Pattern[str]:
-    any_case = "|".join(map(_bounded, sorted(loose, key=_longest_first))) or "(?!)"
-    as_is = "|".join(map(_bounded, sorted(exact, key=_longest_first))) or "(?!)"
-    return re.compile(rf"({MASKS})|{_FIRST}@?(?:(?i:{any_case})|{as_is}){_LAST}")
-
-
-def _bounded(name: str) -> str:
-    alone = len(name) == 1 and _UNSPACED_LETTER.match(name)
-    return rf"(?<!\w){name}(?!\w)" if alone else re.escape(name)
-
-
 def _longest_first(text: str) -> tuple[int, str]:
     return -len(text), text
 
 
-def _masked_name(found: re.Match[str]) -> str:
-    return found.group() if found[1] or _in_an_id(found) else "[name]"
+def _masked_name(found: Match) -> str:
+    return found[0] if _in_an_id(found) or _in_a_word(found) else "[name]"
 
 
-def _in_an_id(found: re.Match[str]) -> bool:
+def _in_a_word(found: Match) -> bool:
+    """Whether a name of one letter, of a script without spaces, stands amid others."""
+    start, end = found.span()
+    beside = found.string[max(0, start - 1) : start] + found.string[end : end + 1]
+    one = end - start == 1 and _UNSPACED_LETTER.match(found[0])
+    return bool(one and any(each.isalnum() or each == "_" for each in beside))
+
+
+def _in_an_id(found: Match) -> bool:
     """Whether what was found is a part of a wine's id or of a document's path."""
     start, end = found.span()
     before = _ID_BEFORE.search(found.string[max(0, start - ID_CHARACTERS) : start])
     after = _ID_AFTER.match(found.string[end : end + ID_CHARACTERS])
-    whole = (before.group() if before else "") + found.group() + (after.group() if after else "")
-    return whole != found.group() and bool(_ID.fullmatch(whole.rstrip(".")))
+    whole = (before[0] if before else "") + found[0] + (after[0] if after else "")
+    return whole != found[0] and bool(_ID.fullmatch(whole.rstrip(".")))

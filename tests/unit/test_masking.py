@@ -74,6 +74,41 @@ HIDDEN = [
     ("3500 4111 1111 1111 1111", "3500 [card]"),
     ("6304000000000000", "[card]"),
     ("卡号4111111111111111", "卡号[card]"),
+    # cards that are split otherwise
+    ("4111/1111/1111/1111", "[card]"),
+    ("4111 1111\n1111 1111", "[card]"),
+    ("4111\n1111\n1111\n1111", "[card]"),
+    ("4111 1111 / 1111 1111\r\nplease", "[card]\r\nplease"),
+    ("411111 1111111111", "[card]"),
+    ("5555-5555-5555-\n4444", "[card]"),
+    ("3782|822463|10005", "[card]"),
+    ("4111.1111.1111.1111, 123", "[card], 123"),
+    # mobile numbers without a +
+    ("98765 43210", "[phone]"),
+    ("my no is 9876543210", "my no is [phone]"),
+    ("91 98765 43210 or 919876543210", "[phone] or [phone]"),
+    ("91-9876543210, 98765-43210", "[phone], [phone]"),
+    ("138 1234 5678", "[phone]"),
+    ("我的电话13812345678。", "我的电话[phone]。"),
+    ("手机 138-1234-5678", "手机 [phone]"),
+    ("86 138 1234 5678", "[phone]"),
+    ("(11) 91234-5678", "[phone]"),
+    ("11 91234-5678 ou 11912345678", "[phone] ou [phone]"),
+    ("55 11 91234-5678", "[phone]"),
+    ("liga (21) 9 8765-4321 já", "liga [phone] já"),
+    ("(415 555 0134)", "([phone])"),
+    # where somebody is
+    ("I am at 48.85661, 2.35222 now", "I am at [location] now"),
+    ("-33.8688 151.2093", "[location]"),
+    ("48,85661; 2,35222", "[location]"),
+    ("48.8566° N, 2.3522° E", "[location]"),
+    ("geo:48.8566,2.3522?z=15", "geo:[location]?z=15"),
+    ("https://maps.example/?q=48.85,2.35&z=1", "https://maps.example/?q=[location]&z=1"),
+    ("https://maps.example/@48.85,2.35,15z", "https://maps.example/@[location],15z"),
+    ("48°51'24\"N 2°21′08″E", "[location] [location]"),
+    ("lat: 48.85 lon=2.35", "lat: [location] lon=[location]"),
+    ('{"latitude": 48.8566, "w', '{"latitude": [location], "w'),
+    ("plus code 8FW4V75V+8Q", "plus code [location]"),
     # IBANs
     ("DE89 3704 0044 0532 0130 00", "[iban]"),
     ("DE89370400440532013000", "[iban]"),
@@ -91,6 +126,17 @@ HIDDEN = [
     ("xoxb-123456789012-abcdefghij", "[token]"),
     ("AKIAIOSFODNN7EXAMPLE", "[token]"),
     (JWT, "[token]"),
+    ("sk-ant-api03-abcDEF0123456789_abcd-xyz", "[token]"),
+    ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "[token]"),
+    ("hf_abcdefghijklmnopqrSTUVWXyz0123456789", "[token]"),
+    ("gsk_abcdefghijklmnopqrstuvwxyz0123456789", "[token]"),
+    ("xapp-1-A0123456789-1234567890123-abcdef", "[token]"),
+    ("rk_test_51H8abcdefghijklmnopqrstuv", "[token]"),
+    ("glpat-abcDEF0123456789_abc", "[token]"),
+    ("SG.abcdefghijklmnop0123.abcdefghijklmnopqrstuvwxyz0123456789", "[token]"),
+    ("dp AC0123456789abcdef0123456789abcdef", "dp [token]"),
+    ("https://hooks.slack.com/services/T00000000/B00000000/X0X0X0X0", "https://[token]"),
+    ("my api key is aZ09bY18cX27dW36eV45", "my api key is [token]"),
     (f"Authorization: Bearer {HEX}", "Authorization: Bearer [token]"),
     ("Authorization: Basic dXNlcjpwYXNzd29yZDE=", "Authorization: Basic [token]"),
     (f"api_key={HEX}", "api_key=[token]"),
@@ -186,8 +232,12 @@ SHOWN = [
     # percentages, scores, coordinates
     "13.5% and 100 %",
     "score 0.8412345678901234",
-    "48.85661, 2.35222",
-    "-33.8688 151.2093",
+    "0.8412, 0.9123 and 1.0845, 1.0921",
+    "12.1, 13.5 and 45.12 46.30",
+    "45° N, 12° to 14° C, 13.5° and 5' walk",
+    "03.2019 05.2021, 01.2015, 12.2019",
+    "1.500, 2.300 Flaschen",
+    "latest 12.50, long 75.25, Latour 2015.",
     "94/100 95/100 96/100",
     # ids, paths, hashes
     "baudry-chinon-2020",
@@ -212,6 +262,14 @@ SHOWN = [
     "password: please choose one",
     "the bearer of good news",
     "risk-averse-people-should-buy-burgundy",
+    "sk-learn-is-a-library-for-trees",
+    "gloria-saint-julien-2018, sk-vineyard-of-the-lake-2019",
+    "secret_ingredient: the secret is patience and 12 months",
+    "hf_model, npm_config_registry, ph_4",
+    "4500/5200/6100/7300\n1985\n1990\n1995\n2005",
+    "3760123456780\n3760123456797",
+    "lot 150 2015 2016, 12 2015-2019",
+    "12 x 0.75 l / 6 x 1.5 l\n24 x 0.375 l",
     # words
     "Josephine, Joseph and al dente, also aloud",
     "[link](https://example.com/a?b=c#d) @ 20",
@@ -270,6 +328,15 @@ def test_a_key_that_names_nothing_but_a_credential_hides_whatever_it_is() -> Non
     assert masked_value(given_) == dict.fromkeys(given_, "[token]")
     words = {"authorization": "as you like", "key": "rose"}
     assert masked_value(words) is words
+
+
+def test_coordinates_are_hidden_by_their_keys() -> None:
+    place: dict[str, object] = {"latitude": 48.85, "longitude": 2, "zoom": 15.5}
+    hidden = place | {"latitude": "[location]", "longitude": "[location]"}
+    assert masked_value({"location": place}) == {"location": hidden}
+    assert masked_value({"coordinates": [2.3522, 48.8566]}) == {"coordinates": "[location]"}
+    assert json.loads(mask(json.dumps(place))) == hidden
+    assert Masking("full", (), ()).value(place) is place
 
 
 def test_a_guest_called_rose_does_not_hide_every_rose() -> None:

@@ -1,0 +1,86 @@
+"""What is said to somebody who should not drink or needs help, and where help is to be had. Pure.
+
+Sentences and help lines are in `care_help.toml`; an admin's own file replaces any of them.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
+
+from agent.care import FULL_AGE, Care, Concern
+from agent.text import LANGUAGES, Language
+
+EVERYWHERE: Final = "any"
+"""Stands among help lines for those of all other countries."""
+
+
+class HelpTexts(BaseModel):
+    """The sentences of one language, and its help lines by country (ISO 3166)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    crisis: str
+    dependence: str
+    under_age: str
+    pregnancy: str
+    medication: str
+    health: str
+    driving: str
+    lines: Mapping[str, str]
+
+    @model_validator(mode="after")
+    def _crisis_names_help(self) -> Self:
+        if "{lines}" not in self.crisis:
+            raise ValueError("crisis must hold {lines}: where help is to be had")
+        return self
+
+
+@cache
+def help_texts(file: Path | None = None) -> Mapping[Language, HelpTexts]:
+    """Read the sentences of every language; what `file` holds stands in their place.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no TOML, or not of the form of `care_help.toml`.
+    """
+    texts: dict[str, dict[str, Any]] = _read(Path(__file__).with_suffix(".toml"))
+    for language, own in (_read(file) if file else {}).items():
+        if language not in texts or not isinstance(own, dict):
+            raise ValueError(f"{language} is none of the languages {', '.join(LANGUAGES)}")
+        texts[language] |= own
+    return TypeAdapter(dict[Language, HelpTexts]).validate_python(texts)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text("utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """What is said in which country, whose code is `region`, and from which age wine is offered."""
+
+    full_age: int = FULL_AGE
+    region: str = ""
+    texts: Mapping[Language, HelpTexts] = field(default_factory=help_texts)
+
+    def in_crisis(self, care: Care) -> str:
+        """Say where help is to be had, in the language of who writes, as Markdown."""
+        texts = self.texts[care.language or "en"]
+        return texts.crisis.format(lines="\n".join(f"- {line}" for line in self._lines(texts)))
+
+    def of(self, concern: Concern, language: Language) -> str:
+        """Say why no alcohol is offered, or why what is without comes first."""
+        sentence: str = getattr(self.texts[language], concern)
+        return sentence.format(age=self.full_age)
+
+    def _lines(self, texts: HelpTexts) -> list[str]:
+        """The help lines of the region, if there is one, else of every country of the language."""
+        others = (each.lines for each in self.texts.values())
+        here = (lines[self.region] for lines in (texts.lines, *others) if self.region in lines)
+        line = next(here, "")
+        return [line, texts.lines[EVERYWHERE]] if line else list(texts.lines.values())

@@ -1,0 +1,134 @@
+"""What a message tells of who should not drink, in a table written from the outside."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from agent.care import CONCERNS, care_of
+from agent.care_help import Help
+from agent.care_words import lexicon
+from agent.text import LANGUAGES, Language, words
+
+TABLE = Path(__file__).parent.parent / "evals" / "outside" / "care.jsonl"
+CASES: list[dict[str, str]] = [json.loads(line) for line in TABLE.read_text("utf-8").splitlines()]
+AIMS = {"crisis": 0.98, "none": 0.98}
+
+
+def told(text: str) -> set[str]:
+    care = care_of(text)
+    return {*care.own, *care.others}
+
+
+def is_right(case: dict[str, str]) -> bool:
+    found = told(case["text"])
+    return case["label"] in found if case["label"] != "none" else not found
+
+
+@pytest.mark.parametrize("label", sorted({case["label"] for case in CASES}))
+def test_care_is_told_as_people_say_it(label: str) -> None:
+    cases = [case for case in CASES if case["label"] == label]
+    wrong = [case["text"] for case in cases if not is_right(case)]
+    assert len(wrong) <= (1 - AIMS.get(label, 0.9)) * len(cases), wrong
+
+
+def test_who_is_meant_is_told_too() -> None:
+    cases = [case for case in CASES if case["label"] not in ("none", "crisis")]
+    wrong = [
+        case["text"]
+        for case in cases
+        if (case["label"] in care_of(case["text"]).own) != (case["who"] == "self")
+    ]
+    assert len(wrong) <= 0.05 * len(cases), wrong
+
+
+OF_OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("my daughter is 15, wine for us parents", {}),
+    ("my daughter is 15, what may she drink with us?", {"others": {"under_age"}}),
+    ("I'm 15, what may I drink?", {"own": {"under_age"}}),
+    ("my wife is pregnant, what can we toast with?", {"others": {"pregnancy"}}),
+    ("I was pregnant last year, a red now!", {}),
+    ("Ich bin nicht schwanger, ein Roter bitte", {}),
+    ("mein Sohn ist 30 und fährt uns heim", {"others": {"driving"}}),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), OF_OTHERS)
+def test_what_is_said_of_others_is_not_said_of_who_writes(
+    text: str, expected: dict[str, set[str]]
+) -> None:
+    care = care_of(text)
+    assert {*care.own} == expected.get("own", set())
+    assert {*care.others} == expected.get("others", set())
+
+
+def test_the_legal_age_can_be_set() -> None:
+    assert "under_age" in care_of("I am 19", full_age=21).own
+    assert not care_of("I am 19").own
+
+
+def test_every_class_of_a_rule_has_words_in_every_language() -> None:
+    known = set[str]().union(
+        *lexicon().phrases.values(), *lexicon().beginnings.values(), *lexicon().endings.values()
+    )
+    needed = {
+        f"{language}:{name}"
+        for language in LANGUAGES
+        for rule in lexicon().rules
+        for name in rule.all
+    }
+    assert needed <= known
+    assert {rule.concern for rule in lexicon().rules} <= set(CONCERNS)
+
+
+def test_words_are_folded_as_messages_are() -> None:
+    odd = [
+        phrase
+        for phrase in lexicon().phrases
+        if [*phrase] != words(" ".join(phrase)) and not {*phrase} & set(".,(")
+    ]
+    assert odd == []
+
+
+def test_idioms_say_nothing() -> None:
+    assert told("this cheese is to die for") == set()
+    assert told("je meurs d'envie d'un blanc") == set()
+
+
+def test_a_long_message_is_read_in_linear_time() -> None:
+    steps = defaultdict[int, int](int)
+    for length in (2000, 4000):
+        steps[length] = len(care_of("i want to die " * length).own)
+    assert set(steps.values()) == {1}
+
+
+LANGUAGES_OF_CRISIS: list[tuple[Language, str, str]] = [
+    ("en", "I want to end my life", "988"),
+    ("de", "ich will nicht mehr leben", "0800 111 0 111"),
+    ("fr", "j'ai envie de mourir", "3114"),
+    ("es", "no quiero vivir más", "024"),
+    ("it", "voglio farla finita", "02 2327 2327"),
+    ("nl", "ik wil niet meer leven", "113"),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "number"), LANGUAGES_OF_CRISIS)
+def test_help_is_named_in_the_language_of_the_person(
+    language: Language, text: str, number: str
+) -> None:
+    care = care_of(text)
+    assert care.is_crisis
+    assert care.language == language
+    assert number in Help().in_crisis(care)
+
+
+def test_help_of_the_region_alone_is_named_where_it_is_set() -> None:
+    said = Help(region="AT").in_crisis(care_of("ich will nicht mehr leben"))
+    assert "142" in said
+    assert "0800 111" not in said
+
+
+def test_every_language_has_every_sentence() -> None:
+    assert set(Help().texts) == set(get_args(Language))
