@@ -5,7 +5,6 @@ here and nowhere else; those of a turn's limits are the engine's, for those who 
 """
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, cast
@@ -27,8 +26,13 @@ from pydantic import (
 )
 
 from agent.engine.limits import DailyBudget, Limits
+from agent.text import pattern
 
 LIMITS: Final = Limits()
+PERSON: Final = pattern(r"[1-9][0-9]{0,15}")
+ENVIRONMENT: Final = pattern("[a-z0-9_-]{1,40}")
+SECRET: Final = pattern("[A-Za-z0-9_-]{16,256}")
+TOKEN: Final = pattern("[A-Za-z0-9._~+/-]{16,}=*")
 HTTP_URL: Final = TypeAdapter(HttpUrl)
 SHARED_ACCOUNTS: Final = frozenset(
     {"777000", "1087968824", "136817688", "1271266957", "489000", "5434988373"}
@@ -55,7 +59,7 @@ def _at_commas(value: object) -> object:
 
 def _are_people(value: object) -> object:
     ids = value if isinstance(value, tuple) else ()
-    if not all(re.fullmatch(r"[1-9]\d{0,15}", str(each)) for each in ids):
+    if not all(PERSON.fullmatch(str(each)) for each in ids):
         raise ValueError(
             "must be ids of people, like 12345,67890; a @name or the id of a group is none"
         )
@@ -68,7 +72,7 @@ def _are_people(value: object) -> object:
 
 
 def _is_taken_by_langfuse(value: str) -> str:
-    if value.startswith("langfuse") or not re.fullmatch("[a-z0-9_-]{1,40}", value):
+    if value.startswith("langfuse") or not ENVIRONMENT.fullmatch(value):
         raise ValueError(
             "must be 1 to 40 of a-z, 0-9, _ and -, and not begin with langfuse: Langfuse "
             "refuses scores of any other"
@@ -191,7 +195,7 @@ class HttpSettings(Group):
         secret = self.webhook_secret.get_secret_value() if self.webhook_secret else ""
         if not self.webhook_url.startswith("https://"):
             raise ValueError("WEBHOOK_URL must begin with https://, Telegram delivers to no other")
-        if not re.fullmatch(r"[A-Za-z0-9_-]{16,256}", secret):
+        if not SECRET.fullmatch(secret):
             raise ValueError(
                 "WEBHOOK_SECRET must be set with WEBHOOK_URL: 16 to 256 of A-Z, a-z, 0-9, _ and -, "
                 "as `openssl rand -hex 32` prints them"
@@ -204,7 +208,7 @@ class HttpSettings(Group):
     def _api_is_whole(self) -> Self:
         if self.api_token is None:
             return self
-        if not re.fullmatch(r"[A-Za-z0-9._~+/-]{16,}=*", self.api_token.get_secret_value()):
+        if not TOKEN.fullmatch(self.api_token.get_secret_value()):
             raise ValueError(
                 "API_TOKEN must be 16 or more of A-Z, a-z, 0-9, . _ ~ + / and -, as "
                 "`openssl rand -hex 32` prints them"

@@ -101,7 +101,7 @@ class Pattern:
         return _match(text, found, self._forms, None if text.isascii() else _Places(data))
 
     def findall(self, text: str) -> list[str]:
-        """Return what each match found."""
+        """Return each match as a whole."""
         return [found[0] for found in self.finditer(text)]
 
     def sub(self, new: str | Callable[[Match], str], text: str) -> str:
@@ -217,7 +217,7 @@ _OF_UNICODE: Final = {
 }
 """What a class holds for all that `re` means by it; RE2 means ASCII alone."""
 _CLASS: Final = r"\[\^?\]?(?:\\.|[^\]\\])*\]"
-_ONE: Final = rf"(?:{_CLASS}|\\.|[^\\()])"
+_ONE: Final = rf"(?:{_CLASS}|\\[pPx]\{{[^}}]*\}}|\\u[0-9a-fA-F]{{4}}|\\.|[^\\()])"
 _AROUND: Final = (
     r"(?s)\A(?P<flags>\(\?[ims]+\))?"
     rf"(?:(?P<word_begins>\\b)|\(\?<(?P<before>[=!])(?P<one_before>{_ONE})\))?(?P<body>.*?)"
@@ -259,6 +259,8 @@ def _as_re2_writes(source: str) -> str:
 
 
 def _none_of(one: str) -> str:
+    if one in (r"\W", r"\D", r"\S"):
+        return one.lower()
     return "[" + one[2:] if one[:2] == "[^" else f"[^{one.removeprefix('[').removesuffix(']')}]"
 
 

@@ -1,6 +1,5 @@
 """What a turn comes to, whoever asks, and how that stands on its trace: reply, outcome, guards."""
 
-import re
 import tomllib
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.engine.span import Level, PromptRef, Span
-from agent.text import LANGUAGES
+from agent.text import LANGUAGES, Pattern, pattern
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed"]
 """A valid answer (without a model: by rules); what was valid of one; the model declined; the house
@@ -164,7 +163,7 @@ def record_ledger(span: Span, ledger: Ledger) -> None:
 MAX_MESSAGE_CHARS: Final = 8000
 KEPT_CONTROLS: Final = frozenset("\n\t")
 FILE: Final = Path(__file__).with_name("guard.toml")
-SPOKEN_ROLE: Final = r"^[^\S\n]*+(?:system|assistant)\s*+:"
+SPOKEN_ROLE: Final = r"^[ \t]*(?:system|assistant)\s*:"
 
 Patterns = Annotated[list[str], Field(min_length=1)]
 
@@ -181,7 +180,7 @@ class Suspicious(BaseModel):
 
 
 @cache
-def suspicious() -> Mapping[str, re.Pattern[str]]:
+def suspicious() -> Mapping[str, Pattern]:
     """Read the patterns of folded text, once: a hint for those who read traces, no wall.
 
     Raises:
@@ -193,11 +192,11 @@ def suspicious() -> Mapping[str, re.Pattern[str]]:
     def any_of(name: str) -> str:
         return "|".join(each for words in found for each in getattr(words, name))
 
-    ignored = rf"\b(?:{any_of('ignore')})\b.{{0,40}}\b(?:{any_of('instructions')})\b"
+    ignored = rf"(?s)\b(?:{any_of('ignore')})\W(?:.{{0,38}}\W)?(?:{any_of('instructions')})\b"
     return {
-        "instruction_override": re.compile(ignored, re.DOTALL),
-        "prompt_probe": re.compile(rf"\b(?:{any_of('prompt')})\b"),
-        "role_play": re.compile(rf"\b(?:{any_of('role')})\b|{SPOKEN_ROLE}", re.MULTILINE),
+        "instruction_override": pattern(ignored),
+        "prompt_probe": pattern(rf"\b(?:{any_of('prompt')})\b"),
+        "role_play": pattern(rf"(?m)(?:^|\W)(?:{any_of('role')})(?:\W|$)|{SPOKEN_ROLE}"),
     }
 
 

@@ -5,7 +5,6 @@ What needs no Telegram is opened in `bot.resources`.
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from agent.engine.run import NO_JOURNAL, Journal
 from agent.house_sommelier import HouseSommelier
 from agent.repositories import Payload
 from agent.sommelier.service import Sommelier
+from agent.text import pattern
 from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.feedback_delivery import FeedbackDelivery
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, trace_url
@@ -72,7 +72,7 @@ from db.wines.catalogue import SqlCatalogue
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
-BOT_TOKEN: Final = re.compile(r"\d+:[\w-]+")
+BOT_TOKEN: Final = pattern(r"\d+:[\w-]+")
 CONNECTIONS: Final = 64
 CONNECT_SECONDS: Final = 10
 READ_SECONDS: Final = 20

@@ -1,7 +1,6 @@
 """What an answer must be: a type, semantic rules, grounding rules, and how it reaches a person."""
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,10 +13,11 @@ from pydantic_core import to_jsonable_python
 from agent.engine.feedback import FEEDBACK
 from agent.engine.messages import JsonSchema, OutputSchema
 from agent.engine.tools import ToolResult
+from agent.text import pattern
 
 T = TypeVar("T")
 
-NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
+NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
 
 
 @dataclass(slots=True)

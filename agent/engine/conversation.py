@@ -5,7 +5,6 @@ what attempt 2 sent. What a server wants back beside a message of its own model'
 within the turn only, and only to the model that said it.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
@@ -15,6 +14,7 @@ from agent.engine.feedback import feedback
 from agent.engine.messages import Echo, LLMResponse, Message, ToolCall
 from agent.engine.parsing import ParseResult, without_thoughts
 from agent.engine.tools import ToolResult, json_object
+from agent.text import pattern
 
 ECHO: Final = "echo"
 """Where a message of a conversation keeps its echo; it is sent to nobody."""
@@ -22,8 +22,8 @@ ECHO: Final = "echo"
 DROPPED: Final = frozenset({"truncated", "interrupted"})
 """Errors of a response that the model is not shown again."""
 
-NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
-CALL_ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,40}")
+NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
+CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
 """What OpenAI accepts as an id: no more than 40 characters."""
 
 

@@ -5,7 +5,6 @@ Prices of models come from a setting, from `prices.toml`, or from the package ge
 
 import ipaddress
 import logging
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,11 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agent.engine.feedback import describe_validation_error
 from agent.engine.messages import LLMResponse, Usage
+from agent.text import pattern
 
 log = logging.getLogger(__name__)
 
 FILE: Final = Path(__file__).with_name("prices.toml")
-VERSION: Final = re.compile(r"-(?:v?\d|latest)")
+VERSION: Final = pattern(r"-(?:v?\d|latest)")
 """How a name goes on that is still the same model: by a date or a version."""
 
 LOCAL_HOSTS: Final = (".local", ".internal", ".lan", ".home.arpa", ".localhost")
@@ -120,7 +120,7 @@ def listed(model: str, prices: Mapping[str, Price]) -> Price | None:
     names = [
         name
         for name in prices
-        if model == name or (model.startswith(name) and VERSION.match(model, len(name)))
+        if model == name or (model.startswith(name) and VERSION.match(model[len(name) :]))
     ]
     return prices[max(names, key=len)] if names else None
 

@@ -6,17 +6,17 @@ all stand behind it. What comes back of chat completions is read tolerantly.
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
 from agent.engine.errors import ModelResponseInvalid
+from agent.text import pattern
 
 ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
 THOUGHTS: Final = "reasoning_content"
-UNSENDABLE: Final = re.compile("[\ud800-\udfff\x00]")
+UNSENDABLE: Final = pattern(r"[\ud800-\udfff\x00]")
 FORMAT_WORDS: Final = ("response_format", "json_", "grammar", "schema")
 TOO_MUCH: Final = ("too large", "context length", "at most")
 """Words of a complaint about a value; the parameter itself is known."""

@@ -9,7 +9,6 @@ cut off. Repair is in native code and linear: 20,000 characters take less than a
 """
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
@@ -21,6 +20,7 @@ from agent.engine.contract import Evidence, OutputContract, leaves
 from agent.engine.errors import log_failure
 from agent.engine.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
 from agent.engine.messages import LLMResponse
+from agent.text import pattern
 
 T = TypeVar("T")
 
@@ -32,15 +32,15 @@ PLACEHOLDERS: Final = frozenset(
     | {"lorem ipsum", "your answer here", "insert text here"}
 )
 
-CALL_MARK: Final = re.compile(
+CALL_MARK: Final = pattern(
     r"<\|?tool_call|<｜tool|<tool_use|\[TOOL_CALLS\]|<function(?:[=_ ]|call)|<\|python_tag\|>"
-    r"|<invoke\b|```tool_code|\bto=functions\."
+    r"|<invoke[\s>]|```tool_code|to=functions\."
 )
 """What begins a tool call that a model writes as text."""
-REACT_CALL: Final = re.compile(r"^Action:[ \t]*(\w+).*\n+Action Input:", re.MULTILINE)
-CALL_SYNTAX: Final = re.compile(r"\A\W*(?:functions\.|tools\.)?(\w+)\(")
+REACT_CALL: Final = pattern(r"(?m)^Action:[ \t]*(\w+).*\n+Action Input:")
+CALL_SYNTAX: Final = pattern(r"\A\W*(?:functions\.|tools\.)?(\w+)\(")
 LONGEST_ANSWER: Final = 200_000
-CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+CONTROLS: Final = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """What no messenger shows and some databases refuse."""
 
 FINISH_PROBLEMS: Final = {
@@ -310,17 +310,14 @@ def read_value(text: str, contract: OutputContract[T]) -> Extracted:
 REPAIRABLE_CHARS: Final = 20_000
 MAX_CANDIDATES: Final = 8
 TAG: Final = r"(?:think(?:ing)?|thought|reasoning)"
-THOUGHTS: Final = re.compile(
-    rf"\A(?:\s*(?:<{TAG}>.*?(?:</{TAG}>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)))+"
-    rf"|\A(?!\s*[{{\[]).*?</{TAG}>"  # some servers keep the opening tag to themselves
-    r"|\A.*<\|channel\|>final[^<]*<\|message\|>",
-    re.DOTALL | re.IGNORECASE,
+THOUGHTS: Final = pattern(
+    rf"(?is)\A(?:\s*(?:<{TAG}>.*?(?:</{TAG}>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)))+"
+    rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # some servers keep the opening tag to themselves
+    r"|\A.*<\|channel\|>final[^<]*<\|message\|>"
 )
 LENIENT: Final = json.JSONDecoder(strict=False)
 """JSON with line breaks and the like within strings."""
-ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
-BRACKETS: Final = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-"""Brackets, and strings in double quotes, which hold none."""
+ESCAPED_HALF: Final = pattern(r"\\u[dD][89a-fA-F]")
 
 
 def without_thoughts(text: str) -> str:
@@ -409,9 +406,14 @@ def _with_whole_characters(value: Any) -> Any:
 
 def _balanced_end(text: str, start: int) -> int | None:
     """Where the bracket at `start` is closed, brackets within double quotes not counted."""
-    depth = 0
-    for found in BRACKETS.finditer(text, start, start + REPAIRABLE_CHARS):
-        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(found[0], 0)
-        if depth == 0:
-            return found.end()
+    depth, quoted, escaped = 0, False, False
+    for end, sign in enumerate(text[start : start + REPAIRABLE_CHARS], start + 1):
+        if quoted:
+            quoted, escaped = escaped or sign != '"', not escaped and sign == "\\"
+        elif sign == '"':
+            quoted = True
+        elif sign in "[]{}":
+            depth += 1 if sign in "[{" else -1
+            if depth == 0:
+                return end
     return None

@@ -5,7 +5,6 @@ templates with Langfuse's `{{variable}}` syntax.
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Final, Protocol, TypeVar
@@ -14,10 +13,11 @@ from agent.engine.errors import LimitReached
 from agent.engine.limits import UNLIMITED, Allowance, Ledger, Limits
 from agent.engine.messages import LLM, Message
 from agent.engine.span import NO_SPAN, PromptRef, Span
+from agent.text import pattern
 
 R = TypeVar("R")
 
-VARIABLE: Final = re.compile(r"\{\{([^{}\"\n]*)\}\}")
+VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")
 """What stands for a value. JSON in an example is none: it holds quotation marks or line breaks."""
 
 INSTRUCTIONS: Final = "You are a helpful assistant."
@@ -55,7 +55,7 @@ class Prompts(Protocol):
 
 def variables(template: str) -> tuple[str, ...]:
     """List the names of a template's variables, each once, in the order they come."""
-    return tuple(dict.fromkeys(name.strip() for name in VARIABLE.findall(template)))
+    return tuple(dict.fromkeys(name[1].strip() for name in VARIABLE.finditer(template)))
 
 
 def render(template: str, values: Mapping[str, str]) -> str:

@@ -1,6 +1,5 @@
 """A wine, or a text, held against what is expected of it."""
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Final
 from agent.evals.dataset import Expectation
 from agent.sommelier.synonyms import Kind, folded, names
 from agent.sommelier.wine import Wine, in_euros
-from agent.text import fold, words
+from agent.text import fold, pattern, words
 
 DENIALS: Final = frozenset("no not without never zero".split())
 DENIED_WITHIN: Final = 3
@@ -21,9 +20,9 @@ ANYBODYS: Final = frozenset(
     di de la le del du des aoc doc docg""".split()
 )
 """Words of wines' names that many wines have."""
-CLAUSE: Final = re.compile(r"[.,;:!?()–—]| but | with ", re.IGNORECASE)
-DASHES: Final = re.compile(r"(?:(?<!\s)\s+)?+[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]\s*+")
-UNSEEN: Final = re.compile(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")
+CLAUSE: Final = pattern(r"(?i)[.,;:!?()–—]| but | with ")
+DASHES: Final = pattern(r"\s*[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]\s*")
+UNSEEN: Final = pattern(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")
 
 
 def plain(text: str) -> str:

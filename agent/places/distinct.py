@@ -5,7 +5,6 @@ queries apart, nor does the place, which is in all of them. What is left counts 
 the two share 0.7 of their words or more: at 0.6 "wine shop" and "natural wine shop" were one.
 """
 
-import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -19,12 +18,12 @@ from agent import text
 
 SAME: Final = 0.7
 LEAST_STEM: Final = 3
-POSTCODE: Final = re.compile(r"\d{4,}")
-COORDINATE: Final = re.compile(r"(?<!\d)\d++[.,]\d++")
-AS_TYPED: Final = re.compile(r"([ao])\1|([aou])e")
+POSTCODE: Final = text.pattern(r"\d{4,}")
+COORDINATE: Final = text.pattern(r"(?<!\d)\d+[.,]\d+")
+AS_TYPED: Final = text.pattern("aa|oo|[aou]e")
 """An umlaut, å or ø as it is written on a keyboard without them, beside what looks like one."""
-OF_ONE_SCRIPT: Final = re.compile(
-    "[\u3400-\u9fff々]++|[\u3040-\u309f]++|[\u30a0-\u30ff]++|[^\u3400-\u9fff々\u3040-\u30ff]++"
+OF_ONE_SCRIPT: Final = text.pattern(
+    r"[\u3400-\u9fff々]+|[\u3040-\u309f]+|[\u30a0-\u30ff]+|[^\u3400-\u9fff々\u3040-\u30ff]+"
 )
 """Chinese, hiragana, katakana, any other: Japanese has no spaces between them."""
 
@@ -35,7 +34,7 @@ def words(said: str) -> list[str]:
     A word ends where the script does.
     """
     parts = (part for word in text.words(said) for part in OF_ONE_SCRIPT.findall(word))
-    return [AS_TYPED.sub(r"\1\2", part) for part in parts]
+    return [AS_TYPED.sub(lambda found: found[0][0], part) for part in parts]
 
 
 Words = Annotated[frozenset[str], BeforeValidator(words)]

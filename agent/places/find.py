@@ -5,7 +5,6 @@ URLs are shown, never fetched. Without a search provider the queries are links t
 
 import asyncio
 import logging
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Final, Protocol
@@ -25,7 +24,7 @@ from agent.places.queries import (
     category_named,
     generate_queries,
 )
-from agent.text import words
+from agent.text import pattern, words
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +35,9 @@ SEARCHES_AT_ONCE: Final = 3
 SEARCH_SECONDS: Final = 15.0
 """How long all searches together may take."""
 RANK_CONSTANT: Final = 60
-SAME_SITE: Final = re.compile(r"^(?:(?:www\d?|m|mobile|amp)\.)+(?=[^.]+\.)")
+SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+([^.]+\.)")
 """What stands before a domain without making it another."""
-TRACKING: Final = re.compile(r"\A(?:utm_.*|.*clid|srsltid|ref|source)\Z", re.IGNORECASE)
+TRACKING: Final = pattern(r"(?i)\A(?:utm_.*|.*clid|srsltid|ref|source)\Z")
 
 SHOWN_RESULTS: Final = 8
 TOOL_LIMITS: Final = Limits(seconds=9)
@@ -204,7 +203,7 @@ def identities(hit: PlaceHit) -> tuple[tuple[str, ...], ...]:
     try:
         parts = urlsplit(hit.url)
         host = (parts.hostname or "").rstrip(".")
-        domain = SAME_SITE.sub("", host.encode("idna").decode())
+        domain = SAME_SITE.sub(lambda found: found[1], host.encode("idna").decode())
     except ValueError:
         return ()
     if parts.scheme not in {"http", "https"} or not domain:

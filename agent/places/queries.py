@@ -6,7 +6,6 @@ nothing but one list counts as that list. Nothing is ever padded.
 """
 
 import json
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.places.distinct import duplicates, mentions, same_word, words
 from agent.prompts import prompt_for
+from agent.text import pattern
 from agent.turn import Outcome, error_types, record_outcome
 
 QUERY_COUNT: Final = 10
@@ -136,17 +136,16 @@ CORRECTION: Final = (
     "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
 )
 
-BULLET: Final = re.compile(r"[-+*–—]\s+|[‣·•●◦▪]\s*")
-NUMBER: Final = re.compile(
-    r"(?:query\s*|q)?"
-    r"(?:\d{1,2}[.):\]、．](?!\d)|\d{1,2}\s+[-–—:](?=\s)|[#(\[]\d{1,2}[)\]]?[.:]?(?=\s))\s*",
-    re.IGNORECASE,
+BULLET: Final = pattern(r"([-+*–—]\s+|[‣·•●◦▪]\s*)")
+NUMBER: Final = pattern(
+    r"(?i)((?:query\s*|q)?"
+    r"(?:\d{1,2}\s+[-–—:]\s+|[#(\[]\d{1,2}[)\]]?[.:]?\s+|\d{1,2}[.):\]、．]\s*))(?:\D|\Z)"
 )
 """What stands before an item of a list."""
-EMPHASIS: Final = re.compile(r"(\*\*|__|`)(.*?)\1")
-COMMENTARY: Final = re.compile(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
+EMPHASIS: Final = pattern(r"\*\*(.*?)\*\*|__(.*?)__|`(.*?)`")
+COMMENTARY: Final = pattern(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
 """A line that is no item: a fence, a heading, "Here they are:", "Enjoy!"."""
-NO_QUERY: Final = re.compile(r"://|[{}<>|]")
+NO_QUERY: Final = pattern(r"://|[{}<>|]")
 QUOTES: Final = "\"'`“”„«»"
 
 
@@ -261,17 +260,24 @@ def unmarked(items: Sequence[str]) -> list[str]:
     One that stands alone may be: "7. kerület" is a district.
     """
     tidied = [tidy(item) for item in items]
-    if all(map(NUMBER.match, tidied)):
-        return [tidy(NUMBER.sub("", item, count=1)) for item in tidied]
-    return tidied
+    numbers = [NUMBER.match(item) for item in tidied]
+    return [
+        tidy(item[number.end(1) :]) if number and all(numbers) else item
+        for number, item in zip(numbers, tidied, strict=True)
+    ]
 
 
 def tidy(query: str) -> str:
     """Return a query on one line, without the quotation marks around it and without Markdown."""
-    line = EMPHASIS.sub(r"\2", visible(query))
+    line = _plain(visible(query))
     if len(line) > 1 and line[0] in QUOTES and line[-1] in QUOTES:
         line = line[1:-1].strip()
     return line
+
+
+def _plain(line: str) -> str:
+    """A line without marks of emphasis."""
+    return EMPHASIS.sub(lambda found: found[1] or found[2] or found[3] or "", line)
 
 
 def queries_of_lines(text: str) -> list[str] | None:
@@ -279,11 +285,11 @@ def queries_of_lines(text: str) -> list[str] | None:
 
     When some lines are marked as items, only those count: the others are commentary.
     """
-    lines = [EMPHASIS.sub(r"\2", line.strip()) for line in text.splitlines()]
-    marked = [(mark, line) for line in lines if (mark := BULLET.match(line) or NUMBER.match(line))]
-    if marked:
-        items = [line[mark.end() :] for mark, line in marked]
-    else:
+    lines = [_plain(line.strip()) for line in text.splitlines()]
+    items = [
+        line[mark.end(1) :] for line in lines if (mark := BULLET.match(line) or NUMBER.match(line))
+    ]
+    if not items:
         items = [line for line in lines if not COMMENTARY.match(line)]
     queries = [tidy(item.strip("[] ").rstrip(",").strip()) for item in items]
     queries = [query for query in queries if any(map(str.isalnum, query))]

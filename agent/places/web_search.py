@@ -5,7 +5,6 @@ Only the provider is asked. The pages it names are never fetched.
 
 import html
 import json
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -16,6 +15,7 @@ from pydantic import SecretStr
 from agent.engine.errors import ToolError
 from agent.places.find import PlaceHit
 from agent.places.queries import visible
+from agent.text import pattern
 
 SECONDS: Final = 8.0
 MAX_BYTES: Final = 2_000_000
@@ -31,8 +31,8 @@ ADVICE: Final = {
     422: "check its key",
     429: "its limit of requests is reached, wait or raise it",
 }
-TAG: Final = re.compile(r"<[^<>]*>")
-WEB: Final = re.compile(r"https?://\S+", re.IGNORECASE)
+TAG: Final = pattern(r"<[^<>]*>")
+WEB: Final = pattern(r"(?i)https?://\S+")
 
 
 class SearxngSearch:

@@ -69,11 +69,10 @@ class BroadcastCommand:
 
     async def pressed(self, update: Update, context: Context) -> None:
         """Send or cancel, on the first press; any other press only says that it is over."""
-        if (pressed := await admins_press(update, context, self.admin_ids)) is None:
+        if (pressed := await admins_press(update, self.admin_ids)) is None:
             return
-        query, match = pressed
-        act = self._send if match[2] == "send" else self._cancel
-        await act(int(match[1]), update, query)
+        query, broadcast_id, word = pressed
+        await (self._send if word == "send" else self._cancel)(broadcast_id, update, query)
 
     async def _cancel(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
         step = self.sender.journal.step

@@ -1,7 +1,6 @@
 """The commands of admins: what happens, why, and who is let in. For others they do not exist."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.retry import retry
 from agent.repositories import PeopleRepository, TurnRecord, TurnRepository
+from agent.text import pattern
 from agent.tracing.recorder import TraceRecord
 from bot.admin.stats import stats_chart, stats_table
 from bot.telegram import texts
@@ -28,7 +28,8 @@ LOOKS: Final = 3
 """How often a trace is looked for: that of a turn that just ended is on its way."""
 CHART_NAME: Final = "turns.png"
 TREE_WIDTH: Final = 60  # characters: what a phone held sideways shows
-PERSON: Final = re.compile(r"\d{1,18}")
+PERSON: Final = pattern(r"\d{1,18}")
+TICKS: Final = pattern("`+")
 PRESSED: Final = r"^a:(\d{1,18}):(allow|block)$"
 
 Decision = Literal["allow", "block"]
@@ -105,9 +106,9 @@ class AdminCommands:
 
     async def decided(self, update: Update, context: Context) -> None:
         """A button below "asks to be let in": like the command."""
-        if pressed := await admins_press(update, context, self.admin_ids):
-            _, match = pressed
-            await self._decide(update, int(match[1]), "allow" if match[2] == "allow" else "block")
+        if pressed := await admins_press(update, self.admin_ids):
+            _, person, decision = pressed
+            await self._decide(update, person, "allow" if decision == "allow" else "block")
 
     async def _decide(self, update: Update, whom: int, decision: Decision) -> None:
         """Let somebody in, who is told the first time, or keep them out; say what was done."""
@@ -129,14 +130,14 @@ class AdminCommands:
 
 
 async def admins_press(
-    update: Update, context: Context, admin_ids: Collection[int]
-) -> tuple[CallbackQuery, re.Match[str]] | None:
-    """The press and what its pattern matched; of others than admins None, and they are told."""
-    query, match = update.callback_query, context.match
+    update: Update, admin_ids: Collection[int]
+) -> tuple[CallbackQuery, int, str] | None:
+    """The press, and the id and the word of its button; of others than admins None, and told."""
+    query = update.callback_query
     assert query is not None  # noqa: S101 - the handler lets nothing else through
-    assert match is not None  # noqa: S101
     if query.from_user.id in admin_ids:
-        return query, match
+        _, pressed_id, word = str(query.data).split(":")
+        return query, int(pressed_id), word
     await acknowledge(query, texts.BUTTON_TOO_OLD)
     return None
 
@@ -176,7 +177,7 @@ def replied_to(message: Message) -> Message | None:
 
 def as_block(text: str) -> str:
     """A text as a Markdown block in which every character stands as it is."""
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    longest = max((len(run) for run in TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"
 

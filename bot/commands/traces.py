@@ -7,7 +7,6 @@ without characters that a terminal would obey.
 # ruff: noqa: PLC0415
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from config import Settings
     from db.engine import Sessions
 
-AGO: Final = re.compile(r"(\d{1,4})([mhdw])")
+LONGEST_AGO: Final = 4  # digits
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LAST: Final = "last"
 NO_TRACES: Final = (
@@ -157,8 +156,9 @@ def since_moment(text: str | None, now: datetime | None = None) -> datetime | No
     if text is None:
         return None
     now = now or datetime.now(UTC)
-    if ago := AGO.fullmatch(text.strip()):
-        return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+    count, unit = text.strip()[:-1], UNITS.get(text.strip()[-1:])
+    if unit and count.isdecimal() and len(count) <= LONGEST_AGO:
+        return now - timedelta(**{unit: int(count)})
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:

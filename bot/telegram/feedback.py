@@ -5,7 +5,6 @@ back. So a press that comes twice, or late, does no harm.
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -24,6 +23,7 @@ from agent.repositories import (
     TurnRepository,
     Verdict,
 )
+from agent.text import pattern
 from agent.tracing.masking import mask
 from bot.telegram import texts
 from bot.telegram.handlers import AnyHandler, Context, Conversation
@@ -52,7 +52,7 @@ KIND: Final = "v:"
 """What the data of these buttons begins with; a kind has a lane of its own, see `lane_of`."""
 
 UP, DOWN, NONE, WORDS = "up", "down", "none", "words"
-PRESS: Final = re.compile(rf"{KIND}(\d{{1,18}}):(\w{{1,20}})", re.ASCII)
+PRESS: Final = pattern(rf"{KIND}([0-9]{{1,18}}):([0-9A-Za-z_]{{1,20}})")
 REASONS: Final[tuple[FeedbackReason, ...]] = get_args(FeedbackReason)
 VERDICTS: Final[Mapping[str, Verdict | None]] = {
     UP: "liked",

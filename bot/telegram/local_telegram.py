@@ -6,7 +6,6 @@ The real `Application` and its handlers run on it unchanged, so what works here 
 import itertools
 import json
 import os
-import re
 import time
 from collections.abc import Callable
 from html import escape
@@ -15,11 +14,12 @@ from typing import Any, Final
 from telegram import Bot, Update
 from telegram.request import BaseRequest, RequestData
 
+from agent.text import pattern
 from bot.telegram.render import from_html, utf16_units, visible_text
 
 TOKEN: Final = "0:terminal"  # noqa: S105 - no server ever sees it
 BOT: Final = {"id": 0, "is_bot": True, "first_name": "Sommelier", "username": "sommelier_bot"}
-COMMAND: Final = re.compile(r"/\w{1,32}(?!\S)")
+COMMAND: Final = pattern(r"/\w{1,32}(?!\S)")
 KEYS: Final = {"👍": "+", "👎": "-"}
 """What is typed to press a button whose label begins so; other buttons have numbers."""
 

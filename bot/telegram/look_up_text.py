@@ -4,7 +4,6 @@ Titles, passages, snippets and queries come from documents, models and the web: 
 The buttons need nothing stored: what they are about stands in the message itself.
 """
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -14,7 +13,7 @@ from agent.documents.answer import Answer, Citation
 from agent.documents.quotes import Quote, Quotes
 from agent.places.find import FoundPlace, Places
 from agent.places.queries import categories, category_named
-from agent.text import truncate_at_boundary
+from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply
 from bot.telegram.render import escape, link
 from bot.telegram.sender import Button, Outgoing
@@ -24,24 +23,27 @@ AS_FILE: Final = Button("As a text file", "queries")
 
 SHOWN_PLACES: Final = 10
 SNIPPET_CHARS: Final = 200
-FLAG: Final = re.compile(r"(?:^|\s)(?:--|[—–])refine(?=\s|$)", re.IGNORECASE)
+FLAG: Final = pattern(r"(?i)(?:\A|\s)(?:--|[—–])refine(?=\s|\Z)")
 """`--refine`; telephones make a dash of two hyphens."""
 
-COMMAND: Final = re.compile(r"\s*/\S+\s*")
-BEFORE_PLACE: Final = re.compile(r"(?:(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+)?")
+COMMAND: Final = pattern(r"\s*/\S+\s*")
+BEFORE_PLACE: Final = pattern(r"(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+")
 LONGEST_NAME: Final = 6
 """Words in the longest name of a category."""
 
 
 def behind_command(text: str) -> str:
     """What a message says behind its command."""
-    return COMMAND.sub("", text, count=1).strip() if text.lstrip().startswith("/") else text.strip()
+    command = COMMAND.match(text)
+    return text[command.end() if command else 0 :].strip()
 
 
 def read_question(words: str) -> tuple[str, bool]:
     """The question of /ask, and whether it is to be refined."""
-    question = FLAG.sub(" ", words, count=1)
-    return question.strip(), question != words
+    flag = FLAG.search(words)
+    if flag is None:
+        return words.strip(), False
+    return f"{words[: flag.start()]} {words[flag.end() :]}".strip(), True
 
 
 def read_find(words: str) -> tuple[str | None, str]:
@@ -54,7 +56,8 @@ def read_find(words: str) -> tuple[str | None, str]:
         with suppress(ValueError):
             category = category_named(" ".join(parts[:count]))
             place = " ".join(parts[count:]).replace(" ,", ",").strip(" ,")
-            return category, BEFORE_PLACE.sub("", place, count=1)
+            before = BEFORE_PLACE.match(place)
+            return category, place[before.end() if before else 0 :]
     return None, words.strip()
 
 

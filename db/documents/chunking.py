@@ -4,20 +4,18 @@ A chunk is a contiguous, verbatim part of its document's text, since quotes are 
 the chunks of a document together hold all of its text.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from agent.text import truncate_at_boundary
+from agent.text import pattern, truncate_at_boundary
 
 LIMIT: Final = 1500
 """Characters of a chunk, but for a short rest that would not stand alone."""
 REST: Final = 200
 """A rest of a section below this many characters joins the chunk before it."""
-SPACE: Final = re.compile(r"\s*+")
-BLANK_LINE: Final = re.compile(r"\n[^\S\n]*+\n\s*+")
+BLANK_LINE: Final = pattern(r"\n\s*\n\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +153,9 @@ def _strip(text: str, start: int, end: int) -> Span:
 
 
 def _next_word(text: str, at: int) -> int:
-    return at if (space := SPACE.match(text, at)) is None else space.end()
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
 
 
 def _cut(window: str, limit: int) -> int:
@@ -165,5 +165,5 @@ def _cut(window: str, limit: int) -> int:
     if sentence >= early:
         return sentence
     line = window.rfind("\n", early, limit + 1)
-    word = max((found.start() for found in re.finditer(r"\s", window[: limit + 1])), default=-1)
+    word = max((at for at, sign in enumerate(window[: limit + 1]) if sign.isspace()), default=-1)
     return next((cut for cut in (line, word) if cut >= early), limit)

@@ -4,7 +4,6 @@ The parsers are heavy, and most commands read no file: import this where a file 
 """
 
 import io
-import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
@@ -16,7 +15,8 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 from pypdf import PdfReader
 
-from db.documents.chunking import Block, Outline, outline
+from agent.text import pattern
+from db.documents.chunking import BLANK_LINE, Block, Outline, outline
 from db.documents.reading import Unreadable
 
 _UNSEEN: Final = frozenset(
@@ -29,16 +29,16 @@ _BLOCKS: Final = frozenset(
     "section summary table ul".split()
 )
 _SEPARATORS: Final = {"br": "\n", "tr": "\n", "td": " | ", "th": " | "}
-_HEADING: Final = re.compile(r"\Ah[1-6]\Z")
-_HIDING_STYLE: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0")
+_HEADING: Final = pattern(r"\Ah[1-6]\Z")
+_HIDING_STYLE: Final = pattern(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0")
 _LISTS: Final = frozenset({"bullet_list", "ordered_list"})
 _LINES: Final = frozenset({*_LISTS, "list_item", "table", "thead", "tbody"})
-_FRONT_MATTER: Final = re.compile(
-    r"\A---[ \t]*+\n(.*?\n)?(?:---|\.\.\.)[ \t]*+(?:\n|\Z)", re.DOTALL
-)
-_TITLE_FIELD: Final = re.compile(r"^title:(.*)$", re.MULTILINE)
-_BROKEN_WORD: Final = re.compile(r"(?<=[^\W\d_])([-\u00ad\u2010])[ \t]*+\n([^\W\d_])")
-_LIGATURE: Final = re.compile("[\ufb00-\ufb06]")
+_FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+_TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
+_BROKEN_WORD: Final = pattern(r"(?<=\p{L})([-\u00ad\u2010])[ \t]*\n(\p{L})")
+_SPACES: Final = pattern(r"\s+")
+_BLANKS: Final = pattern(" {2,}")
+_LIGATURE: Final = pattern(r"[\ufb00-\ufb06]")
 
 
 def read_html(source: str | bytes) -> Outline:
@@ -72,7 +72,7 @@ def _html_blocks(soup: BeautifulSoup) -> Iterator[Block]:
                 yield _html_block(current, texts)
                 texts = []
             current = block
-            texts.append(str(node) if block.name == "pre" else re.sub(r"\s+", " ", node))
+            texts.append(str(node) if block.name == "pre" else _SPACES.sub(" ", node))
     if texts:
         yield _html_block(current, texts)
 
@@ -82,7 +82,7 @@ def _html_block(tag: Tag, texts: list[str]) -> Block:
     if _HEADING.match(tag.name):
         return Block(" ".join(text.split()).strip(" |"), int(tag.name[1]))
     if tag.name != "pre":
-        lines = re.sub(r" {2,}", " ", text).split("\n")
+        lines = _BLANKS.sub(" ", text).split("\n")
         text = "\n".join(line.strip(" |") for line in lines).strip("\n")
     return Block(text)
 
@@ -189,7 +189,7 @@ def read_pdf(content: bytes) -> Outline:
 
 def _pages(reader: PdfReader) -> Iterator[Block]:
     for number, page in enumerate(reader.pages, 1):
-        paragraphs = [part.strip() for part in re.split(r"\n\s*\n", unbroken(page.extract_text()))]
+        paragraphs = [part.strip() for part in BLANK_LINE.split(unbroken(page.extract_text()))]
         if any(paragraphs):
             yield Block(f"Page {number}", 1)
             yield from map(Block, paragraphs)

@@ -5,13 +5,13 @@ Whatever a file contains, only `Unreadable` is raised, whose text says why.
 
 import codecs
 import hashlib
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from agent.text import pattern
 from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
 from db.models import storable
 
@@ -32,7 +32,9 @@ KINDS: Final[Mapping[str, Kind]] = {
     ".xhtml": "html",
     ".pdf": "pdf",
 }
-WORD: Final = re.compile(r"\S{1,200}+")
+MARKS: Final = pattern(r"(\p{M}{30})\p{M}+")
+"""More marks on one letter than any writing has: to put them in order takes quadratic time."""
+SPACES: Final = pattern(r"[-_\s]+")
 # The mark of UTF-32 begins like that of UTF-16, so it comes first.
 BYTE_ORDER_MARKS: Final = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -123,12 +125,9 @@ def read_document(content: Content, path: str) -> Document:
 def _readable(text: str) -> str:
     """What a reader sees: accents with their letters, no hyphen that shows at a line's end only."""
     plain = storable(text).replace("\u00ad", "")
-    # Word by word: normalizing a long run of marks as a whole takes quadratic time.
-    return plain if plain.isascii() else WORD.sub(_composed, plain)
-
-
-def _composed(found: re.Match[str]) -> str:
-    return unicodedata.normalize("NFC", found[0])
+    if plain.isascii():
+        return plain
+    return unicodedata.normalize("NFC", MARKS.sub(lambda found: found[1], plain))
 
 
 def _read(data: bytes, kind: Kind) -> tuple[Outline, str]:
@@ -174,5 +173,5 @@ def _latin(data: bytes) -> str:
 
 
 def _name(path: str) -> str:
-    words = re.sub(r"[-_\s]+", " ", Path(path).stem).strip() or path
+    words = SPACES.sub(" ", Path(path).stem).strip() or path
     return words[:1].upper() + words[1:]

@@ -5,11 +5,11 @@ letters of a word count, since most languages bend words at their end. Words in 
 stemmed first. Scripts written without spaces, and Korean, are cut into overlapping pairs or threes.
 """
 
-import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
-from agent.text import stem, stop_words, words
+from agent.text import REMEMBERED, pattern, stem, stop_words, words
 
 MAX_QUERY_TERMS: Final = 64
 MAX_LENGTH: Final = 64
@@ -19,12 +19,12 @@ OTHER_LETTERS: Final = 5
 """How much of an unstemmed word of another alphabet counts."""
 
 # Thai, Lao, Burmese and Khmer are spelt: a pair of their letters says less than one of syllables.
-_UNSPACED: Final = re.compile(
+_UNSPACED: Final = pattern(
     r"(?P<letters>[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+)"
     r"|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-    r"\U00020000-\U0003ffff]+"
+    r"\x{20000}-\x{3ffff}]+"
 )
-_ARABIC_ARTICLE: Final = re.compile(r"^[\u0648\u0641\u0628\u0643\u0644]?\u0627\u0644(?=\w{3})")
+_ARABIC_ARTICLE: Final = pattern(r"\A[\u0648\u0641\u0628\u0643\u0644]?\u0627\u0644(\w{3})")
 
 
 def terms(text: str) -> list[str]:
@@ -48,7 +48,7 @@ def query_terms(text: str) -> tuple[str, ...]:
 
 def _word_terms(word: str) -> Iterator[str]:
     if not word.isascii():
-        yield from filter(None, _cut(word))
+        yield from (_cut if len(word) <= MAX_LENGTH else _cut.__wrapped__)(word)
     elif word not in stop_words():
         yield _first(stem(word[:MAX_LENGTH]), LATIN_LETTERS)
 
@@ -58,26 +58,23 @@ def _first(word: str, letters: int) -> str:
     return word[:letters] if word.isalpha() else word
 
 
-def _cut(word: str) -> Iterator[str]:
+@lru_cache(maxsize=REMEMBERED)
+def _cut(word: str) -> tuple[str, ...]:
     """The start of what has spaces around it, and the overlapping parts of what has none."""
-    end = 0
+    parts, end = list[str](), 0
     for run in _UNSPACED.finditer(word):
-        yield _start(word[end : run.start()])
+        parts.append(_start(word[end : run.start()]))
         size, end = 3 if run["letters"] else 2, run.end()
-        for at in range(max(len(run[0]) - size + 1, 1)):
-            yield run[0][at : at + size]
-    yield _start(word[end:])
+        parts += (run[0][at : at + size] for at in range(max(len(run[0]) - size + 1, 1)))
+    return tuple(filter(None, [*parts, _start(word[end:])]))
 
 
 def _start(word: str) -> str:
     """What counts of a word of an alphabet: without the Arabic article, its first letters."""
-    bare = _ARABIC_ARTICLE.sub("", word)
+    bare = _ARABIC_ARTICLE.sub(lambda found: found[1], word)
     return bare[: MAX_LENGTH if any(map(str.isdigit, bare)) else OTHER_LETTERS]
 
 
-def _characters(word: str) -> Iterator[str]:
-    if word.isascii():
-        return
-    for run in _UNSPACED.finditer(word):
-        if len(run[0]) > 1 and not run["letters"]:
-            yield from run[0]
+def _characters(word: str) -> str:
+    runs = () if word.isascii() else _UNSPACED.finditer(word)
+    return "".join(run[0] for run in runs if len(run[0]) > 1 and not run["letters"])

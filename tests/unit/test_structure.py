@@ -24,7 +24,7 @@ def test_config_imports_nothing_of_ours_but_what_limits_a_turn() -> None:
         ),
     ]
     ours = {name for name in imported if name.split(".")[0] in {"agent", "bot", "db", "migrations"}}
-    assert ours == {"agent.engine.limits"}
+    assert ours == {"agent.engine.limits", "agent.text"}
 
 
 def test_importing_the_agent_loads_no_client() -> None:
