@@ -11,7 +11,8 @@ from agent.text import escape, pattern
 SOURCES = (
     r"\bc[\w'-]t\b", r"(?<!\d)\d+[.,]\d+", r"(?<=a)a", r"(?<!a)a", r"\s+", r"\S+(?=\s|\Z)", r"\W",
     r"(?i)(?P<one>é)|(b)", r"(?m)^a", r"(?s)a.b", r"x*", r"\Aa|b\Z", r"[\ud800-\udfff\x00]",
-    r"(?<![.!?])[.!?]+(?=\s)", r"\bé\b", r"a{1,3}(?!\w)", r"[^\w\s]", r"€\d", r"(?<=\u00e9)\w", r"\w(?=\u20ac|\Z)",
+    r"(?<![.!?])[.!?]+(?=\s)", r"\bé\b", r"a{1,3}(?!\w)", r"[^\w\s]", r"€\d",
+    r"(?<=\u00e9)\w", r"\w(?=\u20ac|\Z)",
 )  # fmt: skip
 TEXTS = st.text("aAbcétxX01 \n.,!?'-€。葡\ud800\x00\u00a0\x85_", max_size=30)
 
