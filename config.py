@@ -303,6 +303,17 @@ class BudgetSettings(Group):
         return DailyBudget(self.total_requests, self.total_tokens, self.total_cost_usd)
 
 
+class CareSettings(Group):
+    """From which age wine is offered, and where help is to be had.
+
+    `region` is the country whose help lines are named, `texts` a file of one's own sentences.
+    """
+
+    legal_age: int = Field(18, alias="LEGAL_AGE", ge=16, le=25)
+    region: str = Field("", alias="CARE_REGION", pattern=r"^(?:[A-Z]{2})?$")
+    texts: Path | None = Field(None, alias="CARE_TEXTS")
+
+
 class LogSettings(Group):
     """What is logged."""
 
@@ -325,6 +336,7 @@ class Settings(BaseModel):
     tracing: TracingSettings = TracingSettings()
     access: AccessSettings = AccessSettings()
     budgets: BudgetSettings = BudgetSettings()
+    care: CareSettings = CareSettings()
     log: LogSettings = LogSettings()
 
     @property

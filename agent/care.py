@@ -4,8 +4,8 @@ Small lexicons are combined, near each other in a clause: who, which state, sinc
 not.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast, get_args
 
 from agent.care_words import STOPS, Message, Phrase, Rule, lexicon
@@ -19,6 +19,7 @@ CONCERNS: Final[tuple[Concern, ...]] = get_args(Concern)
 FORBIDDING: Final[frozenset[Concern]] = frozenset({"crisis", "dependence", "under_age"})
 """Those for which nothing with alcohol is offered; for the others what is without comes first."""
 Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes", "histamine"]
+ALLERGIES: Final[tuple[Allergy, ...]] = get_args(Allergy)
 Intolerance = Literal["", "histamine", "sulphites", "severe"]
 
 FULL_AGE: Final = 18
@@ -42,8 +43,8 @@ class Care:
     """What a message tells of those who should not be offered alcohol.
 
     `own` is said of who writes, `others` of somebody else whom wine may be for. `allergies` are
-    what who writes must not be given. `people` are the persons it names, `beneficiaries` those of
-    them that wine is wanted for.
+    what is not to be offered. `people` are the persons it names, `beneficiaries` those of them that
+    wine is wanted for. `held` is what was known before of who writes.
     """
 
     own: frozenset[Concern] = frozenset()
@@ -54,26 +55,51 @@ class Care:
     people: frozenset[str] = frozenset()
     beneficiaries: frozenset[str] = frozenset()
     language: Language | None = None
+    held: frozenset[Concern] = frozenset()
+
+    @property
+    def all(self) -> frozenset[Concern]:
+        """Every concern, whoever it is about and whenever it was told."""
+        return self.own | self.others | self.held
 
     @property
     def is_crisis(self) -> bool:
-        """Whether help comes before everything else."""
-        return "crisis" in self.own
+        """Whether this very message tells of a crisis: help comes before everything else."""
+        return "crisis" in self.own | self.others
 
     @property
     def forbids_alcohol(self) -> bool:
-        """Whether who writes is offered nothing with alcohol at all."""
-        return bool(self.own & FORBIDDING)
+        """Whether nothing with alcohol is offered at all."""
+        return bool(self.all & FORBIDDING)
 
     @property
     def is_cautious(self) -> bool:
-        """Whether who writes is offered what is without alcohol first."""
-        return bool(self.own) and not self.forbids_alcohol
+        """Whether what is without alcohol comes first, unless wine is wanted for somebody else."""
+        is_told, is_held = bool(self.own | self.others), bool(self.held) and not self.beneficiaries
+        return (is_told or is_held) and not self.forbids_alcohol
 
     @property
     def gravest(self) -> Concern | None:
-        """The gravest concern, whoever it is about; None without one."""
-        return next((each for each in CONCERNS if each in self.own | self.others), None)
+        """The gravest concern; None without one."""
+        return next((each for each in CONCERNS if each in self.all), None)
+
+    @property
+    def news(self) -> Concern | None:
+        """The gravest concern that was not known before; None without one."""
+        told = (self.own | self.others) - self.held
+        return next((each for each in CONCERNS if each in told), None)
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """What is to be remembered of who writes, as names for `holding`."""
+        return self.own | self.held | self.allergies
+
+    def holding(self, names: Iterable[str]) -> "Care":
+        """Return the same with what is remembered of who writes; unknown names are left out."""
+        known = frozenset(names)
+        held = frozenset(each for each in CONCERNS if each in known)
+        allergies = frozenset(each for each in ALLERGIES if each in known)
+        return replace(self, held=self.held | held, allergies=self.allergies | allergies)
 
 
 NO_CARE: Final = Care()
@@ -85,6 +111,12 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
     `full_age` is the age in years from which wine is offered.
     """
     return _Reading(Message(text[:LONGEST]), full_age).care()
+
+
+def care_in_talk(said: Sequence[str], full_age: int = FULL_AGE) -> Care:
+    """Read the last of a person's messages, with what the ones before told of them."""
+    *before, last = (care_of(text, full_age) for text in said)
+    return last.holding(name for care in before for name in care.kept)
 
 
 @dataclass(slots=True)
@@ -121,7 +153,7 @@ class _Reading:
         return Care(
             own=frozenset(found.own),
             others=frozenset(found.others - found.own),
-            allergies=frozenset({"grapes"}) if self._reacts_to_grapes() else frozenset(),
+            allergies=frozenset(self._allergies()),
             intolerance=self._intolerance(),
             has_drunk="drunk" in message.said,
             people=frozenset(message.words[at] for at in message.places("others")),
@@ -302,6 +334,11 @@ class _Reading:
             return "sulphites"
         return "severe" if {"severe", "intolerant"} <= said else ""
 
-    def _reacts_to_grapes(self) -> bool:
-        said = self._message.said
-        return "grapes" in said or ("grape" in said and bool(said & {"reaction", "intolerant"}))
+    def _allergies(self) -> Iterator[Allergy]:
+        """What somebody is said to be allergic to."""
+        message = self._message
+        for allergy in ALLERGIES:
+            if any(message.is_near("intolerant", at, _WIDE) for at in message.places(allergy)):
+                yield allergy
+        if "grape_allergy" in message.said or {"grapes", "reaction"} <= message.said:
+            yield "grapes"

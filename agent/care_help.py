@@ -73,9 +73,14 @@ class Help:
         texts = self.texts[care.language or "en"]
         return texts.crisis.format(lines="\n".join(f"- {line}" for line in self._lines(texts)))
 
-    def of(self, concern: Concern, language: Language) -> str:
-        """Say why no alcohol is offered, or why what is without comes first."""
-        sentence: str = getattr(self.texts[language], concern)
+    def why(self, care: Care) -> str:
+        """Say why no alcohol is offered, or why what is without comes first; empty without care."""
+        concern = care.news or care.gravest
+        if concern is None:
+            return ""
+        # A crisis that was told before is not spoken of again.
+        key: Concern = "health" if concern == "crisis" else concern
+        sentence: str = getattr(self.texts[care.language or "en"], key)
         return sentence.format(age=self.full_age)
 
     def _lines(self, texts: HelpTexts) -> list[str]:

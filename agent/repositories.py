@@ -3,7 +3,7 @@
 Budgets, statistics and the way from a message back to its trace are made of the records.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Literal, Protocol
@@ -429,3 +429,19 @@ class ChatRepository(Protocol):
 
     async def migrated(self, chat_id: int, to: int) -> None:
         """Remember that a group became a supergroup with another id."""
+
+
+class CareRepository(Protocol):
+    """What people told of themselves in a chat that wine is offered by: `agent.care.Care.kept`."""
+
+    async def held(self, chat_id: int, user_id: int) -> frozenset[str]:
+        """What a person told in a chat and still holds."""
+
+    async def keep(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
+        """Remember what a person told, each until a moment or for good. Commits."""
+
+    async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
+        """Forget what was told in a chat, save what is `but`. Commits."""
+
+    async def forget_expired(self) -> int:
+        """Delete what holds no more; how many there were."""

@@ -17,9 +17,9 @@ from agent.engine.run import Run
 from agent.engine.span import Level, PromptRef, Span
 from agent.text import LANGUAGES, Pattern, pattern
 
-Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed"]
+Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care"]
 """A valid answer (without a model: by rules); what was valid of one; the model declined; the house
-sommelier or the best passages because the model failed; an apology."""
+sommelier or the best passages because the model failed; an apology; help, and no model asked."""
 
 BUDGET: Final = "budget"
 """The error type of a turn that the day's budget left without a model."""

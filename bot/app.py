@@ -30,6 +30,7 @@ from agent.tracing.recorder import Recorder, keyed_hash
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
+from bot.care import Carer
 from bot.metrics import Metrics
 from bot.resources import Resources, open_resources, prepare_trace, research_tools
 from bot.service import (
@@ -61,6 +62,7 @@ from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes, LocalQueue, Queue, dispatch, is_readable, origin
 from config import Settings, SettingsError
 from db.engine import Sessions, is_passing
+from db.repositories.care import SqlCareRepository
 from db.repositories.chats import SqlChatRepository, SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
@@ -90,6 +92,7 @@ class Repositories:
     turns: SqlTurnRepository
     feedback: SqlFeedbackRepository
     people: SqlPeopleRepository
+    cares: SqlCareRepository
     broadcasts: SqlBroadcastRepository
     traces: SqlTraceStore
 
@@ -193,6 +196,8 @@ async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterato
         try:
             yield app
         finally:
+            forget = partial(app.repositories.cares.forget, telegram.chat_id)
+            await bounded("what was told", forget)
             if app.delivery is not None:
                 await bounded("feedback", app.delivery.round)
 
@@ -234,6 +239,7 @@ async def open_app(
             keep=journal.keep if journal else repositories.turns.record,
             rating=rating,
             metrics=Metrics(lambda: tracer.dropped_spans),
+            carer=Carer(help=resources.help, cares=repositories.cares),
         )
         conversation = Conversation(
             turns=turns,
@@ -312,6 +318,7 @@ async def forget_old(
     what: list[Callable[[], Awaitable[object]]] = [
         partial(repositories.turns.forget, timedelta(days=days.stats_retention_days)),
         partial(repositories.traces.forget, timedelta(days=days.retention_days)),
+        repositories.cares.forget_expired,
     ]
     if of_updates:
         kept = timedelta(days=settings.updates.retention_days)
@@ -455,6 +462,7 @@ def repositories_of(sessions: Sessions) -> Repositories:
         turns=SqlTurnRepository(sessions),
         feedback=SqlFeedbackRepository(sessions),
         people=SqlPeopleRepository(sessions),
+        cares=SqlCareRepository(sessions),
         broadcasts=SqlBroadcastRepository(sessions),
         traces=SqlTraceStore(sessions),
     )
@@ -469,7 +477,10 @@ def sommelier_of(resources: Resources) -> Sommelier:
         cache=resources.cache,
     )
     return Sommelier(
-        catalogue=SqlCatalogue(resources.sessions), house=HouseSommelier(), research_tools=tools
+        catalogue=SqlCatalogue(resources.sessions),
+        house=HouseSommelier(),
+        research_tools=tools,
+        help=resources.help,
     )
 
 

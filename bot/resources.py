@@ -12,8 +12,10 @@ from functools import partial
 
 import httpx
 from platformdirs import user_cache_path
+from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from agent.care_help import Help, help_texts
 from agent.documents.embedding import (
     NOT_INSTALLED,
     PREFIX,
@@ -39,7 +41,7 @@ from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, Pro
 from agent.tracing.masking import Masking, prepared
 from agent.tracing.recorder import TraceRecord
 from bot.service import bounded
-from config import Settings, SettingsError
+from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
 from db.engine import (
     DatabaseUnavailable,
@@ -67,6 +69,7 @@ class Resources:
     search: PlaceSearch | None = None
     refinement: bool | None = None
     cache: QuoteCache = field(default_factory=QuoteCache)
+    help: Help = field(default_factory=Help)
 
 
 @asynccontextmanager
@@ -79,7 +82,8 @@ async def open_resources(
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-        SettingsError: what a setting asks for is not installed, or LLM_PRICES is no list.
+        SettingsError: what a setting asks for is not installed, LLM_PRICES is no list, or
+            CARE_TEXTS is not as it must be.
     """
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_database(settings))
@@ -96,7 +100,22 @@ async def open_resources(
             run=run_of(settings, models, prompts),
             search=place_search(settings, http),
             refinement=settings.documents.refinement,
+            help=help_of(settings),
         )
+
+
+def help_of(settings: Settings) -> Help:
+    """What is said to those who should not drink, and from which age wine is offered.
+
+    Raises:
+        SettingsError: CARE_TEXTS cannot be read, or is not as it must be.
+    """
+    care = settings.care
+    try:
+        return Help(care.legal_age, care.region, help_texts(care.texts))
+    except (OSError, ValueError) as error:
+        reason = describe(error) if isinstance(error, ValidationError) else str(error)
+        raise SettingsError(f"CARE_TEXTS: {reason}") from None
 
 
 def run_of(settings: Settings, models: Sequence[LLM], prompts: Prompts) -> Run:

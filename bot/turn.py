@@ -18,6 +18,7 @@ from agent.text import truncate_at_boundary
 from agent.tracing.recorder import NO_TRACE, Recorder
 from agent.turn import APOLOGY, BUDGET, Reply, Work, answer_turn, with_notes, worked_on
 from bot.budgets import Budgets, Note
+from bot.care import Carer
 from bot.metrics import Metrics
 from bot.telegram import texts
 from bot.telegram.sender import Delivery, Destination, Outgoing, Rows, Sender
@@ -67,7 +68,8 @@ class Turns:
     `run` is what each starts from. Without a `sender` nothing is delivered; `keep` keeps what a
     turn came to and what was said, without it `messages` the latter alone; `max_content_length` is
     how many characters of a message are. `hashed` makes the id of a chat or a user unrecognisable
-    for traces, `rating` makes the buttons under the answer of a turn.
+    for traces, `rating` makes the buttons under the answer of a turn. `carer` knows who is not to
+    drink.
     """
 
     run: Run = field(default_factory=Run)
@@ -81,6 +83,7 @@ class Turns:
     keep: Keep | None = None
     rating: Callable[[int], Rows] = lambda turn_id: ()
     metrics: Metrics = field(default_factory=Metrics)
+    carer: Carer = field(default_factory=Carer)
 
     async def turn(self, question: Question, work: Work, show: Show | None = None) -> Reply:
         """Run one turn; its reply is an apology if `work` fails.
@@ -91,9 +94,17 @@ class Turns:
         with self._trace(question) as span:
             async with self._typing(question):
                 allowance = await self._allowance(question)
-                run = self.run.turn(span=span, journal=self.journal, allowance=allowance)
+                care = await self.carer.care_for(
+                    question.text, question.chat_id, question.user_id, span
+                )
+                run = self.run.turn(
+                    span=span, journal=self.journal, allowance=allowance, context=care
+                )
+                work = self.carer.work(care, work)
                 reply = await answer_turn(run, partial(self._within_budget, question, work))
-            delivery = await self._deliver(question, rendered(reply, show), span)
+            messages = rendered(reply, show)
+            deliver = self._send if reply.outcome == "care" else self._deliver
+            delivery = await deliver(question, messages, span)
             reply = replace(reply, spent=run.ledger.spent, seconds=time.monotonic() - started)
             await self._keep(question, reply, delivery, span)
         self.metrics.turn_ended(

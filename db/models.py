@@ -402,6 +402,20 @@ class PersonRow(Base):
     introduced_on: Mapped[date | None] = mapped_column(Date)
 
 
+class CareRow(Base):
+    """Something that a person told of themselves in a chat, and how long it holds; None: for good.
+
+    What it is, is a name of `agent.care`: a concern or an allergy.
+    """
+
+    __tablename__ = "cares"
+
+    chat_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    told: Mapped[str] = mapped_column(String, primary_key=True)
+    until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
 class BroadcastRow(Base):
     """A message of an admin to everyone; `sent` and `failed` count chats."""
 

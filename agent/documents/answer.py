@@ -89,6 +89,12 @@ class Answer:
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
 
+    @classmethod
+    def of_help(cls, question: str, text: str) -> "Answer":
+        """What is said to somebody in a crisis instead of an answer; nothing was looked up."""
+        refinement = Refinement(question, question, fallback_reason="disabled")
+        return cls(question, text, text, (), (), "care", refinement, by_model=False)
+
     @property
     def refined_question(self) -> str | None:
         """What was searched for beside the question, None if it was not refined."""

@@ -223,6 +223,11 @@ class Quotes:
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
 
+    @classmethod
+    def of_help(cls, query: str, text: str) -> "Quotes":
+        """What is said to somebody in a crisis instead of quotes; nothing was looked up."""
+        return cls(query, (), text, no_results=True, outcome="care", chunks=(), by_model=False)
+
 
 class QuoteCache:
     """Keeps the newest `entries` answered quotes for `seconds`; `clock` counts seconds."""

@@ -112,7 +112,8 @@ class Run:
     `history` is what was said before; `prompt` says in the trace what the instructions were made
     of. Whatever a turn asks of models counts in its `ledger` and stops at its `deadline` (a time
     of the event loop), `limits.seconds` after each question at the latest. `allowance` is what the
-    day's budgets leave, `prompts` where the look-ups of a turn take theirs from.
+    day's budgets leave, `prompts` where the look-ups of a turn take theirs from. `context` is
+    what a product knows of who asks, for its tools: the engine only hands it on.
     """
 
     models: Sequence[LLM] = ()
@@ -127,6 +128,7 @@ class Run:
     allowance: Allowance = UNLIMITED
     prompts: Prompts | None = None
     prompt: PromptRef | None = None
+    context: object = None
 
     def __post_init__(self) -> None:
         is_sequence = isinstance(self.models, Sequence)
@@ -140,6 +142,7 @@ class Run:
         journal: Journal = NO_JOURNAL,
         allowance: Allowance = UNLIMITED,
         history: Sequence[Message] = (),
+        context: object = None,
     ) -> "Run":
         """Make the run of one turn of this one, within `allowance` and with a ledger of its own.
 
@@ -155,6 +158,7 @@ class Run:
             span=span,
             journal=journal,
             allowance=allowance if self.models else UNLIMITED,
+            context=context,
         )
 
     def instructed(self, prompt: Prompt, **values: str) -> "Run":

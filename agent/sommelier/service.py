@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
+from agent.care import Care, care_in_talk
+from agent.care_help import Help
 from agent.engine.contract import OutputContract
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
@@ -11,6 +13,7 @@ from agent.engine.messages import LLM, Message
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.prompts import prompt_for, research_rules
+from agent.sommelier import caring
 from agent.sommelier.contract import SOMMELIER, ParseResult, in_language, say
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
@@ -20,6 +23,9 @@ from agent.turn import Outcome, Reply, error_types, guard_input, guard_output
 
 BY_RULES: Final = Limits(seconds=30)
 """What the house sommelier may use: it costs nothing, but waits for the catalogue."""
+
+PLACES: Final = "find_places"
+"""The tool that finds shops and bars: it is not offered to those who must not drink."""
 
 Response = AgenticResponse[SommelierResponse]
 
@@ -48,31 +54,62 @@ class Sommelier:
     """Answers messages from a catalogue, by a model or by rules.
 
     `research_tools` are offered beside those of the catalogue: documents, quotes, places. `house`
-    answers where there is no model or none that answers.
+    answers where there is no model or none that answers. `help` says what is to be said to those
+    who should not drink.
     """
 
     def __init__(
-        self, *, catalogue: Catalogue, house: House, research_tools: Sequence[Tool] = ()
+        self,
+        *,
+        catalogue: Catalogue,
+        house: House,
+        research_tools: Sequence[Tool] = (),
+        help: Help | None = None,
     ) -> None:
-        self._toolbox = Toolbox([*wine_tools(catalogue), *research_tools])
+        tools = [*wine_tools(catalogue), *research_tools]
+        self._toolbox = Toolbox(tools)
+        self._toolbox_without_places = Toolbox([each for each in tools if each.name != PLACES])
         self._research_rules = research_rules([tool.name for tool in research_tools])
         self._house = house
+        self._help = help or Help()
 
     async def answer(self, message: str, run: Run) -> Reply:
-        """Answer `message`, with the prompt that the run's prompts have when it begins."""
+        """Answer `message`, with the prompt that the run's prompts have when it begins.
+
+        What is known of who asks is the run's context, a `Care`; without one it is what they say.
+        """
+        care = self._care(message, run)
+        if care.is_crisis:
+            return Reply(text=self._help.in_crisis(care), outcome="care")
+        run = replace(run, context=care)
         prompt = prompt_for(run, "sommelier")
-        rules, schema = self._research_rules, SOMMELIER.output.text
+        rules = "\n".join(filter(None, (self._research_rules, caring.instructions(care))))
+        schema = SOMMELIER.output.text
         instructions = prompt.render(research_rules=rules, schema=schema)
         run = replace(run, instructions=instructions, prompt=prompt.ref)
         message = guard_input(message, run.span)
-        response = await self._generate(message, run, SOMMELIER) if run.models else None
+        contract = caring.careful(SOMMELIER, care)
+        response = await self._generate(message, run, contract) if run.models else None
         reply = await self._reply(message, response, run)
         return replace(
-            reply,
+            self._introduced(reply, response, care),
             retries=response.retry_count if response else 0,
             error_types=error_types(response) if response else (),
             prompt=prompt.ref,
         )
+
+    def _care(self, message: str, run: Run) -> Care:
+        """What is known of who asks: what the product says, or what they say themselves."""
+        if isinstance(run.context, Care):
+            return run.context
+        said = [str(each["content"]) for each in run.history if each["role"] == "user"]
+        return care_in_talk([*said, message], self._help.full_age)
+
+    def _introduced(self, reply: Reply, response: Response | None, care: Care) -> Reply:
+        """A model's answer below what is to be said of a concern when it is first told."""
+        if response is None or not response.ok or care.news is None:
+            return reply
+        return replace(reply, text=f"{self._help.why(care)}\n\n{reply.text}")
 
     async def _reply(self, message: str, response: Response | None, run: Run) -> Reply:
         if response is not None and response.ok:
@@ -103,9 +140,9 @@ class Sommelier:
     async def _generate(
         self, message: str, run: Run, contract: OutputContract[SommelierResponse]
     ) -> Response:
-        response = await generate_agentic_response(
-            message, run=run, contract=contract, tools=self._toolbox
-        )
+        sober = caring.care_in(run).forbids_alcohol
+        tools = self._toolbox_without_places if sober else self._toolbox
+        response = await generate_agentic_response(message, run=run, contract=contract, tools=tools)
         guard_output(response, run.span, {"wines": ParseResult.of(response).wine_ids})
         return response
 

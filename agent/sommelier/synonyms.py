@@ -5,7 +5,7 @@ The catalogue and what is asked of it both go through these. The names are data,
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -28,6 +28,11 @@ def names(kind: Kind, name: str) -> tuple[str, ...]:
     if kind == "countries":
         one = one.removeprefix("the ")
     return _groups()[kind].get(one, (one,)) if one else ()
+
+
+def known_names(kind: Kind) -> Collection[str]:
+    """Return every name that is known, folded."""
+    return _groups()[kind].keys()
 
 
 def key(kind: Kind, name: str) -> str:

@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent.care import NO_CARE, Care
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput
+from agent.sommelier.caring import care_in, catalogue_for, note
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult
 
 SEARCH = (
@@ -23,6 +25,7 @@ SIMILAR = (
     "Wines most like a given one, most alike first. Takes all filters of search_wines as well: "
     "'like that, but Portuguese, under 15'."
 )
+NO_WINE = "there is no wine with these ids; use search_wines to find ids; {why}"
 
 
 class GetWine(BaseModel):
@@ -53,15 +56,15 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
 
     async def search_wines(query: WineQuery, run: Run) -> ToolOutput:
         with retrieving("retrieve.wines", query, run) as span:
-            result = await catalogue.search(query)
+            result = await catalogue_for(catalogue, care_in(run)).search(query)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return found(result)
+        return found(result, care_in(run))
 
-    async def get_wine(arguments: GetWine) -> ToolOutput:
-        wines = await catalogue.get(arguments.wine_ids)
+    async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
+        wines = await catalogue_for(catalogue, care_in(run)).get(arguments.wine_ids)
         unknown = set(arguments.wine_ids) - {wine.id for wine in wines}
         if not wines:
-            raise ToolError("there is no wine with these ids; use search_wines to find ids")
+            raise ToolError(NO_WINE.format(why=note(care_in(run))).rstrip("; "))
         content: dict[str, Any] = {"wines": facts(wines)}
         if unknown:
             content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
@@ -71,9 +74,10 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         if not await catalogue.get([arguments.wine_id]):
             raise ToolError("there is no wine with this id; use search_wines to find ids")
         with retrieving("retrieve.similar", arguments, run) as span:
-            result = await catalogue.similar(arguments.wine_id, arguments)
+            similar = catalogue_for(catalogue, care_in(run)).similar
+            result = await similar(arguments.wine_id, arguments)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return found(result)
+        return found(result, care_in(run))
 
     return [
         Tool("search_wines", SEARCH, WineQuery, search_wines),
@@ -88,13 +92,15 @@ def retrieving(name: str, query: BaseModel, run: Run) -> AbstractContextManager[
     return run.span.child(name, "retriever", input=asked)
 
 
-def found(result: WineSearchResult) -> ToolOutput:
-    """Tell a model what a search found, and which soft filters each wine misses."""
+def found(result: WineSearchResult, care: Care = NO_CARE) -> ToolOutput:
+    """Tell a model what a search found, which soft filters each wine misses, what care left out."""
     wines = facts(result.wines)
     for wine in wines:
         if missed := result.missed.get(wine["wine_id"]):
             wine["misses"] = list(missed)
     content: dict[str, Any] = {"found": result.total, "wines": wines}
+    if why := note(care):
+        content["note"] = why
     if not wines:
         content["relax"] = dict(result.relax)
     return ToolOutput(content, by_id(result.wines))

@@ -22,6 +22,7 @@ COLORS: Final = {
     "answered": "#2A7F62",
     "salvaged": "#7FB7DA",
     "refused": "#9A9A9A",
+    "care": "#C79BC0",
     "fallback": "#E8A33D",
     "failed": "#C0392B",
     OTHER: "#6B5B95",

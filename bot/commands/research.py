@@ -97,10 +97,12 @@ def find(
 
 
 async def _ask(question: str, *, refine: bool) -> "Answer":
-    from agent.documents.answer import answer_question
+    from agent.documents.answer import Answer, answer_question
     from agent.documents.refine import refinement_wanted
 
     async with _resources() as resources:
+        if help_ := _help_for(question, resources):
+            return Answer.of_help(question, help_)
         return await answer_question(
             question,
             documents=resources.documents,
@@ -110,9 +112,11 @@ async def _ask(question: str, *, refine: bool) -> "Answer":
 
 
 async def _quotes(query: str) -> "Quotes":
-    from agent.documents.quotes import find_quotes
+    from agent.documents.quotes import Quotes, find_quotes
 
     async with _resources() as resources:
+        if help_ := _help_for(query, resources):
+            return Quotes.of_help(query, help_)
         return await find_quotes(query, documents=resources.documents, run=resources.run.turn())
 
 
@@ -129,6 +133,14 @@ async def _find(category: str, place: str) -> "Places":
             return await find_places(name, where, run=resources.run.turn(), search=resources.search)
         except QueryGenerationFailed as error:
             fail(str(error))
+
+
+def _help_for(text: str, resources: "Resources") -> str:
+    """What helps somebody in a crisis, empty if nobody is."""
+    from agent.care import care_of
+
+    care = care_of(text)
+    return resources.help.in_crisis(care) if care.is_crisis else ""
 
 
 def _resources() -> "AbstractAsyncContextManager[Resources]":

@@ -80,6 +80,7 @@ EVENT_STREAM: Final = "text/event-stream"
 
 LookUp = Callable[..., Awaitable[Answer | Quotes | Refinement]]
 """What is looked up for a question, with a `run`."""
+InCrisis = Callable[[str, str], Answer | Quotes | Refinement]
 
 
 class TurnFailed(Exception):
@@ -137,28 +138,30 @@ class Api:
     async def rewrite(self, asked: RewriteRequest) -> RewriteResponse:
         """The question in words for the search."""
         look_up = partial(refine_question, enabled=self.refinement is not False)
-        reply = await self._turn(asked.question, look_up)
+        reply = await self._turn(asked.question, look_up, _not_refined)
         return RewriteResponse.of(reply.answer)
 
     async def ask(self, asked: AskRequest) -> AskResponse:
         """An answer with its citations."""
         refine = refinement_wanted(self.refinement, asked.refine_prompt)
         look_up = partial(answer_question, documents=self.documents, refine=refine)
-        reply = await self._turn(asked.question, look_up)
+        reply = await self._turn(asked.question, look_up, Answer.of_help)
         note = " ".join(reply.notes)
         return AskResponse.of(replace(reply.answer, note=note, outcome=reply.outcome))
 
     async def query(self, asked: QueryRequest) -> Response:
         """Passages as server-sent events; they begin when all are checked."""
         look_up = partial(find_quotes, documents=self.documents, cache=self.cache)
-        reply = await self._turn(asked.query, look_up)
+        reply = await self._turn(asked.query, look_up, Quotes.of_help)
         found = replace(reply.answer, note=" ".join(reply.notes))
         return StreamingResponse(
             events(found, reply.seconds), headers=STREAM_HEADERS, media_type=EVENT_STREAM
         )
 
-    async def _turn(self, text: str, look_up: LookUp) -> Reply:
+    async def _turn(self, text: str, look_up: LookUp, in_crisis: InCrisis) -> Reply:
         """A turn of nobody: everyone's budget holds, nothing is delivered or remembered.
+
+        To somebody in a crisis the answer is `in_crisis`, of the question and what helps.
 
         Raises:
             TurnFailed: there is no answer.
@@ -172,6 +175,8 @@ class Api:
         budgets = self.turns.budgets and replace(self.turns.budgets, person=NO_BUDGET)
         turns = replace(self.turns, journal=NO_JOURNAL, sender=None, messages=None, budgets=budgets)
         reply = await turns.turn(question, work)
+        if reply.outcome == "care":
+            return replace(reply, answer=in_crisis(text, reply.text))
         if reply.answer is None:
             raise TurnFailed
         return reply
@@ -239,6 +244,11 @@ class ReadRequest(Request):
             return from_json(self._body)
         except ValueError as error:
             raise JSONDecodeError(str(error), "", 0) from None
+
+
+def _not_refined(question: str, help_: str) -> Refinement:
+    """A question that is left as it is: a rewriter answers nobody."""
+    return Refinement(question, question, fallback_reason="refused")
 
 
 def reply_of(found: Answer | Quotes | Refinement) -> Reply:

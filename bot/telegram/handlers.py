@@ -124,6 +124,7 @@ class Conversation:
         """/new: forget the conversation of this chat."""
         chat_id = message_of(update).chat.id
         forgotten = await self.sender.journal.step("forget", lambda: self.messages.forget(chat_id))
+        await self.turns.carer.forget(chat_id)
         await self._say(update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
 
     async def edited(self, update: Update, context: Context) -> None:

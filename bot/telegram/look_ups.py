@@ -18,6 +18,7 @@ from agent.engine.run import Run
 from agent.places.find import PlaceSearch, find_places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.repositories import MessageRepository
+from agent.sommelier.caring import care_in
 from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram import look_up_text as text
 from bot.telegram import texts
@@ -171,6 +172,9 @@ class LookUps:
 
     async def _find(self, question: Question, category: str, place: str) -> None:
         async def look_up(run: Run) -> Reply:
+            care = care_in(run)
+            if care.forbids_alcohol:
+                return Reply(text=self.turns.carer.help.why(care), outcome="care")
             named = guard_input(place, run.span)
             find = partial(find_places, category, named, search=self.search)
             try:

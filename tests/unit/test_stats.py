@@ -51,7 +51,9 @@ def colors_of(image: Image.Image) -> set[str]:
 def test_the_picture_has_its_size_and_each_outcome_of_a_day_its_color() -> None:
     image = drawn([*QUIET, DAY])
     assert (image.format, image.size) == ("PNG", (WIDTH, HEIGHT))
-    assert set(COLORS.values()) - colors_of(image) == {COLORS["refused"], COLORS[OTHER]}
+    assert set(COLORS.values()) - colors_of(image) == {
+        COLORS[each] for each in ("refused", "care", OTHER)
+    }
     assert image.getpixel((5, 5)) == (255, 255, 255)
 
 

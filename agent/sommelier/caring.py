@@ -1,0 +1,248 @@
+"""What care for a person means for wines: which are found, which may be shown, what is said of it.
+
+Whoever must not drink is shown nothing with alcohol, whoever had better not finds what is without
+first, and an allergy leaves out every wine that must declare it: in what tools return, and again in
+what an answer may hold.
+"""
+
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from agent.care import NO_CARE, Care
+from agent.engine.contract import Evidence, Grounding, OutputContract
+from agent.engine.run import Run
+from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.synonyms import known_names
+from agent.sommelier.wine import Catalogue, Colour, Style, Wine, WineQuery, WineSearchResult
+from agent.text import sentences, words
+
+MOST_ALCOHOL: Final = 0.5
+"""Up to how many % vol. a wine counts as one without alcohol."""
+OFFERED_FIRST: Final = 3
+"""How many wines without alcohol go before what was searched for."""
+LONGEST_NAME: Final = 4
+SHORTEST_HEAD: Final = 5
+
+FORBIDDEN: Final = (
+    "Who writes is not offered alcohol. Recommend only wines of style alcohol_free that a tool "
+    "returns, and name no other wine, grape, region or drink with alcohol."
+)
+FIRST: Final = (
+    "Who writes had better not drink alcohol now. Begin with a wine of style alcohol_free; wines "
+    "with alcohol may follow for others, if there are others. Do not lecture: why is said already."
+)
+NOTE_FORBIDDEN: Final = "only wines without alcohol are shown to this person"
+NOTE_FIRST: Final = "wines without alcohol come first for this person"
+NOTE_ALLERGY: Final = "wines that declare {allergens} are left out for this person"
+
+
+def care_in(run: Run) -> Care:
+    """Return what is known of who asks; no care where nothing is."""
+    return run.context if isinstance(run.context, Care) else NO_CARE
+
+
+def instructions(care: Care) -> str:
+    """Say for a model what care asks of its answer; empty if nothing."""
+    if care.forbids_alcohol:
+        return f"- {FORBIDDEN}"
+    return f"- {FIRST}" if care.is_cautious else ""
+
+
+def note(care: Care) -> str:
+    """Say for a model what was left out of a result, or put first in it; empty if nothing."""
+    allergens = ", ".join(sorted(care.allergies))
+    allergy = NOTE_ALLERGY.format(allergens=allergens) if allergens else ""
+    sober = NOTE_FORBIDDEN if care.forbids_alcohol else NOTE_FIRST if care.is_cautious else ""
+    return "; ".join(filter(None, (sober, allergy)))
+
+
+def is_without_alcohol(wine: Wine) -> bool:
+    """Whether a wine counts as one without alcohol."""
+    return wine.style == Style.ALCOHOL_FREE and (wine.abv or 0) <= MOST_ALCOHOL
+
+
+def may_be_shown(wine: Wine, care: Care) -> bool:
+    """Whether care lets a wine be shown at all."""
+    if "grapes" in care.allergies or care.allergies.intersection(wine.allergens):
+        return False
+    return is_without_alcohol(wine) or not care.forbids_alcohol
+
+
+def catalogue_for(catalogue: Catalogue, care: Care) -> Catalogue:
+    """Return the part of a catalogue that a person may be shown; all of it if nothing is known."""
+    is_whole = not (care.forbids_alcohol or care.is_cautious or care.allergies)
+    return catalogue if is_whole else _CarefulCatalogue(catalogue, care)
+
+
+class _CarefulCatalogue:
+    """Fulfils `Catalogue` with what care lets a person be shown."""
+
+    def __init__(self, catalogue: Catalogue, care: Care) -> None:
+        self._catalogue, self._care = catalogue, care
+
+    async def search(self, query: WineQuery) -> WineSearchResult:
+        """Find wines that pass `query` and may be shown, those without alcohol first if asked."""
+        found = self._allowed(await self._catalogue.search(self._narrowed(query)))
+        if self._care.is_cautious and Style.ALCOHOL_FREE not in query.styles:
+            without = query.model_copy(update={"limit": OFFERED_FIRST})
+            first = self._allowed(await self._catalogue.search(self._sober(without)))
+            return _joined(first, found)
+        return found
+
+    async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
+        """Find others that may be shown, most like this wine first."""
+        return self._allowed(await self._catalogue.similar(wine_id, self._narrowed(query)))
+
+    async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
+        """Return those of these wines that may be shown."""
+        wines = await self._catalogue.get(wine_ids)
+        return [wine for wine in wines if may_be_shown(wine, self._care)]
+
+    async def count(self) -> int:
+        """Return how many wines the whole catalogue holds."""
+        return await self._catalogue.count()
+
+    def _narrowed(self, query: WineQuery) -> WineQuery:
+        declared = {each for each in self._care.allergies if each not in ("grapes", "histamine")}
+        without = {"without_allergens": tuple({*query.without_allergens, *declared})}
+        narrowed = query.model_copy(update=without)
+        return self._sober(narrowed) if self._care.forbids_alcohol else narrowed
+
+    def _sober(self, query: WineQuery) -> WineQuery:
+        """The same search among wines without alcohol, where what was asked can only rank."""
+        colours = tuple(colour for colour in Colour if Style(colour) in query.styles)
+        soft = {"colours", "sweetness", "bodies", "tannins", "acidities", "foods", "grapes"}
+        update = {
+            "styles": (Style.ALCOHOL_FREE,),
+            "without_styles": (),
+            "colours": query.colours or colours,
+            "soft": tuple(sorted({*query.soft, *soft, "countries", "regions"} - {"styles"})),
+            "min_abv": None,
+            "max_abv": None,
+        }
+        return query.model_copy(update=update)
+
+    def _allowed(self, found: WineSearchResult) -> WineSearchResult:
+        wines = tuple(wine for wine in found.wines if may_be_shown(wine, self._care))
+        total = found.total if len(wines) == len(found.wines) else len(wines)
+        return found.model_copy(update={"wines": wines, "total": total})
+
+
+def _joined(first: WineSearchResult, then: WineSearchResult) -> WineSearchResult:
+    """One result of two, each wine once."""
+    known = {wine.id for wine in first.wines}
+    wines = (*first.wines, *(wine for wine in then.wines if wine.id not in known))
+    return WineSearchResult(
+        wines=wines,
+        total=max(then.total, len(wines)),
+        relax={} if wines else then.relax,
+        missed={**then.missed, **first.missed},
+    )
+
+
+def careful(
+    contract: OutputContract[SommelierResponse], care: Care
+) -> OutputContract[SommelierResponse]:
+    """Make the contract of an answer that care may not be broken by."""
+    if not (care.forbids_alcohol or care.is_cautious or care.allergies):
+        return contract
+
+    def grounding(response: SommelierResponse, evidence: Evidence) -> str | None:
+        return contract.grounding(response, evidence) or broken_care(response, evidence, care)
+
+    def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
+        left = contract.salvage(response, evidence)
+        return left and careful_part(left, evidence, care)
+
+    rule: Grounding[SommelierResponse] = grounding
+    return replace(contract, grounding=rule, salvage=salvage)
+
+
+def broken_care(response: SommelierResponse, evidence: Evidence, care: Care) -> str | None:
+    """Say what in a response a person must not be shown; None if nothing."""
+    shown = [wine for each in response.wines if (wine := _wine(each.wine_id, evidence))]
+    if refused := next((wine for wine in shown if not may_be_shown(wine, care)), None):
+        return f"{refused.label} must not be shown to this person; {note(care)}"
+    if care.forbids_alcohol:
+        texts = (response.intro, response.closing, *(each.description for each in response.wines))
+        names = (name for text in texts for name in named_with_alcohol(text, evidence))
+        if name := next(names, ""):
+            return f"the text names {name}; {FORBIDDEN}"
+    known = [each for each in evidence.found.values() if isinstance(each, Wine)]
+    found = any(is_without_alcohol(wine) for wine in known)
+    if care.is_cautious and found and shown and not is_without_alcohol(shown[0]):
+        return "the first wine must be one of style alcohol_free: this person had better not drink"
+    return None
+
+
+def careful_part(
+    response: SommelierResponse, evidence: Evidence, care: Care
+) -> SommelierResponse | None:
+    """Return a response without what a person must not be shown; None if nothing is left."""
+
+    def kept(text: str) -> str:
+        if not care.forbids_alcohol:
+            return text
+        said = sentences(text)
+        return " ".join(each for each in said if not any(named_with_alcohol(each, evidence)))
+
+    shown = [(each, _wine(each.wine_id, evidence)) for each in response.wines]
+    allowed = [(each, wine) for each, wine in shown if wine and may_be_shown(wine, care)]
+    if care.is_cautious:
+        allowed.sort(key=lambda each: not is_without_alcohol(each[1]))
+    wines = [each.model_copy(update={"description": kept(each.description)}) for each, _ in allowed]
+    if response.wines and not wines:
+        return None
+    update = {"intro": kept(response.intro), "closing": kept(response.closing), "wines": wines}
+    return response.model_copy(update=update)
+
+
+def _wine(wine_id: str, evidence: Evidence) -> Wine | None:
+    found = evidence.found.get(wine_id)
+    return found if isinstance(found, Wine) else None
+
+
+def named_with_alcohol(text: str, evidence: Evidence) -> Iterator[str]:
+    """Find what a text names that holds alcohol: grapes, regions, kinds of wine, other drinks.
+
+    Not in a sentence that speaks of what is without or says no, nor in the name of a wine that is
+    without.
+    """
+    found = (each for each in evidence.found.values() if isinstance(each, Wine))
+    labels = (wine.label for wine in found if is_without_alcohol(wine))
+    shown = frozenset(word for label in labels for word in words(label))
+    for sentence in sentences(text):
+        said = words(sentence)
+        if not any(_known(said, _vocabulary()["harmless"])):
+            names = _known(said, _vocabulary()["drinks"])
+            yield from (name for name in names if not shown.issuperset(name.split()))
+
+
+def _known(said: Sequence[str], vocabulary: Collection[str]) -> Iterator[str]:
+    """The runs of words that are in a vocabulary, or begin as one of its words does."""
+    for at, word in enumerate(said):
+        runs = (" ".join(said[at : at + length]) for length in range(1, LONGEST_NAME + 1))
+        heads = (f"{word[:length]}*" for length in range(SHORTEST_HEAD, len(word) + 1))
+        if run := next((run for run in runs if run in vocabulary), ""):
+            yield run
+        elif any(head in vocabulary for head in heads):
+            yield word
+
+
+@cache
+def _vocabulary() -> Mapping[str, frozenset[str]]:
+    """The words of `caring.toml`, and all names of grapes and regions."""
+    listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    read = TypeAdapter(dict[str, str]).validate_python(listed)
+    words_of = {name: {each.replace("_", " ") for each in read[name].split()} for name in read}
+    names = {name for kind in ("grapes", "regions") for name in known_names(kind)}
+    return {
+        "drinks": frozenset(words_of["drinks"] | names),
+        "harmless": frozenset(words_of["harmless"]),
+    }

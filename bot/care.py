@@ -1,0 +1,89 @@
+"""What is known of who asks: told in this message, or before in this chat and remembered."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from agent.care import Care, care_of
+from agent.care_help import Help
+from agent.engine.run import Run
+from agent.engine.span import Span
+from agent.repositories import CareRepository
+from agent.turn import Reply, Work
+
+log = logging.getLogger(__name__)
+
+LASTING: Final = frozenset(
+    {"under_age", "dependence", "sulphites", "egg", "milk", "fish", "grapes"}
+)
+"""What /new does not forget."""
+HOLDS: Final[Mapping[str, timedelta]] = {
+    "crisis": timedelta(days=1),
+    "driving": timedelta(hours=12),
+    "medication": timedelta(days=14),
+    "health": timedelta(days=90),
+    "pregnancy": timedelta(days=280),
+    "under_age": timedelta(days=365),
+}
+"""How long something holds unless /new forgets it before; what is not here holds for good."""
+LONG: Final = 500
+"""From how many characters a message is read beside the event loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carer:
+    """Tells what care a person needs, and remembers it per chat and person, if it is kept."""
+
+    help: Help = field(default_factory=Help)
+    cares: CareRepository | None = None
+
+    async def care_for(self, text: str, chat_id: int, user_id: int, span: Span) -> Care:
+        """Read what a message tells of who writes, and what they told before; keep what is new."""
+        age = self.help.full_age
+        is_long = len(text) > LONG
+        told = await asyncio.to_thread(care_of, text, age) if is_long else care_of(text, age)
+        care = told.holding(await self._held(chat_id, user_id))
+        if care.all or care.allergies:
+            with span.child("guard.care", "guardrail") as guard:
+                guard.update(output=sorted({*care.all, *care.allergies}))
+        if new := told.kept - care.held:
+            await self._keep(chat_id, user_id, new)
+        return care
+
+    async def forget(self, chat_id: int) -> None:
+        """Forget what was told in a chat, but what lasts."""
+        if self.cares is not None:
+            await self.cares.forget(chat_id, but=LASTING)
+
+    def work(self, care: Care, work: Work) -> Work:
+        """Return the work of a turn: in a crisis help is all that is said, without a model."""
+        if not care.is_crisis:
+            return work
+        reply = Reply(text=self.help.in_crisis(care), outcome="care")
+
+        async def help_(run: Run) -> Reply:
+            return reply
+
+        return help_
+
+    async def _held(self, chat_id: int, user_id: int) -> frozenset[str]:
+        if self.cares is None or not chat_id:
+            return frozenset()
+        try:
+            return await self.cares.held(chat_id, user_id)
+        except Exception:
+            log.exception("What was told in chat %s could not be read", chat_id)
+            return frozenset()
+
+    async def _keep(self, chat_id: int, user_id: int, told: Collection[str]) -> None:
+        if self.cares is None or not chat_id:
+            return
+        now = datetime.now(UTC)
+        until = {each: now + HOLDS[each] if each in HOLDS else None for each in told}
+        try:
+            await self.cares.keep(chat_id, user_id, until)
+        except Exception:
+            log.exception("What was told in chat %s could not be kept", chat_id)

@@ -1,0 +1,224 @@
+"""Care in whole turns: whatever a model does, nobody is shown what they must not drink."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.care import Care
+from agent.engine.contract import Evidence
+from agent.engine.run import Run
+from agent.house_sommelier import HouseSommelier
+from agent.repositories import StoredMessage, window
+from agent.sommelier.caring import care_in, named_with_alcohol
+from agent.sommelier.service import Sommelier
+from agent.sommelier.wine import Allergen, Food, Style, Wine
+from agent.turn import Reply
+from bot.care import Carer
+from db.engine import session_factory
+from db.repositories.care import SqlCareRepository
+from db.repositories.chats import SqlMessageRepository
+from tests.databases import migrated_sqlite
+from tests.doubles.bot_api import CHAT, BotApi
+from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
+from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
+from tests.faults.turns import VALID, search, service, valid
+from tests.running import RecordingTracer, running
+
+FREE = Wine(
+    id="null-riesling",
+    producer="Kolonne Null",
+    name="Riesling",
+    country="Germany",
+    grapes=("Riesling",),
+    style=Style.ALCOHOL_FREE,
+    price=9,
+    foods=(Food.LAMB,),
+)
+GROUP = -500
+
+
+def shown(*wines: Wine, intro: str = "For your lamb:") -> Step:
+    listed = [{"wine_id": wine.id, "description": "Fits the meat."} for wine in wines]
+    return answer_json(VALID | {"intro": intro, "wines": listed})
+
+
+async def reply_to(
+    *said: str, server: ModelServer, wines: tuple[Wine, ...] = (CHINON, RIOJA, FREE)
+) -> tuple[Reply, SpanRecord]:
+    root, model = root_span(), service(server)
+    run = Run(
+        [model], history=window([StoredMessage("user", each) for each in said[:-1]]), span=root
+    )
+    with root.opened():
+        sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue(wines))
+        reply = await asked(sommelier, said[-1], run)
+    await model.close()
+    return reply, root
+
+
+async def test_in_a_crisis_no_model_is_asked(model_server: ModelServer) -> None:
+    reply, root = await reply_to("I want to end my life, what wine?", server=model_server)
+    assert (reply.outcome, root.scores["outcome"]) == ("care", "care")
+    assert "988" in reply.text
+    assert model_server.requests == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("I am 15. A red for lamb?",),
+        ("I am 15", "a red for lamb"),
+        ("I'm an alcoholic, sober for 3 years", "a red for lamb"),
+        ("my son is 14, what may he drink with the lamb?",),
+    ],
+)
+async def test_who_must_not_drink_is_shown_nothing_with_alcohol_by_a_model_either(
+    model_server: ModelServer, said: tuple[str, ...]
+) -> None:
+    model_server.script(
+        tool_call("get_wine", {"wine_ids": [CHINON.id]}),
+        tool_call("search_wines", {"styles": ["red"]}),
+        shown(CHINON),
+        shown(FREE, intro="Better a Barolo."),
+        shown(FREE),
+    )
+    reply, root = await reply_to(*said, server=model_server)
+    assert (reply.outcome, reply.wine_ids) == ("answered", (FREE.id,))
+    assert root.metadata["error_types"] == "grounding,grounding"
+    assert "only wines without alcohol" in str(model_server.requests[2].json["messages"])
+
+
+async def test_a_model_that_insists_is_answered_for(model_server: ModelServer) -> None:
+    model_server.script(tool_call("search_wines", {}), *[shown(CHINON)] * 3)
+    reply, _ = await reply_to("I am 15. A red for lamb?", server=model_server)
+    assert set(reply.wine_ids) <= {FREE.id}
+    assert "Chinon" not in reply.text
+
+
+async def test_what_a_model_says_besides_is_cut_out(model_server: ModelServer) -> None:
+    talk = "Here is one. A Barolo would be better."
+    model_server.script(tool_call("search_wines", {}), *[shown(FREE, intro=talk)] * 3)
+    reply, _ = await reply_to("I am 15. A red for lamb?", server=model_server)
+    assert (reply.outcome, reply.wine_ids) == ("salvaged", (FREE.id,))
+    assert "Here is one." in reply.text
+    assert "Barolo" not in reply.text
+
+
+async def test_in_pregnancy_what_is_without_comes_first_and_why_is_said_once(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(search(), shown(CHINON), shown(FREE, CHINON))
+    reply, _ = await reply_to("I'm pregnant, a red for lamb", server=model_server)
+    assert reply.wine_ids == (FREE.id, CHINON.id)
+    assert reply.text.startswith("In pregnancy and while nursing")
+    model_server.script(search(), shown(FREE))
+    reply, _ = await reply_to("I'm pregnant", "a red for lamb", server=model_server)
+    assert not reply.text.startswith("In pregnancy")
+
+
+async def test_wine_for_somebody_else_is_wine(model_server: ModelServer) -> None:
+    model_server.script(search(), valid())
+    reply, _ = await reply_to(
+        "I'm pregnant", "a red for my husband, with lamb", server=model_server
+    )
+    assert reply.wine_ids == (CHINON.id,)
+
+
+async def test_an_allergy_leaves_wines_out_whatever_the_model_asks_for(
+    model_server: ModelServer,
+) -> None:
+    fined = CHINON.model_copy(update={"allergens": (Allergen.EGG,)})
+    model_server.script(search(), shown(fined), shown(RIOJA))
+    said = "I'm allergic to eggs, a red for lamb"
+    reply, _ = await reply_to(said, server=model_server, wines=(fined, RIOJA))
+    assert reply.wine_ids == (RIOJA.id,)
+
+
+def test_the_name_of_a_wine_without_alcohol_may_be_said() -> None:
+    evidence = Evidence(found={FREE.id: FREE})
+    assert [*named_with_alcohol("Kolonne Null Riesling suits.", evidence)] == []
+    assert [*named_with_alcohol("An alcohol-free Pinot Noir has less body.", evidence)] == []
+    assert [*named_with_alcohol("No wine for you. Try Chablis.", evidence)] == ["chablis"]
+    assert [*named_with_alcohol("Trinken Sie ein Glas Rotwein.", evidence)] == ["rotwein"]
+
+
+@dataclass
+class Listener:
+    """An answerer that keeps the care of each turn."""
+
+    cares: list[Care] = field(default_factory=list)
+
+    async def answer(self, message: str, run: Run) -> Reply:
+        self.cares.append(care_in(run))
+        return Reply(text="Well.")
+
+
+@pytest.fixture
+async def cares(tmp_path: Path) -> AsyncIterator[SqlCareRepository]:
+    engine = await migrated_sqlite(tmp_path / "cares.sqlite3")
+    yield SqlCareRepository(session_factory(engine))
+    await engine.dispose()
+
+
+@pytest.fixture
+async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
+    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
+    yield SqlMessageRepository(session_factory(engine))
+    await engine.dispose()
+
+
+async def say(bot_api: BotApi, *texts: str, **message: Any) -> None:
+    for text in texts:
+        before = len(bot_api.sent())
+        bot_api.say(text, **message)
+        await bot_api.wait_for_message(before + 1)
+
+
+async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(
+    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
+) -> None:
+    listener = Listener()
+    async with running(bot_api, listener, messages, carer=Carer(cares=cares)):
+        await say(bot_api, "I'm 15", "have to drive home after")
+    async with running(bot_api, listener, messages, carer=Carer(cares=cares)):
+        await say(bot_api, "a red", "/new", "a red")
+    held = [sorted(care.held) for care in listener.cares]
+    assert held == [[], ["under_age"], ["driving", "under_age"], ["under_age"]]
+
+
+async def test_in_a_group_care_is_for_who_told(
+    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
+) -> None:
+    carer = Carer(cares=cares)
+    tracer = RecordingTracer()
+    root = root_span()
+    await carer.care_for("I'm pregnant", GROUP, 1, root)
+    assert (await carer.care_for("a red", GROUP, 1, root)).is_cautious
+    assert not (await carer.care_for("a red", GROUP, 2, root)).is_cautious
+    assert not (await carer.care_for("a red", GROUP - 1, 1, root)).is_cautious
+    assert tracer.turns == []
+
+
+async def test_help_is_said_without_the_answerer_and_without_buttons(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    tracer, listener = RecordingTracer(), Listener()
+    async with running(bot_api, listener, messages, tracer):
+        await say(bot_api, "ich will nicht mehr leben")
+        await say(bot_api, "/quotes I want to kill myself")
+    sent = bot_api.messages(CHAT)
+    assert "0800 111 0 111" in sent[0]["text"]
+    assert listener.cares == []
+    assert {turn.scores["outcome"] for turn in tracer.turns} == {"care"}
+    assert not any(each.get("reply_markup") for each in sent)
+
+
+async def test_what_holds_no_more_is_forgotten(cares: SqlCareRepository) -> None:
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    await cares.keep(1, 1, {"driving": past, "dependence": None})
+    assert await cares.held(1, 1) == {"dependence"}
+    assert await cares.forget_expired() == 1
