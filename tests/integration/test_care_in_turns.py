@@ -18,7 +18,7 @@ from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Food, Style, Wine
 from agent.turn import Reply
 from bot.care import Carer
-from db.engine import session_factory
+from db.engine import Sessions
 from db.repositories.care import SqlCareRepository
 from db.repositories.chats import SqlMessageRepository
 from tests.databases import migrated_sqlite
@@ -160,14 +160,14 @@ class Listener:
 @pytest.fixture
 async def cares(tmp_path: Path) -> AsyncIterator[SqlCareRepository]:
     engine = await migrated_sqlite(tmp_path / "cares.sqlite3")
-    yield SqlCareRepository(session_factory(engine))
+    yield SqlCareRepository(Sessions(engine))
     await engine.dispose()
 
 
 @pytest.fixture
 async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield SqlMessageRepository(session_factory(engine))
+    yield SqlMessageRepository(Sessions(engine))
     await engine.dispose()
 
 
