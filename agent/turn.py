@@ -15,6 +15,7 @@ from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.engine.span import Level, PromptRef, Span
+from agent.markdown import NOTE_SIGN, visible
 from agent.text import LANGUAGES, Pattern, pattern
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care"]
@@ -81,8 +82,8 @@ async def worked_on(run: Run, work: Work) -> Reply:
 
 
 def with_notes(text: str, notes: Sequence[str]) -> str:
-    """Put notes below a text, in Markdown."""
-    return "\n\n".join([text, *(f"_({note})_" for note in notes)])
+    """Put notes below a text, in Markdown, under a sign that no other text can have."""
+    return "\n\n".join([text, *(f"_{NOTE_SIGN} {note}_" for note in notes)])
 
 
 def record_turn(span: Span, reply: Reply) -> None:
@@ -161,7 +162,6 @@ def record_ledger(span: Span, ledger: Ledger) -> None:
 
 
 MAX_MESSAGE_CHARS: Final = 8000
-KEPT_CONTROLS: Final = frozenset("\n\t")
 FILE: Final = Path(__file__).with_name("guard.toml")
 SPOKEN_ROLE: Final = r"^[ \t]*(?:system|assistant)\s*:"
 
@@ -200,31 +200,20 @@ def suspicious() -> Mapping[str, Pattern]:
     }
 
 
-def clean(message: str) -> str:
-    """Make a message without control and other invisible characters, of bounded length."""
-    visible = (
-        character
-        for character in message[:MAX_MESSAGE_CHARS]
-        if character in KEPT_CONTROLS or unicodedata.category(character) not in {"Cc", "Cs", "Co"}
-    )
-    return "".join(visible).strip()
-
-
 def security_flags(message: str) -> list[str]:
     """Name what in a message looks like an attempt to steer the model; for the trace only."""
-    folded = unicodedata.normalize("NFKC", message).lower()
-    visible = "".join(each for each in folded if unicodedata.category(each) != "Cf")
-    return [name for name, pattern in suspicious().items() if pattern.search(visible)]
+    folded = unicodedata.normalize("NFKC", visible(message)).lower()
+    return [name for name, pattern in suspicious().items() if pattern.search(folded)]
 
 
 def guard_input(message: str, span: Span) -> str:
     """The cleaned message; what looks like an injection is recorded and answered like any other."""
     with span.child("guard.input", "guardrail") as guard:
-        flags = security_flags(message)
+        flags = security_flags(message[:MAX_MESSAGE_CHARS])
         guard.update(output=flags, level="WARNING" if flags else None)
         if flags:
             span.update(metadata={"security_flags": ",".join(flags)})
-        return clean(message)
+        return visible(message[:MAX_MESSAGE_CHARS]).strip()
 
 
 def guard_output(response: AgenticResponse[Any], span: Span, output: object = None) -> None:

@@ -149,7 +149,7 @@ def cited_answer(chunks: Sequence[Chunk]) -> OutputContract[str]:
         return (
             unretrieved_citation(text, paths)
             or ungrounded_text(text, evidence)
-            or misquoted(text, Evidence({**evidence.found, **found}, evidence.texts))
+            or misquoted(text, Evidence({**evidence.found, **found}, evidence.asked))
         )
 
     def salvage(text: str, evidence: Evidence) -> str | None:

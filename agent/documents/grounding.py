@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from agent.documents.citations import Cited, blocks, citations, is_path, without_idle
-from agent.documents.passages import comparable
+from agent.documents.passages import as_data, comparable
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
@@ -226,7 +226,7 @@ class _Sources:
         self._chunks: dict[str, list[str]] = {}
         for found in evidence.found.values():
             if isinstance(found, Chunk):
-                self._chunks.setdefault(found.path, []).append(comparable(found.text))
+                self._chunks.setdefault(found.path, []).append(comparable(as_data(found.text)))
 
     @cached_property
     def _other_texts(self) -> list[str]:
@@ -268,7 +268,7 @@ class _Sources:
         return self._problem_of(line, paths)
 
     def _problem_of(self, passage: str, paths: Sequence[str]) -> str | None:
-        said = comparable(self._without_citations(passage)).strip(" '.,;:!?()-。、，")
+        said = comparable(as_data(self._without_citations(passage))).strip(" '.,;:!?()-。、，")
         standing = [path for path, texts in self._chunks.items() if any(said in t for t in texts)]
         if not said or any(path in paths for path in standing):
             return None

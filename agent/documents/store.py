@@ -28,6 +28,11 @@ class Chunk:
         """The heading chain, or "Section N of M" where there are no headings."""
         return " > ".join(self.headings) or f"Section {self.position} of {self.parts}"
 
+    @property
+    def said(self) -> str:
+        """What the document says here."""
+        return f"{self.title}\n{self.location}\n{self.text}"
+
 
 class DocumentStore(Protocol):
     """The knowledge base: documents in retrievable chunks, and the metadata of every document."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
@@ -20,19 +20,48 @@ T = TypeVar("T")
 NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
 
 
+@runtime_checkable
+class Source(Protocol):
+    """What a source returned: a wine, a part of a document, a page of the web."""
+
+    @property
+    def said(self) -> str:
+        """The source's own words, and nothing of what it was asked."""
+        ...
+
+
 @dataclass(slots=True)
 class Evidence:
-    """What the tools of this turn returned; an answer may name nothing else."""
+    """What an answer stands on; it may name nothing else.
+
+    `found` is what tools of this turn found, by id. The text that a tool returns to the model is no
+    part of it: that may repeat the model's own arguments. `asked` is what people wrote, `answered`
+    what they were answered before, `instructions` what no answer is to repeat.
+    """
 
     found: dict[str, object] = field(default_factory=dict)
-    texts: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    answered: list[str] = field(default_factory=list)
+    instructions: str = ""
 
     def add_results(self, results: Iterable[ToolResult]) -> None:
-        """Take in what tools returned; not an error, which may repeat what the model made up."""
+        """Take in what tools found; an error has found nothing."""
         for result in results:
-            if result.error_type is None:
-                self.texts.append(result.text)
-                self.found.update(result.found)
+            self.found.update(result.found)
+
+    @property
+    def texts(self) -> list[str]:
+        """What sources said, and people."""
+        return [
+            *(each.said for each in self.found.values() if isinstance(each, Source)),
+            *self.asked,
+        ]
+
+    @property
+    def links(self) -> frozenset[str]:
+        """The addresses of what was found: only these may be tapped."""
+        found = (getattr(each, "url", None) for each in self.found.values())
+        return frozenset(each for each in found if isinstance(each, str))
 
 
 Semantic = Callable[[T], str | None]

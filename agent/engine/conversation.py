@@ -41,10 +41,10 @@ class Conversation:
         self._pair_at: int | None = None
         self._ids = {call["id"] for each in self.messages for call in each.get("tool_calls") or ()}
 
-    @property
-    def said_by_people(self) -> list[str]:
-        """What people wrote: an answer may repeat their names and numbers."""
-        return [str(each.get("content")) for each in self.messages if each.get("role") == "user"]
+    def said_by(self, role: str) -> list[str]:
+        """List what was written in a role: an answer may repeat the names and numbers of people."""
+        written = (each["content"] for each in self.messages if each.get("role") == role)
+        return [str(each) for each in written if each]
 
     @property
     def added(self) -> list[Message]:

@@ -83,7 +83,8 @@ async def generate_agentic_response(
     require_parts(run, contract)
     run, toolbox = run.begun(), tools if isinstance(tools, Toolbox) else Toolbox(tools)
     chat = Conversation(system_prompt(run.instructions, contract), run.history, message)
-    models, evidence = ModelChain(run), Evidence(texts=chat.said_by_people)
+    evidence = Evidence({}, chat.said_by("user"), chat.said_by("assistant"), run.instructions)
+    models = ModelChain(run)
     attempts: list[Attempt[T]] = []
     tokens = run.limits.answer_tokens
     try:

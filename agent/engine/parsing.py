@@ -20,6 +20,7 @@ from agent.engine.contract import Evidence, OutputContract, leaves
 from agent.engine.errors import log_failure
 from agent.engine.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
 from agent.engine.messages import LLMResponse
+from agent.markdown import visible
 from agent.text import pattern
 
 T = TypeVar("T")
@@ -40,8 +41,6 @@ CALL_MARK: Final = pattern(
 REACT_CALL: Final = pattern(r"(?m)^Action:[ \t]*(\w+).*\n+Action Input:")
 CALL_SYNTAX: Final = pattern(r"\A\W*(?:functions\.|tools\.)?(\w+)\(")
 LONGEST_ANSWER: Final = 200_000
-CONTROLS: Final = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""What no messenger shows and some databases refuse."""
 
 FINISH_PROBLEMS: Final = {
     "refusal": ("refusal", "the model declined to answer"),
@@ -203,7 +202,7 @@ def _judged(
     if broken := contract.broken_rule(answer, evidence):
         kind, problem = broken
         return ParseResult("", problem, kind, answer, path)
-    text = CONTROLS.sub("", contract.render(answer, evidence))
+    text = visible(contract.render(answer, evidence))
     if not text.strip():
         return ParseResult("", "the answer has no text", "semantic", answer, path)
     return ParseResult(text, None, None, answer, path)

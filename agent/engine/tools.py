@@ -32,7 +32,10 @@ ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is k
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool returns: `content` for the model, and the things in it that may be named."""
+    """What a tool returns: `content` for the model, and what it found, which may be named.
+
+    Only what is found grounds an answer. The content does not: it may repeat what was asked.
+    """
 
     content: object
     found: Mapping[str, object] = field(default_factory=dict)

@@ -164,7 +164,7 @@ def _told(profile: Profile, language: Language) -> str:
     parts = ", ".join(filter(None, kind))
     scents = both((aromas()[note][language] for note in profile.notes), language)
     home = say("at_home", language, places=profile.home)
-    return f"**{profile.name}**: {parts}; {scents}. {home}"
+    return f"{profile.name}: {parts}; {scents}. {home}"
 
 
 def _verdict(state: State, change: Change, pair: Sequence[Profile]) -> str:

@@ -75,10 +75,15 @@ class FoundPlace:
     snippet: str
     queries: tuple[str, ...]
 
+    @property
+    def said(self) -> str:
+        """What the sources say of it; the queries are not theirs."""
+        return f"{self.title}\n{self.snippet}"
+
 
 @dataclass(frozen=True, slots=True)
 class SearchLink:
-    """A query, and where a tap on it leads."""
+    """A query, and where a tap on it leads; no source, as the query is the model's own."""
 
     query: str
     url: str

@@ -21,6 +21,7 @@ from agent.engine.errors import AgentError
 from agent.engine.feedback import fence
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
+from agent.markdown import visible
 from agent.places.distinct import duplicates, mentions, same_word, words
 from agent.prompts import prompt_for
 from agent.text import pattern
@@ -31,8 +32,6 @@ REPAIRS: Final = 1
 UNREACHED: Final = frozenset({"model_error", "deadline"})
 LONGEST_QUERY: Final = 160
 LONGEST_PLACE: Final = 120
-JOINERS: Final = "\u200c\u200d"
-"""Invisible, and needed to write Persian and the languages of India."""
 
 
 class Category(BaseModel):
@@ -197,7 +196,7 @@ def place_named(place: str) -> str:
     Raises:
         ValueError: nothing is left that could be a name, or more than 120 characters.
     """
-    named = visible(place)
+    named = on_one_line(place)
     if not any(map(str.isalnum, named)):
         raise ValueError("the place is empty; name a town, a district or a region")
     if len(named) > LONGEST_PLACE:
@@ -208,10 +207,9 @@ def place_named(place: str) -> str:
     return named
 
 
-def visible(text: str) -> str:
-    """Return a text on one line, without control characters and those that turn its direction."""
-    kept = (each for each in text if each.isprintable() or each.isspace() or each in JOINERS)
-    return " ".join("".join(kept).split())
+def on_one_line(text: str) -> str:
+    """Return a text on one line, without characters that cannot be seen."""
+    return " ".join(visible(text).split())
 
 
 def queries_by_rules(name: str, place: str) -> Queries:
@@ -269,7 +267,7 @@ def unmarked(items: Sequence[str]) -> list[str]:
 
 def tidy(query: str) -> str:
     """Return a query on one line, without the quotation marks around it and without Markdown."""
-    line = _plain(visible(query))
+    line = _plain(on_one_line(query))
     if len(line) > 1 and line[0] in QUOTES and line[-1] in QUOTES:
         line = line[1:-1].strip()
     return line

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from agent.engine.errors import ToolError
 from agent.places.find import PlaceHit
-from agent.places.queries import visible
+from agent.places.queries import on_one_line
 from agent.text import pattern
 
 SECONDS: Final = 8.0
@@ -127,5 +127,5 @@ def _plain(value: object, longest: int) -> str:
     Nor does it hold what cannot be seen: a title could make the address beside it read backwards.
     """
     text = html.unescape(TAG.sub("", value)) if isinstance(value, str) else ""
-    shown = visible(text)
+    shown = on_one_line(text)
     return shown if len(shown) <= longest else f"{shown[: longest - 1].rstrip()}…"

@@ -3,9 +3,8 @@
 Wines are held to ids that a tool returned, exactly; free text to what tools returned.
 """
 
-import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -21,17 +20,24 @@ from agent.engine import parsing
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse
+from agent.markdown import escape, link, live
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
     WineRecommendation,
     validate_semantic_content,
 )
 from agent.sommelier.wine import Wine, money
-from agent.text import Language, words
+from agent.text import Language, Match, pattern, words
 
-ADDRESS: Final = re.compile(r"https?://[^\s\[\]()<>\"']++", re.IGNORECASE)
-BRACKETS: Final = str.maketrans("[]", "()")
-YEAR: Final = re.compile(r"(?:19|20)\d\d")
+QUOTE_LINE: Final = pattern(r"(?m)^\\> ")
+"""The mark of a block quote, the only one that words may have: what stands in one is a quote."""
+PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
+"""What stands for the name of a wine in a model's words."""
+BETWEEN: Final = "\n\ue000\n"
+"""What no text of an answer holds."""
+MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
+"""The end of a sentence with no white space behind it, or letters that stand for words."""
+YEAR: Final = pattern(r"(?:19|20)\d\d")
 SHOWN_IDS: Final = 12
 
 Sentence = Literal["not_in_stock", "no_model", "model_down", "declined", "failed"]
@@ -50,14 +56,45 @@ def render(
     language: Language = "en",
     country_name: CountryName = in_english,
 ) -> str:
-    """Write an answer as Markdown: the model's words, beside facts that come from the catalogue."""
-    said = {wine.wine_id: wine.description.strip() for wine in reversed(response.wines)}
-    parts = [response.intro.strip()]
-    for number, wine in enumerate(shown_wines(response.wines, evidence), start=1):
-        facts = facts_line(wine, language, country_name)
-        parts.append(f"**{number}. {wine.label}**\n{facts}\n{said[wine.id]}".strip())
-    parts.append(response.closing.strip())
-    return with_footnotes("\n\n".join(part for part in parts if part), evidence)
+    """Write an answer as Markdown: the model's words, beside facts that come from the catalogue.
+
+    The words stay plain text. Only the numbers of documents and the names of wines are put into
+    them, and addresses that a tool found become links.
+    """
+    said = {wine.wine_id: wine.description for wine in reversed(response.wines)}
+    wines = shown_wines(response.wines, evidence)
+    texts = [response.intro, *(said[wine.id] for wine in wines), response.closing]
+    numbered, notes = with_footnotes(texts, evidence)
+    intro, *descriptions, closing = (in_markdown(text, evidence) for text in numbered)
+    entries = []
+    for number, (wine, words_) in enumerate(zip(wines, descriptions, strict=True), start=1):
+        facts = escape(facts_line(wine, language, country_name))
+        entries.append(f"**{number}. {escape(wine.label)}**\n{facts}\n{words_}".strip())
+    return "\n\n".join(part for part in (intro, *entries, closing, notes) if part)
+
+
+def in_markdown(text: str, evidence: Evidence) -> str:
+    """Write a model's words as Markdown that shows them as they are, with links that were found."""
+    text = PLACEHOLDER.sub(partial(_name, evidence=evidence), text)
+    parts, end, links = list[str](), 0, evidence.links
+    for found in live(text):
+        if (address := text[found.start : found.end]) in links:
+            parts += [escape(text[end : found.start]), link(address)]
+            end = found.end
+    return QUOTE_LINE.sub("> ", "".join([*parts, escape(text[end:])]))
+
+
+def _name(placeholder: Match, evidence: Evidence) -> str:
+    wine = evidence.found.get(placeholder[1].strip())
+    return wine.label if isinstance(wine, Wine) else ""
+
+
+def unknown_placeholder(text: str, evidence: Evidence) -> str | None:
+    """Name the first `{wine:ID}` in `text` whose wine no tool returned; None without one."""
+    for found in PLACEHOLDER.finditer(text):
+        if not isinstance(evidence.found.get(found[1].strip()), Wine):
+            return f"no tool returned a wine with the id in {fence(found[0])}; {_known(evidence)}"
+    return None
 
 
 def shown_wines(wines: Iterable[WineRecommendation], evidence: Evidence) -> list[Wine]:
@@ -93,17 +130,14 @@ def price_text(wine: Wine) -> str:
     return "" if wine.price is None else f"≈ {money(wine.price, wine.currency)}"
 
 
-def with_footnotes(text: str, evidence: Evidence) -> str:
-    """Number the paths that a text cites, and put the documents' titles below it."""
+def with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[str], str]:
+    """Number the paths that texts cite; return them, and the documents' titles as Markdown."""
     chunks = [found for found in evidence.found.values() if isinstance(found, Chunk)]
-    numbered, notes = footnotes(text, chunks) if chunks else (text, ())
-    if not notes:
-        return text
-    titles = [
-        f"[{note.number}] {f'{note.title} · {note.location}'.translate(BRACKETS)}" for note in notes
-    ]
-    # A number right before a parenthesis would be a link of the model's own.
-    return "\n".join([numbered.replace("](", "] ("), "", *titles])
+    if not chunks:
+        return texts, ""
+    numbered, notes = footnotes(BETWEEN.join(texts), chunks)
+    titles = (f"[{note.number}] {escape(f'{note.title} · {note.location}')}" for note in notes)
+    return numbered.split(BETWEEN), "\n".join(titles)
 
 
 def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
@@ -119,19 +153,36 @@ def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
 
 def _problems(response: SommelierResponse, evidence: Evidence) -> Iterator[str]:
     texts = [response.intro, response.closing, *(wine.description for wine in response.wines)]
-    for rule in (ungrounded_text, unretrieved_path, unknown_address, misquoted):
+    for rule in RULES:
         for text in texts:
             if problem := rule(text, evidence):
                 yield problem
 
 
 def unknown_address(text: str, evidence: Evidence) -> str | None:
-    """Name the first web address in `text` that no tool returned; None without one."""
-    for found in ADDRESS.finditer(text):
-        address = found[0].rstrip(".,;:!?")
-        if not any(address in said for said in evidence.texts):
-            return f"the text links to {fence(address)}, which no tool returned; leave it out"
+    """Name the first address in `text` that stands in no source whole; None without one.
+
+    One that only stands in a text, and was not found as a link, is shown and cannot be tapped.
+    """
+    paths = (found.path for found in evidence.found.values() if isinstance(found, Chunk))
+    known = evidence.links.union(paths, *map(_addresses, evidence.texts))
+    for address in _addresses(text):
+        if address not in known and not MISSING_SPACE.search(address):
+            return f"the text has the address {fence(address)}, which no tool found; leave it out"
     return None
+
+
+def _addresses(text: str) -> list[str]:
+    return [text[each.start : each.end] for each in live(text) if each.kind == "address"]
+
+
+RULES: Final = (
+    ungrounded_text,
+    unretrieved_path,
+    unknown_address,
+    unknown_placeholder,
+    misquoted,
+)
 
 
 def ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None:
@@ -162,7 +213,7 @@ def supported_part(response: SommelierResponse, evidence: Evidence) -> Sommelier
     """Return a response without what no tool returned; None if nothing worth it is left."""
 
     def kept(text: str) -> str:
-        rules = (unretrieved_path, unknown_address)
+        rules = (unretrieved_path, unknown_address, unknown_placeholder)
         left = "" if any(r(text, evidence) for r in rules) else without_misquotes(text, evidence)
         return "" if ungrounded_text(left, evidence) else left
 

@@ -1,9 +1,26 @@
 """What the sommelier must answer: the type, and the rules a schema cannot hold."""
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import AliasChoices, BaseModel, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, Field
 
+from agent.markdown import visible
+from agent.text import Match, pattern
+
+MARKUP: Final = pattern(r"(?m)\*\*|__|`|^[ \t]*#{1,6}[ \t]")
+MARKED_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
+
+
+def free_text(text: str) -> str:
+    """Return a model's own words as plain text: without Markdown, which some write all the same."""
+    return MARKED_LINK.sub(_as_text, MARKUP.sub("", visible(text))).strip()
+
+
+def _as_text(link: Match) -> str:
+    return f"{link[1]} ({link[2]})"
+
+
+FreeText = Annotated[str, AfterValidator(free_text)]
 ResponseType = Literal["recommendation", "informational", "off_topic"]
 
 
@@ -15,7 +32,7 @@ class WineRecommendation(BaseModel):
         description="The exact id of a wine that a tool returned in this conversation.",
     )
     name: str = Field(default="", description="The wine's name as the tool returned it.")
-    description: str = Field(
+    description: FreeText = Field(
         default="", description="One or two sentences on why this wine suits the request."
     )
 
@@ -27,11 +44,11 @@ class SommelierResponse(BaseModel):
         description="recommendation: wines to choose from; informational: an answer about wine "
         "or a question back; off_topic: not about wine, food or drink."
     )
-    intro: str = Field(default="", description="The answer, or what introduces the wines.")
+    intro: FreeText = Field(default="", description="The answer, or what introduces the wines.")
     wines: list[WineRecommendation] = Field(
         default_factory=list, description="Up to 6 wines, best first; empty if none is shown."
     )
-    closing: str = Field(default="", description="A short last sentence, may be empty.")
+    closing: FreeText = Field(default="", description="A short last sentence, may be empty.")
 
 
 def validate_semantic_content(response: SommelierResponse) -> str | None:

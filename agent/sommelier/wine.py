@@ -207,6 +207,13 @@ class Wine(BaseModel):
         return f"{title} {self.vintage or 'NV'}"
 
     @property
+    def said(self) -> str:
+        """What the catalogue says of it."""
+        facts = self.model_dump(mode="json", exclude={"id"}, exclude_none=True).values()
+        listed = (", ".join(each) if isinstance(each, list) else str(each) for each in facts)
+        return "\n".join([self.label, *listed])
+
+    @property
     def price_in_euros(self) -> float | None:
         """Return the indicative price in euros, None when no price is known."""
         return None if self.price is None else in_euros(self.price, self.currency)

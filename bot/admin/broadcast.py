@@ -7,6 +7,7 @@ from typing import Final
 from telegram import CallbackQuery, Message, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
+from agent.markdown import link, live
 from agent.repositories import BroadcastRepository, PeopleRepository
 from bot.admin.commands import admins_press
 from bot.telegram import texts
@@ -131,7 +132,17 @@ def words_of(update: Update) -> str:
     message = message_of(update)
     replied = message.reply_to_message
     told = (replied.text or replied.caption or "") if replied else ""
-    return behind_command(message.text or "") or told.strip()
+    return linked(behind_command(message.text or "") or told.strip())
+
+
+def linked(words: str) -> str:
+    """An admin's own words, whose web addresses can be tapped."""
+    parts, end = list[str](), 0
+    for found in live(words):
+        address = link(words[found.start : found.end])
+        parts += [words[end : found.start], address or words[found.start : found.end]]
+        end = found.end
+    return "".join([*parts, words[end:]])
 
 
 def choice(broadcast_id: int) -> Rows:

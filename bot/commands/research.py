@@ -153,9 +153,9 @@ def _resources() -> "AbstractAsyncContextManager[Resources]":
 def _question(text: str) -> str:
     """A question without invisible characters; one with no words, or too many, ends the command."""
     from agent.documents.passages import LONGEST_QUESTION
-    from agent.turn import clean
+    from agent.markdown import visible
 
-    question = clean(text)
+    question = visible(text).strip()
     if not any(map(str.isalnum, question)):
         fail("the question has no words in it", 2)
     if len(text) > LONGEST_QUESTION:
@@ -178,11 +178,9 @@ def _failures(as_json: bool) -> Iterator[None]:
 
 
 def _answer_lines(answer: "Answer") -> Iterable[str]:
-    from bot.telegram.render import parse
-
     if answer.refined_question:
         yield f"Searched for too: {answer.refined_question}\n"
-    yield "".join(run.text for run in parse(answer.footnoted))
+    yield answer.footnoted
     if answer.note:
         yield f"\n{answer.note}"
     for each in answer.citations:

@@ -32,6 +32,7 @@ from agent.documents.refine import Refinement, refine_question, refinement_wante
 from agent.documents.store import DocumentStore
 from agent.engine.limits import NO_BUDGET
 from agent.engine.run import NO_JOURNAL, Run
+from agent.markdown import visible
 from agent.turn import Reply, guard_input
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
 from bot.http.guards import WrongTokens
@@ -53,7 +54,6 @@ log = logging.getLogger(__name__)
 SHOWN_PROBLEMS: Final = 10
 LONGEST_FIELD: Final = 100
 UNAVAILABLE: Final = "the question could not be worked on, ask again later"
-LINE_ENDS: Final = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 STREAM_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 BEARER: Final = HTTPBearer(auto_error=False, scheme_name="token")
 
@@ -286,7 +286,7 @@ def event(name: str, data: BaseModel) -> str:
 
     Its data is one line for readers too who take more than a line feed for the end of a line.
     """
-    line = data.model_dump_json(by_alias=True).translate(LINE_ENDS)
+    line = visible(data.model_dump_json(by_alias=True))
     return f"event: {name}\ndata: {line}\n\n"
 
 
@@ -324,7 +324,7 @@ async def _show_error(_: Request, error: Exception) -> Response:
 
 
 def _json(model: BaseModel, status: int, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(model.model_dump_json(), status, headers, "application/json")
+    return Response(visible(model.model_dump_json()), status, headers, "application/json")
 
 
 def _closing(status: int, error: str, headers: Mapping[str, str] | None = None) -> Response:

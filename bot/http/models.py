@@ -8,15 +8,15 @@ from pydantic_core import PydanticCustomError
 
 from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.refine import FallbackReason
+from agent.markdown import visible
 from agent.places.find import FoundPlace, SearchLink
-from agent.places.queries import visible
-from agent.turn import Outcome, clean
+from agent.turn import Outcome
 
 
 def _with_words(text: str) -> str:
     """The text without invisible characters; refused if nothing is left."""
-    cleaned = clean(text)
-    if not visible(cleaned):
+    cleaned = visible(text).strip()
+    if not cleaned:
         raise PydanticCustomError("blank", "must hold some words")
     return cleaned
 

@@ -7,15 +7,14 @@ The buttons need nothing stored: what they are about stands in the message itsel
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
-from urllib.parse import urlsplit
 
 from agent.documents.answer import Answer, Citation
 from agent.documents.quotes import Quote, Quotes
+from agent.markdown import escape, link
 from agent.places.find import FoundPlace, Places
 from agent.places.queries import categories, category_named
 from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply
-from bot.telegram.render import escape, link
 from bot.telegram.sender import Button, Outgoing
 
 REFINE: Final = Button("Refine my question", "refine")
@@ -74,11 +73,10 @@ def label(category: str) -> str:
 
 def answer_text(answer: Answer) -> str:
     """An answer with numbered footnotes, and what was searched for if the question was refined."""
-    # A bracket right before a parenthesis would be a link of the model's own.
-    said = answer.footnoted.replace("](", "] (")
+    said = escape(answer.footnoted)
     if answer.refined_question is None:
         return said
-    return f"I also searched for: *{_marked(answer.refined_question)}*\n\n{said}"
+    return f"I also searched for: *{_line(answer.refined_question)}*\n\n{said}"
 
 
 def sources_text(answer: Answer, *, with_passages: bool = True) -> str:
@@ -125,10 +123,9 @@ def places_text(found: Places) -> str:
 
 
 def _place(number: int, place: FoundPlace, found: Places) -> str:
-    domain = (urlsplit(place.url).hostname or "").removeprefix("www.")
     hits = f"found by {len(place.queries)} of {len(found.queries.queries)} searches"
     lines = [
-        f"{number}\\. {link(_one_line(place.title) or domain, place.url)} · {escape(domain)}",
+        " · ".join(filter(None, [f"{number}. {_line(place.title)}", link(place.url)])),
         escape(truncate_at_boundary(_one_line(place.snippet), SNIPPET_CHARS)),
         hits,
     ]
@@ -141,11 +138,17 @@ def searches_text(found: Places) -> str:
     if found.failed_searches and not found.note:
         lead = f"{found.failed_searches} of these searches gave no answer. Tap one to try yourself."
     listed = [
-        f"{number}\\. {link(each.query, each.url)}"
+        f"{number}. {_line(each.query)} · {link(each.url)}"
         for number, each in enumerate(found.links, start=1)
     ]
     head = [lead] if found.results else [_heading(found), lead]
     return "\n\n".join([*head, "\n".join(listed)])
+
+
+def queries_of(searches: str) -> list[str]:
+    """The queries in a message that `searches_text` made."""
+    listed = (line.rpartition(" · ")[0].partition(". ") for line in searches.splitlines())
+    return [query for number, _, query in listed if number.isdecimal()]
 
 
 def _heading(found: Places) -> str:
@@ -164,11 +167,6 @@ def queries_file(queries: Sequence[str]) -> bytes:
 
 def _line(text: str) -> str:
     return escape(_one_line(text))
-
-
-def _marked(text: str) -> str:
-    """One line within marks, which an escaped asterisk would end."""
-    return escape(_one_line(text).replace("*", ""))
 
 
 def _one_line(text: str) -> str:

@@ -131,7 +131,7 @@ class LookUps:
         message = await self._pressed(update)
         if message is None:
             return
-        queries = list(message.parse_entities([MessageEntity.TEXT_LINK]).values())
+        queries = text.queries_of(message.text or "")
         if not queries:
             await self._say(update, texts.BUTTON_TOO_OLD)
         else:

@@ -1,19 +1,21 @@
-"""Markdown, as language models write it, as Telegram's HTML: what a person sees. Pure.
+"""Our Markdown as Telegram's HTML: what a person sees. Pure.
 
-A language model's text is untrusted and rarely quite Markdown, so nothing in it is an error: what
-is not understood stays as it was written. Lines stay lines, and no word is lost. A long text is
-several messages.
+Nothing is an error: what is not understood stays as it was written. Lines stay lines, and no word
+is lost. A long text is several messages.
+
+The only link is `<https://…>`, shown as the address's own domain. Whatever else Telegram would make
+a link of by itself, and whatever marks stand within it, becomes code, which it leaves alone.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from html import escape as escape_html
 from html.parser import HTMLParser
+from itertools import takewhile
 from typing import Literal, NamedTuple
-from urllib.parse import quote
 
-from agent.text import last_sentence_end
+from agent.markdown import domain, live, visible
+from agent.text import Match, last_sentence_end, pattern
 
 Tag = Literal["blockquote", "pre", "a", "b", "i", "code"]
 
@@ -47,61 +49,58 @@ FOLDED = Mark("blockquote", "expandable")
 BOLD = Mark("b")
 ITALIC = Mark("i")
 CODE = Mark("code")
+INERT = frozenset({"a", "code", "pre"})
+"""Marks under which Telegram makes no link by itself."""
 
-_FENCE = re.compile(r"\s{0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[ \t]*")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?P<title>.*?)(?:[ \t]+#+)?[ \t]*")
-_BULLET = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?=\S)")
-_QUOTE = re.compile(r"(?P<folded>\*\*>)(?:[ \t]|$)| {0,3}>[ \t]?")
+_FENCE = pattern(r"\s{0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[ \t]*")
+_HEADING = pattern(r" {0,3}#{1,6}[ \t]+(?P<title>.*?)(?:[ \t]+#+)?[ \t]*")
+_BULLET = pattern(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<item>\S)")
+_QUOTE = pattern(r"(?P<folded>\*\*>)(?:[ \t]|$)| {0,3}>[ \t]?")
 """A line of a quote; `**>`, as Telegram's own Markdown has it, of one that is folded."""
 
-# Spans have a longest length, so that a text full of openers costs no quadratic time.
-_SPAN = re.compile(
-    r"""
-      \\(?P<escaped>[\\`*_\[\]()#>~|+.!-])
-    | (?<!`)(?P<ticks>`+)(?!`)(?P<code>.{1,1000}?)(?<!`)(?P=ticks)(?!`)
-    | \[(?P<label>[^\[\]]{1,500})\]\((?P<url>https?://(?:[^\s()]|\([^\s()]{0,200}\)){1,2000})\)
-    | \*\*(?=[^\s])(?P<bold>.{1,1000}?)(?<=[^\s])\*\*(?!\*)
-    | (?<!\w)__(?=[^\s_])(?P<bold_>.{1,1000}?)(?<=[^\s_])__(?!\w)
-    | (?<![\w*])\*(?=[^\s*])(?P<italic>.{1,1000}?)(?<=[^\s*])\*(?![\w*])
-    | (?<!\w)_(?=[^\s_])(?P<italic_>.{1,1000}?)(?<=[^\s_])_(?!\w)
-    """,
-    re.VERBOSE,
+_TOKEN = pattern(
+    r"\\(?P<escaped>[\\`*_#<>~+-])"
+    r"|`(?P<code>[^`]{1,1000})`"
+    r"|<(?P<url>https?://[^\s<>]{1,1000})>"
+    r"|(?P<sign>\*\*|\*|__|_)"
 )
-
-_SPECIAL = re.compile(r"[\\`*_\[\]()#>~|+.!-]")
-LONGEST_LABEL = 200
-
-_CONTROL = {code: " " for code in [*range(32), 127] if chr(code) not in "\n\t"}
 
 
 def parse(markdown: str) -> list[Piece]:
     """The pieces of a whole text; their texts together are what a person sees."""
     pieces: list[Piece] = []
     before: Line | None = None
-    for line in _lines(_clean(markdown).split("\n")):
+    for line in _lines(visible(markdown).split("\n")):
         if before is not None:
             pieces.append(Piece("\n", line.block if line.block == before.block else ()))
         pieces.extend(piece for piece in line.pieces if piece.text)
         before = line
-    return pieces
+    return [piece for piece in _inert(pieces) if piece.text]
 
 
-def escape(text: str) -> str:
-    """Markdown that shows `text` as it is, on one line as far as it was."""
-    return _SPECIAL.sub(r"\\\g<0>", text)
+def _inert(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """The pieces, with code for what Telegram would make a link of by itself."""
+    text = "".join(piece.text for piece in pieces)
+    addresses = (each for each in live(text) if each.kind == "address")
+    found, start = next(addresses, None), 0
+    for piece in pieces:
+        done, end = start, start + len(piece.text)
+        while found and found.start < end:
+            begins, ends = max(done, found.start), min(end, found.end)
+            inert = any(mark.tag in INERT for mark in piece.marks)
+            yield Piece(text[done:begins], piece.marks)
+            yield Piece(text[begins:ends], piece.marks if inert else _as_code(piece.marks))
+            done = ends
+            if found.end > end:
+                break
+            found = next(addresses, None)
+        yield Piece(text[done:end], piece.marks)
+        start = end
 
 
-def link(label: str, url: str) -> str:
-    """Markdown for a link; only the label, escaped, if `url` is none of the web."""
-    shown = escape(label[:LONGEST_LABEL].replace("[", "(").replace("]", ")"))
-    target = re.sub(r"[\s()<>\"]", lambda found: quote(found[0]), url)
-    return f"[{shown}]({target})" if re.match(r"https?://\S", target) else shown
-
-
-def _clean(text: str) -> str:
-    """`text` as any server can take it: no lone surrogates, no control characters."""
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return whole.replace("\r\n", "\n").replace("\r", "\n").translate(_CONTROL)
+def _as_code(marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    """Marks around code: Telegram allows no other, save a quote."""
+    return (*(mark for mark in marks if mark.tag == QUOTE.tag), CODE)
 
 
 def _lines(lines: Sequence[str]) -> Iterator[Line]:
@@ -138,43 +137,65 @@ def _line(line: str) -> Line:
 
 
 def _bulleted(line: str) -> str:
-    return _BULLET.sub(r"\g<indent>• ", line, count=1) if _BULLET.match(line) else line
+    bullet = _BULLET.match(line)
+    return f"{bullet['indent']}• {line[bullet.start('item') :]}" if bullet else line
 
 
-def _spans(text: str, marks: tuple[Mark, ...]) -> Iterator[Piece]:
+def _spans(text: str, marks: tuple[Mark, ...]) -> list[Piece]:
+    """The pieces of a line. A sign that opens or closes nothing stays as it was written."""
+    pieces: list[Piece] = []
+    opened: dict[str, int] = {}
     position = 0
-    for match in _SPAN.finditer(text):
-        if match.start() > position:
-            yield Piece(text[position : match.start()], marks)
-        yield from _span(match, marks)
-        position = match.end()
-    if position < len(text):
-        yield Piece(text[position:], marks)
+    for found in _TOKEN.finditer(text):
+        pieces.append(Piece(text[position : found.start()], marks))
+        position = found.end()
+        sign = found["sign"]
+        if sign in opened and _closes(text, found):
+            at = opened[sign]
+            mark = BOLD if len(sign) == 2 else ITALIC
+            within = pieces[at + 1 :]
+            pieces[at:] = [Piece(each.text, _within(marks, mark, each)) for each in within]
+            opened = {other: index for other, index in opened.items() if index < at}
+        else:
+            if sign and _opens(text, found):
+                opened[sign] = len(pieces)
+            pieces.append(_piece(found, marks))
+    return [*pieces, Piece(text[position:], marks)]
 
 
-def _span(match: re.Match[str], marks: tuple[Mark, ...]) -> Iterator[Piece]:
-    if match["escaped"]:
-        yield Piece(match["escaped"], marks)
-    elif match["code"]:
-        # Telegram allows no other mark around code, save a quote.
-        yield Piece(match["code"], (*(mark for mark in marks if mark.tag == QUOTE.tag), CODE))
-    elif match["label"]:
-        yield from _linked(match, marks)
-    elif bold := match["bold"] or match["bold_"]:
-        yield from _spans(bold, _with(marks, BOLD))
-    else:
-        yield from _spans(match["italic"] or match["italic_"], _with(marks, ITALIC))
+def _piece(found: Match, marks: tuple[Mark, ...]) -> Piece:
+    if found["code"]:
+        return Piece(found["code"], _as_code(marks))
+    if found["url"] and (shown := domain(found["url"])):
+        return Piece(shown, (*marks, Mark("a", found["url"])))
+    return Piece(found["escaped"] or found[0], marks)
 
 
-def _linked(match: re.Match[str], marks: tuple[Mark, ...]) -> Iterator[Piece]:
-    link = Mark("a", match["url"])
-    for piece in _spans(match["label"], marks):
-        inner = tuple(mark for mark in piece.marks if mark not in marks and mark != CODE)
-        yield Piece(piece.text, (*marks, link, *inner))
+def _opens(text: str, found: Match) -> bool:
+    before, after = _beside(text, found)
+    return bool(after.strip()) and (found["sign"] == "**" or not _is_of_word(before))
 
 
-def _with(marks: tuple[Mark, ...], mark: Mark) -> tuple[Mark, ...]:
-    return marks if mark in marks else (*marks, mark)
+def _closes(text: str, found: Match) -> bool:
+    before, after = _beside(text, found)
+    return bool(before.strip()) and (found["sign"] == "**" or not _is_of_word(after))
+
+
+def _beside(text: str, found: Match) -> tuple[str, str]:
+    """The characters before and behind a match, empty at the ends of a text."""
+    start, end = found.span()
+    return text[max(0, start - 1) : start], text[end : end + 1]
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _within(around: tuple[Mark, ...], mark: Mark, piece: Piece) -> tuple[Mark, ...]:
+    """The marks of a piece that stands within one more, inside those of its line."""
+    if CODE in piece.marks or mark in piece.marks:
+        return piece.marks
+    return (*around, mark, *piece.marks[len(around) :])
 
 
 MESSAGE_UNITS = 4096
@@ -183,7 +204,6 @@ MESSAGE_UNITS = 4096
 MESSAGE_ENTITIES = 100
 """The most marks that Telegram keeps in one message."""
 
-_SPACE = re.compile(r"\s")
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 _JOINER, _KEYCAP = "\u200d", "\u20e3"
 
@@ -319,7 +339,7 @@ def _cuts(text: str, end: int) -> Iterator[int]:
     yield text.rfind("\n\n", 1, end + 2)
     yield text.rfind("\n", 1, end + 1)
     yield last_sentence_end(text, end)
-    yield max((match.start() for match in _SPACE.finditer(text, 1, end + 1)), default=0)
+    yield next((at for at in range(end, 0, -1) if text[at].isspace()), 0)
     yield next((cut for cut in range(end, 0, -1) if not _joined(text, cut)), 0)
     yield end
 
@@ -330,8 +350,8 @@ def _joined(text: str, cut: int) -> bool:
     if before == _JOINER or after in (_JOINER, _KEYCAP) or "\U0001f3fb" <= after <= "\U0001f3ff":
         return True
     if _is_flag_letter(before) and _is_flag_letter(after):
-        flags = re.search("[\U0001f1e6-\U0001f1ff]+$", text[:cut])
-        return flags is not None and len(flags[0]) % 2 == 1
+        flags = takewhile(_is_flag_letter, text[cut - 1 :: -1])
+        return sum(1 for _ in flags) % 2 == 1
     return unicodedata.category(after).startswith("M")
 
 

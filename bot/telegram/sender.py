@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import httpx
 from telegram import (
@@ -26,6 +26,7 @@ from telegram import (
     InlineKeyboardMarkup,
     LinkPreviewOptions,
     Message,
+    MessageEntity,
     ReplyParameters,
 )
 from telegram.constants import ChatAction, ParseMode
@@ -40,9 +41,10 @@ from telegram.error import (
 
 from agent.engine.retry import Backoff, Sleep, retry
 from agent.engine.run import NO_JOURNAL, Journal
+from agent.markdown import live
 from agent.repositories import ChatRepository, ChatState
 from bot.telegram.rate_limit import RateLimit
-from bot.telegram.render import split_messages, visible_text
+from bot.telegram.render import split_messages, utf16_units, visible_text
 
 log = logging.getLogger(__name__)
 
@@ -316,7 +318,7 @@ class Sender:
             self.rate_limit.hold(chat_id, _seconds(error))
         elif message.as_html and "can't parse entities" in str(error).lower():
             log.error("Telegram rejected the HTML of an answer, it goes as plain text")
-            return replace(message, text=visible_text(message.text), as_html=False)
+            return replace(message, as_html=False)
         elif _kind(error) == "unreachable" and self.chats is not None:
             await _stored(self.chats.unreachable(chat_id, str(error)), chat_id)
         return message
@@ -362,14 +364,27 @@ async def _request(bot: Bot, message: _Message) -> int:
         return sent.message_id
     sent = await bot.send_message(
         message.to.chat_id,
-        message.text,
-        parse_mode=ParseMode.HTML if message.as_html else None,
+        **_formatted(message),
         message_thread_id=message.to.thread_id,
         reply_parameters=reply,
         reply_markup=_markup(message),
         link_preview_options=LinkPreviewOptions(is_disabled=True),
     )
     return sent.message_id
+
+
+def _formatted(message: _Message) -> dict[str, Any]:
+    """The text as HTML, or plain: then nothing in it can be tapped."""
+    if message.as_html:
+        return {"text": message.text, "parse_mode": ParseMode.HTML}
+    text = visible_text(message.text)
+    code = [
+        MessageEntity(
+            "code", utf16_units(text[: found.start]), utf16_units(text[found.start : found.end])
+        )
+        for found in live(text)
+    ]
+    return {"text": text, "entities": code}
 
 
 def _markup(message: _Message) -> ForceReply | InlineKeyboardMarkup | None:

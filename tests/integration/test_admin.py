@@ -754,7 +754,7 @@ class TestBroadcast:
         await rooms.people.decide(33, "blocked")
         bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
         async with rooms.open(bot_api):
-            bot_api.say("/broadcast We are *closed* on Monday.", ADMIN)
+            bot_api.say("/broadcast We are *closed* on Monday: https://shop.example/hours.", ADMIN)
             shown, asked = await bot_api.wait_for_message(2, ADMIN)
             preview = bot_api.messages(ADMIN)[1]
             send, cancel = (each["callback_data"] for each in buttons(preview))
@@ -762,7 +762,7 @@ class TestBroadcast:
                 press(bot_api, preview, data)
             report = (await bot_api.wait_for_message(4, ADMIN))[3]
             await until(lambda: len(toasts(bot_api)) == 3)
-        assert shown == "We are closed on Monday."
+        assert shown == "We are closed on Monday: shop.example."
         # The admin wrote, so they are one of those who get it.
         assert asked == "That is how it looks. Send to 4 chats?"
         assert [bot_api.sent(each) for each in (31, 32, 33, 34)] == [[shown], [shown], [], []]

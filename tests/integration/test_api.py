@@ -225,7 +225,8 @@ async def test_an_event_is_one_line_whatever_a_reader_takes_for_the_end_of_one()
     lines = streamed.text.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["event", "data", "", "event", "data", ""]
     (_, result), _ = events(streamed.text)
-    assert (result["content"], result["sourceTitle"]) == (text, "Sur\u2028lie")
+    assert result["content"] == "Lees of one\nof two\r\nof three of four of five of six"
+    assert result["sourceTitle"] == "Sur lie"
 
 
 async def test_without_a_model_the_best_passages_are_given_and_it_is_said() -> None:

@@ -17,6 +17,7 @@ from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import NO_JOURNAL, Journal, Run
 from agent.house_sommelier import HouseSommelier
+from agent.markdown import NOTE_SIGN
 from agent.places.find import NO_PROVIDER, PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import NO_TRACE, Recorder
@@ -185,7 +186,7 @@ class TestAsk:
             bot_api.say("/ask When may Muscadet be bottled?")
             (shown,) = await bot_api.wait_for_message()
         assert shown.startswith(f"{BEST_PASSAGES}\n\n{MUSCADET.text} [1]")
-        assert shown.endswith(f"\n\n({NO_MODEL})")
+        assert shown.endswith(f"\n\n{NOTE_SIGN} {NO_MODEL}")
         assert "[1] Sur lie · Muscadet" in shown
         assert shown.count(MUSCADET.text) == 1
         assert buttons(bot_api.messages(CHAT)[0]) == []
@@ -396,7 +397,7 @@ class TestFind:
             press(bot_api, message)
             bot_api.say("/new")
             seen = await bot_api.wait_for_message(3)
-        assert shown.startswith(f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. wine bar Lyon\n2. ")
+        assert shown.startswith(f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. wine bar Lyon · duck")
         links = [each["url"] for each in message["entities"] if each["type"] == "text_link"]
         assert len(links) == 10
         assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)
@@ -404,7 +405,8 @@ class TestFind:
         (document,) = bot_api.calls_of("sendDocument")
         lines = document.files["document"].data.decode().splitlines()
         assert (len(lines), lines[0]) == (10, "wine bar Lyon")
-        assert "\n".join(f"{n}. {line}" for n, line in enumerate(lines, 1)) in shown
+        listed = (f"{n}. {line} · duckduckgo.com" for n, line in enumerate(lines, 1))
+        assert "\n".join(listed) in shown
 
     async def test_results_are_links_and_the_searches_follow(
         self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
@@ -421,7 +423,7 @@ class TestFind:
         assert places == (
             "Wine bar · Bilbao\n\n1. Bar A · a.example\nPintxos.\nfound by 10 of 10 searches"
         )
-        assert searches.endswith(f"10. {TEN[-1]}")
+        assert searches.endswith(f"10. {TEN[-1]} · duckduckgo.com")
         assert [len(buttons(each)) for each in bot_api.messages(CHAT)] == [0, 1]
         assert tracer.turns[0].metadata["outcome"] == "answered"
         assert tracer.turns[0].metadata["llm_calls"] == 1

@@ -49,7 +49,10 @@ class TestInTheLoop:
         ("said", "problem"),
         [
             ("Lees are yeast [secret/passwords.md].", "cites [secret/passwords.md]"),
-            ("Lees are yeast [here](https://evil.example/x).", "links to https://evil.example/x"),
+            (
+                "Lees are yeast [here](https://evil.example/x).",
+                "the address https://evil.example/x",
+            ),
         ],
         ids=["path", "address"],
     )

@@ -13,7 +13,7 @@ from tests.fakes import CHINON, RIOJA
 
 WINES = [CHINON, RIOJA]
 EVIDENCE = Evidence(
-    found=by_id(WINES), texts=["a red under 25 euros", as_text({"wines": facts(WINES)})]
+    found=by_id(WINES), asked=["a red under 25 euros", as_text({"wines": facts(WINES)})]
 )
 
 

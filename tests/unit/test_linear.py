@@ -60,7 +60,7 @@ HOSTILE = (
     "Château Aa ", "a: ", "`", "e.g. ", "\u0301", "\u0316\u0301", "葡", "。",
     "“Lees are yeast” [a.md]. ",
 )  # fmt: skip
-EVIDENCE = Evidence(found={SUR_LIE.id: SUR_LIE}, texts=["Lees are yeast"])
+EVIDENCE = Evidence(found={SUR_LIE.id: SUR_LIE}, asked=["Lees are yeast"])
 READERS: dict[str, Callable[[str], object]] = {
     "fold": text.fold,
     "words": text.words,

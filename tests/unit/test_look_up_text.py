@@ -6,10 +6,11 @@ from agent.documents.answer import Answer, footnotes
 from agent.documents.quotes import Quote, Quotes
 from agent.documents.refine import Refinement
 from agent.documents.store import Chunk
+from agent.markdown import escape, link
 from agent.places.find import NO_PROVIDER, FoundPlace, Places, SearchLink
 from agent.places.queries import categories, queries_by_rules
 from bot.telegram import look_up_text as text
-from bot.telegram.render import escape, link, to_telegram_html, visible_text
+from bot.telegram.render import to_telegram_html, visible_text
 from tests.doubles.telegram_html import parse_html
 from tests.library import OYSTERS, SUR_LIE
 
@@ -107,18 +108,15 @@ class TestArguments:
 class TestMarkdown:
     def test_escaped_text_is_seen_as_it_is(self) -> None:
         assert seen(escape(NASTY)) == NASTY
-        assert marks(escape(NASTY)) == []
+        assert marks(escape(NASTY)) == ["code"]
 
-    def test_only_addresses_of_the_web_become_links(self) -> None:
-        assert marks(link("bar", "https://bar.example/a(b c)")) == ["text_link"]
-        for address in ("javascript:alert(1)", "tg://user?id=1", "ftp://x", "https://", ""):
-            assert (seen(link("bar", address)), marks(link("bar", address))) == ("bar", [])
-
-    def test_a_label_cannot_end_its_link(self) -> None:
-        shown = link("a](https://evil.example) [b", "https://bar.example")
+    def test_only_addresses_of_the_web_become_links_shown_as_their_domain(self) -> None:
+        shown = link("https://www.bar.example/a(b> c)")
         (entity,) = parse_html(to_telegram_html(shown))[1]
-        assert entity["url"] == "https://bar.example"
-        assert seen(shown) == "a)(https://evil.example) (b"
+        assert entity["url"] == "https://www.bar.example/a(b%3E%20c)"
+        assert seen(shown) == "bar.example"
+        for address in ("javascript:alert(1)", "tg://user?id=1", "ftp://x", "https://", ""):
+            assert link(address) == ""
 
     def test_a_folded_quote(self) -> None:
         assert to_telegram_html("Lees\n**> one\n**> two\nmore") == (
@@ -145,12 +143,12 @@ class TestAnswers:
 
     def test_a_path_written_as_a_link_is_none(self) -> None:
         found = answered(f"Yeast [{SUR_LIE.path}](https://evil.example).", SUR_LIE)
-        assert marks(text.answer_text(found)) == []
+        assert "text_link" not in marks(text.answer_text(found))
 
     def test_the_refined_question_is_shown(self) -> None:
         found = answered("I don't have enough information.", refined="lees *contact* in wine")
         first = seen(text.answer_text(found)).splitlines()[0]
-        assert first == "I also searched for: lees contact in wine"
+        assert first == "I also searched for: lees *contact* in wine"
 
 
 class TestQuotes:
@@ -161,9 +159,9 @@ class TestQuotes:
         )
         first, second, summary = text.quote_texts(found)
         assert seen(first) == f"1. T*tle · A > B\n{NASTY}\nsays why"
-        assert marks(first) == ["bold", "blockquote"]
+        assert marks(first) == ["bold", "blockquote", "code"]
         assert seen(second).startswith("2. ")
-        assert (seen(summary), marks(summary)) == ("All [in](https://evil.example) all.", [])
+        assert (seen(summary), marks(summary)) == ("All [in](https://evil.example) all.", ["code"])
 
 
 class TestPlaces:
@@ -181,7 +179,9 @@ class TestPlaces:
 
     def test_without_a_provider_there_are_ten_links_and_the_reason(self) -> None:
         shown = text.searches_text(places(note=NO_PROVIDER))
-        assert seen(shown).startswith(f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. wine bar Lyon\n")
+        assert seen(shown).startswith(
+            f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. wine bar Lyon · search"
+        )
         assert marks(shown).count("text_link") == 10
 
     def test_searches_that_failed_are_told(self) -> None:

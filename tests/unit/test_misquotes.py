@@ -14,7 +14,7 @@ from tests.library import MUSCADET, OYSTERS, SUR_LIE
 GUEST = 'My father says "a good red wine needs no food at all". Is that so?'
 EVIDENCE = Evidence(
     found={each.id: each for each in (SUR_LIE, MUSCADET, OYSTERS, CHINON)},
-    texts=[GUEST, '{"notes": "Ripe plums, \\"a wine of the long evening\\" and\\nfine tannin"}'],
+    asked=[GUEST, '{"notes": "Ripe plums, \\"a wine of the long evening\\" and\\nfine tannin"}'],
 )
 LEES = SUR_LIE.path
 MARKS = ["“”", "„“", "„”", "””", "«»", "»«", "‹›", "›‹", "「」", "『』", '""', "‘’", "''"]

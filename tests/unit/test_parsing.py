@@ -23,7 +23,11 @@ from agent.engine.parsing import (
 )
 from agent.sommelier import contract as product
 from agent.sommelier.contract import SOMMELIER
-from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
+from agent.sommelier.sommelier_prompts import (
+    SommelierResponse,
+    free_text,
+    validate_semantic_content,
+)
 from agent.sommelier.tools import by_id
 from tests.fakes import CHINON
 
@@ -91,7 +95,8 @@ def test_repair_alters_no_value(intro: str, closing: str) -> None:
     result = parse_final_response(broken, LOOSE, Evidence())
     assert result.path == "repaired"
     assert result.answer is not None
-    assert result.answer.model_dump(include=set(value)) == value
+    as_read = {name: free_text(text) for name, text in value.items()}
+    assert result.answer.model_dump(include=set(value)) == as_read
 
 
 LOOSE = OutputContract(SommelierResponse)

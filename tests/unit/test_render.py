@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.telegram.render import from_html, to_html, to_telegram_html, visible_text
+from agent.markdown import escape, live, visible
+from bot.telegram.render import (
+    CODE,
+    INERT,
+    Piece,
+    from_html,
+    to_html,
+    to_telegram_html,
+    visible_text,
+)
 from tests.doubles.telegram_html import parse_html
 
 MARKDOWN_PIECES = [
@@ -23,6 +32,9 @@ MARKDOWN_PIECES = [
     "[",
     "](",
     "https://x.org/a_b",
+    "<https://x.org/a_b>",
+    "/help",
+    "@name",
     ")",
     "\\",
     "<b>",
@@ -38,7 +50,6 @@ MARKDOWN_PIECES = [
     "\x00",
 ]
 markdownish = st.lists(st.sampled_from(MARKDOWN_PIECES), max_size=40).map("".join) | st.text()
-LINK_TARGET = re.compile(r"\]\((https?://[^\s]*)\)")
 
 
 def words(text: str) -> list[str]:
@@ -51,7 +62,6 @@ def words(text: str) -> list[str]:
         ("**Barolo** 2019", "<b>Barolo</b> 2019"),
         ("__Barolo__", "<b>Barolo</b>"),
         ("*dry* and _crisp_", "<i>dry</i> and <i>crisp</i>"),
-        ("***both***", "<b><i>both</i></b>"),
         ("**bold *and italic* text**", "<b>bold <i>and italic</i> text</b>"),
         ("`a < b`", "<code>a &lt; b</code>"),
         ("**bold `code` bold**", "<b>bold </b><code>code</code><b> bold</b>"),
@@ -64,11 +74,13 @@ def words(text: str) -> list[str]:
         ("```\nx **y**\n```", "<pre>x **y**</pre>"),
         ("```py\na < b\n```\nend", '<pre><code class="language-py">a &lt; b</code></pre>\nend'),
         ("```\nnever closed", "<pre>never closed</pre>"),
-        ("[Sancerre](https://x.org/?a=1&b=2)", '<a href="https://x.org/?a=1&amp;b=2">Sancerre</a>'),
+        ("<https://www.x.org/?a=1&b=2>", '<a href="https://www.x.org/?a=1&amp;b=2">x.org</a>'),
+        ("**<https://x.org/a(b)>**", '<b><a href="https://x.org/a(b)">x.org</a></b>'),
         (
-            "[**S** wine](http://x.org/a(b))",
-            '<a href="http://x.org/a(b)"><b>S</b> wine</a>',
+            "<https://bank.example@evil.example/a>",
+            '<a href="https://bank.example@evil.example/a">evil.example</a>',
         ),
+        ("/help says more", "/help says more"),
         ("\\*not italic\\*", "*not italic*"),
     ],
 )
@@ -84,9 +96,6 @@ def test_markdown_becomes_telegram_html(markdown: str, html: str) -> None:
         "2 * 3 * 4",
         "**",
         "a ** b ** c",
-        "[text](javascript:alert(1))",
-        "[text](ftp://x.org)",
-        "#hashtag",
         "-5 degrees",
         "the *unclosed",
     ],
@@ -103,8 +112,87 @@ def test_html_of_the_model_is_shown_and_not_obeyed() -> None:
 
 
 def test_a_quotation_mark_cannot_leave_the_address_of_a_link() -> None:
-    html = to_telegram_html('[x](https://x.org/"onclick="y)')
-    assert html == '<a href="https://x.org/&quot;onclick=&quot;y">x</a>'
+    html = to_telegram_html('<https://x.org/"onclick="y>')
+    assert html == '<a href="https://x.org/&quot;onclick=&quot;y">x.org</a>'
+
+
+LIVE_TEXTS = [
+    "[here](https://()@evil.example/a)",
+    "https:**/**/evil.example",
+    "evil**.**example",
+    "evil.example/a",
+    "t.me/evil",
+    "t\u200b.me/evil",
+    "@evil_bot",
+    "tg://resolve?domain=evil",
+    "tg:resolve",
+    "mail@evil.example",
+    "+49 171 1234567",
+    "(212) 555-0123",
+    "/forget",
+    "#evil",
+    "$EVIL",
+    "10.0.0.1/a",
+    "xn--e1afmkfd.xn--p1ai",
+    "пример.рф",
+    "ftp://evil",
+    "evil.example\u202e",
+]
+
+
+@pytest.mark.parametrize("text", LIVE_TEXTS)
+def test_nothing_becomes_a_link_by_itself(text: str) -> None:
+    shown = escape(text)
+    for markdown in (shown, f"**{shown}**", f"Look ({shown}), or", f"> {shown}"):
+        pieces = from_html(to_telegram_html(markdown))
+        plain = "".join(
+            " " if INERT & {mark.tag for mark in each.marks} else each.text for each in pieces
+        )
+        assert not list(live(plain))
+        assert not any(mark.tag == "a" for each in pieces for mark in each.marks)
+
+
+@settings(max_examples=500, deadline=None)
+@given(markdownish)
+def test_no_markdown_makes_an_address_live_but_one(text: str) -> None:
+    pieces = from_html(to_telegram_html(text))
+    plain = "".join(
+        " " if INERT & {mark.tag for mark in each.marks} else each.text
+        for each in pieces
+        if not _link(each)
+    )
+    assert all(found.kind == "tag" for found in live(plain))
+    assert {_link(each) for each in pieces} <= {None, "https://x.org/a_b"}
+
+
+def _unmarked(piece: Piece) -> str:
+    return " " if INERT & {mark.tag for mark in piece.marks} else piece.text
+
+
+def _link(piece: Piece) -> str | None:
+    return next((mark.value for mark in piece.marks if mark.tag == "a"), None)
+
+
+@settings(max_examples=500, deadline=None)
+@given(markdownish)
+def test_text_that_is_not_ours_is_shown_as_it_is(text: str) -> None:
+    pieces = from_html(to_telegram_html(escape(text)))
+    assert "".join(each.text for each in pieces) == visible(text)
+    assert {mark for each in pieces for mark in each.marks} <= {CODE}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "95/100 points, and/or more",
+        "1.5 l at 12.5 % e.g. from the U.S.",
+        "2015-2019 for $25 or €1,250.00",
+        "#1 of 3: drink 2024-2030",
+        "Meet at 7 p.m. for the 3rd.",
+    ],
+)
+def test_ordinary_text_holds_nothing_that_could_be_tapped(text: str) -> None:
+    assert not list(live(text))
 
 
 @settings(max_examples=500, deadline=None)
@@ -120,7 +208,7 @@ def test_no_word_of_any_text_is_lost(text: str) -> None:
     targets = [mark.value for run in runs for mark in run.marks]
     shown = words(" ".join([visible_text(to_telegram_html(text)), *targets]))
     joined = "".join(shown)
-    for word in words(text.encode("utf-8", "replace").decode()):
+    for word in words(visible(text)):
         assert word in joined
 
 

@@ -1,0 +1,148 @@
+"""Our Markdown, and how text that is not ours becomes a part of it. Pure.
+
+What comes from models, people, documents and the web is text: `escape` shows it as it is. Only
+`link` makes an address that can be tapped. Headings, bold type and notes are ours alone.
+"""
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from agent.text import pattern
+
+_JOINERS: Final = "\u200c\u200d"
+_NEEDS_JOINERS: Final = "\u0590"
+"""From here on there are scripts, and pictures, that are written with joiners."""
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
+"""Printable, says Unicode, and nothing to see."""
+_PLAIN_VARIANTS: Final = frozenset("\ufe0e\ufe0f")
+_VARIANTS: Final = frozenset(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
+
+NOTE_SIGN: Final = "ⓘ"
+"""What a note of the bot's own stands behind."""
+
+LEAST_DIGITS: Final = 7
+LEAST_BARE_DIGITS: Final = 9
+"""Digits of a number that can be called, with and without a plus before it."""
+_RUN: Final = pattern(r"\S+")
+_ADDRESS: Final = pattern(
+    r"(?i)://|@[\p{L}\p{N}]|[\p{L}\p{N}]\.(?:\p{L}{2}|xn--)|[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]"
+    r"|(?:\A|\W)(?:tg|ton|mailto|tel|sms|geo|javascript|data):[\p{L}\p{N}/]?"
+)
+_TAG: Final = pattern(r"(?:\A|[^\w/<>])/[A-Za-z_]|#[0-9_]*\p{L}|\$[A-Z]")
+_SIGNS: Final = frozenset(".:@/#$")
+"""What every address and every tag holds one of."""
+_NOT_OF_HOST: Final = pattern(r"[^\w.%+:/-]")
+_CLOSING: Final = "([{<.,;:!?)]}>\"'»›”’“„…*`"
+_TO_CALL: Final = pattern(
+    r"\+\(?[0-9][0-9 ()./\u00a0\u2010-\u2014-]{5,28}[0-9]"
+    r"|\(?[0-9]{3,19}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{3,9}){0,4}"
+)
+_MARK: Final = pattern(r"[\\`*_<]")
+_LINE_MARK: Final = pattern(r"(?m)^[ \t]*[#>~+-]")
+_NOT_OF_URL: Final = pattern(r"[\s<>\"\\^`{|}]")
+
+
+def visible(text: str) -> str:
+    """Return `text` without what nobody sees: controls, direction marks, zero widths, half letters.
+
+    Joiners stay where a script or a picture needs them; every end of a line is a line feed.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    around = zip(f" {lines}", lines, f"{lines[1:]} ", strict=False)
+    return "".join(_seen(before, each, after) for before, each, after in around)
+
+
+def _seen(before: str, each: str, after: str) -> str:
+    """The character as it is shown between two others: itself, a space or nothing."""
+    if each in "\n\t" or (unicodedata.category(each) not in _UNSEEN and each not in _BLANK):
+        hidden = each in _VARIANTS and (before.isalpha() or each not in _PLAIN_VARIANTS)
+        return "" if hidden else each
+    if each in _JOINERS:
+        return each if min(before, after) >= _NEEDS_JOINERS else ""
+    return " " if each in "\v\f\x85\u2028\u2029" else ""
+
+
+class Live(NamedTuple):
+    """A stretch of text that a client may make a link of by itself; `kind` is `address` or `tag`.
+
+    A tag is a command, a hashtag or a cashtag.
+    """
+
+    start: int
+    end: int
+    kind: str
+
+
+def live(text: str) -> Iterator[Live]:
+    """Yield what a client may make a link of by itself, in order: rather too much than too little.
+
+    Clients differ in the domains they know, so that none is asked for: a full stop between a letter
+    or digit and two letters is enough.
+    """
+    found = [*_live_runs(text), *_numbers_to_call(text)]
+    end = 0
+    for each in sorted(found):
+        if each.start >= end:
+            yield each
+            end = each.end
+
+
+def _live_runs(text: str) -> Iterator[Live]:
+    for run in _RUN.finditer(text):
+        said = run[0]
+        if _SIGNS.isdisjoint(said):
+            continue
+        address, tag = _ADDRESS.search(said), _TAG.search(said)
+        if found := [each for each in (address, tag) if each]:
+            before = said[: min(each.start() for each in found)]
+            start = len(before) - len(_NOT_OF_HOST.split(before)[-1])
+            end = max([len(said.rstrip(_CLOSING)), *(each.end() for each in found)])
+            kind = "address" if address else "tag"
+            yield Live(run.start() + start, run.start() + end, kind)
+
+
+def _numbers_to_call(text: str) -> Iterator[Live]:
+    for found in _TO_CALL.finditer(text):
+        digits = sum(map(str.isdigit, found[0]))
+        if digits >= (LEAST_DIGITS if found[0].startswith("+") else LEAST_BARE_DIGITS):
+            yield Live(found.start(), found.end(), "address")
+
+
+def escape(text: str) -> str:
+    """Return Markdown that shows `text` as it is, with nothing in it to tap, and as no note.
+
+    Addresses are seen to when Markdown is rendered, commands and tags here: our own text has such.
+    """
+    shown, parts, end = visible(text).replace(NOTE_SIGN, ""), [], 0
+    for found in live(shown):
+        tag = shown[found.start : found.end]
+        if found.kind == "tag" and "`" not in tag:
+            parts += [_escaped(shown[end : found.start]), f"`{tag}`"]
+            end = found.end
+    return "".join([*parts, _escaped(shown[end:])])
+
+
+def _escaped(text: str) -> str:
+    marked = _MARK.sub(lambda found: f"\\{found[0]}", text)
+    return _LINE_MARK.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", marked)
+
+
+def link(url: str) -> str:
+    """Return Markdown for an address of the web, shown as its domain; nothing if it is none."""
+    target = _NOT_OF_URL.sub(lambda found: quote(found[0]), visible(url).strip())
+    return f"<{target}>" if domain(target) else ""
+
+
+def domain(url: str) -> str:
+    """Return the domain of a web address, without `www.`; empty if it is none."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return ""
+    return host.removeprefix("www.") if parts.scheme in {"http", "https"} else ""

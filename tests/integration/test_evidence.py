@@ -1,0 +1,97 @@
+"""Evidence is what a source said: no argument of any tool grounds anything."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.engine.contract import Evidence
+from agent.engine.messages import ToolCall
+from agent.engine.run import Run
+from agent.engine.tools import Tool, Toolbox
+from agent.places.find import PlaceHit
+from agent.sommelier.contract import in_markdown, unknown_address, unsupported
+from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.tools import wine_tools
+from bot.resources import research_tools
+from bot.telegram.render import from_html, to_telegram_html
+from tests.fakes import CHINON, FakeCatalogue
+from tests.library import FakeLibrary
+
+
+class FakeSearch:
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+        return [PlaceHit("Ardo", "https://ardo.example/menu", "Txakoli.")]
+
+
+def all_tools() -> list[Tool]:
+    found = research_tools(FakeLibrary(), FakeSearch())
+    return [*wine_tools(FakeCatalogue()), *found, *research_tools(FakeLibrary())[-1:]]
+
+
+def filled(name: str, schema: Mapping[str, Any], word: str, year: int) -> Any:
+    """A value that holds the word or the year wherever the schema allows any text or number."""
+    kind = schema.get("type") or schema.get("anyOf", [{}])[0].get("type")
+    if name == "wine_id":
+        return CHINON.id
+    if "enum" in schema or "enum" in schema.get("items", {}):
+        return None
+    if kind == "array":
+        return [word, CHINON.id] if name == "wine_ids" else [word]
+    return {"string": f"lees {word} Chinon", "number": 1.5}.get(str(kind))
+
+
+async def evidence_of(tool: Tool, word: str, year: int) -> Evidence:
+    properties = tool.schema.parameters["properties"]
+    given = {name: filled(name, each, word, year) for name, each in properties.items()}
+    arguments = {name: value for name, value in given.items() if value is not None}
+    arguments |= {"category": "WINE_BAR"} if "category" in properties else {}
+    if tool.name == "find_similar_wines":
+        arguments |= {"grapes": [word], "text": f"{word} {year}"}
+    if tool.name == "search_wines":
+        arguments = {"text": f"{word} {year}", "without_grapes": [word], "not_ids": [word]}
+    call = ToolCall("call_1", tool.name, json.dumps(arguments))
+    result = await Toolbox([tool]).call(call, Run())
+    assert result.error_type is None, result.text
+    assert result.found
+    evidence = Evidence()
+    evidence.add_results([result])
+    return evidence
+
+
+@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
+@given(word=st.from_regex(r"[A-Z][a-z]{9,14}x", fullmatch=True), year=st.integers(1901, 1949))
+async def test_no_argument_of_any_tool_grounds_anything(tool: Tool, word: str, year: int) -> None:
+    evidence = await evidence_of(tool, word, year)
+    assert not any(word in said or str(year) in said for said in evidence.texts)
+    for claim in (f"Take the {word} {year}.", f"Ask for Weingut {word}.", f"It is {word}.example."):
+        answer = SommelierResponse(response_type="informational", intro=claim)
+        assert unsupported(answer, evidence), claim
+
+
+async def test_what_a_search_found_can_be_tapped_and_nothing_else() -> None:
+    (tool,) = [each for each in all_tools() if each.name == "find_places"][:1]
+    evidence = await evidence_of(tool, "Bilbao", 1901)
+    said = "Ardo (https://ardo.example/menu) is nice."
+    assert unknown_address(said, evidence) is None
+    pieces = from_html(to_telegram_html(in_markdown(said, evidence)))
+    links = [(each.text, mark.value) for each in pieces for mark in each.marks if mark.tag == "a"]
+    assert links == [("ardo.example", "https://ardo.example/menu")]
+    for other in ("https://ardo.example/men", "https://ardo.example/menu/x", "ardo.example"):
+        assert unknown_address(f"See {other} for it", evidence), other
+
+
+@pytest.mark.parametrize("notes", ["See https://evil.example/refund", "Ask @evil_bot"])
+async def test_an_address_in_a_note_of_a_wine_is_text(notes: str) -> None:
+    noted = CHINON.model_copy(
+        update={"notes": notes, "name": "Foo [Claim](https://evil.example/r)"}
+    )
+    evidence = Evidence({noted.id: noted})
+    address = notes.rsplit(maxsplit=1)[-1]
+    html = to_telegram_html(in_markdown(f"{address} and {{wine:{noted.id}}}", evidence))
+    assert f"<code>{address}</code>" in html
+    assert "Foo [Claim](<code>https://evil.example/r</code>)" in html
+    assert "<a " not in html
