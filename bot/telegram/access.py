@@ -12,6 +12,7 @@ from typing import Final, Literal
 from telegram import Bot, Update, User
 from telegram.constants import ChatType
 
+from agent.markdown import visible
 from agent.repositories import PeopleRepository
 from bot.telegram import texts
 from bot.telegram.incoming import destination, is_addressed
@@ -138,8 +139,8 @@ def shown_name(name: str) -> str:
 
     So it can neither pass for another line of a message or for an id, nor turn its order round.
     """
-    visible = "".join(each for each in " ".join(name.split()) if each.isprintable() and each != "`")
-    return f"`{visible[:LONGEST_NAME]}`" if visible.strip() else "–"
+    shown = " ".join(visible(name).replace("`", "").split())
+    return f"`{shown[:LONGEST_NAME]}`" if shown else "–"
 
 
 def decision(user_id: int) -> Rows:

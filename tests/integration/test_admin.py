@@ -262,7 +262,7 @@ class TestAccess:
             ("\u202eadA\u2066\u200b`\u0000", "adA"),
             ("[Ada](tg://user?id=7001) @admin *!*", "[Ada](tg://user?id=7001) @admin *!*"),
             ("x" * 500, "x" * 64),
-            ("\u200f\u2800`", "\u2800"),
+            ("\u200f\u2800`", "–"),
             ("\u200b", "–"),
         ],
     )
