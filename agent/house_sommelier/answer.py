@@ -5,21 +5,23 @@ from typing import Final
 
 from agent.house_sommelier.data import speech
 from agent.house_sommelier.knowledge import inform, why_it_suits
-from agent.house_sommelier.lexicon import house_words, tokens
+from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import Found, ListedWine, is_allowed, offered
-from agent.house_sommelier.searching import ENOUGH, SIMILAR, served
+from agent.house_sommelier.searching import DETAILS, ENOUGH, SIMILAR, is_by_course, served
 from agent.house_sommelier.state import GRAVE, State
-from agent.house_sommelier.verdicts import traits, verdict
+from agent.house_sommelier.verdicts import suits, traits, verdict
 from agent.house_sommelier.wording import (
+    both,
     country_in_words,
     criteria,
     describe,
     either,
+    foods_in_words,
     in_detail,
     in_words,
+    portrait,
     say,
-    tastes_in_words,
 )
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.text import Language
@@ -28,44 +30,52 @@ _PRICES: Final = frozenset({"min_price", "max_price"})
 _PROTECTING: Final = frozenset({"not_ids", "in_stock_only"})
 _SLOTS: Final = tuple("grapes regions countries bodies tannins acidities foods min_abv".split())
 """What a wine may miss of what was asked, in the order in which it is owned up to."""
+_NAMED_SLOTS: Final = frozenset({"grapes", "regions", "countries"})
+_MOST_FOODS: Final = 5
 
 
 def answer_wines(state: State, change: Change, found: Sequence[Found]) -> SommelierResponse:
     """The answer to a message that wanted wines, from all the searches of its turn."""
-    wines = {
-        wine.wine_id: wine for result in found if _counts(result, found) for wine in result.wines
-    }
-    if state.kind == "about":
-        return _about(state, change, list(wines.values()))
+    if state.act in ("about", "pick"):
+        return _about(state, change, found)
+    searched = [result for result in found if result.tool != DETAILS or len(found) == 1]
+    wines = {wine.wine_id: wine for result in searched for wine in result.wines}
+    if state.act == "foods":
+        return _foods(state, list(wines.values()))
     fit = _in_order(offered(list(wines.values()), state), state.wishes.order)
     if not fit:
         return _nothing(state, change, found, has_wines=bool(wines))
     named, in_full = _named(fit, state.wishes.name)
     if state.wishes.name and not named and state.wishes.said <= {"name"}:
         return inform(say("nothing_named", state.language, name=state.wishes.name))
-    best = _exact_first(named or fit, state)
-    shown = served(best, state, change)
-    unseen = "" if in_full else say("not_named", state.language, name=state.wishes.name) + " "
-    intro = unseen + _intro(state, change, found, shown, is_named=bool(named) and in_full)
+    shown = served(_exact_first(named or fit, state), state, change)
+    is_seen = in_full or bool(change.wishes.dishes or not change.wishes.name)
+    unseen = "" if is_seen else say("not_named", state.language, name=state.wishes.name) + " "
+    intro = (
+        _sympathy(change, state.language)
+        + unseen
+        + _intro(state, change, found, shown, is_named=bool(named) and in_full)
+    )
     is_plain = bool(state.care or change.wishes.dishes)
     unclear = "" if is_plain else not_understood(change, state.language, purpose=True)
     return SommelierResponse(
         response_type="recommendation",
         intro=f"{unclear} {intro}".strip(),
-        wines=[_recommended(wine, _described(wine, state)) for wine in shown],
+        wines=[_recommended(wine, _described(wine, state, at)) for at, wine in enumerate(shown)],
         closing=_notes(state, change) or say(_refinement(state), state.language),
     )
+
+
+def _sympathy(change: Change, language: Language) -> str:
+    """A word about what a message tells of: a loss, or a joy."""
+    key = "condolence" if change.has("mourning") else "congratulations"
+    return f"{say(key, language)} " if change.has("mourning") or change.has("festive") else ""
 
 
 def not_understood(change: Change, language: Language, *, purpose: bool = False) -> str:
     """A sentence about the words that nothing knows; for `purpose` those that name the occasion."""
     unknown = change.purpose if purpose else change.unknown[:4]
     return say("unclear", language, words=" ".join(unknown)) if unknown else ""
-
-
-def _counts(result: Found, found: Sequence[Found]) -> bool:
-    """Whether the wines of a result are offered: what was only looked at is not."""
-    return result.tool != "get_wine" or len(found) == 1
 
 
 def _recommended(wine: ListedWine, description: str) -> WineRecommendation:
@@ -82,19 +92,19 @@ def _in_order(wines: list[ListedWine], order: str) -> list[ListedWine]:
 
 def _missed(wine: ListedWine, state: State) -> list[str]:
     """What was asked for and this wine is not; what only the house prefers is no miss."""
-    said = set(state.wishes.said)
-    said |= {"foods"} if state.wishes.dishes else set()
+    said = set(state.wishes.said) | ({"foods"} if state.wishes.dishes else set())
     return [slot for slot in _SLOTS if slot in wine.misses and slot in said]
 
 
 def _exact_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
-    """The wines that miss least; of several that miss nothing, only those."""
-    misses = {wine.wine_id: len(_missed(wine, state)) for wine in wines}
-    least = min(misses.values())
-    wanted = state.count or ENOUGH
-    exact = [wine for wine in wines if misses[wine.wine_id] == least]
-    near = [wine for wine in wines if misses[wine.wine_id] == least + 1]
-    return exact if len(exact) >= min(2, wanted) else [*exact, *near]
+    """The wines that miss least; of a grape or a place that was named only those, if any are."""
+    misses = {wine.wine_id: _missed(wine, state) for wine in wines}
+    least = min(map(len, misses.values()))
+    exact = [wine for wine in wines if len(misses[wine.wine_id]) == least]
+    near = [wine for wine in wines if len(misses[wine.wine_id]) == least + 1]
+    if not least and exact:
+        near = [wine for wine in near if not _NAMED_SLOTS & set(misses[wine.wine_id])]
+    return exact if len(exact) >= min(2, state.count or ENOUGH) else [*exact, *near]
 
 
 def _named(wines: Sequence[ListedWine], name: str) -> tuple[Sequence[ListedWine], bool]:
@@ -106,8 +116,11 @@ def _named(wines: Sequence[ListedWine], name: str) -> tuple[Sequence[ListedWine]
     wanted = _stems(name)
     if not wanted:
         return [], True
-    telling = frozenset(word for word in wanted - house_words() if not word.isdecimal()) or wanted
-    labels = [_stems(_label_words(wine)) for wine in wines]
+    telling = {word for word in wanted - stop_words("houses") if not word.isdecimal()} or wanted
+    labels = [
+        _stems(" ".join((each.name, each.country, each.region, each.appellation, *each.grapes)))
+        for each in wines
+    ]
     most = max((len(telling & label) for label in labels), default=0)
     if most * 2 < len(telling):
         return [], False
@@ -115,10 +128,6 @@ def _named(wines: Sequence[ListedWine], name: str) -> tuple[Sequence[ListedWine]
     best = max(hits, default=0)
     kept = [wine for wine, hit in zip(wines, hits, strict=True) if hit == best]
     return kept, best == len(wanted)
-
-
-def _label_words(wine: ListedWine) -> str:
-    return " ".join((wine.name, wine.country, wine.region, wine.appellation, *wine.grapes))
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -133,21 +142,21 @@ def _intro(
     *,
     is_named: bool,
 ) -> str:
-    language = state.language
+    language, wishes = state.language, state.wishes
     if state.care:
         return say(f"care_{'health' if state.care in GRAVE else state.care}", language)
     if found[-1].tool == SIMILAR:
         return _with_misses(say("similar", language), state, shown)
-    wishes = state.wishes
     if wishes.order:
-        key = "in_order_cheapest" if wishes.order == "cheapest" else "in_order_dearest"
         limits = wishes.said - {"order"} or state.denied
-        return say(key, language, criteria=f" ({criteria(state)})" if limits else "")
+        asked = f" ({criteria(state)})" if limits else ""
+        return say(f"in_order_{wishes.order}", language, criteria=asked)
     if not wishes.said - {"text", "name"} and not state.denied and not state.allergens:
         return say("found_any", language) if not wishes.name or is_named else ""
     asked = criteria(state)
     first = say("found" if asked else "found_any", language, criteria=asked)
-    return " ".join(filter(None, (why_it_suits(state), _with_misses(first, state, shown))))
+    why = "" if is_by_course(state) else why_it_suits(state)
+    return " ".join(filter(None, (why, _with_misses(first, state, shown))))
 
 
 def _with_misses(intro: str, state: State, shown: Sequence[ListedWine]) -> str:
@@ -158,11 +167,7 @@ def _with_misses(intro: str, state: State, shown: Sequence[ListedWine]) -> str:
         return intro
     names = [_slot_in_words(slot, state) for slot in common]
     owned = say("relaxed", state.language, limits=either(names, state.language))
-    return (
-        f"{owned} {intro}"
-        if state.kind != "search"
-        else f"{owned} {say('closest', state.language)}"
-    )
+    return f"{owned} {say('closest', state.language) if state.act == 'search' else intro}"
 
 
 def _slot_in_words(slot: str, state: State) -> str:
@@ -174,22 +179,29 @@ def _slot_in_words(slot: str, state: State) -> str:
         return either(in_words("regions", (wishes.regions[0],), language), language)
     if slot == "countries":
         return country_in_words(wishes.countries[0], language)
-    if slot == "foods":
-        return either(wishes.named_dishes, language) or say_limit("foods", language)
-    return say_limit(slot, language)
+    if slot == "foods" and wishes.named_dishes:
+        return either(wishes.named_dishes, language)
+    return _limit(slot, language)
 
 
-def say_limit(name: str, language: Language) -> str:
+def _limit(name: str, language: Language) -> str:
     """What a limit of a search is called."""
     return str(speech()[language]["limits"].get(name, name))
 
 
-def _described(wine: ListedWine, state: State) -> str:
-    foods = list(dict.fromkeys(food for dish in state.wishes.dishes for food in dish.foods))
+def _described(wine: ListedWine, state: State, at: int) -> str:
+    language, wishes = state.language, state.wishes
+    course = ""
+    if is_by_course(state) and at < len(wishes.named_dishes):
+        course = say("for_dish", language, dish=wishes.named_dishes[at])
     missed = [_slot_in_words(slot, state) for slot in _missed(wine, state)]
-    told = describe(wine, foods, state.language)
-    note = say("misses", state.language, limits=either(missed, state.language)) if missed else ""
-    return f"{told} {note}".strip()
+    told = describe(wine, _foods_asked(state), language)
+    note = say("misses", language, limits=either(missed, language)) if missed else ""
+    return " ".join(filter(None, (course, told, "" if course else note)))
+
+
+def _foods_asked(state: State) -> list[str]:
+    return list(dict.fromkeys(food for dish in state.wishes.dishes for food in dish.foods))
 
 
 def _refinement(state: State) -> str:
@@ -205,10 +217,11 @@ def _refinement(state: State) -> str:
 def _notes(state: State, change: Change) -> str:
     """What a guest should know besides: about labels, and money that cannot be converted."""
     language, foreign = state.language, change.numbers.foreign
+    is_histamine = "histamine" in state.reacts
     notes = [
         say("unknown_currency", language, currency=foreign) if foreign else "",
-        say("histamine_note", language) if state.is_histamine else "",
-        say("other_allergens", language) if change.elsewhere and not state.is_histamine else "",
+        say("histamine_note", language) if is_histamine else "",
+        say("other_allergens", language) if change.elsewhere and not is_histamine else "",
         say("check_label", language) if state.allergens and not change.elsewhere else "",
     ]
     return " ".join(filter(None, notes))
@@ -219,13 +232,12 @@ def _nothing(
 ) -> SommelierResponse:
     """No wine passes: what stands in the way, and what else there would be."""
     language, wishes = state.language, state.wishes
-    by_name = wishes.said <= {"name", "text"} and wishes.name
     reasons = (
         ("care_none", state.care),
         ("cheapest", change.has("cue", "cheaper")),
         ("all_excluded", has_wines),
         ("all_shown", change.has("cue", "other") or change.has("refuse")),
-        ("nothing_named", by_name),
+        ("nothing_named", wishes.said <= {"name", "text"} and wishes.name),
     )
     if key := next((key for key, holds in reasons if holds), ""):
         return inform(say(key, language, name=wishes.name))
@@ -240,45 +252,94 @@ def _nothing(
     notes = _notes(state, change)
     if not ways:
         return inform(f"{intro} {say('no_way', language)}", notes)
-    return inform(f"{intro} {_ways_out(ways, language)}.", notes or say("look_again", language))
-
-
-def _ways_out(ways: Sequence[tuple[str, int]], language: Language) -> str:
-    keys = ("without", "and_without")
     told = (
         say(
             key,
             language,
-            limit=say_limit(limit, language),
+            limit=_limit(limit, language),
             count=str(count),
             are="is" if count == 1 else "are",
         )
-        for key, (limit, count) in zip(keys, ways, strict=False)
+        for key, (limit, count) in zip(("without", "and_without"), ways, strict=False)
     )
-    return "; ".join(told)
+    return inform(f"{intro} {'; '.join(told)}.", notes or say("look_again", language))
 
 
-def _about(state: State, change: Change, wines: Sequence[ListedWine]) -> SommelierResponse:
+def _foods(state: State, wines: Sequence[ListedWine]) -> SommelierResponse:
+    """What to eat with a kind of wine: the foods that its wines suit most."""
+    language = state.language
+    counted: dict[str, int] = {}
+    for wine in wines:
+        for food in wine.foods:
+            counted[food] = counted.get(food, 0) + 1
+    foods = sorted(counted, key=lambda food: -counted[food])[:_MOST_FOODS]
+    if not foods:
+        return inform(say("knowledge", language))
+    named = both(foods_in_words(foods, language), language)
+    return inform(say("is_foods", language, fact=named), say("knowledge_closing", language))
+
+
+def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierResponse:
     """More about wines that were shown; to some guests nothing with alcohol."""
     language = state.language
+    shown = found[0].wines
+    wines = [wine for wine in shown if not state.care or is_allowed(wine, state)]
     if not wines:
-        return inform(say("gone", language))
-    sober = [wine for wine in wines if not state.care or is_allowed(wine, state)]
-    if not sober:
-        return inform(say("care_none", language))
-    asked = verdict(sober, state, change)
-    if change.has("ask", "best") and not change.has("most") and not change.wishes.order:
-        asked = say("favourite", language)
-    single = len(sober) == 1
-    told = {verdict([wine], state, change) for wine in sober} if traits(change) else set()
+        return inform(say("care_none" if shown else "gone", language))
+    if state.act == "pick":
+        return _picked(state, change, wines)
+    if change.wishes.dishes and not traits(change):
+        return _goes_with(state, change, wines, found[1:])
+    single = len(wines) == 1
+    asked = verdict(wines, state, change)
+    told = {verdict([wine], state, change) for wine in wines} if traits(change) else set()
     shared = next(iter(told), "") if len(told) == 1 and not single else ""
+    is_plain = single or bool(shared)
     return SommelierResponse(
         response_type="recommendation",
-        intro=asked or shared or _reason(sober, state, change) or say("details", language),
+        intro=asked or shared or _reason(wines, state, change) or say("details", language),
         wines=[
-            _recommended(wine, _told(wine, state, change, single=single or bool(shared)))
-            for wine in sober[: max(ENOUGH, len(state.choice))]
+            _recommended(wine, _told(wine, state, change, is_plain=is_plain))
+            for wine in wines[: max(ENOUGH, len(state.choice))]
         ],
+        closing=_notes(state, change) or say("add_taste", language),
+    )
+
+
+def _picked(state: State, change: Change, wines: Sequence[ListedWine]) -> SommelierResponse:
+    """The one of several that the house would open first, and why."""
+    language = state.language
+    best = wines[0]
+    if change.has("cue", "refine") or not state.wishes.dishes:
+        best = min(wines, key=lambda wine: (wine.tannin == "high", wine.body in ("full", "")))
+    why = why_it_suits(state) or say("because", language, criteria=portrait(best, language))
+    return SommelierResponse(
+        response_type="recommendation",
+        intro=f"{say('favourite', language)} {why}",
+        wines=[_recommended(best, describe(best, _foods_asked(state), language))],
+        closing=_notes(state, change) or say("add_taste", language),
+    )
+
+
+def _goes_with(
+    state: State, change: Change, wines: Sequence[ListedWine], found: Sequence[Found]
+) -> SommelierResponse:
+    """Whether the wines shown suit a dish; if none does, others that do."""
+    language = state.language
+    dish = both(change.wishes.named_dishes, language)
+    fitting = [wine for wine in wines if suits(wine, change)]
+    others = offered([wine for each in found for wine in each.wines], state)[:ENOUGH]
+    if fitting and len(wines) > 1:
+        names = both((wine.name for wine in fitting), language)
+        intro = say("fits_some", language, names=names, dish=dish)
+    else:
+        intro = say("fits_dish" if fitting else "fits_not", language, foods=dish)
+    foods = [food for dish in change.wishes.dishes for food in dish.foods]
+    shown = fitting or others or list(wines)
+    return SommelierResponse(
+        response_type="recommendation",
+        intro=intro,
+        wines=[_recommended(wine, describe(wine, foods, language)) for wine in shown],
         closing=_notes(state, change) or say("add_taste", language),
     )
 
@@ -287,19 +348,15 @@ def _reason(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     """Why wines were shown: what was asked and they are, and what the dish wants."""
     if not change.has("ask", "why"):
         return ""
-    why, asked = why_it_suits(state), tastes_in_words(state.wishes, state.language)
-    kept = criteria(state) if state.wishes.said else ""
-    because = say("because", state.language, criteria=kept) if kept or asked else ""
-    return " ".join(filter(None, (because, why)))
+    is_one = len(wines) == 1 and not state.wishes.dishes
+    kept = portrait(wines[0], state.language) if is_one else criteria(state)
+    because = say("because", state.language, criteria=kept) if kept else ""
+    return " ".join(filter(None, (because, why_it_suits(state))))
 
 
-def _told(wine: ListedWine, state: State, change: Change, *, single: bool) -> str:
-    foods = list(dict.fromkeys(food for dish in state.wishes.dishes for food in dish.foods))
-    first = "" if single or not traits(change) else verdict([wine], state, change)
-    is_short = not single and bool(change.said("most"))
-    told = (
-        describe(wine, foods, state.language)
-        if is_short
-        else in_detail(wine, foods, state.language)
-    )
+def _told(wine: ListedWine, state: State, change: Change, *, is_plain: bool) -> str:
+    foods, language = _foods_asked(state), state.language
+    first = "" if is_plain or not traits(change) else verdict([wine], state, change)
+    is_short = not is_plain and bool(change.said("most"))
+    told = describe(wine, foods, language) if is_short else in_detail(wine, foods, language)
     return " ".join(filter(None, (first, told)))

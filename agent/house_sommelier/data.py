@@ -13,20 +13,17 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
-from agent.text import LANGUAGES, Language, fold, pattern, words
+from agent.text import LANGUAGES, Language, fold, words
 
-Kind = Literal[
+Act = Literal[
     "care", "crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk",
-    "off_topic", "rude", "hello", "machine",
-    "thanks", "help", "quantity", "about", "which", "compare", "knowledge", "like", "same",
+    "off_topic", "rude", "service", "hello", "machine", "thanks", "help",
+    "quantity", "about", "pick", "which", "compare", "knowledge", "foods", "like", "same",
     "search", "ask",
 ]  # fmt: skip
 """What a message wants done."""
 
 FOLDER: Final = Path(__file__).parent / "data"
-_MOST_READ: Final = 2000
-# A glass that wine is poured into is no broken glass.
-_IN_A_GLASS: Final = pattern(r"(?i)\b(?:in|im) (?:(?:my|the|our|meinem|dem|mijn|het) )?glass?\b")
 SCALES: Final[Mapping[str, Sequence[str]]] = {
     "body": [*Body],
     "tannin": [*Level],
@@ -34,7 +31,7 @@ SCALES: Final[Mapping[str, Sequence[str]]] = {
     "sweetness": [*Sweetness],
 }
 """The steps of what is told by degrees, from the least to the most."""
-WORDS: Final = ("styles", "words", "questions", "guests")
+WORDS: Final = ("styles", "words", "questions", "guests", "places", "numbers")
 """The files of plain words; what a later one says of a phrase adds to what an earlier one does."""
 
 
@@ -135,9 +132,9 @@ class Subject(Spoken):
 
 
 class Rule(_Strict):
-    """When a message is of a kind; data/kinds.toml says how to read it."""
+    """When a message is of an act; data/acts.toml says how to read it."""
 
-    kind: Kind
+    act: Act
     all: frozenset[str] = frozenset()
     any: tuple[str, ...] = ()
     none: frozenset[str] = frozenset()
@@ -145,7 +142,7 @@ class Rule(_Strict):
     beyond: frozenset[str] | None = None
 
     def holds(self, facts: frozenset[str], slots: frozenset[str]) -> bool:
-        """Whether a message of these facts, which fills these slots, is of the kind."""
+        """Whether a message of these facts, which fills these slots, is of the act."""
         if not self.all <= facts or self.none & facts:
             return False
         if self.any and not any(facts.issuperset(each.split()) for each in self.any):
@@ -162,20 +159,24 @@ def load(name: str) -> Mapping[str, Any]:
 
 @cache
 def grammar(name: str) -> frozenset[str]:
-    """One list of words of grammar, as written."""
-    return frozenset(load("grammar")[name].split())
+    """One list of words of grammar, folded."""
+    return frozenset(map(fold, load("grammar")[name].split()))
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """The rules that tell what a message wants done, the gravest first."""
-    return tuple(map(Rule.model_validate, load("kinds")["rule"]))
+    """The rules that tell what a message wants done; the first that holds decides."""
+    return tuple(map(Rule.model_validate, load("acts")["rule"]))
 
 
 @cache
 def speech() -> Mapping[Language, Mapping[str, Any]]:
     """The sentences of every language."""
     return {language: load(f"speech/{language}") for language in LANGUAGES}
+
+
+def _validated(name: str, model: type[_Table]) -> Mapping[str, _Table]:
+    return {key: model.model_validate(table) for key, table in load(name).items()}
 
 
 @cache
@@ -191,20 +192,30 @@ def subjects() -> Mapping[str, Subject]:
 
 
 @cache
+def aromas() -> Mapping[str, Spoken]:
+    """What aromas are called."""
+    return _validated("aromas", Spoken)
+
+
+@cache
 def _signs() -> Mapping[str, Sequence[tuple[frozenset[str], tuple[str, ...]]]]:
     """The signs of every subject, each set as whole words and as beginnings of words."""
-    signs: dict[str, list[tuple[frozenset[str], tuple[str, ...]]]] = {}
-    for name, subject in subjects().items():
-        for line in subject.signs:
-            listed = fold(line).split()
-            begin = tuple(word[:-1] for word in listed if word.endswith("*"))
-            signs.setdefault(name, []).append((frozenset(listed), begin))
-    return signs
+    return {
+        name: [
+            (frozenset(listed), tuple(word[:-1] for word in listed if word.endswith("*")))
+            for listed in (fold(line).split() for line in subject.signs)
+        ]
+        for name, subject in subjects().items()
+        if subject.signs
+    }
 
 
 def subjects_by_signs(text: str) -> Iterator[str]:
     """The subjects of which a text shows every sign; a word serves for one sign only."""
-    written = set(words(_IN_A_GLASS.sub("in my wine", text[:_MOST_READ])))
+    told = words(text)
+    # A glass that wine is poured into is no broken glass.
+    into = {at for at, word in enumerate(told) if at and _pours(told[max(0, at - 2) : at], word)}
+    written = {word for at, word in enumerate(told) if at not in into}
     for name, sets in _signs().items():
         hits = [
             {word for word in written if word in whole or word.startswith(begin)}
@@ -214,14 +225,8 @@ def subjects_by_signs(text: str) -> Iterator[str]:
             yield name
 
 
-@cache
-def aromas() -> Mapping[str, Spoken]:
-    """What aromas are called."""
-    return _validated("aromas", Spoken)
-
-
-def _validated(name: str, model: type[_Table]) -> Mapping[str, _Table]:
-    return {key: model.model_validate(table) for key, table in load(name).items()}
+def _pours(before: Sequence[str], word: str) -> bool:
+    return word in grammar("glass") and bool(grammar("into") & set(before))
 
 
 @cache
@@ -249,54 +254,28 @@ def entries() -> Iterator[Entry]:
     for number, table in enumerate(load("dishes")["dish"]):
         yield from _entries(table, (("dish", (str(number),)),))
     for name in WORDS:
-        for table in load(name).get("word", ()) or load(name)["style"]:
-            meanings = tuple(
-                (field, _values(value))
-                for field, value in table.items()
-                if field not in (*LANGUAGES, "any")
-            )
-            yield from _entries(table, meanings)
-    for field in ("countries", "regions"):
-        for table in load("places")[field]:
-            yield from _entries(table, ((field, (table["name"],)),))
-    for table in load("grapes")["grape"]:
-        names = {"any": (table["name"], *table.get("any", ()))}
-        yield from _entries(names, (("grapes", (table["name"],)),))
-    for table in load("compared")["wine"]:
-        if "any" in table:
-            yield from _entries(table, (("entity", (table["name"],)),))
+        for table in load(name)["word"]:
+            meant = {key: value for key, value in table.items() if key not in (*LANGUAGES, "any")}
+            yield from _entries(table, tuple((key, _values(each)) for key, each in meant.items()))
+    for file, kind, field in (("grapes", "grape", "grapes"), ("compared", "wine", "entity")):
+        for table in load(file)[kind]:
+            names = (table["name"], *table.get("any", ())) if kind == "grape" else table.get("any")
+            yield from _entries({"any": names}, ((field, (table["name"],)),))
     for name, subject in load("knowledge").items():
         yield from _entries({"any": subject["asked"]}, (("subject", (name,)),))
-    yield from _counted()
+    for language, written in load("numbers")["cardinals"].items():
+        for number, spoken in enumerate(written.split(","), start=2):
+            words_ = tuple(map(str.strip, spoken.split("/")))
+            yield Entry((("number", (str(number),)),), language, words_)
 
 
 def _entries(
     table: Mapping[str, Any], meanings: tuple[tuple[str, tuple[str, ...]], ...]
 ) -> Iterator[Entry]:
     for language in (*LANGUAGES, "any"):
-        if language in table:
+        if table.get(language):
             yield Entry(meanings, language, tuple(table[language]))
 
 
 def _values(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
-
-
-def _counted() -> Iterator[Entry]:
-    """Numbers, currencies and what is counted."""
-    for field, table in load("numbers").items():
-        match field:
-            case "cardinals":
-                for language in LANGUAGES:
-                    for number, written in enumerate(table[language].split(","), start=2):
-                        words = tuple(map(str.strip, written.split("/")))
-                        yield Entry((("number", (str(number),)),), language, words)
-            case "slang":
-                for language, slang in table.items():
-                    for word, value in slang.items():
-                        yield Entry((("number", (value,)),), language, (word,))
-            case "currencies":
-                for code, words in table.items():
-                    yield Entry((("currency", (code,)),), "any", tuple(words))
-            case _:
-                yield from _entries(table, ((field, ("yes",)),))

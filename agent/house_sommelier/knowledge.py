@@ -11,9 +11,8 @@ from agent.house_sommelier.searching import pairings_of
 from agent.house_sommelier.state import State
 from agent.house_sommelier.wording import both, say, style_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.text import Language, pattern, sentences, stem, words
+from agent.text import Language, sentences, stem, words
 
-_EXCERPT: Final = pattern(r"(?s)\[(?P<path>[^\[\]\n]+)\]: (?P<text>.*)")
 _WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
 _MOST_QUOTED: Final = 420
 _LEAST_SHARE: Final = 0.6
@@ -40,52 +39,51 @@ def subject_of(state: State, change: Change) -> str:
         *change.said("symptom"),
         *change.said("subject"),
         *(explained.get(f"trait:{each}", "") for each in change.said("trait")),
-        *map(_key, change.entities),
-        *(explained[each] for each in slots),
+        *("_".join(words(each)) for each in change.entities),
+        *(explained.get(each, "") for each in slots),
         *(explained.get(f"style:{each}", "") for each in change.wishes.styles),
     )
     return next((name for name in named if name in subjects()), "")
 
 
-def _key(name: str) -> str:
-    return "_".join(words(name))
-
-
 def asked_of_library(state: State, change: Change) -> str:
-    """A question as the English library is asked it."""
-    subject = subject_of(state, change)
-    names = " ".join(change.entities)
-    telling = " ".join(_telling(change.text))
-    if state.language == "en":
-        return change.text[:_MOST_ASKED] or telling
+    """A question as the English library is asked it; one that goes on with its subject before."""
+    subject = subject_of(state, change) or _before(state, change)
+    told = [each.written for each in tokens(change.text) if each.is_word]
+    telling = [
+        word
+        for word, each in zip(told, tokens(" ".join(told)), strict=False)
+        if each.stem not in stop_words()
+    ]
     about = subjects()[subject].article.replace("-", " ") if subject else ""
-    return (
-        " ".join(filter(None, (about, names, telling)))[:_MOST_ASKED] or change.text[:_MOST_ASKED]
-    )
+    own = change.text if state.language == "en" else " ".join((*change.entities, *telling))
+    about = "" if state.language == "en" and subject == subject_of(state, change) else about
+    return " ".join(filter(None, (about, own)))[:_MOST_ASKED] or change.text[:_MOST_ASKED]
 
 
-def _telling(text: str) -> list[str]:
-    return [each.written for each in tokens(text) if each.is_word and each.stem not in stop_words()]
+def _before(state: State, change: Change) -> str:
+    """The subject of the question before, if this one goes on with it."""
+    goes_on = not change.entities and not change.wishes.said
+    return state.subject if goes_on and state.act_before == "knowledge" else ""
 
 
 def explain(state: State, change: Change, content: str) -> SommelierResponse:
     """The short answer and the passage of the library; an honest sentence if there is neither."""
     subject, language = subject_of(state, change), state.language
     short = subjects()[subject][language] if subject else _of_entity(change, language)
-    passage = _passage(content, subject, state, change)
-    if not short and not passage:
-        return inform(say("knowledge", language))
-    if not passage and change.has("fact"):
+    passage = _passage(content, subject or _before(state, change), state, change)
+    if change.has("fact") and not passage:
         return inform(say("knowledge", language), _of_entity(change, language))
+    if not short and not passage:
+        goes_on = bool(_before(state, change))
+        return inform(say("knowledge_more" if goes_on else "knowledge", language))
     if not passage:
         return inform(short, say("knowledge_closing", language))
     path, quoted = passage
     if language == "en" or not short:
         lead = f"{short} {say('passage', language)}".strip()
-        intro = f"{lead} [{path}]\n> {quoted}"
-    else:
-        intro = f"{short} [{path}]"
-    return inform(intro, "" if language == "en" else say("library_closing", language))
+        return inform(f"{lead} [{path}]\n> {quoted}")
+    return inform(f"{short} [{path}]", say("library_closing", language))
 
 
 def _of_entity(change: Change, language: Language) -> str:
@@ -104,19 +102,19 @@ def _passage(content: str, subject: str, state: State, change: Change) -> tuple[
     article = subjects()[subject].article if subject else ""
     asked = {stem(word, "en") for word in words(asked_of_library(state, change))}
     asked -= {stem(word, "en") for word in stop_words()}
-    found = [
-        (each["path"], each["text"].translate(_WITHOUT_BRACKETS))
-        for part in content.split("\n\n[")
-        if (each := _EXCERPT.search(f"[{part}"))
-    ]
+    terms = {stem(word, "en") for each in change.unknown for word in words(each)}
+    parted = (part.removeprefix("[").partition("]: ") for part in content.split("\n\n["))
+    found = [(path, text.translate(_WITHOUT_BRACKETS)) for path, _, text in parted if text]
     if article:
         found = [each for each in found if f"{article}." in each[0]] or found
     scored = [(*_best(text, asked), path) for path, text in found]
     if not scored or not asked or (subject and not article):
         return None
     share, quoted, path = max(scored, key=lambda each: each[0])
-    is_of_article = bool(article) and f"{article}." in path
-    return (path, quoted) if quoted and (share >= _LEAST_SHARE or is_of_article) else None
+    # What is asked by a word that nothing here knows is answered only by a passage with that word.
+    holds = subject_of(state, change) or terms <= {stem(word, "en") for word in words(quoted)}
+    is_enough = share >= _LEAST_SHARE or (bool(article) and f"{article}." in path)
+    return (path, quoted) if quoted and holds and is_enough else None
 
 
 def _best(text: str, asked: set[str]) -> tuple[float, str]:

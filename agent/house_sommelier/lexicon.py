@@ -5,7 +5,7 @@ language of the message goes before what it means elsewhere, and words of gramma
 "how many") count in their own language only.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -13,28 +13,33 @@ from typing import Final, NamedTuple
 
 from agent.house_sommelier.data import Entry, entries, grammar, load
 from agent.text import LANGUAGES, Language, fold, language_of, pattern
+from agent.text import stem as snowball
 
 _TOKEN: Final = pattern(
     r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
-_AMOUNT: Final = pattern(r"\s?[€$£]?\s?[0-9]")
-_STEMMED: Final = 4
 _CONTENT: Final = frozenset(
     "dish hue styles grapes countries regions sweetness bodies tannins acidities text subject "
-    "allergen currency unconverted percent".split()
+    "allergen currency unconverted percent name".split()
 )
 """Fields whose words are understood in any language."""
 _COMPOUNDED: Final = frozenset(
     "dish hue styles countries regions grapes allergen allergy wine".split()
 )
-_SPELT: Final = frozenset("grapes regions countries".split())
+_NOUNS: Final = frozenset("dish text grapes regions countries subject name".split())
+_NAMES: Final = frozenset("grapes regions countries".split())
+_NO_VOTE: Final = frozenset("grapes regions subject entity".split())
+_STEMMED: Final = 4
+_LEAST_SOUNDS: Final = 4
+_MOST_LONGER: Final = 3
 _SHORTEST_SLIP: Final = 5
 _SURE_SLIP: Final = 7
 _SHORTEST_PART: Final = 4
 _PHRASE_VOTE: Final = 0.7
 """What a phrase that one language has tells of it; a word that one language has tells 1."""
 _LONGEST_TEXT: Final = 2000
-_NOT: Final = pattern(r"(?i)\b(?:(can)(?:['’]?t|not)|(is|do|are|was|did|does)nt|([a-z]+)n['’]t)\b")
+_FEW_WORDS: Final = 3
+_DASHES: Final = frozenset("-–—")
 
 
 class Meaning(NamedTuple):
@@ -60,12 +65,12 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Span:
     """A known phrase: where it starts and ends, in tokens, and what it means."""
 
     start: int
     end: int
-    meanings: tuple[Meaning, ...]
+    meanings: tuple[Meaning, ...] = ()
 
     @property
     def fields(self) -> frozenset[str]:
@@ -80,31 +85,37 @@ class Match:
 class Phrases:
     """The words of a message, and the known phrases among them by where they begin and end."""
 
-    def __init__(self, words: Sequence[Token], matches: Sequence[Match]) -> None:
-        self.words, self.matches = words, matches
-        self._starts = {match.start: match for match in matches}
-        self._ends = {match.end: match for match in matches}
+    def __init__(
+        self, words: Sequence[Token], spans: Sequence[Span], languages: tuple[Language, ...] = ()
+    ) -> None:
+        self.words, self.spans, self.languages = words, spans, languages
+        self._starts = {span.start: span for span in spans}
+        self._ends = {span.end: span for span in spans}
 
-    def at(self, place: int) -> Match:
+    def at(self, place: int) -> Span:
         """The phrase that begins at a place; one without words and meaning if none does."""
-        return self._starts.get(place) or Match(place, place, ())
+        return self._starts.get(place) or Span(place, place)
 
-    def before(self, place: int) -> Match:
+    def before(self, place: int) -> Span:
         """The phrase that ends before a place; one without words and meaning if none does."""
-        return self._ends.get(place) or Match(place, place, ())
+        return self._ends.get(place) or Span(place, place)
 
     def stem(self, place: int) -> str:
         """The stem of a word; empty beyond the message."""
         return self.words[place].stem if 0 <= place < len(self.words) else ""
 
     def is_among(self, place: int, name: str) -> bool:
-        """Whether the word at a place is, as written, on a list of words of grammar."""
+        """Whether the word at a place is on a list of words of grammar."""
         inside = 0 <= place < len(self.words)
-        return inside and self.words[place].written.casefold() in grammar(name)
+        return inside and fold(self.words[place].written) in grammar(name)
 
     def written(self, start: int, end: int) -> str:
         """The words from `start` to before `end`, as the person wrote them."""
         return " ".join(word.written for word in self.words[start:end])
+
+    def with_spans(self, spans: Iterable[Span]) -> "Phrases":
+        """The same words with other phrases."""
+        return Phrases(self.words, list(spans), self.languages)
 
 
 def stem(word: str) -> str:
@@ -117,13 +128,25 @@ def stem(word: str) -> str:
 
 
 def tokens(text: str) -> list[Token]:
-    """The words and signs of a text, at most 2,000 characters of it, as written."""
-    text = _NOT.sub(lambda found: f"{found[1] or found[2] or found[3]} not", text[:_LONGEST_TEXT])
-    return [
-        Token(each[0], stem(fold(each[0])), *each.span())
-        for each in _TOKEN.finditer(text)
-        if each[0] not in "-–—" or _AMOUNT.match(text[each.end() : each.end() + 4])
-    ]
+    """The words and signs of a text, at most 2,000 characters of it, as written.
+
+    "Don't", "dont" and "can't" are "do not" and "can not"; a dash counts before a number only.
+    """
+    found: list[Token] = []
+    matches = list(_TOKEN.finditer(text[:_LONGEST_TEXT]))
+    for at, each in enumerate(matches):
+        word, follows = each[0], matches[at + 1][0] if at + 1 < len(matches) else ""
+        if word in _DASHES and not (follows[:1].isdecimal() or follows[:1] in "€$£"):
+            continue
+        if word == "t" and found and found[-1].stem.endswith("n") and len(found[-1].stem) > 1:
+            last = found.pop()
+            stemmed = "can" if last.stem == "can" else last.stem[:-1]
+            found += [replace(last, stem=stemmed), Token("not", "not", *each.span())]
+        elif written := load("grammar")["short_not"].get(fold(word)):
+            found += [Token(part, part, *each.span()) for part in written.split()]
+        else:
+            found.append(Token(word, stem(fold(word)), *each.span()))
+    return found
 
 
 def key(phrase: str) -> tuple[str, ...]:
@@ -131,45 +154,37 @@ def key(phrase: str) -> tuple[str, ...]:
     return tuple(each.stem for each in tokens(phrase) if each.written not in "-–—.,;:!?()/")
 
 
-@dataclass(frozen=True, slots=True)
 class _Lexicon:
-    phrases: Mapping[tuple[str, ...], tuple[Entry, ...]]
-    longest: Mapping[str, int]
-    words: frozenset[str]
-    slips: Mapping[str, tuple[str, ...]]
-    names: frozenset[str]
-    parts: frozenset[str]
+    """Every phrase by its words, and what helps to read misspelt and compound words."""
+
+    def __init__(self) -> None:
+        self.phrases: dict[tuple[str, ...], tuple[Entry, ...]] = {}
+        for entry in entries():
+            for phrase in entry.phrases:
+                if written := key(phrase) or tuple(phrase):
+                    self.phrases[written] = _with(self.phrases.get(written, ()), entry)
+        self.longest: dict[str, int] = {}
+        for each in self.phrases:
+            self.longest[each[0]] = max(len(each), self.longest.get(each[0], 0))
+        self.words = frozenset(word for each in self.phrases for word in each) | stop_words()
+        single = {each[0]: found for each, found in self.phrases.items() if len(each) == 1}
+        self.name_words = frozenset(
+            word
+            for each, found in self.phrases.items()
+            if _is_of(found, _NAMES)
+            for word in each
+            if len(word) > _SHORTEST_SLIP
+        )
+        self.names = frozenset(word for word, found in single.items() if _is_of(found, _NAMES))
+        known = {word for word, found in single.items() if _is_of(found, _COMPOUNDED)}
+        self.parts = frozenset(word for word in known if len(word) >= _SHORTEST_PART)
+        self.slips = _slips(self.names | {word for word in known if len(word) > _SURE_SLIP})
 
 
 @cache
 def lexicon() -> _Lexicon:
     """Every phrase, read when the first message comes."""
-    phrases: dict[tuple[str, ...], tuple[Entry, ...]] = {}
-    for entry in entries():
-        for phrase in entry.phrases:
-            if written := key(phrase) or tuple(phrase):
-                phrases[written] = _with(phrases.get(written, ()), entry)
-    longest: dict[str, int] = {}
-    for each in phrases:
-        longest[each[0]] = max(len(each), longest.get(each[0], 0))
-    words = frozenset(word for each in phrases for word in each) | stop_words()
-    single = {each[0]: found for each, found in phrases.items() if len(each) == 1}
-    return _Lexicon(
-        phrases,
-        longest,
-        words,
-        _slips(
-            word
-            for word, found in single.items()
-            if _is_of(found, _SPELT) or (len(word) > _SURE_SLIP and _is_of(found, _COMPOUNDED))
-        ),
-        frozenset(word for word, found in single.items() if _is_of(found, _SPELT)),
-        frozenset(
-            word
-            for word, found in single.items()
-            if len(word) >= _SHORTEST_PART and _is_of(found, _COMPOUNDED)
-        ),
-    )
+    return _Lexicon()
 
 
 def _with(known: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
@@ -183,10 +198,10 @@ def _is_of(found: Sequence[Entry], fields: frozenset[str]) -> bool:
     return any(field in fields for entry in found for field, _ in entry.meanings)
 
 
-def _slips(words: Iterator[str]) -> Mapping[str, tuple[str, ...]]:
+def _slips(words: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """For every word with one letter left out, the words that it may be."""
     found: dict[str, list[str]] = {}
-    for word in words:
+    for word in sorted(words):
         if len(word) >= _SHORTEST_SLIP:
             for at in range(len(word)):
                 found.setdefault(word[:at] + word[at + 1 :], []).append(word)
@@ -196,44 +211,79 @@ def _slips(words: Iterator[str]) -> Mapping[str, tuple[str, ...]]:
 @cache
 def grammar_stems(name: str) -> frozenset[str]:
     """The stems of one list of words of grammar."""
-    return frozenset(stem(fold(word)) for word in grammar(name))
+    return frozenset(map(stem, grammar(name)))
 
 
 @cache
-def stop_words() -> frozenset[str]:
-    """The stems of words that say nothing."""
+def stop_words(language: str = "") -> frozenset[str]:
+    """The stems of words that say nothing, in one language or all; "houses": in names of wines."""
+    chosen = (language,) if language else LANGUAGES
     return frozenset(
-        stem(fold(word)) for code in LANGUAGES for word in load("stopwords")[code].split()
+        stem(fold(word)) for code in chosen for word in load("stopwords")[code].split()
     )
 
 
-@cache
-def house_words() -> frozenset[str]:
-    """The stems of words that stand before many a wine's name and tell none from another."""
-    return frozenset(stem(fold(word)) for word in load("stopwords")["houses"].split())
-
-
-@cache
-def _telling(language: Language) -> frozenset[str]:
-    return frozenset(stem(fold(word)) for word in load("stopwords")[language].split())
-
-
-def respelled(words: Sequence[Token], *, compounds: bool = True) -> list[Token]:
+def _respelled(words: Sequence[Token], languages: Sequence[Language]) -> list[Token]:
     """`words`, the unknown ones as the known word or words that they are written for."""
     found: list[Token] = []
     for word in words:
-        known = [word.stem] if word.stem in lexicon().words else _meant(word.stem, compounds)
+        known = [word.stem] if word.stem in lexicon().words else _meant(word, languages)
         found += [replace(word, stem=each) for each in known]
     return found
 
 
-def _meant(word: str, compounds: bool) -> list[str]:
+def _meant(token: Token, languages: Sequence[Language]) -> list[str]:
+    """What an unknown word is: spelt otherwise, inflected, put together, mistyped, by ear."""
+    word = token.stem
     plain = word.replace("ae", "a").replace("oe", "o").replace("ue", "u")
     if plain in lexicon().words:
         return [plain]
     if len(word) < _SHORTEST_SLIP or not word.isalpha():
         return [word]
-    return ((_parts(word) or _parts(plain)) if compounds else []) or [_slipped(word)]
+    for language in languages:
+        base = snowball(fold(token.written), language)
+        found = _inflected(language).get(base, "")
+        # A word without an ending is no form of a longer one: Hamburg is no hamburger.
+        if found and (base != word or len(found) <= len(word) + 1):
+            return [found]
+    parts = _parts(word) or _parts(plain)
+    if parts and (len(parts) > 1 if not languages else {"de", "nl"} & set(languages)):
+        return parts
+    slipped = _slipped(word)
+    return [slipped if slipped != word else _heard(word)]
+
+
+@cache
+def _inflected(language: Language) -> Mapping[str, str]:
+    """The known single words of a language by their stems: "lagern" for "lagere"."""
+    own = {
+        written[0]
+        for written, found in lexicon().phrases.items()
+        if len(written) == 1 and any(each.language == language for each in found)
+    }
+    return {snowball(word, language): word for word in sorted(own) if len(word) >= _SHORTEST_SLIP}
+
+
+def _sounds(word: str) -> str:
+    """The consonants of a word as they are heard: those of "shartoneh" are "Chardonnay"'s."""
+    for spelt, heard in load("grammar")["sounds"].items():
+        word = word.replace(spelt, heard)
+    kept = [letter for letter in word if letter not in "aeiouyh"]
+    return "".join(each for at, each in enumerate(kept) if kept[at - 1 : at] != [each])
+
+
+@cache
+def _by_sound() -> Mapping[str, str]:
+    """The names of grapes and places by their sounds."""
+    return {_sounds(word): word for word in sorted(lexicon().name_words, reverse=True)}
+
+
+def _heard(word: str) -> str:
+    """The name of a grape or a place that sounds like a word; the word itself without one."""
+    sounds = _sounds(word)
+    is_long = len(word) >= _SURE_SLIP and len(sounds) >= _LEAST_SOUNDS
+    meant = _by_sound().get(sounds, word) if is_long else word
+    return meant if abs(len(meant) - len(word)) <= _MOST_LONGER else word
 
 
 def _slipped(word: str) -> str:
@@ -255,72 +305,86 @@ def _parts(word: str) -> list[str]:
     """A compound as its known parts, the last first to be looked for: "Zwiebel-rostbraten"."""
     parts = lexicon().parts
     for at in range(2, len(word) - _SHORTEST_PART + 1):
-        tail = stem(word[at:])
+        tail, head = stem(word[at:]), word[:at]
         if tail in parts:
-            head = word[:at]
-            heads = (head, stem(head), head.removesuffix("n"), head.removesuffix("en"))
-            known = next((each for each in heads if each in lexicon().words and len(each) > 1), "")
+            spelt = (head, stem(head), head.removesuffix("n"), head.removesuffix("en"))
+            known = [each for each in spelt if each in lexicon().words and len(each) > 1]
             if known or len(head) > 2:
-                return [*([known] if known else []), tail]
+                return [*known[:1], tail]
     for at in range(len(word) - 3, _SHORTEST_PART - 1, -1):
-        head = next((each for each in (word[:at], stem(word[:at])) if each in parts), "")
-        if head:
-            return [head]
+        if heads := [each for each in (word[:at], stem(word[:at])) if each in parts]:
+            return heads[:1]
     return []
 
 
-def scan(words: Sequence[Token], language: Language | None) -> list[Match]:
+def parse(text: str, spoken: Language | None = None) -> Phrases:
+    """The words and the known phrases of a message; `spoken` is the language of the talk so far."""
+    raw = tokens(text)
+    told = _likely_languages(raw, text)
+    known = dict.fromkeys((*told, *((spoken,) if spoken else ())))
+    words = _respelled(raw, tuple(known))
+    languages = _likely_languages(words, text) or told
+    is_short = spoken is not None and sum(word.is_word for word in words) <= _FEW_WORDS
+    language = spoken if spoken in languages or not languages or is_short else languages[0]
+    languages = (spoken,) if is_short and spoken else languages
+    return Phrases(words, scan(words, language), languages)
+
+
+def scan(words: Sequence[Token], language: Language | None) -> list[Span]:
     """The known phrases in a text, left to right, the longest wherever several begin."""
-    found: list[Match] = []
+    found: list[Span] = []
     stems = tuple(token.stem for token in words)
     at = 0
     while at < len(stems):
-        match = next(_matches_at(stems, at, language), None)
-        if match:
-            found.append(match)
-        at = match.end if match else at + 1
+        span = next(_spans_at(stems, at, language), None)
+        if span:
+            found.append(span)
+        at = span.end if span else at + 1
     return found
 
 
-def _matches_at(stems: tuple[str, ...], at: int, language: Language | None) -> Iterator[Match]:
-    known = lexicon()
-    for length in range(min(known.longest.get(stems[at], 0), len(stems) - at), 0, -1):
+def _spans_at(stems: tuple[str, ...], at: int, language: Language | None) -> Iterator[Span]:
+    for length in range(min(lexicon().longest.get(stems[at], 0), len(stems) - at), 0, -1):
         if meanings := _meanings(stems[at : at + length], language):
-            yield Match(at, at + length, meanings)
+            yield Span(at, at + length, meanings)
 
 
 @cache
 def _meanings(written: tuple[str, ...], language: Language | None) -> tuple[Meaning, ...]:
     found = lexicon().phrases.get(written, ())
-    here = [each for each in found if language is None or each.language in (language, "any")]
-    fallback = [(f, v) for each in found for f, v in each.meanings if f in _CONTENT]
+    own = [each for each in found if language is None or each.language == language]
+    # A foreign word that is a common word of this language is that ("dal", "die", "sin").
+    is_common = len(written) == 1 and language is not None and written[0] in stop_words(language)
+    anywhere = (each for each in found if each.language == "any")
+    here = [*own, *(each for each in anywhere if not (is_common and _is_of([each], _NOUNS)))]
     meant = [each for entry in here for each in entry.meanings]
-    if all(name == "subject" for name, _ in meant):
-        meant += fallback
+    if not is_common and all(name == "subject" for name, _ in meant):
+        meant += [(f, v) for each in found for f, v in each.meanings if f in _CONTENT]
     merged: dict[str, tuple[str, ...]] = {}
     for field, values in meant:
         merged[field] = tuple(dict.fromkeys((*merged.get(field, ()), *values)))
     return tuple(Meaning(field, values) for field, values in merged.items())
 
 
-def likely_languages(words: Sequence[Token], text: str) -> tuple[Language, ...]:
+def _likely_languages(words: Sequence[Token], text: str) -> tuple[Language, ...]:
     """The languages a message may be in, equally likely; empty if nothing tells."""
     votes = dict.fromkeys(LANGUAGES, 0.0)
     for word in words:
-        having = [code for code in LANGUAGES if word.stem in _telling(code)]
+        having = [code for code in LANGUAGES if word.stem in stop_words(code)]
         for code in having:
             votes[code] += 1 / len(having)
     for first, second in pairwise([None, *words]):
-        for written in (
-            ((second.stem,), (first.stem, second.stem) if first else ()) if second else ()
-        ):
-            spoken = {each.language for each in lexicon().phrases.get(written, ())} - {"any"}
-            fields = {f for each in lexicon().phrases.get(written, ()) for f, _ in each.meanings}
-            if len(spoken) == 1 and not fields & {"grapes", "regions", "subject"}:
+        pair = ((first.stem, second.stem),) if first and second else ()
+        for written in ((second.stem,), *pair) if second else ():
+            found = lexicon().phrases.get(written, ())
+            spoken = {each.language for each in found} - {"any"}
+            is_talk = len(written) == 1 and _is_of(found, frozenset({"talk"}))
+            if len(spoken) == 1 and not (is_talk or _is_of(found, _NO_VOTE)):
                 for code in LANGUAGES:
                     votes[code] += _PHRASE_VOTE * (code in spoken)
-    told = language_of(text)
-    if told:
+    for code, letters in load("grammar")["letters"].items():
+        votes[code] += _PHRASE_VOTE * bool(set(letters) & set(text.casefold()))
+    if told := language_of(text):
         votes[told] += _PHRASE_VOTE
     most = round(max(votes.values()), 3)
     return tuple(code for code in LANGUAGES if most and round(votes[code], 3) == most)

@@ -25,10 +25,11 @@ from agent.sommelier.wine import WineQuery
 from agent.text import Language
 
 MODEL_NAME: Final = "house-sommelier"
-_SAYINGS: Final = frozenset(
-    {"crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk",
+_TOLD: Final = frozenset(
+    {"crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk", "service",
      "off_topic", "rude", "hello", "machine", "thanks", "help", "which", "ask"}
 )  # fmt: skip
+"""Acts that a sentence answers."""
 _OFF_TOPIC: Final = frozenset({"off_topic", "rude"})
 
 
@@ -81,30 +82,30 @@ def respond(
     state, change = read_state(conversation)
     if conversation.results:
         return _after(state, change, conversation)
-    if state.kind in _SAYINGS:
+    if state.act in _TOLD:
         return _spoken(state, change)
-    if state.kind == "quantity":
+    if state.act == "quantity":
         return inform(bottles_for(state, change))
-    if state.kind == "compare":
+    if state.act == "compare":
         return compare(state, change)
     calls = _calls(state, change)
     if all(call.tool in offered for call in calls):
         return calls
-    is_question = state.kind == "knowledge"
+    is_question = state.act == "knowledge"
     return explain(state, change, "") if is_question else inform(say("error", state.language))
 
 
 def _calls(state: State, change: Change) -> tuple[Wish, ...]:
-    if state.kind == "knowledge":
+    if state.act == "knowledge":
         return (Wish(LIBRARY, {"query": asked_of_library(state, change)}),)
     return first_calls(state, change)
 
 
 def _spoken(state: State, change: Change) -> SommelierResponse:
     """An answer that needs no tool; it owns up to words that were not understood."""
-    kind = "off_topic" if state.kind in _OFF_TOPIC else "informational"
-    unclear = not_understood(change, state.language) if state.kind == "ask" else ""
-    intro = " ".join(filter(None, (unclear, say(state.kind, state.language))))
+    kind = "off_topic" if state.act in _OFF_TOPIC else "informational"
+    unclear = not_understood(change, state.language) if state.act == "ask" else ""
+    intro = " ".join(filter(None, (unclear, say(state.act, state.language))))
     return SommelierResponse(response_type=kind, intro=intro)
 
 
@@ -124,5 +125,5 @@ def _after(
 def query_for(text: str) -> WineQuery:
     """What one message asks of the catalogue, as a search."""
     state, change = read_state(Conversation(text))
-    arguments = first_calls(replace(state, kind="search"), change)[0].arguments
+    arguments = first_calls(replace(state, act="search"), change)[0].arguments
     return WineQuery.model_validate(arguments)

@@ -1,15 +1,15 @@
 """What the tools returned, as data, and which of its wines may be offered. Pure."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.house_sommelier.conversation import ToolResult
 from agent.house_sommelier.data import load
-from agent.house_sommelier.lexicon import scan, tokens
-from agent.house_sommelier.state import State
+from agent.house_sommelier.lexicon import stem, tokens
+from agent.house_sommelier.state import State, concepts
 from agent.sommelier.wine import Style
 from agent.text import fold
 
@@ -110,7 +110,8 @@ def is_allowed(wine: ListedWine, state: State) -> bool:
     """Whether a wine has no allergen, no alcohol where that matters, and nothing ruled out."""
     if set(state.allergens) & set(wine.allergens) or wine.wine_id in state.refused:
         return False
-    return not (state.care and has_alcohol(wine)) and not _is_excluded(wine, state)
+    sober = state.care or "alcohol_free" in state.wishes.styles
+    return not (sober and has_alcohol(wine)) and not _is_excluded(wine, state)
 
 
 def has_alcohol(wine: ListedWine) -> bool:
@@ -119,38 +120,22 @@ def has_alcohol(wine: ListedWine) -> bool:
 
 
 def _is_excluded(wine: ListedWine, state: State) -> bool:
-    """Whether a wine has something that was ruled out."""
-    denied: dict[str, set[str]] = {}
-    for field, value in state.denied:
-        denied.setdefault(field, set()).add(value)
-    if not denied:
+    """Whether a wine has something that was ruled out: a grape, a place, a name, a taste."""
+    if not state.denied:
         return False
-    names = denied.get("name", set())
-    return bool(
-        {wine.style, wine.colour} & denied.get("hue", set())
-        or wine.style in denied.get("styles", set())
-        or state.denied & set(_facts(wine))
-        or (names and names <= {token.stem for token in tokens(wine.name)})
-        or any(_tastes_of(wine, taste) for taste in denied.get("text", ()))
+    words = {token.stem for token in tokens(f"{wine.notes} {wine.name}")}
+    label = " / ".join((wine.country, wine.region, wine.appellation, *wine.grapes, wine.name))
+    is_so = concepts(label) | {("grapes", grape) for grape in wine.grapes}
+    is_so |= {("hue", wine.style), ("hue", wine.colour), ("styles", wine.style)}
+    is_so |= {("name", token.stem) for token in tokens(label)}
+    return bool(state.denied & is_so) or any(
+        words & _tasted(value) for field, value in state.denied if field == "text"
     )
 
 
-def _facts(wine: ListedWine) -> Iterator[tuple[str, str]]:
-    """The grapes and places of a wine as the tables name them, and as they stand."""
-    for text in (wine.country, wine.region, wine.appellation, *wine.grapes, wine.name):
-        for match in scan(tokens(text), "en"):
-            yield from ((each.field, value) for each in match.meanings for value in each.values)
-    yield from (("grapes", grape) for grape in wine.grapes)
-
-
-def _tastes_of(wine: ListedWine, taste: str) -> bool:
-    """Whether the note or the name of a wine has one of the words of a taste."""
-    words = {fold(token.written) for token in tokens(f"{wine.notes} {wine.name}")}
+def _tasted(taste: str) -> set[str]:
+    """The words of a note that tell of a taste somebody does not want."""
     first = taste.split(maxsplit=1)[0]
-    known = (
-        each["words"]
-        for each in load("unwanted_tastes")["taste"]
-        if first in each["called"].split()
-    )
-    told = set(next(known, taste).split())
-    return bool(told & words)
+    tables = load("unwanted_tastes")["taste"]
+    known = (each["words"] for each in tables if first in each["called"].split())
+    return {stem(fold(word)) for word in next(known, taste).split()}

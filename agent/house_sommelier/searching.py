@@ -25,6 +25,7 @@ _LIMIT: Final = 12
 _MOST_IDS: Final = 100
 _MOST_FOODS: Final = 6
 _MOST_TEXT: Final = 290
+_MOST_CALLS: Final = 4
 _HARD: Final = frozenset({"styles", "colours", "sweetness", "max_abv"})
 _LISTS: Final = tuple(
     "styles colours sweetness bodies tannins acidities grapes countries regions".split()
@@ -54,22 +55,31 @@ class Wish:
 
 def first_calls(state: State, change: Change) -> tuple[Wish, ...]:
     """The tools to call for a message that wants wines."""
-    if state.kind == "about":
-        return (Wish(DETAILS, {"wine_ids": list(state.about)}),)
-    if state.kind == "same":
-        return (Wish(DETAILS, {"wine_ids": [_meant(state)]}),)
-    if state.kind == "like":
+    wishes = state.wishes
+    if state.act in ("about", "pick", "same"):
+        ids = [meant(state)] if state.act == "same" else list(state.about)
+        return (Wish(DETAILS, {"wine_ids": ids}),)
+    if state.act == "like":
         filters = filters_of(_differing(state, change), state)
-        return (Wish(SIMILAR, {"wine_id": _meant(state), **filters, "limit": _LIMIT}),)
+        return (Wish(SIMILAR, {"wine_id": meant(state), **filters, "limit": _LIMIT}),)
+    if state.act == "foods":
+        return (_search(replace(state, wishes=state.topic), change, dishes=()),)
     if change.by_style:
-        styles = dict.fromkeys(state.wishes.styles)
-        return tuple(_search(state, change, styles=[style]) for style in styles)
+        kinds = (replace(wishes, styles=(style,)) for style in dict.fromkeys(wishes.styles))
+        return tuple(_search(replace(state, wishes=each), change) for each in kinds)
+    if is_by_course(state):
+        return tuple(_search(state, change, dishes=(dish,)) for dish in wishes.dishes[:_MOST_CALLS])
     return (_search(state, change),)
 
 
-def _meant(state: State) -> str:
+def is_by_course(state: State) -> bool:
+    """Whether each dish is to have a wine of its own."""
+    return state.courses and len(state.wishes.dishes) > 1 and state.count != 1
+
+
+def meant(state: State) -> str:
     """The wine that "like that" means."""
-    return state.pointed or (state.about or state.shown)[0]
+    return (state.pointed or state.about or state.shown)[0]
 
 
 def _differing(state: State, change: Change) -> Wishes:
@@ -83,21 +93,20 @@ def _differing(state: State, change: Change) -> Wishes:
 def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wish, ...]:
     """The tools to call after these results, empty if they will do."""
     last = found[-1]
-    if state.kind == "same" and len(found) == 1 and last.wines:
+    if state.act == "same" and len(found) == 1 and last.wines:
         return (_same_grape(state, change, last.wines[0]),)
+    if state.act == "about" and change.wishes.dishes and not change.has("trait"):
+        dishes = change.wishes.dishes
+        unsuited = not any(
+            set(dish.foods) & set(wine.foods) for dish in dishes for wine in last.wines
+        )
+        return (_search(state, change, dishes=dishes),) if unsuited and len(found) == 1 else ()
     searches = [each for each in found if each.tool in (SEARCH, SIMILAR)]
-    if len(searches) != 1 or change.by_style:
+    if len(searches) != 1 or change.by_style or state.act in ("about", "pick", "foods"):
         return ()
     fit = offered(last.wines, state)
-    if not fit and state.care:
-        return _without_alcohol(state, last)
-    if not last.wines:
-        is_kept = bool(state.insisted & _PLACE)
-        return (
-            _cheaper(state, last)
-            if is_kept
-            else _with_seen_wines(state, change, last) or _softened(last)
-        )
+    if not last.wines or (state.care and not fit):
+        return _wider(state, change, last)
     if len(fit) < ENOUGH <= last.total and last.total > last.listed:
         ids = [*last.arguments.get("not_ids", ()), *(wine.wine_id for wine in last.wines)]
         return (Wish(last.tool, {**last.arguments, "not_ids": ids[:_MOST_IDS]}),)
@@ -106,13 +115,31 @@ def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wi
     )
 
 
-def _cheaper(state: State, last: Found) -> tuple[Wish, ...]:
+def _wider(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
+    """The same search with less that excludes; none where nothing is left to give up."""
+    asked = dict(last.arguments)
+    soft = {*asked.get("soft", ())}
+    if state.care:
+        kept = ("styles", "max_price", "currency", "without_allergens")
+        wider = {name: value for name, value in asked.items() if name in kept}
+        return (Wish(SEARCH, {**wider, "limit": _LIMIT}),) if wider.keys() < asked.keys() else ()
+    if place := state.insisted & _PLACE & asked.keys():
+        return _cheaper(state, last, sorted(soft | place))
+    seen = set(asked.get("not_ids", ())) - set(state.refused)
+    if seen and not change.has("cue", "other", "cheaper", "dearer"):
+        return (Wish(last.tool, {**asked, "not_ids": list(state.refused)}),)
+    tastes = {"sweetness", "bodies", "tannins", "acidities"} & asked.keys() - soft
+    is_sweet = "sweet" in asked.get("sweetness", ()) and asked.get("styles") != ["alcohol_free"]
+    if not tastes or is_sweet:
+        return ()
+    return (Wish(last.tool, {**asked, "soft": sorted(soft | tastes)}),)
+
+
+def _cheaper(state: State, last: Found, soft: list[str]) -> tuple[Wish, ...]:
     """Cheaper wines of the place where there are none below the cheapest shown, and of others.
 
     The first are the cheapest of the place below the dearest shown, seen or not.
     """
-    kept = state.insisted & _PLACE & last.arguments.keys()
-    soft = sorted({*last.arguments.get("soft", ()), *kept})
     elsewhere = Wish(last.tool, {**last.arguments, "soft": soft})
     prices = [price for price, _ in state.prices.values()]
     if len(set(prices)) < 2:
@@ -121,36 +148,8 @@ def _cheaper(state: State, last: Found) -> tuple[Wish, ...]:
     return (Wish(last.tool, {**here, "not_ids": list(state.refused)}), elsewhere)
 
 
-def _softened(last: Found) -> tuple[Wish, ...]:
-    """The same search with every taste only ranking, if any of them excluded."""
-    soft = {*last.arguments.get("soft", ())}
-    more = {"sweetness", "bodies", "tannins", "acidities"} & last.arguments.keys() - soft
-    is_sweet = "sweet" in last.arguments.get("sweetness", ())
-    if not more or (is_sweet and "alcohol_free" not in last.arguments.get("styles", ())):
-        return ()
-    return (Wish(last.tool, {**last.arguments, "soft": sorted(soft | more)}),)
-
-
-def _with_seen_wines(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
-    """The same search with the wines that were shown before, but for those turned down."""
-    seen = set(last.arguments.get("not_ids", ())) - set(state.refused)
-    if not seen or change.has("cue", "other", "cheaper", "dearer"):
-        return ()
-    return (Wish(last.tool, {**last.arguments, "not_ids": list(state.refused)}),)
-
-
-def _without_alcohol(state: State, last: Found) -> tuple[Wish, ...]:
-    """Any wine without alcohol, whatever it goes with."""
-    kept = ("styles", "max_price", "currency", "without_allergens")
-    wider = {name: value for name, value in last.arguments.items() if name in kept}
-    if wider.keys() == last.arguments.keys() - {"limit"}:
-        return ()
-    return (Wish(SEARCH, {**wider, "limit": _LIMIT}),)
-
-
 def _same_grape(state: State, change: Change, wine: ListedWine) -> Wish:
     """A search for what has a wine's grape or build, from where the message wants it."""
-    elsewhere = change.has("elsewhere_from")
     filters = filters_of(_differing(state, change), state)
     filters |= {"styles": [wine.style]} if wine.style else {}
     if change.has("same") or not wine.body:
@@ -159,32 +158,24 @@ def _same_grape(state: State, change: Change, wine: ListedWine) -> Wish:
         near = {"bodies": wine.body, "tannins": wine.tannin, "acidities": wine.acidity}
         filters |= {name: [value] for name, value in near.items() if value}
         filters["soft"] = sorted({*filters.get("soft", ()), *near} & filters.keys())
-    without = [*filters.get("without_countries", ()), *([wine.country] if elsewhere else [])]
+    elsewhere = [wine.country] if change.has("elsewhere_from") else []
+    without = [*filters.get("without_countries", ()), *elsewhere]
     not_ids = list(dict.fromkeys((wine.wine_id, *filters.get("not_ids", ()))))
     return Wish(
         SEARCH, {**filters, "without_countries": without, "not_ids": not_ids, "limit": _LIMIT}
     )
 
 
-def _search(
-    state: State,
-    change: Change,
-    *,
-    styles: Sequence[str] = (),
-    dishes: Sequence[Dish] = (),
-) -> Wish:
-    filters = filters_of(state.wishes, state, or_like=change.has("or_like"), dishes=dishes)
-    if styles:
-        filters["styles"] = list(styles)
+def _search(state: State, change: Change, dishes: Sequence[Dish] | None = None) -> Wish:
+    wishes = state.wishes if dishes is None else replace(state.wishes, dishes=tuple(dishes))
+    filters = filters_of(wishes, state, or_like=change.has("or_like"))
     return Wish(SEARCH, {**filters, "limit": _LIMIT})
 
 
-def filters_of(
-    wishes: Wishes, state: State, *, or_like: bool = False, dishes: Sequence[Dish] = ()
-) -> dict[str, Any]:
+def filters_of(wishes: Wishes, state: State, *, or_like: bool = False) -> dict[str, Any]:
     """The arguments of a search: what must be, what ranks, what must not."""
-    if state.care:
-        wishes = _alcohol_free(wishes)
+    is_sober = bool(state.care) or "alcohol_free" in wishes.styles
+    wishes = _alcohol_free(wishes) if is_sober else wishes
     filters: dict[str, Any] = {
         name: list(values) for name in _LISTS if (values := getattr(wishes, name))
     }
@@ -198,16 +189,12 @@ def filters_of(
     if wishes.order:
         filters["order"] = wishes.order
     soft = (set(_LISTS) | {"min_abv"}) & filters.keys() - _HARD - wishes.only - state.insisted
-    soft |= {"colours"} & filters.keys() if state.care else set()
+    soft |= {"colours"} & filters.keys() if is_sober else set()
     soft |= _add_kin(filters, or_like=or_like)
-    soft |= _add_pairing(filters, tuple(dishes) or wishes.dishes, wishes, is_sober=bool(state.care))
+    soft |= _add_pairing(filters, wishes, is_sober=is_sober)
     if soft:
         filters["soft"] = sorted(soft)
-    ruled_out = _ruled_out(state, wishes)
-    styles = {*filters.pop("without_styles", ()), *ruled_out.pop("without_styles", ())}
-    if styles:
-        ruled_out["without_styles"] = sorted(styles)
-    return {**filters, **ruled_out}
+    return _with_exclusions(filters, state, wishes)
 
 
 def _add_kin(filters: dict[str, Any], *, or_like: bool) -> set[str]:
@@ -219,44 +206,32 @@ def _add_kin(filters: dict[str, Any], *, or_like: bool) -> set[str]:
     if or_like and filters.get("grapes"):
         kin = [like for profile in named for like in profile.like]
         filters["grapes"] = list(dict.fromkeys((*filters["grapes"], *kin)))[:_MOST_FOODS]
-    added: set[str] = set()
-    colour, bodies = str(named[0].profile.colour), _near(named[0].profile.rank("body"))
-    for name, values in (("bodies", bodies), ("styles", [colour])):
-        if name not in filters and not filters.get("colours") and not _is_sweet(filters):
-            filters[name] = values
-            added.add(name)
+    if filters.get("colours") or {"sweet", "luscious"} & set(filters.get("sweetness", ())):
+        return set()
+    rank = named[0].profile.rank("body")
+    near = list(map(str, SCALES["body"][max(0, rank - 1) : rank + 2]))
+    kin_of = {"bodies": near, "styles": [str(named[0].profile.colour)]}
+    added = kin_of.keys() - filters.keys()
+    filters |= {name: kin_of[name] for name in added}
     return added
 
 
-def _is_sweet(filters: Mapping[str, Any]) -> bool:
-    return bool({"sweet", "luscious"} & set(filters.get("sweetness", ())))
-
-
-def _near(rank: int) -> list[str]:
-    """A body and those next to it."""
-    return list(map(str, SCALES["body"][max(0, rank - 1) : rank + 2]))
-
-
-def _add_pairing(
-    filters: dict[str, Any], dishes: Sequence[Dish], wishes: Wishes, *, is_sober: bool
-) -> set[str]:
+def _add_pairing(filters: dict[str, Any], wishes: Wishes, *, is_sober: bool) -> set[str]:
     """Add the foods of the dishes and what suits them; all of it ranks, but for what must be."""
-    if not dishes:
+    if not wishes.dishes:
         return set()
-    foods = [food for dish in dishes for food in dish.foods]
+    foods = [food for dish in wishes.dishes for food in dish.foods]
     filters["foods"] = list(dict.fromkeys(foods))[:_MOST_FOODS]
     added = {"foods"}
     if is_sober:
         return added
-    found = pairings_of(dishes)
+    found = pairings_of(wishes.dishes)
     for name in _PREFERRED:
         values = [str(value) for pairing in found for value in getattr(pairing, name)]
         if values and name not in filters:
             filters[name] = list(dict.fromkeys(values))
             added.add(name)
-    if not wishes.said & _KIND:
-        added -= _add_musts(filters, found, added)
-    return added
+    return added if wishes.said & _KIND else added - _add_musts(filters, found, added)
 
 
 def _add_musts(filters: dict[str, Any], found: Sequence[Pairing], added: set[str]) -> set[str]:
@@ -282,23 +257,18 @@ def pairings_of(dishes: Iterable[Dish]) -> list[Pairing]:
     return [pairings()[name] for name in found]
 
 
-def _ruled_out(state: State, wishes: Wishes) -> dict[str, Any]:
-    """The filters that leave wines out."""
-    left: dict[str, list[str]] = {}
-    for field, value in sorted(state.denied):
+def _with_exclusions(filters: dict[str, Any], state: State, wishes: Wishes) -> dict[str, Any]:
+    """The filters with those that leave wines out."""
+    left: dict[str, set[str]] = {"without_styles": set(filters.pop("without_styles", ()))}
+    for field, value in state.denied:
         if name := _EXCLUDED.get(field):
-            left.setdefault(name, []).append(value)
-    filters: dict[str, Any] = {name: values[:_LIMIT] for name, values in left.items()}
+            left.setdefault(name, set()).add(value)
+    filters |= {name: sorted(values)[:_LIMIT] for name, values in left.items() if values}
     if state.allergens:
         filters["without_allergens"] = list(state.allergens)
-    ids = (
-        (*state.refused, *state.seen)
-        if state.is_new and not (wishes.name or state.care)
-        else state.refused
-    )
-    if ids:
-        filters["not_ids"] = list(dict.fromkeys(ids))[:_MOST_IDS]
-    return filters
+    is_new = state.is_new and not (wishes.name or state.care)
+    ids = dict.fromkeys((*state.refused, *state.seen)) if is_new else state.refused
+    return filters | ({"not_ids": list(ids)[:_MOST_IDS]} if ids else {})
 
 
 def _alcohol_free(wishes: Wishes) -> Wishes:
@@ -306,7 +276,7 @@ def _alcohol_free(wishes: Wishes) -> Wishes:
     return Wishes(
         styles=("alcohol_free",),
         colours=tuple(each for each in (*wishes.colours, *wishes.styles) if each in _HUES),
-        text=("sparkling",) if "sparkling" in wishes.styles else (),
+        text=("sparkling",) if "sparkling" in (*wishes.styles, *wishes.text) else (),
         dishes=wishes.dishes,
         min_price=wishes.min_price,
         max_price=wishes.max_price,
@@ -327,16 +297,18 @@ def served(wines: Sequence[ListedWine], state: State, change: Change) -> list[Li
     """The wines to show: as many of each kind as were asked for, one for each dish, the best."""
     count = state.count or ENOUGH
     if change.by_style:
-        kinds = list(dict.fromkeys(state.wishes.styles))
-        amounts = dict(zip(kinds, change.by_style, strict=False))
+        kinds = dict(zip(dict.fromkeys(state.wishes.styles), change.by_style, strict=False))
         return [
             wine
-            for kind in kinds
-            for wine in [each for each in wines if each.style == kind][: amounts.get(kind, 1)]
+            for kind, amount in kinds.items()
+            for wine in [each for each in wines if each.style == kind][:amount]
         ]
     chosen: list[ListedWine] = []
     dishes = state.wishes.dishes if len(state.wishes.dishes) > 1 and count > 1 else ()
     for dish in dishes:
-        if not any(set(dish.foods) & set(wine.foods) for wine in chosen):
-            chosen += [wine for wine in wines if set(dish.foods) & set(wine.foods)][:1]
+        if is_by_course(state) or not any(set(dish.foods) & set(wine.foods) for wine in chosen):
+            fit = [each for each in wines if set(dish.foods) & set(each.foods)]
+            chosen += [wine for wine in fit if wine not in chosen][:1]
+    if is_by_course(state) and len(chosen) == len(dishes):
+        return chosen
     return [*chosen, *(wine for wine in wines if wine not in chosen)][:count]

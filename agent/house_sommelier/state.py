@@ -5,24 +5,22 @@ Nothing is stored: the state is worked out again from the messages of each reque
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from agent.care import Concern
 from agent.house_sommelier.conversation import Conversation, Exchange
-from agent.house_sommelier.data import Kind, load, profiles, rules
-from agent.house_sommelier.reading import LIGHT_CARES, NO_WISHES, Care, Change, Wishes, read
-from agent.sommelier.wine import Currency, in_euros
+from agent.house_sommelier.data import Act, load, profiles, rules
+from agent.house_sommelier.lexicon import scan, stop_words, tokens
+from agent.house_sommelier.reading import NO_WISHES, Change, Wishes, read
+from agent.sommelier.wine import Currency
 from agent.text import Language, pattern
 
-# They end the talk of wine, in later messages as well.
-GRAVE: Final[tuple[Literal["crisis", "dependence", "grapes"], ...]] = (
-    "crisis", "dependence", "grapes",
-)  # fmt: skip
+GRAVE: Final[tuple[Act, ...]] = ("crisis", "dependence", "grapes")
+"""They end the talk of wine, in later messages as well."""
 _PRICE: Final = frozenset({"min_price", "max_price", "currency"})
 _ABV: Final = frozenset({"min_abv", "max_abv"})
 _KIND: Final = frozenset({"styles", "colours", "grapes"})
-_TASTE: Final = frozenset(
-    {"sweetness", "bodies", "tannins", "acidities", "text", "min_abv", "max_abv"}
-)
+_TASTE: Final = frozenset({"sweetness", "bodies", "tannins", "acidities", "text"}) | _ABV
 _PLACE: Final = frozenset({"countries", "regions"})
 _NAMED: Final = {
     "dishes": "named_dishes",
@@ -33,16 +31,15 @@ _NAMED: Final = {
 _GROUPS: Final = (_PRICE, _ABV, _KIND, _PLACE)
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
 _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
+_FOR_GOOD: Final = frozenset({"grapes", "name", "text", "regions", "countries", "styles"})
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
-_CHEAP_EUR: Final = 12.0
 _DEAR_EUR: Final = 30.0
 _FEW_WORDS: Final = 4
-_CROWD: Final = 8
 _SHORT: Final = 8
+_CROWD: Final = 8
 _MOST_NAME_WORDS: Final = 5
-_MOST_SHOWN: Final = 3
-_PRICES: Final = pattern(r"([€$£]|(?:\A|\W)[A-Z]{3} )([0-9]{1,6}(?:\.[0-9]{1,2})?)")
+_PRICES: Final = pattern(r"([€$£]|[A-Z]{3} )([0-9]{1,6}(?:\.[0-9]{1,2})?)")
 _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 _SIGNS: Final = {"€": Currency.EUR, "$": Currency.USD, "£": Currency.GBP}
 
@@ -53,29 +50,33 @@ class State:
 
     `wishes` are what the next search is for, `denied` what no wine may be or have, `shown` the
     wines of the last reply, `choice` those of the last reply that showed several, `first` the very
-    first, `seen` and `refused` those of the whole talk, `pointed` the one that the last message
-    means, `about` those it asks about, `compared` what was compared, `favoured` what came out of
-    that, `topic` the wishes of a question of knowledge, `subject` its subject, `stated` the amounts
-    that the person named, `concerned` the persons named where `care` was.
+    first, `seen` and `refused` those of the whole talk, `told` what the choice's reply said of each
+    wine, `pointed` those that the last message means, `about` those it asks about, `compared` what
+    was compared, `favoured` what came out of that, `courses` whether the dishes follow each other,
+    `topic` the wishes of a question of knowledge, `subject` its subject, `concerned` the persons
+    named where `care` was.
     """
 
-    kind: Kind = "ask"
+    act: Act = "ask"
+    act_before: Act = "ask"
     wishes: Wishes = NO_WISHES
     denied: frozenset[tuple[str, str]] = frozenset()
     allergens: tuple[str, ...] = ()
-    care: Care | None = None
+    care: Concern | None = None
     concerned: frozenset[str] = frozenset()
-    is_histamine: bool = False
+    reacts: frozenset[str] = frozenset()
     language: Language = "en"
     shown: tuple[str, ...] = ()
     choice: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
-    pointed: str | None = None
+    told: Mapping[str, str] = field(default_factory=dict)
+    pointed: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     favoured: str = ""
+    courses: bool = False
     topic: Wishes = NO_WISHES
     subject: str = ""
     guests: int | None = None
@@ -83,12 +84,22 @@ class State:
     hours: float | None = None
     occasion: str = ""
     count: int | None = None
-    stated: frozenset[float] = frozenset()
-    prices: Mapping[str, tuple[float, Currency]] = field(default_factory=dict)
     is_new: bool = False
-    kind_before: Kind = "ask"
     insisted: frozenset[str] = frozenset()
     turns: int = 0
+
+    @property
+    def prices(self) -> Mapping[str, tuple[float, Currency]]:
+        """The price of each wine of the choice, as far as the reply tells it."""
+        return {wine_id: found for wine_id, said in self.told.items() if (found := _price(said))}
+
+
+def _price(text: str) -> tuple[float, Currency] | None:
+    for found in _PRICES.finditer(text):
+        code = _SIGNS.get(found[1]) or found[1].strip()
+        if code in tuple(Currency):
+            return float(found[2]), Currency(code)
+    return None
 
 
 def read_state(conversation: Conversation) -> tuple[State, Change]:
@@ -105,28 +116,25 @@ def _answered(state: State, exchange: Exchange) -> State:
     """`state` after the reply of an exchange."""
     ids = exchange.wine_ids
     is_choice = bool(ids) and not set(ids) <= set(state.choice)
+    sections = _SECTION.split(exchange.reply)[1:]
     return replace(
         state,
         shown=ids or state.shown,
         choice=ids if is_choice else state.choice,
         first=state.first or ids,
         seen=tuple(dict.fromkeys((*state.seen, *ids))),
-        prices=prices_shown(exchange.reply, ids) if is_choice else state.prices,
+        told=dict(zip(ids, sections, strict=False)) if is_choice else state.told,
     )
 
 
 def heard(state: State, change: Change) -> State:
     """`state` after a message."""
-    is_part = state.kind == "quantity" and change.numbers.sober is not None
-    if is_part and change.care in LIGHT_CARES:
-        change = replace(change, care=None)
     state = _with_facts(state, change)
-    pointed = _pointed(state, change)
-    state = replace(state, pointed=pointed, about=())
-    kind = _kind(state, change)
-    state = replace(state, kind=kind, kind_before=state.kind, turns=state.turns + 1)
-    match kind:
-        case "about":
+    state = replace(state, pointed=_pointed(state, change), about=())
+    act = _act(state, change)
+    state = replace(state, act=act, act_before=state.act, turns=state.turns + 1)
+    match act:
+        case "about" | "pick":
             return replace(state, about=_about(state, change))
         case "knowledge":
             return _questioned(state, change)
@@ -134,35 +142,48 @@ def heard(state: State, change: Change) -> State:
             return _compared(state, change)
         case "search" | "like" | "same" | "care":
             return _wished(state, change)
+        case "foods":
+            return replace(state, topic=_with_topic(state, change.wishes))
         case _:
             return state
 
 
 def _with_facts(state: State, change: Change) -> State:
-    """What holds whatever is asked: language, intolerances, care, guests, stated amounts."""
-    languages, numbers = change.languages, change.numbers
+    """What holds whatever is asked: language, intolerances, care, guests."""
+    languages, numbers, care = change.languages, change.numbers, change.care
     language = state.language
     if languages and (not state.turns or language not in languages):
         language = languages[0]
     occasions = [name for name in ("reception", "party") if change.has(name)]
+    concern = _concern(state, change)
+    asks_of_vegan = change.has("trait", "vegan") and change.is_question
+    allergens = (*state.allergens, *(() if asks_of_vegan else change.allergens))
     return replace(
         state,
         language=language,
-        allergens=tuple(dict.fromkeys((*state.allergens, *_tolerated(change)))),
-        care=change.care or (None if _is_for_others(state, change) else state.care),
-        is_histamine=state.is_histamine or change.intolerance == "histamine",
-        concerned=change.people if change.care else state.concerned,
+        allergens=tuple(dict.fromkeys(allergens)),
+        care=concern,
+        concerned=care.people if care.gravest else state.concerned,
+        reacts=state.reacts | care.allergies | ({care.intolerance} - {""}),
         guests=numbers.guests or state.guests,
         sober=_sober(state, change),
         hours=numbers.hours or state.hours,
         occasion=occasions[0] if occasions else state.occasion,
-        stated=state.stated | numbers.stated,
     )
 
 
-def _is_for_others(state: State, change: Change) -> bool:
-    """Whether wine is wanted for somebody whom the care does not concern."""
-    return state.care not in GRAVE and bool(change.beneficiaries - state.concerned)
+def _concern(state: State, change: Change) -> Concern | None:
+    """Why no alcohol is offered: what holds goes on, unless wine is wanted for somebody else.
+
+    "Five drive", "half do not drink" tells of guests, not of who asks.
+    """
+    told, numbers = change.care.gravest, change.numbers
+    quantity = state.act == "quantity" or numbers.guests is not None
+    quantity = quantity or change.has("ask", "quantity") or change.has("half")
+    if told and told not in GRAVE and numbers.sober is not None and quantity:
+        told = None
+    for_others = bool(change.care.beneficiaries - state.concerned) and state.care not in GRAVE
+    return told or (None if for_others else state.care)
 
 
 def _sober(state: State, change: Change) -> float | None:
@@ -174,104 +195,120 @@ def _sober(state: State, change: Change) -> float | None:
     return new if replaces else old + new
 
 
-def _tolerated(change: Change) -> tuple[str, ...]:
-    """The allergens of a message; "is it vegan?" is no wish for good."""
-    return () if change.has("trait", "vegan") and change.is_question else change.allergens
-
-
-def _pointed(state: State, change: Change) -> str | None:
-    """The id of the wine that "the second one" or "the last" means."""
-    if change.has("from_start"):
-        return state.first[0] if state.first else None
+def _pointed(state: State, change: Change) -> tuple[str, ...]:
+    """The ids of the wines that "the second one", "the Italian" or a producer's name means."""
     choice = state.choice
-    for ordinal in change.said("ordinal"):
-        at = int(ordinal)
-        if at == -1:
-            return choice[-1] if choice else None
-        if at <= len(choice):
-            return choice[at - 1]
+    if change.has("from_start"):
+        return state.first[:1]
+    places = [int(each) for each in change.said("ordinal")]
+    if found := [choice[at - (at > 0)] for at in places if choice and at <= len(choice)]:
+        return tuple(dict.fromkeys(found))
+    labels = {
+        wine_id: {token.stem for token in tokens(told.partition("**")[0])} - stop_words("houses")
+        for wine_id, told in state.told.items()
+    }
+    called = {each.stem for word in change.unknown for each in tokens(word) if len(each.stem) > 3}
+    named = tuple(wine_id for wine_id, label in labels.items() if called & label)
+    if named or not change.definite:
+        return named if len(named) < len(choice) or len(choice) == 1 else ()
+    kinds = {
+        pair for pair in change.definite if pair[0] in ("grapes", "countries", "regions", "hue")
+    }
+    alike = tuple(
+        wine_id for wine_id, told in state.told.items() if kinds and kinds & concepts(told)
+    )
+    return alike if len(alike) == 1 < len(choice) else ()
+
+
+def concepts(text: str) -> set[tuple[str, str]]:
+    """What a reply's words about a wine say, in whatever language they are."""
+    spans = scan(tokens(text), None)
+    return {(each.field, value) for s in spans for each in s.meanings for value in each.values}
+
+
+def _act(state: State, change: Change) -> Act:
+    """What a message wants done, the gravest first."""
+    told = change.care.gravest
+    if told and state.care == told:
+        if told in {"crisis", "dependence"}:
+            return told
+        return "drunk" if told == "driving" and change.care.has_drunk else "care"
+    if reaction := _of_a_reaction(state, change):
+        return reaction
+    facts, said = _facts(state, change), change.wishes.said
+    act: Act = next((rule.act for rule in rules() if rule.holds(facts, said)), "ask")
+    for_wine = act in ("search", "like", "same", "about", "pick", "foods", "ask")
+    wants_free = "alcohol_free" in change.wishes.styles
+    grave = "grapes" if "grapes" in state.reacts else state.care if state.care in GRAVE else None
+    if for_wine and grave and not (wants_free and grave == "dependence"):
+        return "crisis" if grave == "crisis" else "grapes" if grave == "grapes" else "dependence"
+    return act
+
+
+def _of_a_reaction(state: State, change: Change) -> Act | None:
+    """What is explained before any wine: what labels say of what somebody reacts to."""
+    care = change.care
+    asks = change.is_question or change.has("ask") or care.intolerance == "severe"
+    fined = set(change.allergens) & {"egg", "milk", "fish"}
+    wishes = change.wishes.said - {"name", "text"} or state.pointed or state.shown
+    if "histamine" in (care.intolerance, *care.allergies) and state.act != "histamine":
+        return "histamine"
+    if care.intolerance == "sulphites" and not wishes:
+        return "sulphites"
+    if change.has("safe") and state.reacts & {"sulphites", "severe", "histamine"}:
+        return "histamine" if "histamine" in state.reacts else "sulphites"
+    asks = asks or change.has("safe")
+    fined = fined or (set(state.allergens) if change.has("safe") else set())
+    if fined and asks and not change.wishes.said - {"name", "text"}:
+        return "fining"
     return None
 
 
-def _points_beyond(state: State, change: Change) -> bool:
-    ordinals = [int(each) for each in change.said("ordinal")]
-    return bool(state.choice) and any(each > len(state.choice) for each in ordinals)
-
-
-def _kind(state: State, change: Change) -> Kind:
-    """What a message wants done, the gravest first."""
-    if change.care:
-        return _kind_of_care(change)
-    if reaction := _kind_of_intolerance(state, change):
-        return reaction
-    facts, said = _facts(state, change), change.wishes.said
-    kind: Kind = next((rule.kind for rule in rules() if rule.holds(facts, said)), "ask")
-    wants_free = state.care != "grapes" and "alcohol_free" in change.wishes.styles
-    is_for_wine = kind in ("search", "like", "same", "about", "ask") and not wants_free
-    return state.care if is_for_wine and state.care in GRAVE else kind
-
-
-def _kind_of_intolerance(state: State, change: Change) -> Kind | None:
-    """What is explained before any wine is named: what labels say of what somebody reacts to."""
-    asks = change.is_question or change.has("ask") or change.intolerance == "severe"
-    fined = set(change.allergens) & {"egg", "milk", "fish"}
-    wishes = change.wishes.said - {"name", "text"} or state.pointed or state.shown
-    match change.intolerance:
-        case "histamine" if state.kind != "histamine":
-            return "histamine"
-        case "sulphites" if not wishes:
-            return "sulphites"
-    return "fining" if fined and asks and not wishes else None
-
-
-def _kind_of_care(change: Change) -> Kind:
-    if change.care in GRAVE:
-        return change.care
-    return "drunk" if change.care == "driving" and change.has_drunk else "care"
-
-
 def _facts(state: State, change: Change) -> frozenset[str]:
-    """What is so, as the rules of kinds name it."""
-    numbers, traits = change.numbers, set(change.said("trait"))
+    """What is so, as the rules of acts name it."""
+    numbers, traits, said = change.numbers, set(change.said("trait")), change.wishes.said
     told = [each for each in change.entities if each in profiles()]
-    others = change.has("cue", "cheaper", "dearer", "other") or bool(change.denied)
-    described = state.pointed is not None and change.has("ask", "what")
-    moves = others or change.has("same") or change.has("refuse")
-    moves = moves or (change.has("like") and not described)
+    others = change.has("cue") or bool(change.denied) or change.has("refuse", "yes")
+    moves = others or change.has("same") or change.has("swap")
+    moves = moves or (change.has("like") and not (state.pointed and change.has("ask", "what")))
     wants_other = numbers.has_price or change.wishes.order or change.has("cue", "cheaper", "other")
-    by_scale = change.has("most") and not change.has("subject")
+    ordinals = [int(each) for each in change.said("ordinal")]
     derived = {
-        "grape_allergy": state.care == "grapes",
+        "grape_allergy": "grapes" in state.reacts,
         "question": change.is_question,
         "plain": not change.unknown,
         "short": change.words <= _FEW_WORDS,
+        "brief": change.words <= _SHORT,
         "guests": numbers.guests is not None,
         "crowd": (numbers.guests or 0) >= _CROWD,
         "is_sober": numbers.sober is not None,
         "for_hours": numbers.hours is not None,
         "has_price": numbers.has_price,
-        "two": len(told) > 1,
+        "two": len(told) > 1 or (change.has("ask", "compare") and len(state.compared) > 1),
+        "occasion": bool(change.unknown) and change.words >= _FEW_WORDS,
         "entity": bool(change.entities),
         "denied": bool(change.denied),
         "allergens": bool(change.allergens),
         "other_allergens": change.elsewhere,
         "shown": bool(state.shown),
         "one_shown": len(state.shown) == 1,
-        "pointed": state.pointed is not None,
-        "points_beyond": _points_beyond(state, change),
+        "pointed": bool(state.pointed),
+        "points_beyond": any(each > len(state.choice) > 0 for each in ordinals),
         "stays": bool(state.shown) and not moves,
-        "may_ask": not wants_other and not by_scale,
+        "may_ask": not wants_other and (not change.has("most") or change.has("subject")),
         "names_wine": _is_name(state, change),
+        "purpose": bool(change.purpose),
         "goes_on": _goes_on(state, change),
+        "topic": bool(state.subject or state.topic.said),
     }
-    groups = load("kinds")["traits"].items()
+    groups = load("acts")["traits"].items()
     return frozenset(
         (
             *(name for name, holds in derived.items() if holds),
             *(name for name, group in groups if traits & set(group.split())),
             *(part for name, value in change.marks for part in (name, f"{name}:{value}")),
-            *(f"slot:{slot}" for slot in change.wishes.said),
-            f"was:{state.kind}",
+            *(f"slot:{slot}" for slot in said),
+            f"was:{state.act}",
         )
     )
 
@@ -279,7 +316,9 @@ def _facts(state: State, change: Change) -> frozenset[str]:
 def _is_name(state: State, change: Change) -> bool:
     """Whether what looks like the name of a wine is one."""
     name = change.wishes.name
-    tells = bool(name) and (not state.wishes.said or name[0].isupper())
+    tells = bool(name) and (
+        not state.wishes.said or name[0].isupper() or change.has("ask", "choose")
+    )
     return tells and len(change.unknown) <= _MOST_NAME_WORDS
 
 
@@ -292,34 +331,40 @@ def _goes_on(state: State, change: Change) -> bool:
 
 def _about(state: State, change: Change) -> tuple[str, ...]:
     """The shown wines that a message asks about."""
+    if change.has("ask", "compare"):
+        return state.pointed if len(state.pointed) > 1 else state.choice[:2]
+    several = (
+        change.has("most")
+        or change.has("trait", "total")
+        or change.has("ask", "which")
+        or bool(change.wishes.order)
+    )
     if state.pointed:
-        return (state.pointed,)
-    order = change.wishes.order
-    if order and state.prices:
-        euros = {wine_id: in_euros(*price) for wine_id, price in state.prices.items()}
-        end = min if order == "cheapest" else max
-        return (end(euros, key=lambda wine_id: euros[wine_id]),)
-    if change.has("ask", "best"):
-        return state.choice[:1] or state.shown[:1]
-    if change.has("most") or change.has("ask", "which"):
-        return state.choice or state.shown
-    return state.shown[:_MOST_SHOWN]
+        return state.pointed
+    return state.choice if several or state.act == "pick" else state.shown
 
 
 def _questioned(state: State, change: Change) -> State:
-    subjects = change.said("subject")
+    """A question of knowledge; a further one with no subject is of the one before."""
+    subjects = (*change.said("symptom"), *change.said("subject"))
+    goes_on = state.act_before == "knowledge" and not subjects and not change.wishes.said
+    if goes_on:
+        return state
     return replace(state, topic=change.wishes, subject=subjects[0] if subjects else "")
 
 
 def _compared(state: State, change: Change) -> State:
     """What is compared, and which of it a message favours: "which is less tannic?"."""
     told = tuple(each for each in change.entities if each in profiles())[:2]
-    compared = told if len(told) > 1 else state.compared
+    old = tuple(
+        each for each in (*state.wishes.grapes, *state.wishes.regions) if each in profiles()
+    )
+    compared = told if len(told) > 1 else state.compared or old[:2]
     return replace(
         state,
         compared=compared,
         favoured=favourite(compared, change) or (state.favoured if not told else ""),
-        topic=replace(change.wishes, grapes=(), regions=()),
+        topic=replace(change.wishes, grapes=(), regions=(), countries=(), styles=()),
     )
 
 
@@ -333,108 +378,130 @@ def favourite(compared: Sequence[str], change: Change) -> str:
     return ""
 
 
-def _wished(state: State, change: Change) -> State:
-    """The wishes of a message merged with those before."""
-    refused = _refused(state, change)
-    is_fresh = _is_fresh(state, change)
-    old = Wishes() if is_fresh else state.wishes
-    if state.subject and change.words <= _SHORT and not is_fresh:
-        old = _merged(old, replace(state.topic, name="", text=()), Change())
-    wishes = _with_comparison(state, change, _scaled(change))
-    if change.has("ask", "choose") and not wishes.said and not old.said:
-        wishes = state.topic
-    if state.wishes.said and wishes.name and not wishes.name[0].isupper():
-        wishes = replace(wishes, name="")
-    merged = _merged(old, wishes, change)
-    merged = _relative(state, change, merged)
-    return replace(
-        state,
-        wishes=merged,
-        denied=_joined(state.denied if not is_fresh else _for_good(state.denied), change),
-        refused=refused,
-        is_new=is_fresh or refused != state.refused or _moves_on(state, change),
-        insisted=_insisted(change, wishes, merged),
-        subject="",
-        count=change.count or (None if is_fresh else state.count),
+def _with_topic(state: State, wishes: Wishes) -> Wishes:
+    """The wishes of a message, or else of what was spoken of."""
+    return (
+        wishes
+        if wishes.said & (_KIND | _PLACE)
+        else state.topic
+        if state.topic.said
+        else state.wishes
     )
 
 
-def _insisted(change: Change, wishes: Wishes, merged: Wishes) -> frozenset[str]:
+def _wished(state: State, change: Change) -> State:
+    """The wishes of a message merged with those before."""
+    refused = _refused(state, change)
+    if change.has("elsewhere_from") and not (state.pointed or change.has("like")):
+        state, change = _from_elsewhere(state, change)
+    is_fresh = _is_fresh(state, change)
+    old = NO_WISHES if is_fresh else state.wishes
+    if state.act_before in ("knowledge", "compare", "foods") and not is_fresh:
+        old = _merged(old, replace(state.topic, name="", text=()), Change())
+    wishes = _with_comparison(state, change, _scaled(state, change))
+    if state.wishes.said and wishes.name and not wishes.name[0].isupper():
+        wishes = replace(wishes, name="")
+    if old.name and not old.name[0].isupper():
+        old = replace(old, name="")
+    wishes = _relative(state, change, _merged(old, wishes, change))
+    if change.has("swap") and state.pointed and len(wishes.dishes) > 1 and not change.wishes.dishes:
+        at = min(state.choice.index(state.pointed[0]), len(wishes.dishes) - 1)
+        named = wishes.named_dishes[at : at + 1]
+        wishes = replace(wishes, dishes=wishes.dishes[at : at + 1], named_dishes=named)
+    kept = {pair for pair in state.denied if pair[0] in _FOR_GOOD} if is_fresh else state.denied
+    one = 1 if change.has("swap") and state.pointed else None
+    return replace(
+        state,
+        wishes=wishes,
+        denied=_joined(frozenset(kept), change),
+        refused=refused,
+        is_new=is_fresh or refused != state.refused or _moves_on(state, change),
+        insisted=_insisted(change, wishes),
+        subject="",
+        courses=change.has("courses") or (state.courses and not change.wishes.dishes),
+        count=change.count or one or (None if is_fresh else state.count),
+    )
+
+
+def _from_elsewhere(state: State, change: Change) -> tuple[State, Change]:
+    """What "from anywhere else" rules out: the place spoken of, or else the guest's own country.
+
+    "Nothing foreign" asks for just that country.
+    """
+    home = load("grammar")["home"][state.language]
+    old = state.wishes
+    if ("elsewhere_from", "country") in change.denied:
+        return state, replace(change, wishes=replace(change.wishes, countries=(home,)))
+    name = "regions" if old.regions else "countries"
+    places = getattr(old, name) or (home,)
+    left = frozenset((name, place) for place in places)
+    bare = replace(old, regions=(), countries=())
+    return replace(state, wishes=bare), replace(change, denied=change.denied | left)
+
+
+def _insisted(change: Change, merged: Wishes) -> frozenset[str]:
     """What must be met if it can: tastes that a message corrects, the place of what is too dear."""
     corrects = change.has("cue", "refine") or change.has("most")
     kept = merged.said & (_PLACE | {"grapes"}) if change.has("cue", "cheaper") else frozenset()
-    tastes = wishes.said & {"bodies", "tannins", "acidities", "min_abv"}
+    tastes = change.wishes.said & {"bodies", "tannins", "acidities", "min_abv"}
     return tastes | kept if corrects else kept
 
 
 def _moves_on(state: State, change: Change) -> bool:
     """Whether wines are wanted that were not shown yet, rather than fewer of the same."""
     new_dish = bool(change.wishes.dishes) and change.wishes.dishes != state.wishes.dishes
-    other = change.has("cue", "other", "cheaper", "dearer") or change.has("talk", "surprise")
+    other = change.has("cue") or change.has("talk", "surprise") or change.has("most")
     return new_dish or other or change.has("like") or change.has("same")
 
 
 def _with_comparison(state: State, change: Change, wishes: Wishes) -> Wishes:
     """The grape or region that a comparison favoured: "show me one of those then"."""
-    chosen = favourite(state.compared, change) if state.compared else ""
-    chosen = chosen or state.favoured
-    is_pick = change.has("ask", "choose") and not wishes.grapes and not wishes.regions
-    if not is_pick or wishes.dishes or not state.compared or state.kind_before != "compare":
+    is_pick = change.has("ask", "choose") and not wishes.said & {"grapes", "regions", "dishes"}
+    if not is_pick or not state.compared or state.act_before != "compare":
         return wishes
-    if not chosen:
-        cheaper = change.has("cue", "cheaper") and not state.prices
-        order = "cheapest" if cheaper else wishes.order
-        return replace(wishes, **_both(state.compared), order=order)
-    return replace(wishes, **_both((chosen,)), tannins=())
+    chosen = favourite(state.compared, change) or state.favoured
+    names = (chosen,) if chosen else state.compared
+    regions = tuple(each for each in names if not profiles()[each].like)
+    grapes = tuple(each for each in names if each not in regions)
+    cheaper = change.has("cue", "cheaper") and not state.prices and not chosen
+    order = "cheapest" if cheaper else wishes.order
+    return replace(wishes, regions=regions, grapes=grapes, order=order, tannins=())
 
 
-def _scaled(change: Change) -> Wishes:
+def _scaled(state: State, change: Change) -> Wishes:
     """A message's wishes with what a comparative asks for: "less tannic", "crisper"."""
     ends = load("questions")["ends"]
+    less = (f"{state.subject}:low",) if change.has("less_of") else ()
     values: dict[str, Any] = {
         slot: tuple(value) if isinstance(value, list) else value
-        for most in change.said("most")
+        for most in (*change.said("most"), *less)
         for slot, value in ends.get(most, {}).items()
         if slot not in ("bodies", "sweetness") or slot not in change.wishes.said
     }
     return replace(change.wishes, **values)
 
 
-def _both(compared: Sequence[str]) -> dict[str, Any]:
-    """The slots that two compared names fill."""
-    regions = tuple(each for each in compared if not profiles()[each].like)
-    return {"regions": regions, "grapes": tuple(each for each in compared if each not in regions)}
-
-
 def _refused(state: State, change: Change) -> tuple[str, ...]:
     """The wines that were turned down: the one pointed at, or all that were just shown."""
-    if change.has("refuse"):
-        ids = (state.pointed,) if state.pointed else state.shown[:1]
-        return tuple(dict.fromkeys((*state.refused, *filter(None, ids))))
-    if change.has("cue", "other"):
-        return tuple(dict.fromkeys((*state.refused, *state.shown)))
-    return state.refused
+    turned_down: tuple[str, ...] = ()
+    if change.has("refuse") or change.has("swap"):
+        turned_down = state.pointed or state.shown[:1]
+    elif change.has("cue", "other"):
+        turned_down = state.shown
+    return tuple(dict.fromkeys((*state.refused, *turned_down)))
 
 
 def _is_fresh(state: State, change: Change) -> bool:
     """Whether a message asks for something new rather than for a change of what was asked."""
     said = change.wishes.said - {"name"}
-    if not state.wishes.said or change.has("replace") or change.has("cue") or change.denied:
-        return False
-    if change.has("like") or change.has("same") or state.pointed:
+    changes = ("replace", "cue", "like", "same", "also", "swap", "most")
+    if not state.wishes.said or change.denied or state.pointed or any(map(change.has, changes)):
         return False
     groups = sum(bool(said & group) for group in (_KIND, {"dishes"}, _PLACE, _TASTE, _PRICE))
     again = bool(said & {"styles"}) and bool(state.wishes.said & {"dishes"} and said & {"dishes"})
-    return (
-        again
-        or (groups >= 3 and change.words > _FEW_WORDS)
-        or (groups >= 2 and bool(said & {"dishes"}) and change.words > _FEW_WORDS)
-    )
-
-
-def _for_good(denied: frozenset[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """What is ruled out for the whole talk, whatever is asked for next: grapes and houses."""
-    return frozenset(pair for pair in denied if pair[0] in ("grapes", "name", "text"))
+    if change.words <= _FEW_WORDS:
+        return again
+    return again or groups >= 3 or (groups >= 2 and bool(said & {"dishes"}))
 
 
 def _joined(denied: frozenset[tuple[str, str]], change: Change) -> frozenset[tuple[str, str]]:
@@ -463,10 +530,16 @@ def _qualified(old: Wishes, new: Wishes, change: Change) -> Wishes:
     """A new kind that adds to the old: "sparkling too", "with bubbles", "pink ones, though"."""
     if change.has("also") and new.styles and old.styles and not new.dishes:
         return replace(new, styles=tuple(dict.fromkeys((*old.styles, *new.styles))))
+    if "alcohol_free" in new.styles:
+        return replace(
+            new,
+            colours=new.colours or tuple(each for each in old.styles if each in _HUES),
+            text=new.text or (("sparkling",) if "sparkling" in old.styles else ()),
+        )
     if change.has("qualifies") and old.styles and set(old.styles) <= _HUES:
         return replace(new, colours=old.styles)
-    if old.styles == ("sparkling",) and new.styles == ("rose",):
-        return replace(new, styles=(), colours=new.styles)
+    if old.styles == ("sparkling",) and set(new.styles) <= {"rose", "red", "white"} and new.styles:
+        return replace(new, styles=(), colours=new.styles) if new.styles == ("rose",) else new
     return new
 
 
@@ -484,6 +557,8 @@ def _replaced(old: Wishes, new: Wishes, change: Change) -> set[str]:
         replaced |= {"name", "text"}
     if "styles" in said and _OF_A_REGION & set(old.styles):
         replaced |= {"regions", "countries"}
+    if "alcohol_free" in new.styles:
+        replaced |= _PLACE | _KIND | _TASTE
     if "dishes" in said and old.dishes and set(old.dishes) != set(new.dishes):
         replaced |= _KIND | _TASTE | {"text", "order"}
     denied = {value for name, value in change.denied if name in ("hue", "styles")}
@@ -500,8 +575,7 @@ def _relative(state: State, change: Change, wishes: Wishes) -> Wishes:
     if change.numbers.has_price or not (cheaper or change.has("cue", "dearer")):
         return wishes
     known = dict(state.prices)
-    if state.pointed in known:
-        known = {str(state.pointed): known[str(state.pointed)]}
+    known = {each: known[each] for each in state.pointed if each in known} or known
     old = state.wishes
     currency = next(iter(known.values()))[1] if known else old.currency or Currency.EUR
     prices = [amount for amount, used in known.values() if used == currency]
@@ -511,7 +585,7 @@ def _relative(state: State, change: Change, wishes: Wishes) -> Wishes:
     if cheaper:
         below = _below(min(prices)) if prices else float(round((old.max_price or 17) * 0.7))
         return replace(changed, max_price=below)
-    if old.max_price is not None and state.pointed is None:
+    if old.max_price is not None and not state.pointed:
         return replace(changed, min_price=old.max_price)
     return replace(changed, min_price=float(int(max(prices)) + 1) if prices else _DEAR_EUR)
 
@@ -520,23 +594,3 @@ def _below(amount: float) -> float:
     """Noticeably below an amount, or a cent where little is left."""
     limit = int(amount * _NOTICEABLY) if amount >= _LITTLE else amount - 0.01
     return max(0.0, round(float(limit), 2))
-
-
-def prices_shown(reply: str, shown: Sequence[str]) -> Mapping[str, tuple[float, Currency]]:
-    """The price of each shown wine, as far as a reply tells it.
-
-    A wine's price is the first amount below its name; a reply without such sections counts if it
-    has just one amount for each wine.
-    """
-    sections = _SECTION.split(reply)[1:]
-    if sections:
-        found = zip(shown, map(_amounts, sections), strict=False)
-        return {wine_id: amounts[0] for wine_id, amounts in found if amounts}
-    amounts = _amounts(reply)
-    return dict(zip(shown, amounts, strict=True)) if len(amounts) == len(shown) else {}
-
-
-def _amounts(text: str) -> list[tuple[float, Currency]]:
-    found = (each.groups() for each in _PRICES.finditer(text))
-    known = [(_SIGNS.get(sign) or sign[-4:].strip(), amount) for sign, amount in found]
-    return [(float(amount), Currency(code)) for code, amount in known if code in tuple(Currency)]

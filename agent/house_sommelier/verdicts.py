@@ -6,9 +6,10 @@ Only what the catalogue says, and where it is silent, that is the answer. Pure.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from agent.house_sommelier.data import SCALES, aromas, profiles
+from agent.house_sommelier.data import SCALES, Pairing, aromas, profiles
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import ListedWine
+from agent.house_sommelier.searching import pairings_of
 from agent.house_sommelier.state import State
 from agent.house_sommelier.wording import (
     alcohol,
@@ -22,38 +23,68 @@ from agent.house_sommelier.wording import (
     say_if,
     sweetness_in_words,
 )
-from agent.sommelier.wine import Currency, in_euros
+from agent.sommelier.wine import Currency, in_euros, money
 from agent.text import Language, fold, pattern
 
 _ANIMAL: Final = ("egg", "milk", "fish")
 _YEAR: Final = pattern(r"(?:19|20)[0-9]{2}\Z")
-_ORGANIC: Final = pattern(r"\b(?:bio|organic|biodynamic|demeter)")
+_ORGANIC: Final = pattern(r"\b(?:bio|organic|demeter)")
 _FLOR: Final = pattern(r"\b(?:fino|manzanilla|flor)\b")
 
 
 def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     """The answer to what is asked of these wines; empty if nothing of that kind is."""
     language = state.language
+    if change.has("trait", "total"):
+        return _total(wines, language)
     if len(wines) > 1 and (ends := _end_of_scale(wines, change, language)):
         return ends
+    if len(wines) == 2 and change.has("ask", "compare"):
+        return _compared(wines, language)
     if len(wines) > 1:
         return ""
     asked = traits(change)
-    if change.wishes.dishes and not asked:
-        return _suits(wines[0], change, language)
     answers = (_answer(wines[0], each, change, language) for each in asked)
     return " ".join(dict.fromkeys(filter(None, answers)))
 
 
 def traits(change: Change) -> list[str]:
     """What a message asks of a wine."""
-    asked = list(change.said("trait"))
+    asked = [trait for trait in change.said("trait") if trait != "total"]
     if change.wishes.order and "price" not in asked:
         asked.append("price")
     if len(asked) > 1 and "price" in asked and not change.wishes.order:
         asked.remove("price")
-    scales = (most.partition(":")[0] for most in change.said("most"))
+    scales = [most.partition(":")[0] for most in change.said("most")]
+    slots = {"sweetness": "sweetness", "bodies": "body", "tannins": "tannin"}
+    if change.has("copula") and not asked:
+        scales += [trait for slot, trait in slots.items() if slot in change.wishes.said]
     return list(dict.fromkeys([*asked, *scales]))
+
+
+def _total(wines: Sequence[ListedWine], language: Language) -> str:
+    """What one bottle of each costs together; in euros if the currencies differ."""
+    priced = [(wine.price, Currency(wine.currency)) for wine in wines if wine.price is not None]
+    if len(priced) < len(wines):
+        return say("unknown_price", language)
+    same = len({currency for _, currency in priced}) == 1
+    code = priced[0][1] if same else Currency.EUR
+    amounts = (amount if same else in_euros(amount, unit) for amount, unit in priced)
+    return say("total", language, fact=money(round(sum(amounts), 2), code), count=str(len(wines)))
+
+
+def _compared(wines: Sequence[ListedWine], language: Language) -> str:
+    """How two wines differ in body, tannin, acidity and price."""
+    told: list[str] = []
+    for scale in ("body", "tannin", "acidity"):
+        values = [_value(wine, scale) for wine in wines]
+        low, high = values
+        if low is None or high is None or int(low) == int(high):
+            continue
+        first, second = wines if low > high else tuple(reversed(wines))
+        told.append(say(f"compare_{scale}_high", language, first=first.name, second=second.name))
+    facts = (f"{wine.name}: {origin(wine, language)}, {price(wine)}" for wine in wines)
+    return " ".join((*told, *(f"{fact}." for fact in facts)))
 
 
 def _end_of_scale(wines: Sequence[ListedWine], change: Change, language: Language) -> str:
@@ -74,6 +105,11 @@ def _value(wine: ListedWine, scale: str) -> float | None:
     """Where a wine stands on a scale; alcohol decides between wines of one body."""
     if scale == "abv":
         return wine.abv
+    if scale == "vintage":
+        year = _YEAR.search(wine.name)
+        return float(year[0]) if year else None
+    if scale == "age":
+        return _staying_power(wine)
     if scale == "price":
         is_known = wine.price is not None and wine.currency in tuple(Currency)
         return in_euros(wine.price or 0, Currency(wine.currency)) if is_known else None
@@ -82,6 +118,13 @@ def _value(wine: ListedWine, scale: str) -> float | None:
     if found not in steps:
         return None
     return steps.index(found) + ((wine.abv or 0) / 100 if scale == "body" else 0)
+
+
+def _staying_power(wine: ListedWine) -> float:
+    """How well a wine is built to age: by tannin, acidity, body, sweetness."""
+    told = [(scale, getattr(wine, scale)) for scale in ("tannin", "acidity", "body")]
+    steps = sum(SCALES[scale].index(step) for scale, step in told if step in SCALES[scale])
+    return steps + 2 * (wine.sweetness in ("sweet", "luscious")) + (wine.price or 0) / 1000
 
 
 def _fact(wine: ListedWine, scale: str, language: Language) -> str:
@@ -93,6 +136,8 @@ def _fact(wine: ListedWine, scale: str, language: Language) -> str:
         "price": (price(wine),),
         "sweetness": (sweetness_in_words(wine.sweetness, language),),
         "body": (body_in_words(wine.body, language), alcohol(wine)),
+        "vintage": tuple(year[0] for year in _YEAR.finditer(wine.name)),
+        "age": (body_in_words(wine.body, language), _level("tannin", wine, language)),
     }
     return ", ".join(filter(None, facts.get(scale, ())))
 
@@ -102,12 +147,19 @@ def _level(scale: str, wine: ListedWine, language: Language) -> str:
     return say(f"level_{scale}_{level}", language) if level in SCALES[scale] else ""
 
 
-def _suits(wine: ListedWine, change: Change, language: Language) -> str:
-    """Whether the catalogue names a wine for the foods that were asked about."""
-    foods = [food for dish in change.wishes.dishes for food in dish.foods]
-    suited = [food for food in foods if food in wine.foods]
-    named = both(change.wishes.named_dishes or foods_in_words(foods, language), language)
-    return say("fits_dish" if suited else "fits_not", language, foods=named)
+def suits(wine: ListedWine, change: Change) -> bool:
+    """Whether the catalogue names a wine for a dish, or it is the kind that the dish wants."""
+    return any(
+        set(dish.foods) & set(wine.foods) or _is_kind_for(wine, pairings_of([dish])[0])
+        for dish in change.wishes.dishes
+    )
+
+
+def _is_kind_for(wine: ListedWine, wanted: Pairing) -> bool:
+    near = not wanted.bodies or wine.body in wanted.bodies
+    mild = not wanted.tannins or not wine.tannin or wine.tannin in wanted.tannins
+    sweet = not wanted.sweetness or not wine.sweetness or wine.sweetness in wanted.sweetness
+    return wine.style in wanted.styles and near and mild and sweet
 
 
 def _answer(wine: ListedWine, trait: str, change: Change, language: Language) -> str:

@@ -1,4 +1,4 @@
-"""Sentences, and wines, wishes and amounts in words, in six languages. Pure.
+"""Sentences, and wines and wishes in words, in six languages. Pure.
 
 An answer names no amount that neither the person nor the catalogue did.
 """
@@ -12,10 +12,9 @@ from agent.house_sommelier.lexicon import Meaning, names
 from agent.house_sommelier.reading import Wishes
 from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.state import State
-from agent.sommelier.wine import Style
+from agent.sommelier.wine import Currency, Style, money
 from agent.text import Language
 
-_SYMBOLS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
 _GROUPED_BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
 _MOST_FOODS: Final = 3
@@ -53,16 +52,10 @@ def sentence(text: str) -> str:
     return ended[0].upper() + ended[1:] if text else ""
 
 
-def money(amount: float, currency: str) -> str:
-    """`€25`, `£17.50`, `CHF 30`."""
-    number = f"{amount:.0f}" if amount == int(amount) else f"{amount:.2f}"
-    symbol = _SYMBOLS.get(currency)
-    return f"{symbol}{number}" if symbol else f"{currency} {number}"
-
-
 def price(wine: ListedWine) -> str:
     """What a wine costs; empty where that is unknown."""
-    return "" if wine.price is None else money(wine.price, wine.currency)
+    known = wine.price is not None and wine.currency in tuple(Currency)
+    return money(wine.price or 0, Currency(wine.currency)) if known else ""
 
 
 def alcohol(wine: ListedWine) -> str:
@@ -119,19 +112,12 @@ def sweetness_in_words(sweetness: str, language: Language) -> str:
     return str(speech()[language]["sweetness"].get(sweetness, ""))
 
 
-def price_in_words(wishes: Wishes, language: Language, stated: frozenset[float]) -> str:
-    """The price limits, empty if there are none; only amounts that the person stated are named."""
-    low, high, code = wishes.min_price, wishes.max_price, str(wishes.currency or "EUR")
-    limits = [each for each in (low, high) if each is not None]
-    if not limits:
+def price_in_words(wishes: Wishes, language: Language) -> str:
+    """The price limits in the person's own words, or vaguely; empty if there are none."""
+    if wishes.min_price is None and wishes.max_price is None:
         return ""
-    if not stated.issuperset(filter(None, limits)):
-        vague = "high_price" if high is None else "low_price" if low is None else ""
-        return wishes.named_price or (say(vague, language) if vague else "")
-    if len(limits) > 1:
-        return "–".join(money(limit, code) for limit in limits)
-    key = "up_to" if low is None else "at_least"
-    return say(key, language, price=money(limits[0], code))
+    vague = say("high_price" if wishes.max_price is None else "low_price", language)
+    return wishes.named_price or vague
 
 
 def criteria(state: State) -> str:
@@ -144,7 +130,7 @@ def criteria(state: State) -> str:
         *tastes_in_words(wishes, language),
         either(wishes.grapes, language),
         either(places_in_words(wishes, language), language),
-        price_in_words(wishes, language, state.stated),
+        price_in_words(wishes, language),
         both(wishes.named_dishes, language),
         _abv(wishes),
         wishes.name,
@@ -199,8 +185,8 @@ def describe(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
     asked = [food for food in foods if food in wine.foods]
     named = both(foods_in_words(asked or wine.foods[:_MOST_FOODS], language), language)
     fit = say("suits", language, foods=named) if named else ""
-    portrait = _profile(wine, language)
-    clauses = "; ".join(filter(None, (fit, portrait) if asked else (portrait, fit)))
+    told = portrait(wine, language)
+    clauses = "; ".join(filter(None, (fit, told) if asked else (told, fit)))
     notes = wine.notes.strip() if language == "en" else ""
     return " ".join(map(sentence, filter(None, (clauses, notes)))) or wine.name
 
@@ -227,7 +213,7 @@ def origin(wine: ListedWine, language: Language) -> str:
     return ", ".join(dict.fromkeys(filter(None, (*places, country))))
 
 
-def _profile(wine: ListedWine, language: Language) -> str:
+def portrait(wine: ListedWine, language: Language) -> str:
     """`Rotwein, kräftig, aus Syrah, mit festen Tanninen`."""
     grapes = both(wine.grapes, language)
     is_told = wine.sweetness not in ("dry", "bone_dry") and wine.style != Style.SWEET

@@ -375,7 +375,6 @@ async def test_amounts_in_words_and_without_a_currency(text: str, limits: dict[s
 @pytest.mark.parametrize(
     "text",
     [
-        "a white and two reds",
         "we are six, red please",
         "red, ten or twelve of us",
         "table for 10 to 12, red wine",

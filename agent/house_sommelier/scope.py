@@ -1,0 +1,263 @@
+"""What of a message is wanted, what is ruled out, and what somebody does not tolerate. Pure.
+
+A "no" reaches over fillers and lists ("not Riesling, Malbec or from Chile"), or back to what stands
+before it ("bubbles no, thanks", "Riesling mag ich nicht"). A taste beside a food is the food's.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from agent.house_sommelier.lexicon import Meaning, Phrases, Span, grammar_stems, lexicon
+
+WISHES: Final = frozenset(
+    "dish hue styles sweetness bodies tannins acidities grapes countries regions text min_abv "
+    "max_abv".split()
+)
+_GRAMMAR: Final = frozenset(
+    "joined max min about between max_after min_after people hours half each total number "
+    "adds".split()
+)
+"""Words of numbers: in a clause they are words like any other."""
+_PASSED: Final = frozenset({"joined", "between", "wine", "cue", "ignore", "only", "also"})
+_CLASSES: Final[tuple[frozenset[str], ...]] = (
+    frozenset({"grapes", "countries", "regions", "text", "name"}),
+    frozenset({"hue", "styles"}),
+    frozenset({"allergen", "elsewhere", "dish"}),
+    frozenset({"sweetness", "bodies", "tannins", "acidities", "text"}),
+)
+"""What a list of exclusions may mix."""
+_FOOD: Final = frozenset({"allergen", "elsewhere", "dish"})
+_TASTES: Final = frozenset({"sweetness", "bodies", "acidities", "text", "tannins"})
+_OPPOSITE: Final[Mapping[Meaning, Meaning]] = {
+    Meaning("sweetness", ("sweet", "luscious")): Meaning("sweetness", ("bone_dry", "dry")),
+    Meaning("sweetness", ("bone_dry", "dry")): Meaning("sweetness", ("off_dry", "medium", "sweet")),
+    Meaning("bodies", ("light", "medium_light")): Meaning(
+        "bodies", ("medium", "medium_full", "full")
+    ),
+    Meaning("bodies", ("medium_full", "full")): Meaning(
+        "bodies", ("light", "medium_light", "medium")
+    ),
+    Meaning("tannins", ("high",)): Meaning("tannins", ("none", "low", "medium")),
+    Meaning("acidities", ("high",)): Meaning("acidities", ("low", "medium")),
+}
+
+Mode = Literal["", "not", "allergy", "drop", "taste"]
+
+
+class Scope:
+    """The known phrases of a message, sorted.
+
+    `wanted` are wishes and all other words of meaning, `denied` exclusions, `implied` what they
+    ask for instead, `denied_words` the places of excluded names that nothing knows, `elsewhere`
+    whether an allergen was named that no wine declares, `only` the fields said with "only".
+    """
+
+    def __init__(self, phrases: Phrases) -> None:
+        self.phrases = phrases
+        self.wanted: list[Span] = []
+        self.denied: list[Span] = []
+        self.implied: list[Meaning] = []
+        self.allergens: list[str] = []
+        self.denied_words: list[int] = []
+        self.elsewhere = False
+        self.only: frozenset[str] = frozenset()
+        self._mode: Mode = ""
+        self._kinds: frozenset[str] = frozenset()
+        self._linked = self._also_not = self._only_next = self._dangles = False
+        self._run: list[Span] = []
+        at = 0
+        while at < len(phrases.words):
+            span = phrases.at(at)
+            if span.fields - _GRAMMAR:
+                self._read_span(span)
+            else:
+                self.wanted += [span] if span.fields else []
+                for place in range(at, max(span.end, at + 1)):
+                    self._read_word(place)
+            at = max(span.end, at + 1)
+        self._end()
+
+    def _enter(self, mode: Mode) -> None:
+        self._mode, self._kinds = mode, frozenset()
+        self._linked = self._also_not = False
+        self._dangles = mode == "not"
+
+    def _end(self) -> None:
+        """End a clause: a "no" that ruled nothing out is one to what stands before it."""
+        if self._dangles:
+            for span in self._run:
+                self.wanted.remove(span)
+                if "ordinal" in span.fields:
+                    self.wanted.append(Span(span.start, span.end, (Meaning("refuse", ("yes",)),)))
+                self._deny(span)
+        self._enter("")
+        self._only_next, self._run = False, []
+
+    def _read_word(self, at: int) -> None:
+        """A word that nothing knows: the clause goes on or ends."""
+        word = self.phrases.stem(at)
+        if (
+            word in grammar_stems("stops")
+            or word == "\n"
+            or (word == "," and not self._goes_on(at))
+        ):
+            self._end()
+            return
+        is_link, is_filler = word in grammar_stems("links"), word in grammar_stems("fillers")
+        self._only_next &= is_filler
+        if not self._mode:
+            self._run = self._run if is_link or is_filler else []
+        elif self._mode == "not" and not self._kinds:
+            if self._is_name(at):
+                self.denied_words.append(at)
+                self._kinds, self._dangles = frozenset({"name"}), False
+            elif not (is_link or is_filler):
+                self._enter("")
+        elif self._mode == "allergy":
+            if not (is_link or word == "," or word in grammar_stems("tolerance")):
+                self._enter("")
+        else:
+            self._linked |= is_link or word in (",", "/")
+            self._also_not |= word in grammar_stems("also_not") or word == ","
+            if not (self._linked or is_link) or not (is_link or is_filler or word in (",", "/")):
+                self._enter("")
+
+    def _is_name(self, at: int) -> bool:
+        """Whether an unknown word is the name of what is ruled out: "not Penfolds", "kein xy"."""
+        word = self.phrases.words[at]
+        if not word.is_word or len(word.stem) < 3 or word.stem in lexicon().words:
+            return False
+        return word.written[0].isupper() or self.phrases.is_among(at - 1, "no_such")
+
+    def _goes_on(self, comma: int) -> bool:
+        """Whether an exclusion reaches over a comma: a list of one kind that an "or" ends."""
+        if self._mode == "allergy":
+            return bool(_FOOD & self.phrases.at(comma + 1).fields)
+        if not self._kinds:
+            return False
+        at, linked = comma + 1, False
+        while at < len(self.phrases.words):
+            span, word = self.phrases.at(at), self.phrases.stem(at)
+            if span.fields & WISHES or span.fields & _FOOD:
+                if not self._is_alike(span.fields):
+                    return False
+                if linked or self._kinds <= {"allergen"}:
+                    return True
+            elif word in grammar_stems("links"):
+                linked = True
+            elif word != "," and word not in grammar_stems("fillers"):
+                return False
+            at = max(span.end, at + 1)
+        return False
+
+    def _is_alike(self, fields: frozenset[str]) -> bool:
+        return any(each & fields and each & self._kinds for each in _CLASSES)
+
+    def _read_span(self, span: Span) -> None:
+        """A known phrase: a wish, a marker, or what a marker holds."""
+        fields = span.fields
+        if "but" in fields:
+            self._end()
+        elif "allergy" in fields:
+            self._not_tolerated_before(span)
+            self._enter("allergy")
+        elif fields & {"not", "not_before"} and not fields & WISHES:
+            self._enter("not")
+            if "not_before" in fields and (self._run or "not" not in fields):
+                self._end()
+        elif "drop" in fields or "taste" in span.values("trait") or "abstains" in fields:
+            self.wanted.append(span)
+            self._enter("drop" if "drop" in fields else "taste" if "trait" in fields else "not")
+        elif self._mode == "taste" and "dish" in fields:
+            self.wanted.append(Span(span.start, span.end, (Meaning("text", ("$",)),)))
+        elif self._mode == "allergy" and fields & _FOOD:
+            self._not_tolerate(span)
+        elif self._mode == "drop" and fields & WISHES:
+            self._enter("")
+        elif self._mode == "not":
+            self._in_denial(span, fields)
+        else:
+            self._want(span, fields)
+
+    def _not_tolerated_before(self, marker: Span) -> None:
+        """ "Egg and milk allergy": what stands right before the marker."""
+        if self._run and self._run[-1].end == marker.start:
+            for span in reversed(self._run):
+                if not span.fields & {"allergen", "elsewhere"}:
+                    return
+                self.wanted.remove(span)
+                self._not_tolerate(span)
+
+    def _in_denial(self, span: Span, fields: frozenset[str]) -> None:
+        self._dangles = False
+        if not fields & (WISHES | _FOOD):
+            self.wanted += [span] if fields - _PASSED else []
+            return
+        named = self._kinds == {"name"} and self.denied_words[-1:] == [span.start - 1]
+        same = bool(self._kinds & fields) or named
+        if self._kinds and not (same or (self._also_not and self._is_alike(fields))):
+            self._enter("")
+            self._want(span, fields)
+            return
+        self._deny(span)
+        self._kinds, self._linked, self._also_not = fields, False, False
+
+    def _deny(self, span: Span) -> None:
+        """Add an exclusion: of fish the allergen, of "sweet" the wish for dry."""
+        if allergens := span.values("allergen"):
+            self.allergens += allergens
+            return
+        self.denied.append(span)
+        self.elsewhere |= "elsewhere" in span.fields
+        self.implied += [_OPPOSITE[each] for each in span.meanings if each in _OPPOSITE]
+
+    def _not_tolerate(self, span: Span) -> None:
+        allergens = span.values("allergen")
+        self.allergens += allergens
+        self.elsewhere |= not allergens
+
+    def _want(self, span: Span, fields: frozenset[str]) -> None:
+        if "only" in fields:
+            self._only_next = True
+        elif self._only_next and fields & WISHES:
+            self.only |= fields & WISHES
+            self._only_next = False
+        self._enter("")
+        self.wanted.append(span)
+        self._run = [*self._run, span] if fields & (WISHES | _FOOD | {"ordinal"}) else []
+
+
+def foods_with_their_tastes(phrases: Phrases, spans: list[Span]) -> list[Span]:
+    """The phrases without tastes that a food has: "süßer Senf", "dry sherry vinegar", "in Rotwein".
+
+    Before a food in Germanic languages, after it in Romance ones.
+    """
+    dropped: set[int] = set()
+    after = bool({"fr", "es", "it"} & set(phrases.languages[:1]))
+    for place, span in enumerate(spans):
+        fields = span.fields
+        if "sauce" in fields:
+            dropped |= _chain(spans, place, WISHES - {"dish"})
+        elif fields & {"dish", "elsewhere"} and not after:
+            dropped |= _chain(spans, place, _TASTES)
+        elif after and place and fields & _TASTES and not fields - _TASTES:
+            before = spans[place - 1]
+            if before.fields & {"dish", "elsewhere"} and before.end == span.start:
+                dropped.add(place)
+        if fields & {"hue", "styles"} and place and phrases.is_among(span.start - 1, "cooked_in"):
+            before = spans[place - 1]
+            if "dish" in before.fields and before.end == span.start - 1:
+                dropped.add(place)
+    return [span for place, span in enumerate(spans) if place not in dropped]
+
+
+def _chain(spans: list[Span], place: int, fields: frozenset[str]) -> set[int]:
+    """The places of phrases with nothing but these fields that stand right before one."""
+    found: set[int] = set()
+    start = spans[place].start
+    for at in range(place - 1, -1, -1):
+        if spans[at].end != start or not spans[at].fields <= fields:
+            break
+        found.add(at)
+        start = spans[at].start
+    return found
