@@ -1,4 +1,4 @@
-"""The command line. What a command needs is imported when it runs: `--help` is to be quick."""
+"""The command line. The module of a command is imported when it runs: `--help` is to be quick."""
 
 # ruff: noqa: PLC0415
 
@@ -6,15 +6,45 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
-from bot.commands import database, evaluate, library, prompts, research, traces
+from bot.commands import research
 from bot.commands.output import open_settings
 
+GROUPS: Final[Mapping[str, tuple[str, str]]] = {
+    "db": ("database:db_app", "Create and upgrade the database."),
+    "wines": ("library:wines_app", "Fill the catalogue and search it."),
+    "documents": ("library:documents_app", "Fill the library and search it."),
+    "updates": ("database:updates_app", "See messages that could not be answered."),
+    "eval": ("evaluate:app", "Measure how well a model works here."),
+    "prompts": ("prompts:app", "Manage prompts in Langfuse."),
+    "traces": ("traces:app", "See what happened in each turn, and why."),
+}
+"""Where the commands of a group are, and what it is for."""
+
+
+class LateGroups(TyperGroup):
+    """Commands, and `GROUPS` of them that are imported when one of theirs is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is called."""
+        if args[0] in GROUPS:
+            place, said = GROUPS[args[0]]
+            module, _, name = place.partition(":")
+            group = typer.main.get_command(getattr(import_module(f"bot.commands.{module}"), name))
+            group.name, group.help = args[0], said
+            self.commands[args[0]] = group
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=LateGroups,
     help="A sommelier that recommends wines from your cellar, in Telegram or in this terminal.",
     epilog="New here? `sommelier chat` works with nothing configured. "
     "Settings are read from the environment and .env; `sommelier doctor` checks them.",
@@ -23,13 +53,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(database.db_app, name="db")
-app.add_typer(library.wines_app, name="wines")
-app.add_typer(library.documents_app, name="documents")
-app.add_typer(database.updates_app, name="updates")
-app.add_typer(evaluate.app, name="eval")
-app.add_typer(prompts.app, name="prompts")
-app.add_typer(traces.app, name="traces")
+for _name, (_, _said) in GROUPS.items():
+    app.add_typer(typer.Typer(help=_said), name=_name)
 
 
 def main() -> None:

@@ -1,32 +1,24 @@
 """`sommelier db` and `sommelier updates`: the schema, and what could not be answered."""
 
-# ruff: noqa: PLC0415
-
 import asyncio
 from typing import Annotated
 
 import typer
 
 from bot.commands.output import fail, open_settings, with_database
+from bot.resources import open_engine
+from config import Settings
+from db.engine import newest_revision, schema_revision, upgrade_schema
+from db.repositories.updates import SqlUpdateRepository
 
-db_app = typer.Typer(help="Create and upgrade the database.", no_args_is_help=True)
-updates_app = typer.Typer(help="See messages that could not be answered.", no_args_is_help=True)
+db_app = typer.Typer(no_args_is_help=True, add_completion=False)
+updates_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @db_app.command("upgrade")
 def upgrade() -> None:
     """Bring the database to this version's schema."""
-    settings = open_settings()
-    from bot.resources import open_engine
-    from db.engine import newest_revision, schema_revision, upgrade_schema
-
-    async def upgrade() -> str | None:
-        async with open_engine(settings) as engine:
-            before = await schema_revision(engine)
-            await upgrade_schema(engine)
-            return before
-
-    before, newest = asyncio.run(upgrade()), newest_revision()
+    before, newest = asyncio.run(_revision(open_settings(), upgraded=True)), newest_revision()
     done = "was up to date" if before == newest else f"upgraded from {before or 'none'}"
     typer.echo(f"The database is at {newest}; it {done}.")
 
@@ -34,25 +26,25 @@ def upgrade() -> None:
 @db_app.command("status")
 def status() -> None:
     """Show the database's schema version. Exit status 1 if it needs an upgrade."""
-    settings = open_settings()
-    from bot.resources import open_engine
-    from db.engine import newest_revision, schema_revision
-
-    async def status() -> str | None:
-        async with open_engine(settings) as engine:
-            return await schema_revision(engine)
-
-    revision, newest = asyncio.run(status()), newest_revision()
+    revision, newest = asyncio.run(_revision(open_settings())), newest_revision()
     typer.echo(f"The database is at {revision or 'none'}, this version's schema {newest}.")
     if revision != newest:
         typer.echo("Run `sommelier db upgrade`.", err=True)
         raise typer.Exit(1)
 
 
+async def _revision(settings: Settings, *, upgraded: bool = False) -> str | None:
+    """The revision that the database was at, before it is `upgraded`."""
+    async with open_engine(settings) as engine:
+        before = await schema_revision(engine)
+        if upgraded:
+            await upgrade_schema(engine)
+        return before
+
+
 @updates_app.command("list")
 def list_updates() -> None:
     """Show the updates that were set aside, with the reason. The words in them are not shown."""
-    from db.repositories.updates import SqlUpdateRepository
 
     found = with_database(
         open_settings(), lambda sessions: SqlUpdateRepository(sessions).set_aside_list()
@@ -67,7 +59,6 @@ def retry(
     update_id: Annotated[int, typer.Argument(help="An id that `sommelier updates list` shows.")],
 ) -> None:
     """Have an update tried again by the bot that runs, within seconds."""
-    from db.repositories.updates import SqlUpdateRepository
 
     if not with_database(
         open_settings(), lambda sessions: SqlUpdateRepository(sessions).ask_retry(update_id)

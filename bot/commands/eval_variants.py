@@ -1,7 +1,5 @@
 """What an evaluation runs with: a dataset, a cellar, documents, and the variants to compare."""
 
-# ruff: noqa: PLC0415
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -9,21 +7,38 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from pydantic import SecretStr
+
+from agent.engine.llm import LLMService
+from agent.engine.messages import ResponseMode
+from agent.engine.run import Prompts
+from agent.evals import dataset as datasets
+from agent.evals.dataset import Case, Conversation, conversation_of, unique
+from agent.evals.prompts import PromptRefused, is_managed, managed_prompt, prompt_of_file
+from agent.evals.run import SommelierVariant
+from agent.house_sommelier import HouseSommelier
+from agent.house_sommelier.model import MODEL_NAME
+from agent.prompts import REPOSITORY as OWN
+from agent.sommelier.service import Sommelier
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
+from agent.tracing.langfuse.experiments import Experiments
+from agent.tracing.recorder import Item
 from bot.commands.output import fail
-
-if TYPE_CHECKING:
-    from agent.engine.llm import LLMService
-    from agent.engine.messages import ResponseMode
-    from agent.engine.run import Prompts
-    from agent.evals.dataset import Case, Conversation
-    from agent.evals.run import SommelierVariant
-    from agent.tracing.langfuse.experiments import Experiments
-    from agent.tracing.recorder import Item
-    from config import Settings
-    from db.repositories.documents import SqlDocumentStore
-    from db.wines.catalogue import SqlCatalogue
+from bot.commands.prompts import open_prompt_store
+from bot.resources import (
+    hide,
+    model_of,
+    open_database,
+    open_documents,
+    prepare_trace,
+    research_tools,
+    run_of,
+)
+from config import DatabaseSettings, Settings
+from db.repositories.documents import SqlDocumentStore
+from db.wines.catalogue import SqlCatalogue
 
 STARTER: Final = "starter"
 LANGFUSE: Final = "langfuse:"
@@ -36,16 +51,16 @@ class Dataset:
     """Cases, by the name they have in Langfuse; its items by case, if they are `stored` there."""
 
     name: str
-    cases: "Sequence[Case]"
-    stored: "Mapping[str, Item]" = field(default_factory=dict)
+    cases: Sequence[Case]
+    stored: Mapping[str, Item] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
     """The wines and the documents that an evaluation is answered from."""
 
-    catalogue: "SqlCatalogue"
-    documents: "SqlDocumentStore"
+    catalogue: SqlCatalogue
+    documents: SqlDocumentStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +69,12 @@ class Named:
 
     label: str
     model: str | None
-    prompts: "Prompts"
+    prompts: Prompts
 
 
 async def read_dataset(
     name: str,
-    experiments: "Experiments | None",
+    experiments: Experiments | None,
     *,
     language: str | None,
     kind: str | None,
@@ -69,7 +84,6 @@ async def read_dataset(
 
     Ends the command when there is no such data set, or nothing in it is of this kind.
     """
-    from agent.evals import dataset as datasets
 
     stored: Mapping[str, Item] = {}
     try:
@@ -91,12 +105,10 @@ async def read_dataset(
 
 
 async def _read_langfuse(
-    name: str, experiments: "Experiments | None"
-) -> "tuple[list[Conversation], Mapping[str, Item]]":
+    name: str, experiments: Experiments | None
+) -> tuple[list[Conversation], Mapping[str, Item]]:
     if experiments is None:
         fail(NO_KEYS, 2)
-    from agent.evals.dataset import conversation_of, unique
-    from agent.tracing.langfuse.client import LangfuseUnavailable
 
     try:
         items = await experiments.items(name)
@@ -107,13 +119,8 @@ async def _read_langfuse(
 
 
 @asynccontextmanager
-async def open_library(settings: "Settings", *, starter: bool) -> AsyncIterator[Library]:
+async def open_library(settings: Settings, *, starter: bool) -> AsyncIterator[Library]:
     """Open the configured wines and documents, or the `starter` ones in a database of their own."""
-    from pydantic import SecretStr
-
-    from bot.resources import open_database, open_documents
-    from config import DatabaseSettings
-    from db.wines.catalogue import SqlCatalogue
 
     with TemporaryDirectory(prefix="sommelier-") as folder:
         if starter:
@@ -128,14 +135,11 @@ async def open_library(settings: "Settings", *, starter: bool) -> AsyncIterator[
 
 
 @asynccontextmanager
-async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments | None"]:
+async def open_experiments(settings: Settings) -> AsyncIterator[Experiments | None]:
     """Open Langfuse's datasets and experiments; None without keys."""
     if settings.tracing.langfuse_keys is None:
         yield None
         return
-    from agent.tracing.langfuse.client import LangfuseClient
-    from agent.tracing.langfuse.experiments import Experiments
-    from bot.resources import hide, prepare_trace
 
     client = LangfuseClient(*settings.tracing.langfuse_keys, settings.tracing.base_url)
     async with aclosing(client):
@@ -143,10 +147,9 @@ async def open_experiments(settings: "Settings") -> AsyncIterator["Experiments |
 
 
 def wanted_variants(
-    settings: "Settings", models: Sequence[str] | None, prompts: Sequence[str] | None
+    settings: Settings, models: Sequence[str] | None, prompts: Sequence[str] | None
 ) -> list[Named]:
     """Name every model with every prompt."""
-    from agent.house_sommelier.model import MODEL_NAME
 
     texts = _prompts(settings, list(dict.fromkeys(prompts or [REPOSITORY])))
     default = settings.model.name if settings.model.is_set else MODEL_NAME
@@ -160,19 +163,17 @@ def wanted_variants(
     ]
 
 
-def require_model(settings: "Settings") -> None:
+def require_model(settings: Settings) -> None:
     """End the command if no server with models is configured."""
     if not settings.model.is_set:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
 
 
-def _prompts(settings: "Settings", wanted: Sequence[str]) -> "dict[str, Prompts]":
+def _prompts(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
     """The prompts by what stands for them in a label: a file's name, its path where two share one.
 
     Langfuse is asked only for those that are there.
     """
-    from agent.evals.prompts import PromptRefused, is_managed, prompt_of_file
-    from agent.prompts import REPOSITORY as OWN
 
     managed = [name for name in wanted if is_managed(name) and not Path(name).exists()]
     short = {name: name if name in managed else Path(name).stem for name in wanted}
@@ -187,9 +188,7 @@ def _prompts(settings: "Settings", wanted: Sequence[str]) -> "dict[str, Prompts]
     return {short[name] if times[short[name]] == 1 else name: found[name] for name in wanted}
 
 
-async def _managed(settings: "Settings", names: Sequence[str]) -> "dict[str, Prompts]":
-    from agent.evals.prompts import managed_prompt
-    from bot.commands.prompts import open_prompt_store
+async def _managed(settings: Settings, names: Sequence[str]) -> dict[str, Prompts]:
 
     async with open_prompt_store(settings) as store:
         return {name: await managed_prompt(store, name) for name in names}
@@ -197,10 +196,9 @@ async def _managed(settings: "Settings", names: Sequence[str]) -> "dict[str, Pro
 
 @asynccontextmanager
 async def open_models(
-    settings: "Settings", wanted: "Mapping[str, tuple[str, ResponseMode]]"
-) -> "AsyncIterator[dict[str, LLMService]]":
+    settings: Settings, wanted: Mapping[str, tuple[str, ResponseMode]]
+) -> AsyncIterator[dict[str, LLMService]]:
     """Open models of the configured server, each by its name and response mode."""
-    from bot.resources import model_of
 
     models = {key: model_of(settings, name, mode) for key, (name, mode) in wanted.items()}
     try:
@@ -212,16 +210,12 @@ async def open_models(
 
 @asynccontextmanager
 async def open_variants(
-    settings: "Settings", named: Sequence[Named], library: Library
-) -> "AsyncIterator[list[SommelierVariant]]":
+    settings: Settings, named: Sequence[Named], library: Library
+) -> AsyncIterator[list[SommelierVariant]]:
     """Open the variants: the sommelier of the product with its own model, prompt and research.
 
     Places are not searched for, which costs and changes daily.
     """
-    from agent.evals.run import SommelierVariant
-    from agent.house_sommelier import HouseSommelier
-    from agent.sommelier.service import Sommelier
-    from bot.resources import research_tools, run_of
 
     mode, catalogue = settings.model.response_mode, library.catalogue
     wanted = {each.model: (each.model, mode) for each in named if each.model}

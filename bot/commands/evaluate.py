@@ -1,17 +1,21 @@
 """`sommelier eval`: how well models and prompts do what is asked of them, side by side."""
 
-# ruff: noqa: PLC0415
-
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
+from agent.engine.messages import ResponseMode
+from agent.evals import report
+from agent.evals.dataset import ground_truth, item_of
+from agent.evals.quotes import MODES, QuotesVariant
+from agent.evals.run import Result, Variant, evaluate
+from agent.tracing.langfuse.experiments import Experiments
 from bot.commands.eval_variants import (
     STARTER,
     Dataset,
@@ -34,16 +38,12 @@ from bot.commands.output import (
     show,
     table,
 )
-
-if TYPE_CHECKING:
-    from agent.engine.messages import ResponseMode
-    from agent.evals.run import Result, Variant
-    from agent.tracing.langfuse.experiments import Experiments
-    from config import Settings
+from bot.resources import prices
+from config import Settings
 
 INTERRUPTED: Final = 130
 
-app = typer.Typer(help="Measure how well a model works here.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 Save = Annotated[
     Path | None, typer.Option(help="A folder for the report: Markdown, JSON and a picture.")
@@ -113,7 +113,6 @@ def quotes(
     as_json: AsJson = False,
 ) -> None:
     """Ask each model 24 questions with known answers, in each mode, and score the quotes."""
-    from agent.evals.quotes import MODES
 
     evaluation = Evaluation(open_settings(), name or _now(), concurrency=1)
     require_model(evaluation.settings)
@@ -134,10 +133,10 @@ def _now() -> str:
 class Evaluation:
     """One run: what is done of it is kept and reported, also when Ctrl-C ends it."""
 
-    settings: "Settings"
+    settings: Settings
     title: str
     concurrency: int
-    results: "list[Result]" = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
     stopped: bool = False
 
     def finish(self, work: Coroutine[object, object, None]) -> None:
@@ -169,11 +168,8 @@ class Evaluation:
             ):
                 await self._run(dataset, variants, experiments)
 
-    async def quotes(self, wanted: "Mapping[str, tuple[str, ResponseMode]]") -> None:
+    async def quotes(self, wanted: Mapping[str, tuple[str, ResponseMode]]) -> None:
         """Have each model quote from the starter documents."""
-        from agent.evals.dataset import ground_truth
-        from agent.evals.quotes import QuotesVariant
-        from bot.resources import prices
 
         limits, listed = self.settings.turn.limits, prices(self.settings)
         async with (
@@ -190,23 +186,20 @@ class Evaluation:
     async def _run(
         self,
         dataset: Dataset,
-        variants: "Sequence[Variant]",
-        experiments: "Experiments | None",
+        variants: Sequence[Variant],
+        experiments: Experiments | None,
     ) -> None:
         """Try every case with every variant, and record it in Langfuse where there is one."""
-        from agent.evals.run import evaluate
 
         cases, recording = dataset.cases, None
         if experiments is not None:
-            from agent.evals.dataset import item_of
-
             items = dataset.stored or {each.id: item_of(dataset.name, each) for each in cases}
             recording = await experiments.open(
                 dataset.name, self.title, items, stored=bool(dataset.stored)
             )
         with progress_bar("Asking") as progress:
 
-            async def done(result: "Result") -> None:
+            async def done(result: Result) -> None:
                 self.results.append(result)
                 progress(len(self.results), len(cases) * len(variants))
                 if recording is not None:
@@ -226,7 +219,6 @@ class Evaluation:
         self, file: str, save: Path | None, transcripts: Path | None = None, *, as_json: bool
     ) -> None:
         """Print what came of it, and write it into files of this name."""
-        from agent.evals import report
 
         title, results = self.title, self.results
         if as_json:
@@ -250,7 +242,6 @@ class Evaluation:
 
     def _print(self) -> None:
         """The table, the bars, and the worst cases of each variant."""
-        from agent.evals import report
 
         found = report.summaries(self.results)
         typer.echo(f"Evaluation {printable(self.title)}")

@@ -1,15 +1,16 @@
 """`sommelier wines` and `sommelier documents`: filling the library and searching it."""
 
-# ruff: noqa: PLC0415
-
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import typer
-from rich.table import Column
+from rich.table import Column, Table
 
+from agent.documents.passages import best_passage
+from agent.house_sommelier import query_for
+from agent.sommelier.contract import price_text
 from bot.commands.output import (
     AsJson,
     fail,
@@ -21,24 +22,21 @@ from bot.commands.output import (
     table,
     with_database,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.table import Table
-
-    from config import Settings
-    from db.engine import Sessions
-    from db.repositories.documents import SqlDocumentStore
-    from db.wines.csv_files import Problem
-    from db.wines.importing import ImportReport
+from bot.resources import open_documents
+from config import Settings
+from db.documents import indexing
+from db.engine import Sessions
+from db.repositories.documents import SqlDocumentStore
+from db.wines.catalogue import SqlCatalogue
+from db.wines.csv_files import CatalogueFileError, Problem
+from db.wines.importing import ImportReport, import_catalogue
 
 T = TypeVar("T")
 
 BYTES_PER_MB: Final = 1_000_000
 
-wines_app = typer.Typer(help="Fill the catalogue and search it.", no_args_is_help=True)
-documents_app = typer.Typer(help="Fill the library and search it.", no_args_is_help=True)
+wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
+documents_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @wines_app.command("import")
@@ -47,10 +45,8 @@ def import_wines(
 ) -> None:
     """Add the wines of a CSV file, all or none. Wines that are there already are updated."""
     settings = open_settings()
-    from db.wines.csv_files import CatalogueFileError
-    from db.wines.importing import import_catalogue
 
-    async def add(sessions: "Sessions") -> "ImportReport":
+    async def add(sessions: Sessions) -> ImportReport:
         with progress_bar("Importing") as progress:
             return await import_catalogue(sessions, file, progress)
 
@@ -72,9 +68,6 @@ def search_wines(
 ) -> None:
     """Show the wines that a text asks for."""
     settings = open_settings()
-    from agent.house_sommelier import query_for
-    from agent.sommelier.contract import price_text
-    from db.wines.catalogue import SqlCatalogue
 
     query = query_for(text)
     found = with_database(settings, lambda sessions: SqlCatalogue(sessions).search(query))
@@ -102,7 +95,6 @@ def search_wines(
 def count_wines() -> None:
     """Show how many wines the catalogue holds."""
     settings = open_settings()
-    from db.wines.catalogue import SqlCatalogue
 
     typer.echo(with_database(settings, lambda sessions: SqlCatalogue(sessions).count()))
 
@@ -113,11 +105,10 @@ def add_documents(
 ) -> None:
     """Index files and folders; what has not changed is left alone, what is unreadable reported."""
     settings = open_settings()
-    from db.documents import indexing
 
     max_bytes = round(settings.documents.max_mb * BYTES_PER_MB)
 
-    async def add(documents: "SqlDocumentStore") -> indexing.AddReport:
+    async def add(documents: SqlDocumentStore) -> indexing.AddReport:
         with progress_bar("Indexing") as progress:
             return await indexing.add_documents(
                 documents, paths, lambda done, total, path: progress(done, total), max_bytes
@@ -157,7 +148,7 @@ def remove_documents(
 ) -> None:
     """Forget a document, or all below a path. The file itself stays."""
 
-    async def forget(documents: "SqlDocumentStore") -> tuple[int, int]:
+    async def forget(documents: SqlDocumentStore) -> tuple[int, int]:
         return await documents.remove(path), await documents.count()
 
     removed, left = _with_documents(open_settings(), forget)
@@ -176,7 +167,6 @@ def search_documents(
 ) -> None:
     """Show the passages that fit best, without asking a model."""
     settings = open_settings()
-    from agent.documents.passages import best_passage
 
     found = _with_documents(settings, lambda documents: documents.search([text], limit))
     if as_json:
@@ -189,18 +179,15 @@ def search_documents(
         typer.echo("No document speaks of this.")
 
 
-def _with_documents(
-    settings: "Settings", work: "Callable[[SqlDocumentStore], Awaitable[T]]"
-) -> "T":
-    from bot.resources import open_documents
+def _with_documents(settings: Settings, work: Callable[[SqlDocumentStore], Awaitable[T]]) -> T:
 
-    async def run(sessions: "Sessions") -> T:
+    async def run(sessions: Sessions) -> T:
         async with open_documents(settings, sessions) as documents:
             return await work(documents)
 
     return with_database(settings, run)
 
 
-def _problem_table(problems: "Iterable[Problem]") -> "Table":
+def _problem_table(problems: Iterable[Problem]) -> Table:
     rows = ((str(each.line or "–"), each.column, each.reason) for each in problems)
     return table([Column("Line", justify="right"), "Column", "What is wrong"], rows)

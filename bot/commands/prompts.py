@@ -1,21 +1,19 @@
 """`sommelier prompts`: the repository's prompts and those in Langfuse."""
 
-# ruff: noqa: PLC0415
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from difflib import unified_diff
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from agent.engine.run import Prompt, variables
+from agent.prompts import braced, refusal, repository_prompts
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
+from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
 from bot.commands.output import fail, open_settings, printable, show, table
-
-if TYPE_CHECKING:
-    from agent.engine.run import Prompt
-    from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
-    from config import Settings
+from config import Settings
 
 TIMEOUT_SECONDS = 10.0
 NO_KEYS = (
@@ -23,7 +21,7 @@ NO_KEYS = (
     "LANGFUSE_SECRET_KEY"
 )
 
-app = typer.Typer(help="Manage prompts in Langfuse.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 DEFAULT_LABEL = "production"
 
@@ -33,7 +31,6 @@ Label = Annotated[str, typer.Option(help="The label of the versions in Langfuse.
 @app.command("list")
 def list_prompts(label: Label = DEFAULT_LABEL) -> None:
     """The prompts, and which version of each the sommelier uses."""
-    from agent.prompts import repository_prompts
 
     settings = open_settings()
     stored = asyncio.run(_stored(settings, label)) if settings.tracing.langfuse_keys else {}
@@ -44,7 +41,6 @@ def list_prompts(label: Label = DEFAULT_LABEL) -> None:
 @app.command()
 def diff(label: Label = DEFAULT_LABEL) -> None:
     """Compare the repository's prompts with Langfuse's; status 1 if they differ, 2 on trouble."""
-    from agent.prompts import repository_prompts
 
     stored = asyncio.run(_stored(open_settings(), label))
     differences = [
@@ -63,16 +59,14 @@ def push(label: Label = DEFAULT_LABEL) -> None:
     asyncio.run(_push(open_settings(), label))
 
 
-async def _stored(settings: "Settings", label: str) -> "dict[str, StoredPrompt | None]":
+async def _stored(settings: Settings, label: str) -> dict[str, StoredPrompt | None]:
     """What Langfuse has under a label, by name."""
-    from agent.prompts import repository_prompts
 
     async with open_prompt_store(settings) as store:
         return {name: await store.get(name, label=label) for name in repository_prompts()}
 
 
-async def _push(settings: "Settings", label: str) -> None:
-    from agent.prompts import repository_prompts
+async def _push(settings: Settings, label: str) -> None:
 
     pushed = 0
     async with open_prompt_store(settings) as store:
@@ -88,7 +82,7 @@ async def _push(settings: "Settings", label: str) -> None:
         typer.echo(f"Nothing to push: Langfuse ({label}) has the repository's prompts.")
 
 
-def difference(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> str:
+def difference(prompt: Prompt, stored: StoredPrompt | None, label: str) -> str:
     """How a prompt in Langfuse differs from the repository's, as a unified diff; empty if not."""
     name, version = prompt.ref.name, prompt.ref.version
     if stored is None:
@@ -108,10 +102,8 @@ def difference(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> s
     return found
 
 
-def _row(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> Sequence[str]:
+def _row(prompt: Prompt, stored: StoredPrompt | None, label: str) -> Sequence[str]:
     """Name, version, label, source and variables of the version in use."""
-    from agent.engine.run import variables
-    from agent.prompts import braced, refusal
 
     name = prompt.ref.name
     needed = braced(set(variables(prompt.text)))
@@ -123,13 +115,11 @@ def _row(prompt: "Prompt", stored: "StoredPrompt | None", label: str) -> Sequenc
 
 
 @asynccontextmanager
-async def open_prompt_store(settings: "Settings") -> AsyncIterator["PromptStore"]:
+async def open_prompt_store(settings: Settings) -> AsyncIterator[PromptStore]:
     """Langfuse's prompts; trouble with them ends the command with one line and status 2."""
     keys = settings.tracing.langfuse_keys
     if keys is None:
         fail(NO_KEYS, 2)
-    from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
-    from agent.tracing.langfuse.prompts import PromptStore
 
     client = LangfuseClient(*keys, settings.tracing.base_url, seconds=TIMEOUT_SECONDS)
     async with aclosing(client):

@@ -4,13 +4,11 @@ Everything in a trace may have been written by anybody, so it is shown as text w
 without characters that a terminal would obey.
 """
 
-# ruff: noqa: PLC0415
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeGuard
+from typing import Annotated, Any, Final, Literal, TypeGuard
 
 import typer
 from rich.console import Group
@@ -18,6 +16,10 @@ from rich.table import Column, Table
 from rich.text import Text
 from rich.tree import Tree
 
+from agent.engine.messages import Usage
+from agent.repositories import TraceSummary
+from agent.tracing.masking import Masking
+from agent.tracing.recorder import ScoreRecord, SpanRecord, TraceRecord
 from bot.commands.output import (
     AsJson,
     fail,
@@ -30,13 +32,12 @@ from bot.commands.output import (
     with_database,
     write_file,
 )
-
-if TYPE_CHECKING:
-    from agent.engine.messages import Usage
-    from agent.repositories import TraceSummary
-    from agent.tracing.recorder import ScoreRecord, SpanRecord, TraceRecord
-    from config import Settings
-    from db.engine import Sessions
+from bot.resources import hide
+from config import Settings
+from db.engine import Sessions
+from db.repositories.feedback import SqlFeedbackRepository
+from db.repositories.traces import SqlTraceStore, to_json
+from db.repositories.turns import exported_turns
 
 LONGEST_AGO: Final = 4  # digits
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -69,7 +70,7 @@ Since = Annotated[
     typer.Option(help="Only turns since then: 30m, 24h, 7d, 2w ago, or a date like 2026-05-31."),
 ]
 
-app = typer.Typer(help="See what happened in each turn, and why.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @app.command("list")
@@ -82,7 +83,6 @@ def list_traces(
     """Show the turns: first those that failed, then those that fell back, then the newest."""
     settings, moment = open_settings(), since_moment(since)
     level: Literal["WARNING"] | None = "WARNING" if failed else None
-    from db.repositories.traces import SqlTraceStore
 
     found = with_database(
         settings,
@@ -114,8 +114,6 @@ def show_trace(
     if trace is None:
         fail(_how_to_fill(settings))
     if as_json:
-        from db.repositories.traces import to_json
-
         print_json(to_json(trace))
     else:
         show(trace_page(trace, full=full))
@@ -132,8 +130,6 @@ def export(
 ) -> None:
     """Save turns as a dataset for `sommelier eval run`: question, what stood before, what for."""
     settings, moment = open_settings(), since_moment(since)
-    from agent.tracing.masking import Masking
-    from db.repositories.turns import exported_turns
 
     content: Any = "full" if settings.tracing.content == "full" else "masked"
     hide = Masking(content, (), settings.secrets).text
@@ -166,12 +162,8 @@ def since_moment(text: str | None, now: datetime | None = None) -> datetime | No
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-async def _read_trace(
-    settings: "Settings", sessions: "Sessions", trace_id: str
-) -> "TraceRecord | None":
+async def _read_trace(settings: Settings, sessions: Sessions, trace_id: str) -> TraceRecord | None:
     """The trace, with what the person thought of it; None if `last` is asked for and none is."""
-    from db.repositories.feedback import SqlFeedbackRepository
-    from db.repositories.traces import SqlTraceStore
 
     store = SqlTraceStore(sessions)
     if trace_id == LAST:
@@ -182,22 +174,19 @@ async def _read_trace(
     trace = await store.get(trace_id)
     feedback = await SqlFeedbackRepository(sessions).of_trace(trace.trace_id)
     if feedback is not None and feedback.verdict is not None:
-        from agent.tracing.recorder import ScoreRecord
-        from bot.resources import hide
-
         liked, comment = float(feedback.verdict == "liked"), hide(settings)(feedback.comment)
         said = ": ".join(str(part) for part in (feedback.reason, comment) if part)
         trace.scores["user_feedback"] = ScoreRecord("user_feedback", liked, "BOOLEAN", said)
     return trace
 
 
-def _how_to_fill(settings: "Settings") -> str:
+def _how_to_fill(settings: Settings) -> str:
     if settings.tracing.langfuse_keys:
         return IN_LANGFUSE.format(settings.tracing.base_url)
     return NO_TRACES
 
 
-def trace_table(traces: "Iterable[TraceSummary]") -> Table:
+def trace_table(traces: Iterable[TraceSummary]) -> Table:
     """One trace a row."""
     columns = [Column(name, no_wrap=True) for name in ("When (UTC)", "Id", "Level", "Outcome")]
     columns += [
@@ -220,12 +209,12 @@ def trace_table(traces: "Iterable[TraceSummary]") -> Table:
     return table([*columns, "What went wrong", "Question"], rows)
 
 
-def trace_page(trace: "TraceRecord", *, full: bool = False) -> Group:
+def trace_page(trace: TraceRecord, *, full: bool = False) -> Group:
     """A trace as a page: what it is, and its tree; inputs and outputs are cut unless `full`."""
     return Group(_head(trace), _tree(trace, full=full))
 
 
-def _head(trace: "TraceRecord") -> Text:
+def _head(trace: TraceRecord) -> Text:
     when = EPOCH + timedelta(microseconds=trace.root.started_ns // 1000)
     head = Text().append(f"trace {one_line(trace.trace_id)}", "bold")
     head.append(f"\n{when:%Y-%m-%d %H:%M:%S} UTC", "dim")
@@ -235,7 +224,7 @@ def _head(trace: "TraceRecord") -> Text:
     return head
 
 
-def _tree(trace: "TraceRecord", *, full: bool) -> Tree:
+def _tree(trace: TraceRecord, *, full: bool) -> Tree:
     """The spans of a trace, each below its parent."""
     tree = Tree(_label(trace.root, full=full), guide_style="dim")
     nodes = {trace.root.span_id: tree}
@@ -252,7 +241,7 @@ def cost_text(cost_usd: float) -> str:
     return f"${cost_usd:.2f}" if cost_usd >= 1 else f"${cost_usd:.4f}"
 
 
-def _duration(span: "SpanRecord") -> str:
+def _duration(span: SpanRecord) -> str:
     """How long a span took."""
     if span.ended_ns is None:
         return "not ended"
@@ -260,7 +249,7 @@ def _duration(span: "SpanRecord") -> str:
     return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f} s"
 
 
-def usage_text(usage: "Usage") -> str:
+def usage_text(usage: Usage) -> str:
     """The tokens of a request."""
     cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
     return f"{usage.prompt_tokens:,}{cached} + {usage.completion_tokens:,} tokens"
@@ -289,12 +278,12 @@ def value_lines(value: object, *, full: bool = False) -> list[str]:
     return [*shown, f"… {more} more lines"] if more > 0 else shown
 
 
-def _failing(span: "SpanRecord") -> bool:
+def _failing(span: SpanRecord) -> bool:
     """Whether a span failed, or worked in part."""
     return span.level != "DEFAULT"
 
 
-def _label(span: "SpanRecord", *, full: bool) -> Text:
+def _label(span: SpanRecord, *, full: bool) -> Text:
     label = Text().append(one_line(span.name), LEVELS[span.level] if _failing(span) else "bold")
     label.append(f" [{span.kind}]", KINDS.get(span.kind, ""))
     label.append(f" {_duration(span)}", "dim")
@@ -310,7 +299,7 @@ def _label(span: "SpanRecord", *, full: bool) -> Text:
     return label
 
 
-def _generation_parts(span: "SpanRecord") -> Iterable[str]:
+def _generation_parts(span: SpanRecord) -> Iterable[str]:
     if span.model:
         yield span.model
     if span.usage is not None:
@@ -332,7 +321,7 @@ def _append_metadata(label: Text, metadata: Mapping[str, Any]) -> None:
         label.append(one_line(f"{key}={_cut(text, SHOWN_WIDTH)}"), style)
 
 
-def _score(score: "ScoreRecord") -> str:
+def _score(score: ScoreRecord) -> str:
     value = f"{score.value:g}" if isinstance(score.value, float | int) else score.value
     return f"{score.name} = {value}" + (f" ({score.comment})" if score.comment else "")
 
