@@ -5,11 +5,21 @@ research on prompts for retrieval): small models write brackets more reliably th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.documents.citations import admits_not_enough, citations, is_path, kept, uncited
-from agent.documents.grounding import misquoted, ungrounded_text
+from agent.documents.citations import (
+    Statement,
+    admits_not_enough,
+    citations,
+    is_path,
+    kept,
+    statements,
+    uncited,
+    without_citations,
+)
+from agent.documents.claims import foreign, unsupported
+from agent.documents.grounding import misquoted
 from agent.documents.passages import (
     BEST_PASSAGES,
     DEFAULT_CHUNKS,
@@ -27,6 +37,7 @@ from agent.documents.refine import Refinement, refine_question
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
+from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.prompts import prompt_for
@@ -127,12 +138,21 @@ async def answer_question(
     if run.models and chunks:
         response = await generate_agentic_response(
             PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
-            run=run.instructed(prompt, not_enough=NOT_ENOUGH),
-            contract=cited_answer(chunks),
+            run=replace(
+                run.instructed(prompt, not_enough=NOT_ENOUGH), limits=once_more(run.limits)
+            ),
+            contract=cited_answer(chunks, question),
         )
     answer = _answer(question, chunks, refinement, response)
     record(run.span, answer.outcome, response, prompt.ref if response else None)
     return answer
+
+
+def once_more(limits: Limits) -> Limits:
+    """Return limits by which an answer is sent back once, and cut after that."""
+    return replace(
+        limits, structured_output_max_retries=min(1, limits.structured_output_max_retries)
+    )
 
 
 def excerpts(chunks: Sequence[Chunk]) -> str:
@@ -140,21 +160,28 @@ def excerpts(chunks: Sequence[Chunk]) -> str:
     return "\n\n".join(f"[{as_data(chunk.path)}]: {as_data(chunk.text)}" for chunk in chunks)
 
 
-def cited_answer(chunks: Sequence[Chunk]) -> OutputContract[str]:
-    """Return the contract of an answer from these chunks."""
+def cited_answer(chunks: Sequence[Chunk], question: str = "") -> OutputContract[str]:
+    """Return the contract of an answer to a question from these chunks."""
     paths = list(dict.fromkeys(chunk.path for chunk in chunks))
     found = {chunk.id: chunk for chunk in chunks}
 
+    def wrong(text: str, evidence: Evidence) -> str | None:
+        quotable = replace(evidence, found={**evidence.found, **found})
+        return unretrieved_citation(text, paths) or misquoted(text, quotable)
+
+    def unheld(statement: Statement) -> str | None:
+        return not_held(statement, chunks, question)
+
     def broken(text: str, evidence: Evidence) -> str | None:
-        return (
-            unretrieved_citation(text, paths)
-            or ungrounded_text(text, evidence)
-            or misquoted(text, Evidence({**evidence.found, **found}, evidence.asked))
-        )
+        held = map(unheld, statements(text, paths))
+        return wrong(text, evidence) or next(filter(None, held), None)
 
     def salvage(text: str, evidence: Evidence) -> str | None:
-        left = kept(text, lambda sentence: not broken(sentence, evidence))
-        return left if citations(left, paths) else None
+        def is_right(statement: Statement) -> bool:
+            return not (wrong(statement.text, evidence) or unheld(statement))
+
+        left = kept(text, is_right, paths)
+        return left if citations(left, paths) or admits_not_enough(left) else None
 
     return OutputContract(
         str,
@@ -164,6 +191,27 @@ def cited_answer(chunks: Sequence[Chunk]) -> OutputContract[str]:
         salvage=salvage,
         read_text=plain_brackets,
         correction=CORRECTION,
+    )
+
+
+def not_held(statement: Statement, chunks: Sequence[Chunk], question: str = "") -> str | None:
+    """Say what of a sentence the passages that it cites do not hold; None if they hold it.
+
+    What states nothing, a heading say, may have the numbers and names of the question and of any
+    of the passages.
+    """
+    said = without_citations(statement.text, {chunk.path for chunk in chunks}).strip(" *_#")
+    cited = [chunk for chunk in chunks if chunk.path in statement.cites]
+    if statement.states and cited:
+        problem = unsupported(said, cited)
+    else:
+        problem = foreign(said, chunks, [question])
+    if problem is None:
+        return None
+    where = " and ".join(f"[{path}]" for path in dict.fromkeys(chunk.path for chunk in cited))
+    return (
+        f"{fence(said, 160)} is not what {where or 'the excerpts'} say: {problem}; "
+        "say only what stands there, or leave it out"
     )
 
 
@@ -223,6 +271,8 @@ def _answer(
         text = response.text
     else:
         text, note = _passages(chunks, question), MODEL_FAILED if response else NO_MODEL
+    if response and response.outcome == "exhausted":
+        text = f"{NOT_ENOUGH}.\n\n{text}"
     footnoted, cited = footnotes(text, chunks)
     return Answer(
         question=question,

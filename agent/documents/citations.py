@@ -3,19 +3,16 @@
 A statement is covered by a citation in its own sentence, or by one that comes later in the same
 paragraph or list item, so that one citation can close a paragraph, from a line of its own too.
 Headings, questions, phrases that only lead in (they end in a colon), courtesies and the admission
-that the excerpts do not suffice state nothing that could be cited.
+that the excerpts do not suffice state nothing that could be cited; what an admission goes on to say
+behind a "but" is a statement like any other.
 """
 
-import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
 from itertools import zip_longest
-from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
-
+from agent.documents.lexicon import lexicon
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
@@ -30,11 +27,26 @@ SOURCE_LINE: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
 STUCK: Final = pattern(r"([.!?…。！？])\[")
 ENDS: Final = tuple(".!?…。！？")
 SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
-TOKEN: Final = pattern(r"[\p{L}\p{N}]+|[,;:.!?]")
-LONGEST_OPENING: Final = 400
-"""Characters of an answer in which it may admit that it has not enough to go by."""
+TURN: Final = pattern(r"\p{L}+|[;–—]")
 SHORT: Final = 3
 """Words of a sentence that is too short to state anything: "Sorry about that." """
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence of an answer, and all that is cited where it is covered.
+
+    What does not `state` anything needs no citation.
+    """
+
+    text: str
+    cites: tuple[str, ...]
+    states: bool
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether it has a citation, or needs none."""
+        return bool(self.cites) or not self.states
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +151,10 @@ def blocks(text: str) -> list[Block]:
 def _block(text: str, gap: str) -> Block:
     marker = MARKER.match(text)
     lead = marker[0] if marker else ""
-    return Block(gap, lead, tuple(_with_citations_after(text[len(lead) :])))
+    found = _with_citations_after(text[len(lead) :])
+    return Block(
+        gap, lead, tuple(part for sentence in found for part in _admission_apart(sentence))
+    )
 
 
 def _with_citations_after(text: str) -> Iterator[str]:
@@ -162,27 +177,93 @@ def _is_ended(said: str) -> bool:
     return said.rstrip("\"'»”’)*_").endswith(ENDS)
 
 
+def _admission_apart(sentence: str) -> tuple[str, ...]:
+    """A sentence; one that admits something and goes on with a claim as two."""
+    for before, behind in _turns(sentence):
+        if admits(before):
+            return before.rstrip(), behind
+    return (sentence,)
+
+
+def _turns(sentence: str) -> Iterator[tuple[str, str]]:
+    """A sentence before and from each "but" within it."""
+    for found in TURN.finditer(sentence):
+        before, behind = sentence[: found.start()], sentence[found.start() :]
+        is_turn = fold(found[0]) in lexicon().contrasts and words(before)
+        if is_turn and words(behind.removeprefix(found[0])):
+            yield before, behind
+
+
+def statements(text: str, paths: Collection[str] = ()) -> list[Statement]:
+    """Return the sentences of an answer in order, with what each of them cites."""
+    return [each for _, found in _stated(blocks(text), paths) for each in found]
+
+
 def uncited(text: str) -> list[str]:
     """Return the statements of an answer that no citation covers, in order."""
-    found: list[str] = []
-    for block, closed in _closed(_exempted(blocks(text))):
-        missing = [sentence for sentence, covered in _coverage(block, closed) if not covered]
-        found += reversed(missing)
-    return found
+    return [each.text for each in statements(text) if not each.is_covered]
 
 
-def kept(text: str, accept: Callable[[str], bool]) -> str:
-    """Return an answer without sentences that `accept` rejects, or no citation covers then."""
-    left = [
-        replace(block, sentences=tuple(filter(accept, block.sentences))) for block in blocks(text)
+def kept(
+    text: str,
+    accept: Callable[[Statement], bool],
+    paths: Collection[str] = (),
+    *,
+    cited: bool = True,
+) -> str:
+    """Return an answer without sentences that `accept` rejects, or no citation covers then.
+
+    Of a text that is not `cited`, those that are accepted.
+    """
+    left = _filtered(blocks(text), accept, paths)
+    if cited:
+        left = _filtered(left, lambda statement: statement.is_covered, paths)
+    return "".join(block.gap + block.text for block in without_idle(left)).strip()
+
+
+def _filtered(
+    found: Sequence[Block], accept: Callable[[Statement], bool], paths: Collection[str]
+) -> list[Block]:
+    return [
+        replace(block, sentences=tuple(_ended([each.text for each in stated if accept(each)])))
+        for block, stated in _stated(found, paths)
     ]
-    covered = [_covered_part(block, closed) for block, closed in _closed(left)]
-    return "".join(block.gap + block.text for block in without_idle(covered)).strip()
 
 
-def _covered_part(block: Block, closed: bool) -> Block:
-    keeping = [sentence for sentence, covered in _coverage(block, closed) if covered]
-    return replace(block, sentences=tuple(reversed(keeping)))
+def _ended(left: list[str]) -> list[str]:
+    """Sentences of which the last does not end in a comma: what followed it is gone."""
+    return [*left[:-1], f"{left[-1].rstrip(',; ')}."] if left and left[-1][-1] in ",;" else left
+
+
+def _stated(
+    found: Sequence[Block], paths: Collection[str]
+) -> Iterator[tuple[Block, list[Statement]]]:
+    """Each block with its sentences; a line of citations behind a block closes it."""
+    opened = bool(found) and bool(found[0].sentences) and admits(found[0].sentences[0])
+    for at, (block, following) in enumerate(zip_longest(found, found[1:])):
+        closing = following.text if following is not None and _only_cites(following.text) else ""
+        cites = _names(closing, paths)
+        stated: list[Statement] = []
+        for place, sentence in reversed(list(enumerate(block.sentences))):
+            own = _names(sentence, paths)
+            cites = own or cites
+            excused = opened and at == 0 and place == 1 and is_reason(sentence)
+            states = not block.heading and not excused and _states(sentence)
+            stated.append(Statement(sentence, cites, states))
+        yield block, stated[::-1]
+
+
+def without_citations(text: str, paths: Collection[str] = ()) -> str:
+    """Return a text without what is in its square brackets, if that is a citation."""
+    parts, end = [], 0
+    for cited in citations(text, paths):
+        parts.append(text[end : cited.start].rstrip())
+        end = cited.end
+    return "".join([*parts, text[end:]])
+
+
+def _names(text: str, paths: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for cited in citations(text, paths) for name in cited.paths + cited.unknown)
 
 
 def without_idle(found: Sequence[Block]) -> Iterator[Block]:
@@ -194,22 +275,8 @@ def without_idle(found: Sequence[Block]) -> Iterator[Block]:
             yield block
 
 
-def _closed(found: Sequence[Block]) -> Iterator[tuple[Block, bool]]:
-    """Each block, and whether nothing but its citations stands in the one behind it."""
-    for block, following in zip_longest(found, found[1:]):
-        yield block, following is not None and _only_cites(following.text)
-
-
 def _only_cites(text: str) -> bool:
     return has_citation(text) and SOURCE_LINE.match(BRACKETS.sub("", text)) is not None
-
-
-def _coverage(block: Block, closed: bool) -> Iterator[tuple[str, bool]]:
-    """Each sentence, last first, and whether it has a citation, or needs none."""
-    covered = block.heading or closed
-    for sentence in reversed(block.sentences):
-        covered = covered or has_citation(sentence)
-        yield sentence, covered or not _states(sentence)
 
 
 def has_citation(sentence: str) -> bool:
@@ -222,77 +289,40 @@ def _states(sentence: str) -> bool:
     return (
         any(character.isalpha() for character in said)
         and not said.endswith((":", "?", "？", "："))
-        and not admits_not_enough(said)
+        and not admits(said)
         and not is_courtesy(said)
     )
 
 
-def _exempted(found: Sequence[Block]) -> list[Block]:
-    """Without the opening admission and the one sentence that may give its reason."""
-    if not (found and admits_not_enough(found[0].text)):
-        return list(found)
-    behind = found[0].sentences[1:]
-    left = behind[1:] if behind and is_reason(behind[0]) else behind
-    return [replace(found[0], sentences=left), *found[1:]]
-
-
 def admits_not_enough(text: str) -> bool:
     """Say whether a text opens with "I don't have enough information", in whichever words."""
-    said = " ".join(TOKEN.findall(fold(text[:LONGEST_OPENING])))
-    return _phrases().admission.match(f"{said} ".lstrip(" ,;:.!?")) is not None
+    found = blocks(text)
+    return bool(found and found[0].sentences) and admits(found[0].sentences[0])
+
+
+def admits(sentence: str) -> bool:
+    """Say whether a sentence says of the sources that they lack something, and claims nothing.
+
+    Told by a word for what a source is or gives, and one that denies, with neither a number nor
+    anything that goes on behind a "but".
+    """
+    for before, behind in _turns(sentence):
+        return lexicon().courtesies.issuperset(words(before)) and admits(behind)
+    said, told = words(sentence), lexicon()
+    denies = any(word in told.lacking or word in told.denying for word in said)
+    names_source = any(word in told.sources for word in said)
+    return denies and names_source and not any(map(str.isdigit, sentence))
 
 
 def is_reason(sentence: str) -> bool:
     """Say whether a sentence behind the admission is on what the sources lack, not on wine."""
     said = words(sentence)
-    return len(said) <= SHORT or any(word.startswith(_phrases().of_sources) for word in said)
+    return len(said) <= SHORT or (
+        any(word in lexicon().sources for word in said) and not any(map(str.isdigit, sentence))
+    )
 
 
 def is_courtesy(sentence: str) -> bool:
     """Say whether a sentence is nothing but courtesy: "I hope this helps!", "Let me know!"."""
-    return _phrases().courtesy.match(f"{' '.join(words(sentence))} ") is not None
-
-
-class _Phrases(BaseModel):
-    """What `phrases.toml` holds, and how its patterns are read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    courtesies: tuple[str, ...]
-    admissions: tuple[str, ...]
-    lead_ins: tuple[str, ...]
-    links: str
-    of_sources: Annotated[tuple[str, ...], BeforeValidator(str.split)]
-    parts: Mapping[str, tuple[str, ...]]
-
-    @cached_property
-    def courtesy(self) -> Pattern:
-        """A whole sentence of courtesy."""
-        return pattern(rf"\A{self._any(self.courtesies)}\Z")
-
-    @cached_property
-    def admission(self) -> Pattern:
-        """The beginning of an answer that admits it has not enough to go by."""
-        lead_in = f"{self._any(self.lead_ins)}(?:, )?{self._token(self.links)}?"
-        return pattern(rf"\A(?:{lead_in})?{self._any(self.admissions)}")
-
-    def _any(self, patterns: Sequence[str]) -> str:
-        read = ("".join(map(self._token, pattern.split())) for pattern in patterns)
-        return f"(?:{'|'.join(read)})"
-
-    def _token(self, token: str) -> str:
-        said = "|".join(map(self._word, token.removesuffix("?").split("|")))
-        return f"(?:{said}){'?' if token.endswith('?') else ''}"
-
-    def _word(self, word: str) -> str:
-        if word.startswith("{"):
-            return self._any(self.parts[word.strip("{}")])
-        any_word = "[^ ,;:.!?]+ "
-        known = {".": any_word, "*": f"(?:{any_word}){{1,14}}"}
-        return known.get(word) or escape(word.replace("_", " ")) + " "
-
-
-@cache
-def _phrases() -> _Phrases:
-    file = Path(__file__).with_name("phrases.toml")
-    return _Phrases.model_validate(tomllib.loads(file.read_text("utf-8")))
+    said, told = set(words(sentence)), lexicon()
+    return bool(said & told.courteous) and said <= told.courteous | told.courtesies

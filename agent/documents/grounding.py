@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from agent.documents.citations import Cited, blocks, citations, is_path, without_idle
-from agent.documents.passages import as_data, comparable
+from agent.documents.passages import WIDE, WORD, as_data, comparable, stands_in
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
@@ -57,8 +57,6 @@ LEAST_WIDE_CHARS: Final = 12
 LONGEST_TITLE: Final = 12
 SHOWN_CHARS: Final = 120
 
-WORD: Final = pattern(r"\w+")
-WIDE: Final = pattern(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 BLOCK_QUOTE: Final = pattern(r"(?m)(?:^[ \t]*(?:\*\*)?>[^\n]*(?:\n|\Z))+")
 QUOTE_MARK: Final = pattern(r"(?m)^[ \t]*(?:\*\*)?(?:>[ \t]?)+")
 OPENING: Final = pattern(r"[“„”«»‹›「『\"‘']")
@@ -269,13 +267,19 @@ class _Sources:
 
     def _problem_of(self, passage: str, paths: Sequence[str]) -> str | None:
         said = comparable(as_data(self._without_citations(passage))).strip(" '.,;:!?()-。、，")
-        standing = [path for path, texts in self._chunks.items() if any(said in t for t in texts)]
+        standing = [
+            path for path, texts in self._chunks.items() if any(stands_in(said, t) for t in texts)
+        ]
         if not said or any(path in paths for path in standing):
             return None
         shown = fence(passage, SHOWN_CHARS)
         if standing and paths:
             return f"the quote {shown} stands in [{standing[0]}], not in [{paths[0]}]; cite that"
-        if standing or is_title(passage) or any(said in text for text in self._other_texts):
+        if (
+            standing
+            or is_title(passage)
+            or any(stands_in(said, text) for text in self._other_texts)
+        ):
             return None
         return (
             f"the quote {shown} does not stand word for word in anything a tool returned; copy it "

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from agent.documents.lexicon import lexicon
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.loop import AgenticResponse
 from agent.engine.span import PromptRef, Span
-from agent.text import REMEMBERED, pattern, truncate_at_boundary, words
+from agent.text import REMEMBERED, language_of, pattern, sentences, truncate_at_boundary, words
 from agent.turn import Outcome, error_types, guard_output, record_outcome
 
 T = TypeVar("T")
@@ -29,12 +30,16 @@ MODEL_FAILED: Final = "My language model gave no answer that I could verify."
 BLANK_LINE: Final = pattern(r"\n\s*\n")
 MARKUP: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
 QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"
+INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+WORD: Final = pattern(r"\w+")
+WIDE: Final = pattern(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Letters of scripts that put no space between words."""
 SAME_SIGNS: Final = str.maketrans(
     dict.fromkeys(QUOTATION_MARKS, "'")
     | dict.fromkeys("‐‑‒–—―−", "-")
     # What is shown of a document has no square brackets: they would be citations.
     | {"[": "(", "]": ")"}
-    | dict.fromkeys("*_\u00ad\u200b\u2060\ufeff")
+    | dict.fromkeys(f"*_{INVISIBLE}")
 )
 
 
@@ -88,43 +93,85 @@ class _Comparable(dict[int, str]):
 _COMPARABLE: Final = _Comparable()
 
 
-@lru_cache(maxsize=64)
 def comparable(text: str) -> str:
-    """Return a text in which kinds of white space, case, quotation marks and dashes are one."""
-    if len(text) <= LONGEST_COMPOSED:
-        text = unicodedata.normalize("NFC", text)
-    return " ".join(text.translate(_COMPARABLE).split())
+    """Return a text in which kinds of white space, case, quotation marks and dashes are one.
+
+    Words that are joined by a hyphen, or parted by one at the end of a line, are one word.
+    """
+    return _signs(unicodedata.normalize("NFC", text) if len(text) <= LONGEST_COMPOSED else text)[0]
+
+
+def _signs(text: str) -> tuple[str, tuple[int, ...]]:
+    """A text made comparable, and of each sign the place of its character in the text."""
+    signs: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(text):
+        for sign in character.translate(_COMPARABLE):
+            last, before = signs[-1:] or [" "], signs[-2:-1]
+            joins = last == ["-"] and before and before[0].isalpha()
+            if (last == [" "] and sign == "'" and signs) or (joins and sign.isalpha()):
+                signs.pop(), places.pop()
+            elif sign.isspace() and (last[0] in " '" or (joins and sign == "\n")):
+                continue
+            signs.append(" " if sign.isspace() else sign)
+            places.append(place)
+    return "".join(signs).rstrip(" "), tuple(places)
+
+
+_signs_of_source: Final = lru_cache(maxsize=64)(_signs)
+
+
+def stands_in(said: str, text: str) -> bool:
+    """Say whether a comparable text holds another, from the beginning of a word to an end."""
+    return _place(said, text) is not None
+
+
+def _place(said: str, text: str) -> int | None:
+    start = text.find(said) if said else -1
+    while start >= 0:
+        end = start + len(said)
+        if not any(_within_word(text[max(0, at - 1) : at + 1]) for at in (start, end)):
+            return start
+        start = text.find(said, start + 1)
+    return None
+
+
+def _within_word(around: str) -> bool:
+    """Whether two signs belong to one word; scripts that write no spaces have words everywhere."""
+    return len(around) == 2 and around.isalnum() and not WIDE.search(around)
 
 
 def verbatim(content: str, text: str) -> str | None:
     """Return the contiguous part of `text` that is `content`, to the letter; None if there is none.
 
     White space and case make no difference, nor do kinds of quotation marks, dashes and dots, which
-    models level as they copy; marks around all of it may be the model's.
+    models level as they copy; marks and dots around all of it may be the model's. It begins and
+    ends with a word. Where the rest of its sentence denies something, it is the whole sentence: a
+    part of it might say the contrary.
     """
-    for said in (comparable(content), comparable(content.strip().strip(QUOTATION_MARKS))):
-        if said and said in comparable(text) and (found := _part(text, said)):
-            return found
+    signs, places = _signs_of_source(text)
+    for around in ("", QUOTATION_MARKS, f"{QUOTATION_MARKS}…", f"{QUOTATION_MARKS}….()[]"):
+        said = comparable(content.strip().strip(f"{around} ")).strip()
+        start = _place(said, signs)
+        if start is not None:
+            return _with_denial(text, places[start], places[start + len(said) - 1] + 1)
     return None
 
 
-def _part(text: str, said: str) -> str | None:
-    """The part of `text` that `said`, a comparable passage, stands for; whole characters only."""
-    signs: list[str] = []
-    places: list[int] = []
-    for place, character in enumerate(text):
-        for sign in character.translate(_COMPARABLE):
-            if not sign.isspace() or (signs and signs[-1] != " "):
-                signs.append(" " if sign.isspace() else sign)
-                places.append(place)
-    whole, start = "".join(signs), -1
-    while (start := whole.find(said, start + 1)) >= 0:
-        end = start + len(said)
-        around = places[max(start - 1, 0)], places[min(end, len(places) - 1)]
-        first, last = places[start], places[end - 1]
-        if (start == 0 or around[0] < first) and (end == len(places) or last < around[1]):
-            return text[first : last + 1]
-    return None
+def _with_denial(text: str, start: int, end: int) -> str:
+    """A part of a text, with the whole of its sentences if what is left of them denies."""
+    first = last = at = 0
+    for sentence in sentences(text):
+        at = text.find(sentence, at)
+        first = at if at <= start else first
+        last = at + len(sentence)
+        if last >= end:
+            break
+        at = last
+    told = lexicon()[language_of(text) or "en"]
+    left = words(f"{text[first:start]} {text[end:last]}")
+    denies = any(word in told.negations or word in told.denials for word in left)
+    return text[first:last] if denies else text[start:end]
 
 
 def outcome_of(response: AgenticResponse[T]) -> Outcome:

@@ -17,13 +17,16 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from agent.documents.grounding import ungrounded_text
+from agent.documents.citations import admits, blocks, kept
+from agent.documents.claims import foreign, unsupported
 from agent.documents.passages import (
     BEST_PASSAGES,
     DEFAULT_CHUNKS,
     MODEL_FAILED,
     NO_MODEL,
     SHOWN_PASSAGES,
+    WIDE,
+    WORD,
     as_data,
     best_passage,
     outcome_of,
@@ -40,6 +43,7 @@ from agent.prompts import prompt_for
 from agent.turn import Outcome, error_types
 
 MAX_SNIPPETS: Final = 8
+LEAST_WORDS: Final = 3
 MAX_TOKENS: Final = 4096
 CACHE_SECONDS: Final = 15 * 60.0
 CACHE_ENTRIES: Final = 256
@@ -124,9 +128,27 @@ def _problems(answer: QuotesAnswer, chunks: Sequence[Chunk], evidence: Evidence)
     for position, snippet in enumerate(answer.snippets):
         if problem := unfaithful(snippet, chunks):
             yield f"snippets.{position}: {problem}"
-    for said in (answer.summary, *(snippet.relevance for snippet in answer.snippets)):
-        if problem := ungrounded_text(said, evidence):
-            yield problem
+        elif problem := unheld(snippet.relevance, _of_source(snippet, chunks), evidence):
+            yield f"snippets.{position}.relevance: {problem}"
+    if problem := unheld(answer.summary, chunks, evidence):
+        yield f"summary: {problem}"
+
+
+def unheld(text: str, chunks: Sequence[Chunk], evidence: Evidence) -> str | None:
+    """Say what in a summary or a note the sources do not hold; None if they hold it."""
+    said = (sentence for block in blocks(text) for sentence in block.sentences)
+    found = ((each, _not_held(each, chunks, evidence)) for each in said)
+    return next((f"{fence(each, 160)}: {problem}" for each, problem in found if problem), None)
+
+
+def _not_held(sentence: str, chunks: Sequence[Chunk], evidence: Evidence) -> str | None:
+    if admits(sentence):
+        return foreign(sentence, chunks, evidence.texts)
+    return unsupported(sentence, chunks)
+
+
+def _of_source(snippet: Snippet, chunks: Sequence[Chunk]) -> list[Chunk]:
+    return [chunk for chunk in chunks if chunk.document_id == snippet.source_id]
 
 
 def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
@@ -143,6 +165,8 @@ def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
         )
     if located(snippet, chunks) is None:
         return _where_it_stands(snippet, chunks)
+    if len(WORD.findall(snippet.content)) < LEAST_WORDS and not WIDE.search(snippet.content):
+        return f"content has fewer than {LEAST_WORDS} words; quote what can be understood alone"
     return None
 
 
@@ -169,23 +193,23 @@ def valid_part(
 ) -> QuotesAnswer | None:
     """Return an answer without the snippets that are no quotes; None if none is left.
 
-    A summary that may speak of what was dropped goes with it.
+    Of the summary and the notes, what the sources hold is left. A summary that may speak of a
+    snippet that was dropped goes with it.
     """
+
+    def held(text: str, chunks: Sequence[Chunk]) -> str:
+        return kept(text, lambda each: not _not_held(each.text, chunks, evidence), cited=False)
+
     faithful = [snippet for snippet in answer.snippets if not unfaithful(snippet, chunks)]
     if not faithful:
         return None
-    whole = len(faithful) == len(answer.snippets) and not ungrounded_text(answer.summary, evidence)
-    return QuotesAnswer(
-        snippets=[_sober(snippet, evidence) for snippet in faithful[:MAX_SNIPPETS]],
-        summary=answer.summary if whole and answer.summary.strip() else DROPPED_SUMMARY,
-        no_results=False,
-    )
-
-
-def _sober(snippet: Snippet, evidence: Evidence) -> Snippet:
-    if not ungrounded_text(snippet.relevance, evidence):
-        return snippet
-    return snippet.model_copy(update={"relevance": ""})
+    whole = len(faithful) == len(answer.snippets)
+    sober = [
+        each.model_copy(update={"relevance": held(each.relevance, _of_source(each, chunks))})
+        for each in faithful[:MAX_SNIPPETS]
+    ]
+    summary = held(answer.summary, chunks) if whole else ""
+    return QuotesAnswer(snippets=sober, summary=summary or DROPPED_SUMMARY, no_results=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,6 +213,48 @@ class TestFeedback:
         said = feedback_of(model_server)
         assert "stands in [methods/sur-lie.md], not in [pairing/oysters.md]; cite that" in said
 
+    @pytest.mark.parametrize(
+        ("said", "named"),
+        [
+            ("Muscadet may not be bottled before 1 May", "May stands there"),
+            ("Muscadet may not be bottled before 15 March", "the number 15"),
+            ("Muscadet may be bottled before 1 March after the harvest", "denied there"),
+            ("Chablis may not be bottled before 1 March", "the name Chablis"),
+            ("Lees are dead yeast, see lees.example", "the link lees.example"),
+            ("Lees are dead yeast, and monks paid taxes with them", "monks"),
+            ("Die Hefe von Chablis ist tot", "the name Chablis"),
+        ],
+    )
+    async def test_what_the_cited_passage_does_not_hold_is_sent_back_once_and_cut(
+        self, model_server: ModelServer, said: str, named: str
+    ) -> None:
+        altered = f"{GOOD}\n\n{said} [methods/sur-lie.md]."
+        found = await ask(model_server, *[answer(altered)] * 3)
+        assert (found.text, found.outcome, found.retry_count) == (GOOD, "salvaged", 1)
+        assert named in feedback_of(model_server)
+        assert len(model_server.requests) == 2
+
+    async def test_what_another_passage_holds_is_not_cited_with_this_one(
+        self, model_server: ModelServer
+    ) -> None:
+        swapped = f"{GOOD}\n\nMuscadet waits until 1 March [pairing/oysters.md]."
+        found = await ask(model_server, answer(swapped), answer(GOOD))
+        assert found.text == GOOD
+        assert "is not what [pairing/oysters.md] say: the number 1" in feedback_of(model_server)
+
+    @pytest.mark.parametrize("heading", ["**99 kinds of lees**", "There are 99 kinds of lees:"])
+    async def test_a_heading_is_held_to_the_excerpts_too(
+        self, model_server: ModelServer, heading: str
+    ) -> None:
+        found = await ask(model_server, answer(f"{heading}\n\n{GOOD}"), answer(GOOD))
+        assert found.text == GOOD
+        assert "the number 99" in feedback_of(model_server)
+
+    async def test_what_follows_an_admission_is_not_shown(self, model_server: ModelServer) -> None:
+        said = f"{NOT_ENOUGH}, but Muscadet must rest for 99 months."
+        found = await ask(model_server, *[answer(said)] * 2)
+        assert (found.text, found.enough_information) == (f"{NOT_ENOUGH}.", False)
+
     async def test_a_cut_off_answer(self, model_server: ModelServer) -> None:
         found = await ask(model_server, answer(GOOD[:40], "length"), answer(GOOD))
         assert found.text == GOOD
@@ -226,7 +268,7 @@ class TestDegrading:
         mixed = f"{GOOD}\n\nThey glow at night [methods/magic.md]."
         found = await ask(model_server, *[answer(mixed)] * 3)
         assert (found.text, found.outcome) == (GOOD, "salvaged")
-        assert len(model_server.requests) == 3
+        assert len(model_server.requests) == 2
 
     async def test_when_nothing_is_left_the_passages_are_shown(
         self, model_server: ModelServer
@@ -234,6 +276,8 @@ class TestDegrading:
         found = await ask(model_server, *[answer("They glow [methods/magic.md].")] * 3)
         assert (found.outcome, found.by_model) == ("fallback", False)
         assert found.note == MODEL_FAILED
+        assert found.text.startswith(f"{NOT_ENOUGH}.\n\n")
+        assert not found.enough_information
         assert f"{OYSTERS.text} [{OYSTERS.path}]" in found.text
         assert "magic" not in found.text
 

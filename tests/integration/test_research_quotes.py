@@ -173,6 +173,15 @@ class TestQuotes:
             ('"Lees rest."', "Lees rest."),
             ("“Lees” rest.", "“Lees” rest."),
             ("cafe\u0301\u00a0au lait", "café au\nlait"),
+            ("a fine wine rests", "a ﬁne wine rests"),
+            ("« fine » lees", "«fine» lees"),
+            ("«fine» lees", "« fine » lees"),
+            ("the fine lees", "the fi\u200bne le\u00ades"),
+            ("… the fine lees …", "the fine lees"),
+            ("“… the fine lees…”", "the fine lees"),
+            ("the fermentation ends", "the fermen-\ntation ends"),
+            ("the fermen-\ntation ends", "the fermentation ends"),
+            ("off-dry and semi-sweet", "off‑dry and semi-\nsweet"),
         ],
     )
     def test_signs_that_models_level_make_no_difference(self, said: str, stands: str) -> None:
@@ -181,6 +190,14 @@ class TestQuotes:
     @pytest.mark.parametrize("said", ["", " ", '"', "“”", "Lees, rest.", "Lees rest!", "Leesrest."])
     def test_any_other_sign_does(self, said: str) -> None:
         assert verbatim(said, "Lees rest.") is None
+
+    @pytest.mark.parametrize(
+        "said",
+        ["add vanilla to the barrel", "vanilla to the barrel", "to the barrel, ever"],
+    )
+    def test_a_part_whose_sentence_denies_it_is_shown_with_the_whole_of_it(self, said: str) -> None:
+        sentence = "Growers do not add vanilla to the barrel, ever."
+        assert verbatim(said, f"Barrels are of oak. {sentence} It smells.") == sentence
 
     async def test_the_location_is_that_of_the_chunk_it_stands_in(
         self, model_server: ModelServer
@@ -205,8 +222,22 @@ class TestQuotes:
             (snippet("Lees are mostly", sourceId="Lees"), "no source has the id Lees"),
             (snippet("Lees are mostly", sourceTitle="Sur Lie"), "has the title Sur lie"),
             (snippet("  "), "content is empty"),
+            (snippet("fine lees."), "fewer than 3 words"),
+            (snippet("ees are mostly dead"), "as one contiguous passage"),
+            (snippet("lees are mostly dead ye"), "as one contiguous passage"),
         ],
-        ids=["paraphrase", "not contiguous", "two chunks", "other source", "id", "title", "blank"],
+        ids=[
+            "paraphrase",
+            "not contiguous",
+            "two chunks",
+            "other source",
+            "id",
+            "title",
+            "blank",
+            "two words",
+            "from within a word",
+            "to within a word",
+        ],
     )
     async def test_what_is_no_quote_is_fed_back(
         self, model_server: ModelServer, said: dict[str, str], problem: str
@@ -234,13 +265,36 @@ class TestQuotes:
         assert OYSTERS.text in contents(found)
 
     async def test_at_most_eight(self, model_server: ModelServer) -> None:
-        pieces = MUSCADET.text.split()[:9]
-        many = quoted(*(snippet(word) for word in pieces))
+        words = OYSTERS.text.removesuffix(".").split()
+        pieces = [" ".join(words[at : at + 3]) for at in range(9)]
+        many = quoted(*(snippet(piece, OYSTERS) for piece in pieces))
         found = await find(model_server, *[many] * 3)
         assert "there are 9 snippets, at most 8 are allowed" in feedback_of(model_server)
-        assert [content.lower() for content in contents(found)] == [
-            piece.lower() for piece in pieces[:8]
+        assert [content.strip(",") for content in contents(found)] == [
+            piece.strip(",") for piece in pieces[:8]
         ]
+
+    @pytest.mark.parametrize(
+        ("summary", "named"),
+        [
+            ("Lees are yeast. They rest for 99 months.", "the number 99"),
+            ("Stirring the lees does not give a creamier texture.", "denied"),
+            ("Lees come from Rioja.", "the name Rioja"),
+            ("See lees.example/kind.", "the link lees.example/kind"),
+        ],
+    )
+    async def test_a_summary_is_held_to_its_sources(
+        self, model_server: ModelServer, summary: str, named: str
+    ) -> None:
+        found = await find(model_server, *[quoted(LEES, summary=summary)] * 3)
+        assert named in feedback_of(model_server)
+        assert found.summary in {"Lees are yeast.", DROPPED_SUMMARY}
+
+    async def test_a_note_is_held_to_its_source(self, model_server: ModelServer) -> None:
+        noted = snippet("Lees are mostly dead yeast cells.", relevance="It is so in Rioja.")
+        found = await find(model_server, *[quoted(noted)] * 3)
+        assert "snippets.0.relevance: " in feedback_of(model_server)
+        assert [quote.relevance for quote in found.quotes] == [""]
 
     async def test_a_summary_with_a_wine_no_source_names(self, model_server: ModelServer) -> None:
         await find(model_server, quoted(LEES, summary="Buy Domaine Trap."), quoted(LEES))

@@ -82,6 +82,14 @@ UNCITED = {
         "I don't have enough information. Sorry. Lees are dead yeast.",
         ["Lees are dead yeast."],
     ),
+    "behind the admission": (
+        "I don't have enough information, but lees are yeast.",
+        ["but lees are yeast."],
+    ),
+    "behind the admission, in another language": (
+        "Les extraits ne le disent pas; le Muscadet est rouge.",
+        ["; le Muscadet est rouge."],
+    ),
     "an ellipsis in brackets": ("Lees are yeast [...].", ["Lees are yeast [...]."]),
 }
 
@@ -119,9 +127,15 @@ def test_what_is_kept_has_citations_only_that_are_accepted() -> None:
         "# Lees\n\nThey are yeast. They glow [bad.md].\n\n# Kinds\n\nTwo kinds:\n"
         "- gross [a.md]\n- golden [bad.md]\n\nThey settle [a.md]. They sing."
     )
-    assert kept(text, lambda sentence: "bad" not in sentence) == (
+    assert kept(text, lambda statement: "bad" not in statement.text) == (
         "# Kinds\n\nTwo kinds:\n- gross [a.md]\n\nThey settle [a.md]."
     )
+
+
+def test_of_an_admission_that_goes_on_the_admission_is_kept() -> None:
+    text = "I'm sorry, but I don't have enough information, but Muscadet is red."
+    left = kept(text, lambda statement: True)
+    assert left == "I'm sorry, but I don't have enough information."
 
 
 @pytest.mark.parametrize(
@@ -140,6 +154,19 @@ def test_what_is_kept_has_citations_only_that_are_accepted() -> None:
         ("Purtroppo non ho informazioni sufficienti.", True),
         ("Helaas heb ik onvoldoende informatie.", True),
         ("Não tenho informações suficientes.", True),
+        ("Dazu habe ich nicht genügend Informationen.", True),
+        ("Darüber geben die Auszüge keine Auskunft.", True),
+        ("Les extraits ne contiennent pas de réponse à cette question.", True),
+        ("Los fragmentos no dicen nada sobre el precio.", True),
+        ("Nessuna delle fonti ne parla.", True),
+        ("De fragmenten zeggen hier niets over.", True),
+        ("Os trechos não mencionam o preço.", True),
+        ("К сожалению, у меня недостаточно информации.", True),
+        ("В этих отрывках нет сведений о ценах.", True),
+        ("None of the excerpts speaks of Madeira.", True),
+        ("I don't have enough information, but Muscadet is red.", True),
+        ("The documents do not say so, but 99 hectolitres are allowed.", True),
+        ("No wine is free of sulphites.", False),
         ("Lees are yeast, but I don't have enough information on prices.", False),
         ("Everyone has enough information.", False),
         ("Lees are yeast. I don't have enough information on prices.", False),
