@@ -549,7 +549,7 @@ class TestBudget:
     async def test_what_ends_within_a_call_is_said_too(
         self, model_server: ModelServer, turns: SqlTurnRepository
     ) -> None:
-        model_server.script(answer("Lees, and no source."))
+        model_server.script(answer("Lees are yeast."))
         async with self._open(model_server, turns, everyone=DailyBudget(requests=1)) as it:
             said = (await it.post("/api/rag/ask", json={"question": QUESTION})).json()
         assert said["outcome"] == "fallback"
