@@ -19,7 +19,6 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import (
     URL,
     Connection,
-    CursorResult,
     Delete,
     Insert,
     Update,
@@ -44,7 +43,7 @@ from db.models import FULL_TEXTS, utc_now
 
 R = TypeVar("R")
 
-Work = Callable[[Session], R]
+Work = Callable[[Connection], R]
 """What is done in a transaction. It may be done again if the transaction fails."""
 
 SQLITE: Final = "sqlite+aiosqlite"
@@ -69,14 +68,13 @@ class Sessions:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._make = async_sessionmaker(engine, expire_on_commit=False)
+        self._engine = engine
+        self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._file: SqliteFile | None = None
         name = engine.url.database or ":memory:"
-        if engine.dialect.name == "postgresql":
-            self._read = async_sessionmaker(engine.execution_options(isolation_level="AUTOCOMMIT"))
-        elif name != ":memory:" and not name.startswith("file:"):
-            self._file = SqliteFile(Path(name))
+        if engine.dialect.name == "sqlite" and name != ":memory:" and not name.startswith("file:"):
+            self._file = file = SqliteFile(Path(name))
             event.listen(engine.sync_engine, "engine_disposed", lambda _: file.close())
-            file = self._file
 
     def __call__(self) -> AsyncSession:
         """A session for reading; objects stay readable after a commit."""
@@ -95,16 +93,16 @@ class Sessions:
     async def read(self, work: Work[R]) -> R:
         """Return what `work` reads; nothing is begun, so nothing is rolled back."""
         if self._file is not None:
-            return await self._file.read(work)
-        async with self._read() as session:
-            return await session.run_sync(work)
+            return self._file.read(work)
+        async with self._autocommit.connect() as connection:
+            return await connection.run_sync(work)
 
     async def write(self, work: Work[R]) -> R:
         """Return what `work` returns once it is committed."""
         if self._file is not None:
             return await self._file.write(work)
-        async with self._make.begin() as session:
-            return await session.run_sync(work)
+        async with self._engine.begin() as connection:
+            return await connection.run_sync(work)
 
     async def watch(self) -> None:
         """Look every second whether the file of an SQLite database is still the one in use.
@@ -119,7 +117,11 @@ class Sessions:
 
 
 class SqliteFile:
-    """The two connections of a process to its SQLite file, each with a thread of its own."""
+    """The two connections of a process to its SQLite file: one reads, one writes for all.
+
+    What is read is a few rows by their keys, and nobody who writes holds it up: it takes less time
+    than handing it to a thread. What is written waits for the disk, in a thread.
+    """
 
     def __init__(self, path: Path) -> None:
         self.writing = asyncio.Lock()
@@ -132,19 +134,14 @@ class SqliteFile:
         )
         for engine in (self._writer, self._reader):
             event.listen(engine, "connect", _prepare_sqlite)
-        self._reads = ThreadPoolExecutor(1, "sqlite-read")
         self._writes = ThreadPoolExecutor(1, "sqlite-write")
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
         self._writing: asyncio.Task[None] | None = None
 
-    async def read(self, work: Work[R]) -> R:
+    def read(self, work: Work[R]) -> R:
         """Do `work` outside of any transaction."""
-
-        def reading() -> R:
-            with Session(self._reader) as session:
-                return work(session)
-
-        return await asyncio.get_running_loop().run_in_executor(self._reads, reading)
+        with self._reader.connect() as connection:
+            return work(connection)
 
     async def write(self, work: Work[R]) -> R:
         """Do `work` and commit it, together with all else that waits."""
@@ -203,13 +200,8 @@ class SqliteFile:
         return [(result, None) for result in results]
 
     def _together(self, works: Sequence[Work[Any]]) -> list[Any]:
-        results = []
-        with Session(self._writer, expire_on_commit=False) as session, session.begin():
-            for work in works:
-                results.append(work(session))
-                session.flush()
-                session.expunge_all()
-        return results
+        with self._writer.begin() as connection:
+            return [work(connection) for work in works]
 
 
 class SqlRepository:
@@ -221,12 +213,7 @@ class SqlRepository:
 
     async def _write(self, statement: Update | Delete | Insert) -> int:
         """Commit one statement; how many rows it concerned."""
-
-        def write(session: Session) -> int:
-            result = session.execute(statement)
-            return result.rowcount if isinstance(result, CursorResult) else 0
-
-        return await self._sessions.write(write)
+        return await self._sessions.write(lambda on: on.execute(statement).rowcount)
 
 
 def is_passing(error: Exception) -> bool:
@@ -253,13 +240,14 @@ def create_engine(url: str) -> AsyncEngine:
     return create_async_engine(parsed, pool_pre_ping=True, hide_parameters=True)
 
 
-def take_turns(session: Session, number: int) -> None:
+def take_turns(on: Connection | Session, number: int) -> None:
     """Have transactions that say this number run one after the other, until each has ended.
 
     SQLite locks with the first write, Postgres has to be told.
     """
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(ADVISORY_LOCK, {"number": number})
+    connection = on if isinstance(on, Connection) else on.connection()
+    if connection.dialect.name == "postgresql":
+        connection.execute(ADVISORY_LOCK, {"number": number})
 
 
 async def check(engine: AsyncEngine) -> None:

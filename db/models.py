@@ -7,13 +7,15 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from sqlalchemy import (
     ARRAY,
     JSON,
     REAL,
     BigInteger,
+    Connection,
     Date,
     DateTime,
     Dialect,
@@ -22,14 +24,16 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Row,
     String,
+    Table,
     TypeDecorator,
     UniqueConstraint,
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 from sqlalchemy.types import TypeEngine
 
 if TYPE_CHECKING:
@@ -37,7 +41,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="DataclassInstance")
 
-AnySession = AsyncSession | Session
 
 FULL_TEXT: Final = "wines_fts"
 """The full-text index of wines: a virtual table in SQLite, a generated column in Postgres.
@@ -468,6 +471,13 @@ def record_of(kind: type[T], row: Base, **others: object) -> T:
     return kind(**values | others)
 
 
+def loaded(kind: type[T], row: Row[Any], **others: object) -> T:
+    """The record that a row holds which was read on a connection."""
+    columns = row._mapping
+    wanted = [each.name for each in fields(kind) if each.name in columns]
+    return kind(**{name: _read(columns[name]) for name in wanted} | others)
+
+
 def _read(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
@@ -483,22 +493,45 @@ def storable(text: str) -> str:
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
-def insert_into(session: AnySession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+def table_of(model: type[Base]) -> Table:
+    """The table of a model, for statements that are executed on a connection."""
+    return cast("Table", model.__table__)
+
+
+Database = AsyncSession | Connection
+Inserting = postgresql.Insert | sqlite.Insert
+
+
+def insert_into(on: Database, model: type[Base]) -> Inserting:
     """An insert of this database, that can say what is to happen to a row that is there."""
-    on_sqlite = session.get_bind().dialect.name == "sqlite"
-    return sqlite.insert(model) if on_sqlite else postgresql.insert(model)
+    dialect = on.dialect if isinstance(on, Connection) else on.get_bind().dialect
+    # The table, not its class: what is executed on a connection knows nothing of objects.
+    return _insert(dialect.name, table_of(model) if isinstance(on, Connection) else model)
 
 
-def insert_once(session: AnySession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+def insert_once(on: Database, model: type[Base]) -> Inserting:
     """An insert that leaves a row that is there already as it is."""
-    return insert_into(session, model).on_conflict_do_nothing()
+    return _once(insert_into(on, model))
 
 
-def upsert(
-    session: AnySession, model: type[Base], *changed: str
-) -> postgresql.Insert | sqlite.Insert:
+def upsert(on: Database, model: type[Base], *changed: str) -> Inserting:
     """An insert that replaces a row that is there already, or only what is `changed` of it."""
-    statement = insert_into(session, model)
+    return _replacing(insert_into(on, model), model, changed)
+
+
+# Made once each: to make a statement takes longer than to execute it.
+@cache
+def _insert(dialect: str, into: Table | type[Base]) -> Inserting:
+    return sqlite.insert(into) if dialect == "sqlite" else postgresql.insert(into)
+
+
+@cache
+def _once(statement: Inserting) -> Inserting:
+    return statement.on_conflict_do_nothing()
+
+
+@cache
+def _replacing(statement: Inserting, model: type[Base], changed: tuple[str, ...]) -> Inserting:
     columns = model.__table__.columns
     keys = [each.name for each in columns if each.primary_key]
     names = changed or [each.name for each in columns if not each.primary_key]

@@ -2,13 +2,23 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import delete, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from agent.repositories import ChatState, Role, StoredMessage
 from db.engine import SqlRepository
-from db.models import ChatRow, MessageRow, insert_once, record_of, storable
+from db.models import ChatRow, MessageRow, insert_once, loaded, storable, table_of
+
+MESSAGES: Final = table_of(MessageRow)
+RECENT: Final = (
+    select(MESSAGES)
+    .where(MESSAGES.c.chat_id == bindparam("chat"))
+    .order_by(MESSAGES.c.id.desc())
+    .limit(bindparam("most"))
+)
+CHATS: Final = table_of(ChatRow)
+CHAT: Final = select(CHATS).where(CHATS.c.chat_id == bindparam("key"))
 
 
 class SqlMessageRepository(SqlRepository):
@@ -26,16 +36,13 @@ class SqlMessageRepository(SqlRepository):
         """Remember one message, once per role and `turn_id` if given. Commits before it returns."""
         said = StoredMessage(role, content, tuple(wine_ids))
         row = message_row(chat_id, said, turn_id, self._now())
-        await self._sessions.write(
-            lambda session: session.execute(insert_once(session, MessageRow).values(row))
-        )
+        await self._sessions.write(lambda on: on.execute(insert_once(on, MessageRow), row))
 
     async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
         """The newest `limit` messages of a chat, oldest first."""
-        of_chat = select(MessageRow).where(MessageRow.chat_id == chat_id)
-        newest = of_chat.order_by(MessageRow.id.desc()).limit(max(limit, 0))
+        newest = {"chat": chat_id, "most": max(limit, 0)}
         found = await self._sessions.read(
-            lambda session: [record_of(StoredMessage, row) for row in session.scalars(newest)]
+            lambda on: [loaded(StoredMessage, row) for row in on.execute(RECENT, newest)]
         )
         return found[::-1]
 
@@ -48,10 +55,10 @@ class SqlMessageRepository(SqlRepository):
         of_chat = MessageRow.chat_id == chat_id
         newest = select(MessageRow.turn_id).where(of_chat).order_by(MessageRow.id.desc()).limit(1)
 
-        def write(session: Session) -> bool:
-            if session.scalar(newest) != turn_id:
+        def write(on: Connection) -> bool:
+            if on.scalar(newest) != turn_id:
                 return False
-            session.execute(delete(MessageRow).where(of_chat, MessageRow.turn_id == turn_id))
+            on.execute(delete(MessageRow).where(of_chat, MessageRow.turn_id == turn_id))
             return True
 
         return await self._sessions.write(write)
@@ -77,11 +84,11 @@ class SqlChatRepository(SqlRepository):
     async def state(self, chat_id: int) -> ChatState:
         """Where messages for this chat go; an unknown chat is reachable as it is."""
 
-        def read(session: Session) -> ChatState:
-            row, at = session.get(ChatRow, chat_id), chat_id
+        def read(on: Connection) -> ChatState:
+            row, at = on.execute(CHAT, {"key": chat_id}).one_or_none(), chat_id
             if row is not None and row.migrated_to is not None:
                 at = row.migrated_to
-                row = session.get(ChatRow, at)
+                row = on.execute(CHAT, {"key": at}).one_or_none()
             if row is None or row.unreachable_since is None:
                 return ChatState(at)
             return ChatState(at, row.unreachable_reason or "unreachable")
@@ -94,7 +101,7 @@ class SqlChatRepository(SqlRepository):
 
     async def reachable(self, chat_id: int) -> None:
         """Forget that: somebody wrote from there."""
-        row = await self._sessions.read(lambda session: session.get(ChatRow, chat_id))
+        row = await self._sessions.read(lambda on: on.execute(CHAT, {"key": chat_id}).one_or_none())
         # This is asked with every message, and nearly always there is nothing to write.
         if row is not None and row.unreachable_since is not None:
             await self._set(chat_id, unreachable_since=None, unreachable_reason=None)
@@ -105,9 +112,9 @@ class SqlChatRepository(SqlRepository):
 
     async def _set(self, chat_id: int, **columns: datetime | str | int | None) -> None:
 
-        def write(session: Session) -> None:
-            session.execute(insert_once(session, ChatRow).values(chat_id=chat_id))
-            row = update(ChatRow).where(ChatRow.chat_id == chat_id)
-            session.execute(row.values(**columns))
+        def write(on: Connection) -> None:
+            on.execute(insert_once(on, ChatRow), {"chat_id": chat_id})
+            row = update(table_of(ChatRow)).where(ChatRow.chat_id == chat_id)
+            on.execute(row.values(**columns))
 
         await self._sessions.write(write)

@@ -3,9 +3,8 @@
 from datetime import date, datetime
 from typing import Final, cast
 
-from sqlalchemy import ColumnElement, case, func, select, update
+from sqlalchemy import ColumnElement, Connection, case, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import Session
 
 from agent.repositories import Access, Broadcast, BroadcastState
 from db.engine import SqlRepository
@@ -24,9 +23,9 @@ class SqlPeopleRepository(SqlRepository):
         """A person wrote; `chat_id` is their private chat if they wrote there."""
         row = {"user_id": user_id, "first_seen": at, "last_seen": at, "chat_id": chat_id}
 
-        def write(session: Session) -> None:
-            insert = insert_into(session, PersonRow).values(row)
-            session.execute(
+        def write(on: Connection) -> None:
+            insert = insert_into(on, PersonRow).values(row)
+            on.execute(
                 insert.on_conflict_do_update(index_elements=["user_id"], set_=_seen_again(insert))
             )
 
@@ -35,7 +34,7 @@ class SqlPeopleRepository(SqlRepository):
     async def access(self, user_id: int) -> Access | None:
         """Whether an admin allowed or blocked a person; None if neither."""
         query = select(PersonRow.access).where(PersonRow.user_id == user_id)
-        found = await self._sessions.read(lambda session: session.scalar(query))
+        found = await self._sessions.read(lambda on: on.scalar(query))
         return cast("Access | None", found)
 
     async def decide(self, user_id: int, access: Access) -> None:

@@ -45,7 +45,7 @@ class SqlTraceStore(SqlRepository):
         rows = [to_row(trace) for trace in {each.trace_id: each for each in traces}.values()]
         if not rows:
             return
-        await self._sessions.write(lambda session: session.execute(upsert(session, TraceRow), rows))
+        await self._sessions.write(lambda on: on.execute(upsert(on, TraceRow), rows))
 
     async def get(self, trace_id: str) -> TraceRecord:
         """The trace with this id, or the only one whose id begins so.

@@ -8,9 +8,9 @@ from math import ceil
 from statistics import median
 from typing import Final, NamedTuple
 
-from sqlalchemy import Row, Select, delete, func, select
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import aliased
 
 from agent.engine.limits import Spent
 from agent.repositories import (
@@ -29,7 +29,8 @@ from db.models import (
     TurnRow,
     UnderWayRow,
     insert_once,
-    record_of,
+    loaded,
+    table_of,
     upsert,
     values_of,
 )
@@ -44,6 +45,9 @@ HISTORY: Final = 10
 LONGEST_TURN: Final = timedelta(hours=1)
 """A turn that began earlier and has not ended is not under way any more: its process died."""
 
+TURNS: Final = table_of(TurnRow)
+NOT_UNDER_WAY: Final = delete(table_of(UnderWayRow)).where(UnderWayRow.turn_id == bindparam("key"))
+
 Asked = aliased(MessageRow)
 Said = aliased(MessageRow)
 
@@ -54,30 +58,24 @@ class SqlTurnRepository(SqlRepository):
     async def record(self, turn: TurnRecord, said: Sequence[StoredMessage] = ()) -> None:
         """Keep a turn, its answers and what was said, once however often. Commits."""
         ended, now = EndedTurn(turn, tuple(said)), self._now()
-        await self._sessions.write(lambda session: keep(session, ended, now))
+        await self._sessions.write(lambda on: keep(on, ended, now))
 
     async def get(self, turn_id: int) -> TurnRecord | None:
         """A turn, None if it is not known."""
-        return await self._sessions.read(lambda session: _load(session, turn_id))
+        return await self._sessions.read(lambda on: _load(on, turn_id))
 
     async def of_message(self, chat_id: int, message_id: int) -> TurnRecord | None:
         """The turn that a message of the bot answered."""
-
-        def read(session: Session) -> TurnRecord | None:
-            answer = session.get(AnswerRow, (chat_id, message_id))
-            return _load(session, answer.turn_id) if answer else None
-
-        return await self._sessions.read(read)
+        answers = table_of(AnswerRow).c
+        of_message = (answers.chat_id == chat_id) & (answers.message_id == message_id)
+        query = select(answers.turn_id).where(of_message)
+        return await self._sessions.read(lambda on: _load(on, on.scalar(query)))
 
     async def last(self, chat_id: int) -> TurnRecord | None:
         """The turn of a chat that ended last; None if there is none."""
         of_chat = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
-
-        def read(session: Session) -> TurnRecord | None:
-            found = session.scalar(of_chat.order_by(TurnRow.at.desc()).limit(1))
-            return None if found is None else _load(session, found)
-
-        return await self._sessions.read(read)
+        query = of_chat.order_by(TurnRow.at.desc()).limit(1)
+        return await self._sessions.read(lambda on: _load(on, on.scalar(query)))
 
     async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
         """Note that a person's turn begins; what was used `since`, and what else is under way.
@@ -88,19 +86,19 @@ class SqlTurnRepository(SqlRepository):
             UnderWayRow.since > at - LONGEST_TURN, UnderWayRow.turn_id != turn_id
         )
 
-        def write(session: Session) -> Spending:
-            take_turns(session, LOCK)
+        def write(on: Connection) -> Spending:
+            take_turns(on, LOCK)
             begun = {"turn_id": turn_id, "user_id": user_id, "since": at}
-            session.execute(upsert(session, UnderWayRow).values(begun))
+            on.execute(upsert(on, UnderWayRow), begun)
             theirs = others.where(UnderWayRow.user_id == user_id)
-            by_everyone, turns = _spent(session, _sums(since))
-            by_person, _ = _spent(session, _sums(since).where(TurnRow.user_id == user_id))
+            by_everyone, turns = _spent(on, _sums(since))
+            by_person, _ = _spent(on, _sums(since).where(TurnRow.user_id == user_id))
             return Spending(
                 by_person=by_person,
                 by_everyone=by_everyone,
                 turns=turns,
-                persons_under_way=session.scalar(theirs) or 0,
-                under_way=session.scalar(others) or 0,
+                persons_under_way=on.scalar(theirs) or 0,
+                under_way=on.scalar(others) or 0,
             )
 
         return await self._sessions.write(write)
@@ -137,7 +135,7 @@ class SqlTurnRepository(SqlRepository):
         return await self._write(delete(TurnRow).where(TurnRow.at < self._now() - older_than))
 
 
-def keep(session: Session, ended: EndedTurn, now: datetime) -> None:
+def keep(on: Connection, ended: EndedTurn, now: datetime) -> None:
     """Keep a turn, its answers and what was said, once however often it is kept.
 
     Messages that an interrupted run of the same turn sent stay answers of it: a person may react to
@@ -146,15 +144,15 @@ def keep(session: Session, ended: EndedTurn, now: datetime) -> None:
     turn = ended.record
     if ended.said:
         said = [message_row(turn.chat_id, each, turn.turn_id, now) for each in ended.said]
-        session.execute(insert_once(session, MessageRow).values(said))
-    session.execute(delete(UnderWayRow).where(UnderWayRow.turn_id == turn.turn_id))
-    session.execute(upsert(session, TurnRow).values(values_of(turn, TurnRow)))
+        on.execute(insert_once(on, MessageRow), said)
+    on.execute(NOT_UNDER_WAY, {"key": turn.turn_id})
+    on.execute(upsert(on, TurnRow), values_of(turn, TurnRow))
     answers = [
         {"chat_id": turn.chat_id, "message_id": each, "turn_id": turn.turn_id}
         for each in dict.fromkeys(turn.message_ids)
     ]
     if answers:
-        session.execute(upsert(session, AnswerRow).values(answers))
+        on.execute(upsert(on, AnswerRow), answers)
 
 
 def _sums(since: datetime) -> Select[int, int, float, int]:
@@ -167,18 +165,18 @@ def _sums(since: datetime) -> Select[int, int, float, int]:
     ).where(TurnRow.at >= since)
 
 
-def _spent(session: Session, sums: Select[int, int, float, int]) -> tuple[Spent, int]:
-    requests, tokens, cost, turns = session.execute(sums).one()
+def _spent(on: Connection, sums: Select[int, int, float, int]) -> tuple[Spent, int]:
+    requests, tokens, cost, turns = on.execute(sums).one()
     return Spent(int(requests), int(tokens), float(cost)), int(turns)
 
 
-def _load(session: Session, turn_id: int) -> TurnRecord | None:
-    row = session.get(TurnRow, turn_id)
+def _load(on: Connection, turn_id: int | None) -> TurnRecord | None:
+    row = on.execute(select(TURNS).where(TURNS.c.turn_id == turn_id)).one_or_none()
     if row is None:
         return None
     answers = select(AnswerRow.message_id).where(AnswerRow.turn_id == turn_id)
-    message_ids = session.scalars(answers.order_by(AnswerRow.message_id))
-    return record_of(TurnRecord, row, message_ids=tuple(message_ids))
+    message_ids = on.scalars(answers.order_by(AnswerRow.message_id))
+    return loaded(TurnRecord, row, message_ids=tuple(message_ids))
 
 
 class CountedTurn(NamedTuple):
