@@ -14,7 +14,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+import httpx
 from telegram.ext import Application
+from telegram.request import HTTPXRequest
 
 from agent.engine.llm import load_client
 from agent.engine.run import NO_JOURNAL, Journal
@@ -75,7 +77,9 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
 BOT_TOKEN: Final = pattern(r"\d+:[\w-]+")
-CONNECTIONS: Final = 64
+LIMITS: Final = httpx.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=3)
+"""Of connections to Telegram. A kept one that the server closes just as it is used again loses a
+message that may have arrived, so they are kept for a shorter time than servers keep them."""
 CONNECT_SECONDS: Final = 10
 READ_SECONDS: Final = 20
 FORGET_SECONDS: Final = 3600.0
@@ -417,8 +421,13 @@ def telegram_application(
     builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
     if telegram is not None:
         return builder.request(telegram).get_updates_request(telegram).build()
-    builder = builder.connection_pool_size(CONNECTIONS).pool_timeout(CONNECT_SECONDS)
-    return builder.connect_timeout(CONNECT_SECONDS).read_timeout(READ_SECONDS).build()
+    request = HTTPXRequest(
+        connect_timeout=CONNECT_SECONDS,
+        pool_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        httpx_kwargs={"limits": LIMITS},
+    )
+    return builder.request(request).build()
 
 
 async def close_application(application: AnyApplication) -> None:
