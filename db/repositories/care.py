@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from sqlalchemy import delete, select
-from sqlalchemy.orm import Session
 
 from db.engine import SqlRepository
 from db.models import CareRow, upsert
@@ -18,7 +17,7 @@ class SqlCareRepository(SqlRepository):
         of_person = (CareRow.chat_id == chat_id) & (CareRow.user_id == user_id)
         holds = CareRow.until.is_(None) | (CareRow.until > self._now())
         query = select(CareRow.told).where(of_person, holds)
-        return await self._sessions.read(lambda session: frozenset(session.scalars(query)))
+        return await self._sessions.read(lambda on: frozenset(on.scalars(query)))
 
     async def keep(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
         """Remember what a person told, each until a moment or for good."""
@@ -27,10 +26,7 @@ class SqlCareRepository(SqlRepository):
             for each, until in told.items()
         ]
 
-        def write(session: Session) -> None:
-            session.execute(upsert(session, CareRow).values(rows))
-
-        await self._sessions.write(write)
+        await self._sessions.write(lambda on: on.execute(upsert(on, CareRow), rows))
 
     async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
         """Forget what was told in a chat, save what is `but`."""
