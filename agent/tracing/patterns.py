@@ -33,12 +33,18 @@ def table() -> _Table:
     return _Table.model_validate(tomllib.loads(FILE.read_text(encoding="utf-8")))
 
 
-@cache
 def pattern(name: str) -> Pattern:
     """Return a pattern by its name in the file."""
-    written = table().patterns[name]
-    source = written if isinstance(written, str) else f"(?:{'|'.join(written)})"
-    return linear.pattern(_filled(source))
+    return _patterns()[name]
+
+
+@cache
+def _patterns() -> Mapping[str, Pattern]:
+    sources = {
+        name: each if isinstance(each, str) else f"(?:{'|'.join(each)})"
+        for name, each in table().patterns.items()
+    }
+    return {name: linear.pattern(_filled(source)) for name, source in sources.items()}
 
 
 def _filled(text: str) -> str:

@@ -1,94 +1,186 @@
-"""Every pattern that meets text from outside takes linear time: steps counted at n and at 2n."""
+"""Whatever is written to the bot, a text of twice the length takes about twice the CPU.
+
+Every pattern of the product is found by itself: all modules are imported, all data files loaded,
+and `agent.text.pattern` knows what it made. Each meets texts made of its own parts.
+"""
 
 import importlib
+import inspect
+import json
 import pkgutil
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cached_property
 from types import ModuleType
 
 import pytest
 
 from agent import text
+from agent.care import care_of
+from agent.documents.answer import plain_brackets
 from agent.documents.citations import citations, kept, uncited
 from agent.documents.grounding import misquoted, ungrounded_text
 from agent.documents.passages import best_passage, verbatim
+from agent.engine import parsing
 from agent.engine.contract import Evidence
-from agent.places.queries import queries_of_lines
+from agent.engine.feedback import fence
+from agent.engine.messages import sendable
+from agent.house_sommelier.reading import read
+from agent.places.queries import place_named, queries_of_lines
+from agent.sommelier.contract import in_english, in_language
+from agent.text import Pattern, pattern, patterns
+from agent.tracing.masking import mask
+from agent.turn import clean, security_flags
+from bot.telegram.look_up_text import read_find, read_question
+from bot.updates.bursts import LARGEST_BURST, one_message
 from db.documents.chunking import Section, chunk
+from db.documents.formats import unbroken
+from db.documents.reading import Content, Unreadable, read_document
 from db.documents.terms import index_terms
+from tests.hostile import Hostile, hostile_to, looks_far, superlinear
 from tests.library import SUR_LIE
-from tests.steps import lines, superlinear
 
-ROOMS = ("agent", "db.documents")
+ROOMS = ("agent", "bot", "db", "config")
+MOST_DENSE = 8
+"""Texts full of matches that a pattern is tried on: each costs a hundred others."""
 
 
 def _modules(name: str) -> Iterator[ModuleType]:
     module = importlib.import_module(name)
     yield module
     for found in pkgutil.iter_modules(getattr(module, "__path__", []), f"{name}."):
-        yield from _modules(found.name)
+        if not found.name.endswith("__main__"):
+            yield from _modules(found.name)
 
 
-def _patterns(value: object) -> Iterator[re.Pattern[str]]:
-    if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
-        yield value
-    elif isinstance(value, tuple | list):
-        for each in value:
-            yield from _patterns(each)
-    elif isinstance(value, Mapping):
-        for each in list(value.values()):
-            yield from _patterns(each)
+def _loaded(module: ModuleType) -> Iterator[object]:
+    """What the loaders of a module load: its remembered functions that need nothing."""
+    for made in list(vars(module).values()):
+        if not hasattr(made, "cache_info") or made.__module__ != module.__name__:
+            continue
+        if not inspect.signature(made).parameters:
+            yield made()
 
 
-FOUND = {
-    (name, each.pattern): each
-    for room in ROOMS
-    for module in _modules(room)
-    for name, value in vars(module).items()
-    for each in _patterns(value)
-}
+def _found() -> dict[str, Pattern]:
+    kept = [each for room in ROOMS for module in _modules(room) for each in _loaded(module)]
+    for each in kept:
+        for name, made in vars(type(each)).items():
+            if isinstance(made, cached_property):
+                getattr(each, name)
+    return {each.source: each for each in sorted(patterns(), key=lambda each: each.source)}
 
 
-@pytest.mark.parametrize("pattern", FOUND.values(), ids=[name for name, _ in FOUND])
-def test_a_pattern_takes_linear_time(pattern: re.Pattern[str]) -> None:
-    assert superlinear(pattern) is None
+FOUND = _found()
 
 
-HOSTILE = (
-    "a", "A", "é", ". ", "! ", "\n", "\n\n", " ", "[a.md] ", "[a.md]. ", "[", "]", "“", "”", "“a” ",
-    "> ", "> a\n", "- ", "- a [a.md]\n", "# a\n", "**a**\n", "'a ", "1", "1. ", "€1 ", "Aa 1999 ",
-    "Château Aa ", "a: ", "`", "e.g. ", "\u0301", "\u0316\u0301", "葡", "。",
-    "“Lees are yeast” [a.md]. ",
+def test_the_patterns_of_all_rooms_and_data_files_are_found() -> None:
+    sources = "\n".join(FOUND)
+
+    assert len(FOUND) > 150
+    for part in ("bearer", "negeer", "Vineyards?", "however ", "```tool_code"):
+        assert part in sources
+
+
+@pytest.mark.parametrize("source", FOUND, ids=lambda source: source[:40])
+def test_a_pattern_takes_linear_time(source: str) -> None:
+    made = FOUND[source]
+
+    def work(text: str) -> None:
+        made.match(text)
+        for _ in made.finditer(text):
+            pass
+
+    dense = 0
+    for hostile in hostile_to(source):
+        text = hostile.of(1000)
+        if sum(1 for _ in made.finditer(text)) > len(text) / 50:
+            dense += 1
+            if dense > MOST_DENSE or not looks_far(source):
+                continue
+        assert superlinear(work, hostile) is None
+
+
+@pytest.mark.parametrize("source", ["a.*b|a", r"a(?:[^b]*b)?"])
+def test_a_pattern_that_looks_far_from_every_match_is_found(source: str) -> None:
+    assert superlinear(pattern(source).findall, Hostile("", "a"))
+
+
+REPEATED = (
+    "a", "A", "é", "_", ". ", "! ", "\n", "\n\n", " ", "\t", "[a.md] ", "[a.md]. ", "[", "]", "(",
+    "“", "”", "“a” ", "> ", "> a\n", "- ", "- a [a.md]\n", "# a\n", "**", "**a** ", "__a", "'a ",
+    "1", "1. ", "€1 ", "Aa 1999 ", "Château Aa ", "a: ", "`", "```\n", "e.g. ", "\u0301",
+    "葡", "。",
+    "\ud800", "\u200b", "{", "}", '{"a":', '"', "\\", "\\u", ",", "<think>", "</think>",
+    "<a ", "&#",
+    "https://a.b/", "@a", "a.b ", "red wine ", "not ", "12 ", "+", "eyJ", "sk-", "Bearer ",
+    "“Lees are yeast” [a.md]. ", "| a ", "* ", "1) a\n", "~~~\n", "_a_", "{wine:a}", "Action: a\n",
 )  # fmt: skip
+LONE = ("", '{"intro": "', "red wine ", "[", "<think>", "# ")
 EVIDENCE = Evidence(found={SUR_LIE.id: SUR_LIE}, asked=["Lees are yeast"])
+ANSWER = in_language("en", in_english)
+MASKING = ("Anna Müller", "Rose")
+
+
+def _in_an_answer(said: str) -> None:
+    answer = {"response_type": "informational", "intro": said, "wines": [], "closing": ""}
+    parsing.parse_final_response(json.dumps(answer), ANSWER, EVIDENCE)
+
+
+def _burst(said: str) -> None:
+    lines = [{"text": each, "entities": []} for each in said.split("\n")[:LARGEST_BURST]]
+    one_message([*lines, {"text": said[: len(said) // 2]}, {"caption": said}])
+
+
 READERS: dict[str, Callable[[str], object]] = {
     "fold": text.fold,
     "words": text.words,
     "sentences": text.sentences,
     "truncate": lambda said: text.truncate_at_boundary(said, len(said) // 2),
     "language": text.language_of,
+    "message cleaned": clean,
+    "injection": security_flags,
+    "care": care_of,
+    "burst": _burst,
+    "house sommelier": read,
+    "answer": lambda said: parsing.parse_final_response(said, ANSWER, EVIDENCE, ["search"]),
+    "answer's field": _in_an_answer,
+    "feedback": fence,
+    "sendable": sendable,
     "citations": lambda said: citations(said, ["a.md"]),
     "uncited": uncited,
     "kept": lambda said: kept(said, lambda sentence: True),
+    "brackets": plain_brackets,
     "misquoted": lambda said: misquoted(said, EVIDENCE),
     "ungrounded": lambda said: ungrounded_text(said, EVIDENCE),
     "verbatim": lambda said: verbatim(said, SUR_LIE.text),
     "passage": lambda said: best_passage(said, "lees"),
-    "lines": queries_of_lines,
+    "queries": queries_of_lines,
+    "place": place_named,
+    "masked": lambda said: mask(said, MASKING, ("0fd3c1a2",)),
+    "question": read_question,
+    "find": read_find,
     "chunks": lambda said: chunk([Section((), said)]),
     "terms": index_terms,
+    "text file": lambda said: _read_file(said, "a.txt"),
+    "Markdown file": lambda said: _read_file(said, "a.md"),
+    "PDF's words": unbroken,
 }
 
 
-@pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
-def test_reading_takes_steps_in_proportion(read: Callable[[str], object]) -> None:
-    for part in HOSTILE:
-        said = part * (2000 // len(part))
-        read(said)  # what is loaded and remembered once does not count
-        once, twice = lines(lambda: read(said)), lines(lambda: read(said + said))  # noqa: B023
-        assert twice <= 2.5 * once + 100, part
+def _read_file(said: str, path: str) -> None:
+    with suppress(Unreadable):
+        read_document(Content(said.encode("utf-8", "replace"), ""), path)
 
 
-@pytest.mark.parametrize("pattern", [r"(?:a+)+b", r"\s+\Z", r"\d+€", r"(\w+\s?)*x", r".*a.*b"])
-def test_a_pattern_that_takes_more_is_found(pattern: str) -> None:
-    assert superlinear(re.compile(pattern)) is not None
+@pytest.mark.parametrize("name", READERS)
+def test_whatever_meets_foreign_text_takes_linear_time(name: str) -> None:
+    def work(said: str) -> None:
+        with suppress(ValueError):
+            READERS[name](said)
+
+    work("a")  # what is loaded once does not count
+    slow = [superlinear(work, Hostile("", part), 1000) for part in REPEATED]
+    slow += [superlinear(work, Hostile(begun, "a"), 1000) for begun in LONE]
+
+    assert [each for each in slow if each] == []
