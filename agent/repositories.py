@@ -326,19 +326,22 @@ class FeedbackRepository(Protocol):
     """What people think of answers. Whoever speaks of an unknown turn gets None."""
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> Feedback | None:
-        """Keep the verdict on a turn, or take it back."""
+        """Keep the verdict on a turn, or take it back.
+
+        Reason and comment say what was disliked: a change of the verdict clears them.
+        """
 
     async def reason(self, turn_id: int, reason: FeedbackReason) -> Feedback | None:
         """Keep what was wrong with a disliked turn; None if it is not disliked."""
 
     async def comment(self, turn_id: int, text: str) -> Feedback | None:
-        """Keep what a person wrote about a disliked turn; None if it is not disliked."""
+        """Keep what a person wrote about a disliked turn, cut; None if it is not disliked."""
 
     async def asked(self, turn_id: int, chat_id: int, message_id: int) -> None:
         """Remember the message that asked what was wrong with a disliked turn."""
 
     async def asked_about(self, chat_id: int, message_id: int) -> int | None:
-        """The turn that a message asked about."""
+        """The turn that a message asked about; None once the verdict was taken back."""
 
     async def get(self, turn_id: int) -> Feedback | None:
         """What is thought of a turn; None if nobody ever said."""
@@ -376,19 +379,19 @@ class BroadcastRepository(Protocol):
     """Messages of admins to everyone."""
 
     async def draft(self, text: str, by: int) -> int:
-        """Keep a message until it is confirmed; its id."""
+        """Keep a message until it is confirmed; its id, the same for the same draft."""
 
     async def get(self, broadcast_id: int) -> Broadcast | None:
         """A broadcast, None if there is none."""
 
     async def begin(self, broadcast_id: int) -> bool:
-        """Start sending a draft; True only once."""
+        """Start sending a draft; True only once, however often it is confirmed."""
 
     async def cancel(self, broadcast_id: int) -> bool:
         """Drop a draft; False if it is none any more."""
 
     async def done(self, broadcast_id: int, sent: int, failed: int) -> None:
-        """Keep how many chats got it, and how many did not."""
+        """Keep how many chats got one that was begun, and how many did not."""
 
 
 class MessageRepository(Protocol):

@@ -38,16 +38,16 @@ class DocumentStore(Protocol):
     """The knowledge base: documents in retrievable chunks, and the metadata of every document."""
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
-        """Return the best chunks for any of `queries`, wordings of one question, best first."""
-        ...
+        """Return the best chunks for any of `queries`, wordings of one question, best first.
+
+        At most 3 chunks of one document, unless nothing else matches.
+        """
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         """Return those of `paths` that are documents of the metadata store."""
-        ...
 
     async def count(self) -> int:
         """Say how many documents there are."""
-        ...
 
 
 class Embedder(Protocol):
@@ -56,8 +56,6 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """The model's name; vectors of different names are never compared."""
-        ...
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in order. Raises anything when the source is down."""
-        ...

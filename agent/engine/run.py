@@ -50,7 +50,6 @@ class Prompts(Protocol):
         Raises:
             KeyError: this product has no prompt of that name.
         """
-        ...
 
 
 def variables(template: str) -> tuple[str, ...]:
@@ -81,7 +80,6 @@ class Journal(Protocol):
         Raises:
             StepsChanged: another step is recorded at this place.
         """
-        ...
 
 
 class StepsChanged(BaseException):

@@ -349,16 +349,12 @@ class Catalogue(Protocol):
 
     async def search(self, query: WineQuery) -> WineSearchResult:
         """Find wines that pass every filter of `query`, best match first."""
-        ...
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         """Return the wines with these ids, in the order asked; unknown ids are left out."""
-        ...
 
     async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
         """Find others that pass `query`, most like this wine first; none for an unknown id."""
-        ...
 
     async def count(self) -> int:
-        """Return how many wines the catalogue holds."""
-        ...
+        """Return how many wines the catalogue holds, out of stock included."""

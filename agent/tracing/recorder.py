@@ -131,15 +131,12 @@ class TraceSink(Protocol):
     @property
     def dropped_spans(self) -> int:
         """Count the spans that never got there."""
-        ...
 
     def write(self, trace: TraceRecord) -> None:
         """Take a finished trace. Returns at once and never raises."""
-        ...
 
     def close(self, deadline: float) -> None:
         """Deliver what is left until `deadline` (`time.monotonic`), and stop."""
-        ...
 
 
 class Recorder:

@@ -16,7 +16,7 @@ from agent.documents.embedding import LocalModelError
 from agent.documents.store import Embedder
 from agent.engine.errors import ToolError
 from agent.engine.llm import advice
-from agent.tracing.langfuse.client import ONCE, LangfuseClient, LangfuseUnavailable
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
 from bot.resources import (
     embedder_of,
     open_documents,
@@ -205,10 +205,10 @@ async def check_langfuse(settings: Settings) -> str:
         LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=SECONDS)
     ) as client:
         try:
-            found = await client.ask(lambda api: api.projects.get(request_options=ONCE))
+            found = await client.ask(dict[str, Any], "GET", "/api/public/projects")
         except LangfuseUnavailable as error:
             raise Ailment(str(error)) from None
-    names = ", ".join(project.name for project in found.data)
+    names = ", ".join(str(project.get("name")) for project in found.get("data", []))
     said = f"traces go to {names or tracing.base_url}"
     return said if "user_key" in tracing.model_fields_set else f"{said}; {GUESSABLE_KEY}"
 

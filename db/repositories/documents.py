@@ -74,10 +74,6 @@ class SqlDocumentStore:
         self._embedder_failed = False
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
-        """The best chunks for any of `queries` (the same question in several words), best first.
-
-        At most 3 chunks of one document, unless nothing else matches.
-        """
         asked = list(dict.fromkeys(storable(query) for query in queries if query.strip()))
         if not asked or limit < 1:
             return []
@@ -94,14 +90,12 @@ class SqlDocumentStore:
             return await load_chunks(session, [(number, scores[number]) for number in best])
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
-        """Those of `paths` that are documents of the metadata store."""
         wanted = {path for path in paths if path == storable(path)}
         known = select(DocumentRow.path).where(DocumentRow.path.in_(wanted))
         async with self._sessions() as session:
             return set(await session.scalars(known))
 
     async def count(self) -> int:
-        """How many documents there are."""
         async with self._sessions() as session:
             return await session.scalar(select(func.count(DocumentRow.id))) or 0
 

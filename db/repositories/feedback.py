@@ -32,10 +32,6 @@ class SqlFeedbackRepository(SqlRepository):
     """
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> Feedback | None:
-        """Keep the verdict on a turn, or take it back.
-
-        Reason and comment say what was disliked: a change of the verdict clears them.
-        """
         other = FeedbackRow.verdict.is_distinct_from(verdict)
         async with self._sessions.begin() as session:
             if verdict is not None:
@@ -44,23 +40,19 @@ class SqlFeedbackRepository(SqlRepository):
             return await _load(session, turn_id)
 
     async def reason(self, turn_id: int, reason: FeedbackReason) -> Feedback | None:
-        """Keep what was wrong with a disliked turn; None if it is not disliked."""
         other = FeedbackRow.reason.is_distinct_from(reason)
         return await self._say(turn_id, other, reason=reason)
 
     async def comment(self, turn_id: int, text: str) -> Feedback | None:
-        """Keep what a person wrote about a disliked turn, cut; None if it is not disliked."""
         comment = storable(text).strip()[:LONGEST_COMMENT]
         return await self._say(turn_id, FeedbackRow.comment != comment, comment=comment)
 
     async def asked(self, turn_id: int, chat_id: int, message_id: int) -> None:
-        """Remember the message that asked what was wrong with a disliked turn, the last one."""
         of_turn = (FeedbackRow.turn_id == turn_id) & (FeedbackRow.verdict == "disliked")
         asked = {"asked_chat_id": chat_id, "asked_message_id": message_id}
         await self._write(update(FeedbackRow).where(of_turn).values(asked))
 
     async def asked_about(self, chat_id: int, message_id: int) -> int | None:
-        """The turn that a message asked about; None once the verdict was taken back."""
         query = select(FeedbackRow.turn_id).where(
             FeedbackRow.asked_chat_id == chat_id, FeedbackRow.asked_message_id == message_id
         )
@@ -68,7 +60,6 @@ class SqlFeedbackRepository(SqlRepository):
             return await session.scalar(query.limit(1))
 
     async def get(self, turn_id: int) -> Feedback | None:
-        """What is thought of a turn; None if nobody ever said."""
         async with self._sessions() as session:
             return await _load(session, turn_id)
 
@@ -79,7 +70,6 @@ class SqlFeedbackRepository(SqlRepository):
             return _feedback(row) if row else None
 
     async def undelivered(self, limit: int = 50) -> list[Feedback]:
-        """Feedback on traced turns that changed since it was delivered, oldest change first."""
         changed = FeedbackRow.revision > FeedbackRow.delivered_revision
         query = (
             _joined()
@@ -91,7 +81,6 @@ class SqlFeedbackRepository(SqlRepository):
             return [_feedback(row) for row in await session.execute(query)]
 
     async def delivered(self, turn_id: int, revision: int) -> None:
-        """Remember that this revision, and with it all before, was delivered."""
         behind = FeedbackRow.delivered_revision < revision
         of_turn = update(FeedbackRow).where(FeedbackRow.turn_id == turn_id, behind)
         await self._write(of_turn.values(delivered_revision=revision))

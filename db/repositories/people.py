@@ -20,7 +20,6 @@ class SqlPeopleRepository(SqlRepository):
     """Fulfils `agent.repositories.PeopleRepository` on SQLite and Postgres alike. Writes commit."""
 
     async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
-        """A person wrote; `chat_id` is their private chat if they wrote there."""
         row = {"user_id": user_id, "first_seen": at, "last_seen": at, "chat_id": chat_id}
 
         def write(on: Connection) -> None:
@@ -32,29 +31,24 @@ class SqlPeopleRepository(SqlRepository):
         await self._sessions.write(write)
 
     async def access(self, user_id: int) -> Access | None:
-        """Whether an admin allowed or blocked a person; None if neither."""
         query = select(PersonRow.access).where(PersonRow.user_id == user_id)
         found = await self._sessions.read(lambda on: on.scalar(query))
         return cast("Access | None", found)
 
     async def decide(self, user_id: int, access: Access) -> None:
-        """Let a person in or keep them out, also one who never wrote."""
         async with self._sessions.begin() as session:
             insert = upsert(session, PersonRow, "access")
             await session.execute(insert.values(user_id=user_id, access=access))
 
     async def warned(self, user_id: int, day: date) -> bool:
-        """Note that a person is warned of their budget; True the first time that day."""
         earlier = PersonRow.warned_on.is_(None) | (PersonRow.warned_on < day)
         return await self._first(user_id, {"warned_on": day}, earlier)
 
     async def introduced(self, user_id: int, day: date) -> bool:
-        """Note that admins are asked about a person; True the first time."""
         never = PersonRow.introduced_on.is_(None)
         return await self._first(user_id, {"introduced_on": day}, never)
 
     async def private_chats(self, *, only_allowed: bool = False) -> list[int]:
-        """Where a broadcast goes: private chats of people who are not blocked, if reachable."""
         welcome = PersonRow.access.is_distinct_from("blocked")
         if only_allowed:
             welcome = PersonRow.access == "allowed"
@@ -91,7 +85,6 @@ class SqlBroadcastRepository(SqlRepository):
     """Fulfils `agent.repositories.BroadcastRepository` on both databases. Writes commit."""
 
     async def draft(self, text: str, by: int) -> int:
-        """Keep a message until it is confirmed; its id, the same for the same draft."""
         text = storable(text)
         same = (BroadcastRow.text == text) & (BroadcastRow.created_by == by)
         query = select(BroadcastRow.id).where(same, BroadcastRow.state == DRAFT)
@@ -106,21 +99,17 @@ class SqlBroadcastRepository(SqlRepository):
             return row.id
 
     async def get(self, broadcast_id: int) -> Broadcast | None:
-        """A broadcast, None if there is none."""
         async with self._sessions() as session:
             row = await session.get(BroadcastRow, broadcast_id)
             return record_of(Broadcast, row) if row else None
 
     async def begin(self, broadcast_id: int) -> bool:
-        """Start sending a draft; True only once, however often it is confirmed."""
         return await self._from_draft(broadcast_id, SENDING)
 
     async def cancel(self, broadcast_id: int) -> bool:
-        """Drop a draft; False if it is none any more."""
         return await self._from_draft(broadcast_id, CANCELLED)
 
     async def done(self, broadcast_id: int, sent: int, failed: int) -> None:
-        """Keep how many chats got a broadcast that was begun, and how many did not."""
         begun = BroadcastRow.state.in_([SENDING, SENT])
         statement = update(BroadcastRow).where(BroadcastRow.id == broadcast_id, begun)
         await self._write(statement.values(state=SENT, sent=sent, failed=failed))

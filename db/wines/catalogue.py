@@ -42,25 +42,21 @@ class SqlCatalogue:
         self._sessions = sessions
 
     async def search(self, query: WineQuery) -> WineSearchResult:
-        """Find wines that pass every filter of `query`, best match first."""
         async with self._sessions() as session:
             return await _search(session, query, None)
 
     async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
-        """Find others that pass `query`, most like this wine first; none for an unknown id."""
         async with self._sessions() as session:
             wine = (await load_wines(session, [storable(wine_id)])).get(wine_id)
             return await _search(session, query, wine) if wine else WineSearchResult()
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
-        """Return the wines with these ids, in the order asked; unknown ids are left out."""
         wanted = [wine_id for wine_id in wine_ids if wine_id == storable(wine_id)]
         async with self._sessions() as session:
             found = await load_wines(session, wanted)
         return [found[wine_id] for wine_id in wanted if wine_id in found]
 
     async def count(self) -> int:
-        """Return how many wines the catalogue holds, out of stock included."""
         async with self._sessions() as session:
             return await session.scalar(select(func.count(WineRow.number))) or 0
 

@@ -624,8 +624,8 @@ class TestDelivery:
         assert await room.kept(message)
         told = [each for each in caplog.messages if "What people think" in each]
         assert told == [
-            "What people think of answers was not delivered (Langfuse answered HTTP 503), "
-            "it is tried again later"
+            "What people think of answers was not delivered (Langfuse answered HTTP 503: Out of "
+            "order.), it is tried again later"
         ]
 
     async def test_a_restart_between_press_and_delivery_loses_nothing(self, room: Room) -> None:

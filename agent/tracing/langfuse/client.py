@@ -7,9 +7,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import httpx
+from pydantic import TypeAdapter
 
 from agent.engine.errors import AgentError
 from agent.engine.feedback import fence
@@ -18,16 +19,11 @@ from agent.tracing.exporter import Rejected, RetryLater
 from agent.tracing.masking import mask
 from agent.tracing.recorder import ScoreRecord, score_id
 
-if TYPE_CHECKING:
-    from langfuse.api import AsyncLangfuseAPI
-    from langfuse.api.core.request_options import RequestOptions
-
-R = TypeVar("R")
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 5.0
-ONCE: "Final[RequestOptions]" = {"max_retries": 0}
 UNKNOWN_KEYS: Final = (
     "Langfuse does not know the keys (HTTP 401): check LANGFUSE_PUBLIC_KEY and "
     "LANGFUSE_SECRET_KEY, and that LANGFUSE_BASE_URL is their region"
@@ -58,76 +54,39 @@ class LangfuseUnavailable(AgentError):
 
 
 class LangfuseClient:
-    """The API of one project; a request takes `seconds` at most and is made once.
-
-    The library that speaks it takes a third of a second to import: that is done in a thread, when
-    the first request is made.
-    """
+    """The API of one project; a request takes `seconds` at most and is made once."""
 
     def __init__(
         self, public_key: str, secret_key: str, base_url: str, *, seconds: float = REQUEST_SECONDS
     ) -> None:
         self.public_key = public_key
         self.base_url = base_url.rstrip("/")
-        self._secret_key = secret_key
         self._seconds = seconds
         self._http = httpx.AsyncClient(
             auth=(public_key, secret_key), base_url=self.base_url, timeout=seconds
         )
-        self._api: AsyncLangfuseAPI | None = None
 
-    async def ask(self, request: "Callable[[AsyncLangfuseAPI], Awaitable[R]]") -> R:
-        """Return what the API answers to `request`.
+    async def ask(self, answer: type[T], method: str, path: str, **request: Any) -> T:
+        """Return what the API answers, read as `answer`.
 
         Raises:
             LangfuseUnavailable: it gave no answer in time, or another one.
         """
-        if self._api is None:
-            self._api = await asyncio.to_thread(self._open)
-        api = self._api
-        return await self._bounded(lambda: request(api))
+        response = await self.request(method, path, **request)
+        try:
+            return TypeAdapter(answer).validate_json(response.content)
+        except ValueError:
+            raise LangfuseUnavailable(FOREIGN, 200) from None
 
-    async def post(self, path: str, **request: Any) -> httpx.Response:
-        """Post what the library has no method for.
+    async def request(self, method: str, path: str, **request: Any) -> httpx.Response:
+        """Make a request of the API.
 
         Raises:
-            LangfuseUnavailable: the server did not take it.
+            LangfuseUnavailable: it was not done; in one line, whatever the reason.
         """
-
-        async def send() -> httpx.Response:
-            response = await self._http.post(path, **request)
-            if media_type(response) == "text/html":
-                raise ValueError(FOREIGN)
-            return response.raise_for_status()
-
-        return await self._bounded(send)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    def _open(self) -> "AsyncLangfuseAPI":
-        from langfuse.api import AsyncLangfuseAPI  # noqa: PLC0415 - heavy
-
-        return AsyncLangfuseAPI(
-            base_url=self.base_url,
-            username=self.public_key,
-            password=self._secret_key,
-            x_langfuse_public_key=self.public_key,
-            httpx_client=self._http,
-        )
-
-    async def _bounded(self, request: Callable[[], Awaitable[R]]) -> R:
-        """What Langfuse answers in time; whatever its client raises is told in one line."""
-        from langfuse.api.core.api_error import ApiError  # noqa: PLC0415
-
         try:
             async with asyncio.timeout(self._seconds):
-                return await request()
-        except ApiError as error:
-            raise _answered(error.status_code or 0, error.body) from None
-        except httpx.HTTPStatusError as error:
-            raise _answered(error.response.status_code, None) from None
+                response = await self._http.request(method, path, **request)
         except (httpx.TimeoutException, TimeoutError):
             raise LangfuseUnavailable(
                 f"Langfuse did not answer within {self._seconds:g} s: check LANGFUSE_BASE_URL and "
@@ -138,8 +97,15 @@ class LangfuseClient:
             raise LangfuseUnavailable(
                 f"Langfuse cannot be reached ({kind}): check LANGFUSE_BASE_URL and the network"
             ) from None
-        except ValueError:  # pydantic's errors are of this kind
-            raise LangfuseUnavailable(FOREIGN, 200) from None
+        if not response.is_success:
+            raise _answered(response)
+        if media_type(response) == "text/html":
+            raise LangfuseUnavailable(FOREIGN, 200)
+        return response
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
 
 
 def trace_url(base_url: str, trace_id: str) -> str:
@@ -181,7 +147,7 @@ class LangfuseFeedback:
                 score_body(*about, score, self._environment, feedback.answered_at)
                 for score in scores
             ]
-            await _done(self._client.post(SCORES, json=body))
+            await _done(self._client.request("POST", SCORES, json=body))
         # What was never changed has no score that would have to go.
         names = (VERDICT, REASON) if feedback.revision > 1 else ()
         for name in names[len(scores) :]:
@@ -190,7 +156,7 @@ class LangfuseFeedback:
     async def _delete(self, score: str) -> None:
         if not self._can_delete:
             return
-        deleting = self._client.ask(lambda api: api.scores.delete(score, request_options=ONCE))
+        deleting = self._client.request("DELETE", f"{SCORES}/{score}")
         if await _done(deleting, METHOD_UNKNOWN | {404}) in METHOD_UNKNOWN:
             self._can_delete = False
             log.warning("This Langfuse cannot delete scores: verdicts taken back stay there")
@@ -258,11 +224,14 @@ def media_type(response: httpx.Response) -> str:
     return said.partition(";")[0].strip().lower()
 
 
-def _answered(status: int, body: object) -> LangfuseUnavailable:
+def _answered(response: httpx.Response) -> LangfuseUnavailable:
+    status = response.status_code
     if status == 401:
         return LangfuseUnavailable(UNKNOWN_KEYS, status)
-    if status == 200:
-        return LangfuseUnavailable(FOREIGN, status)
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
     message = body.get("message") if isinstance(body, dict) else None
     said = f": {fence(message, 200)}" if isinstance(message, str) else ""
     return LangfuseUnavailable(f"Langfuse answered HTTP {status}{said}", status)

@@ -11,14 +11,14 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
+from urllib.parse import quote
 
-from agent.tracing.langfuse.client import ONCE, SCORES, LangfuseClient, LangfuseUnavailable
+from pydantic import BaseModel, Field
+
+from agent.tracing.langfuse.client import SCORES, LangfuseClient, LangfuseUnavailable
 from agent.tracing.langfuse.traces import TRACES, Origin, encoded, headers, scores_of
 from agent.tracing.recorder import Item, TraceRecord
-
-if TYPE_CHECKING:
-    from langfuse.api import Dataset, DatasetItem
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,20 @@ GIVE_UP_AFTER: Final = 2  # failures in a row
 PAGE: Final = 100
 ENVIRONMENT: Final = "sdk-experiment"  # where Langfuse expects the traces of experiments
 EXPERIMENT: Final = "langfuse.experiment."
+DATASETS: Final = "/api/public/v2/datasets"
+ITEMS: Final = "/api/public/dataset-items"
+
+
+class Dataset(BaseModel):
+    """What Langfuse says of a dataset."""
+
+    id: str
+    project_id: str = Field(alias="projectId")
+
+
+class _Page(BaseModel):
+    data: list[dict[str, Any]]
+    meta: dict[str, Any]
 
 
 class Experiments:
@@ -54,17 +68,14 @@ class Experiments:
             LangfuseUnavailable: there is no such dataset, or Langfuse gave no answer.
         """
         await self._existing(dataset)
-        found: list[DatasetItem] = []
+        found: list[dict[str, Any]] = []
         page = pages = 1
         while page <= pages:
-            listed = await self.client.ask(
-                lambda api, page=page: api.dataset_items.list(  # type: ignore[misc]
-                    dataset_name=dataset, page=page, limit=PAGE, request_options=ONCE
-                )
-            )
+            asked = {"datasetName": dataset, "page": page, "limit": PAGE}
+            listed = await self.client.ask(_Page, "GET", ITEMS, params=asked)
             found += listed.data
-            page, pages = page + 1, listed.meta.total_pages
-        return [_item(each) for each in found if each.status == "ACTIVE"]
+            page, pages = page + 1, listed.meta.get("totalPages", 1)
+        return [_item(each) for each in found if each.get("status") == "ACTIVE"]
 
     async def open(
         self, dataset: str, run: str, items: Mapping[str, Item], *, stored: bool = False
@@ -76,34 +87,30 @@ class Experiments:
         try:
             if stored:
                 return Recording(self, await self._existing(dataset), run, items)
-            made = await self.client.ask(
-                lambda api: api.datasets.create(name=dataset, request_options=ONCE)
-            )
+            made = await self.client.ask(Dataset, "POST", DATASETS, json={"name": dataset})
             await self._put(dataset, list(items.values()))
         except LangfuseUnavailable as error:
             log.warning("This run is not recorded: %s", error)
             return None
         return Recording(self, made, run, items)
 
-    async def _existing(self, name: str) -> "Dataset":
-        return await self.client.ask(lambda api: api.datasets.get(name, request_options=ONCE))
+    async def _existing(self, name: str) -> Dataset:
+        return await self.client.ask(Dataset, "GET", f"{DATASETS}/{quote(name, safe='')}")
 
     async def _put(self, dataset: str, items: Sequence[Item]) -> None:
         """Add or replace items by their ids."""
         slots = asyncio.Semaphore(AT_ONCE)
 
         async def one(item: Item) -> None:
+            made = {
+                "datasetName": dataset,
+                "id": item.id,
+                "input": self.hide(item.input),
+                "expectedOutput": self.hide(item.expected),
+                "metadata": dict(item.metadata),
+            }
             async with slots:
-                await self.client.ask(
-                    lambda api: api.dataset_items.create(
-                        dataset_name=dataset,
-                        id=item.id,
-                        input=self.hide(item.input),
-                        expected_output=self.hide(item.expected),
-                        metadata=dict(item.metadata),
-                        request_options=ONCE,
-                    )
-                )
+                await self.client.request("POST", ITEMS, json=made)
 
         for first in items[:1]:
             await one(first)  # a server that is away is asked once
@@ -119,7 +126,7 @@ class Recording:
     """
 
     experiments: Experiments
-    dataset: "Dataset"
+    dataset: Dataset
     run: str
     items: Mapping[str, Item]
     recorded: int = 0
@@ -160,7 +167,7 @@ class Recording:
         await self._send_spans(shown[:-1], {})
         await self._send_spans(shown[-1:], link)
         if scores := [score for trace in shown for score in scores_of(trace, ENVIRONMENT)]:
-            taken = await self.experiments.client.post(SCORES, json=scores)
+            taken = await self.experiments.client.request("POST", SCORES, json=scores)
             if taken.status_code == 207:
                 raise LangfuseUnavailable(f"Langfuse refused some of {len(scores)} scores", 207)
 
@@ -169,7 +176,7 @@ class Recording:
             client = self.experiments.client
             origin = Origin(client.public_key, ENVIRONMENT, link=link)
             body = gzip.compress(encoded(traces, origin), 1)
-            await client.post(TRACES, content=body, headers=headers(client.public_key))
+            await client.request("POST", TRACES, content=body, headers=headers(client.public_key))
 
     def _link(self, variant: str, item: Item, trace: TraceRecord) -> dict[str, str]:
         """What makes a trace the run of an item in the experiment of a variant."""
@@ -194,9 +201,10 @@ def experiment_id(project_id: str, dataset_id: str, name: str) -> str:
     return hashlib.sha256(payload.encode()).hexdigest()[:16]
 
 
-def _item(found: "DatasetItem") -> Item:
-    metadata = found.metadata if isinstance(found.metadata, dict) else {}
-    return Item(found.id, found.input, found.expected_output, metadata)
+def _item(found: Mapping[str, Any]) -> Item:
+    metadata = found.get("metadata")
+    known = metadata if isinstance(metadata, dict) else {}
+    return Item(str(found.get("id")), found.get("input"), found.get("expectedOutput"), known)
 
 
 def _json(value: object) -> str:

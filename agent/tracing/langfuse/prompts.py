@@ -4,17 +4,17 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, Literal
+from urllib.parse import quote
+
+from pydantic import BaseModel, JsonValue
 
 from agent.engine.feedback import fence
 from agent.engine.run import Prompt
 from agent.engine.span import PromptRef
 from agent.prompts import refusal, repository_prompts
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.client import ONCE, LangfuseClient, LangfuseUnavailable
-
-if TYPE_CHECKING:
-    from langfuse.api.prompts import Prompt as LangfusePrompt
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +22,7 @@ DEFAULT_LABEL: Final = "production"
 EVERY_SECONDS: Final = 60.0
 REQUEST_SECONDS: Final = 1.5
 START_SECONDS: Final = 2.0
+PROMPTS: Final = "/api/public/v2/prompts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,16 @@ class StoredPrompt:
 
     version: int
     text: str | None
+
+
+class _Prompt(BaseModel):
+    version: int
+    type: Literal["text", "chat"] = "text"
+    prompt: JsonValue
+
+    @property
+    def stored(self) -> StoredPrompt:
+        return StoredPrompt(self.version, self.prompt if isinstance(self.prompt, str) else None)
 
 
 class PromptStore:
@@ -46,14 +57,10 @@ class PromptStore:
         Raises:
             LangfuseUnavailable: Langfuse gave no answer, or another one.
         """
+        asked = {"label": label} if version is None else {"version": version}
         try:
-            return _stored(
-                await self._client.ask(
-                    lambda api: api.prompts.get(
-                        name, version=version, label=label, request_options=ONCE
-                    )
-                )
-            )
+            path = f"{PROMPTS}/{quote(name, safe='')}"
+            return (await self._client.ask(_Prompt, "GET", path, params=asked)).stored
         except LangfuseUnavailable as error:
             if error.status == 404:
                 return None
@@ -65,19 +72,8 @@ class PromptStore:
         Raises:
             LangfuseUnavailable: Langfuse did not take it.
         """
-        from langfuse.api.prompts import (  # noqa: PLC0415
-            CreateTextPromptRequest,
-            CreateTextPromptType,
-        )
-
-        request = CreateTextPromptRequest(
-            name=name, prompt=text, labels=[label], type=CreateTextPromptType.TEXT
-        )
-        return _stored(
-            await self._client.ask(
-                lambda api: api.prompts.create(request=request, request_options=ONCE)
-            )
-        )
+        made = {"name": name, "type": "text", "prompt": text, "labels": [label]}
+        return (await self._client.ask(_Prompt, "POST", PROMPTS, json=made)).stored
 
     async def close(self) -> None:
         """Close the connections."""
@@ -177,7 +173,3 @@ def described(ref: PromptRef) -> str:
     if ref.is_fallback:
         return f"the repository's version {ref.version}"
     return f"version {ref.version} ({ref.label})"
-
-
-def _stored(prompt: "LangfusePrompt") -> StoredPrompt:
-    return StoredPrompt(prompt.version, prompt.prompt if prompt.type == "text" else None)

@@ -14,8 +14,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
 from time import monotonic
 from typing import Any, Final
 
@@ -39,6 +37,12 @@ REQUEST_SECONDS: Final = 5.0
 LARGEST_BODY: Final = 3_000_000  # bytes before compression; a larger batch comes in halves
 LONGEST_ATTRIBUTE: Final = 100_000  # characters
 LONGEST_ID: Final = 200  # characters; Langfuse drops longer ones
+DIALECT: Final = "5.0.4"
+"""The version of Langfuse's own client whose attributes these are.
+
+By it a server knows that metadata is JSON, strings included: without it `yes` is stored as `"yes"`,
+and no filter finds it.
+"""
 UNREADABLE: Final = frozenset({400, 413, 422})
 OBSERVATION: Final = "langfuse.observation."
 REASONS: Final = ("error_types", "error_type", "send_error", "error")
@@ -90,16 +94,6 @@ class Origin:
         return Resource(service | ({"service.version": self.version} if self.version else {}))
 
 
-@cache
-def dialect() -> str:
-    """Return the version of Langfuse's client whose attributes these are.
-
-    By it a server knows that metadata is JSON, strings included: without it `yes` is stored as
-    `"yes"`, and no filter finds it.
-    """
-    return version("langfuse")
-
-
 def headers(public_key: str) -> dict[str, str]:
     """Return what a request with spans says of itself, beside its keys."""
     return {
@@ -108,14 +102,14 @@ def headers(public_key: str) -> dict[str, str]:
         "x-langfuse-public-key": public_key,
         "x-langfuse-ingestion-version": "4",
         "x-langfuse-sdk-name": "python",
-        "x-langfuse-sdk-version": dialect(),
+        "x-langfuse-sdk-version": DIALECT,
     }
 
 
 def encoded(traces: Sequence[TraceRecord], origin: Origin) -> bytes:
     """Encode traces as one OTLP request, not compressed yet."""
     known = {"public_key": origin.public_key}
-    scope = InstrumentationScope("langfuse-sdk", dialect(), attributes=known)
+    scope = InstrumentationScope("langfuse-sdk", DIALECT, attributes=known)
     resource = origin.resource
     spans = [span for trace in traces for span in _spans(trace, origin, resource, scope)]
     body: bytes = encode_spans(spans).SerializeToString()
