@@ -63,7 +63,7 @@ async def fetching(
     server: LangfusePromptServer,
     *,
     secret_key: str = SECRET_KEY,
-    request_seconds: float = 1.0,
+    request_seconds: float = 30.0,
     **settings: Any,
 ) -> AsyncIterator[LangfusePrompts]:
     """The prompts of `server`, fetched every 20 ms."""
@@ -225,7 +225,7 @@ class TestTrouble:
     ) -> None:
         now = [100.0]
         langfuse.put("sommelier", GOOD)
-        seconds = 0.05 if mode == "black_hole" else 1.0
+        seconds = 0.05 if mode == "black_hole" else 30.0
         async with fetching(
             langfuse, limited_log=RateLimitedLogger(lambda: now[0]), request_seconds=seconds
         ) as prompts:
