@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agent.house_sommelier.data import speech
-from agent.house_sommelier.knowledge import inform, why_it_suits
+from agent.house_sommelier.knowledge import bottles_for, inform, sympathy, why_it_suits
 from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import Found, ListedWine, is_allowed, offered
@@ -50,26 +50,24 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
         return inform(say("nothing_named", state.language, name=state.wishes.name))
     shown = served(_exact_first(named or fit, state), state, change)
     is_seen = in_full or bool(change.wishes.dishes or not change.wishes.name)
-    unseen = "" if is_seen else say("not_named", state.language, name=state.wishes.name) + " "
-    intro = (
-        _sympathy(change, state.language)
-        + unseen
-        + _intro(state, change, found, shown, is_named=bool(named) and in_full)
-    )
+    unseen = "" if is_seen else say("not_named", state.language, name=state.wishes.name)
+    told = _intro(state, change, found, shown, is_named=bool(named) and in_full)
+    intro = " ".join(filter(None, (sympathy(change, state.language), unseen, told)))
     is_plain = bool(state.care or change.wishes.dishes)
     unclear = "" if is_plain else not_understood(change, state.language, purpose=True)
     return SommelierResponse(
         response_type="recommendation",
         intro=f"{unclear} {intro}".strip(),
         wines=[_recommended(wine, _described(wine, state, at)) for at, wine in enumerate(shown)],
-        closing=_notes(state, change) or say(_refinement(state), state.language),
+        closing=_closing(state, change),
     )
 
 
-def _sympathy(change: Change, language: Language) -> str:
-    """A word about what a message tells of: a loss, or a joy."""
-    key = "condolence" if change.has("mourning") else "congratulations"
-    return f"{say(key, language)} " if change.has("mourning") or change.has("festive") else ""
+def _closing(state: State, change: Change) -> str:
+    """What is left to say: how many bottles a party needs, what labels hide, what would help."""
+    if change.numbers.guests is not None and change.numbers.has_price:
+        return bottles_for(state, change)
+    return _notes(state, change) or say(_refinement(state), state.language)
 
 
 def not_understood(change: Change, language: Language, *, purpose: bool = False) -> str:

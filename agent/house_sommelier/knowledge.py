@@ -234,7 +234,14 @@ def bottles_for(state: State, change: Change) -> str:
     )
     advice = "quantity_sober" if sober else "quantity_water"
     split = _split(most, state, change)
-    return " ".join(filter(None, (answer, split, say(advice, language))))
+    told = (sympathy(change, language), answer, split, say(advice, language))
+    return " ".join(filter(None, told))
+
+
+def sympathy(change: Change, language: Language) -> str:
+    """A word about what a message tells of: a loss, or a joy; empty without either."""
+    keys = (("mourning", "condolence"), ("festive", "congratulations"))
+    return next((say(key, language) for mark, key in keys if change.has(mark)), "")
 
 
 def _split(bottles: int, state: State, change: Change) -> str:

@@ -178,7 +178,9 @@ class _Lexicon:
         self.names = frozenset(word for word, found in single.items() if _is_of(found, _NAMES))
         known = {word for word, found in single.items() if _is_of(found, _COMPOUNDED)}
         self.parts = frozenset(word for word in known if len(word) >= _SHORTEST_PART)
-        self.slips = _slips(self.names | {word for word in known if len(word) > _SURE_SLIP})
+        self.slips = _slips(
+            self.names | self.name_words | {word for word in known if len(word) > _SURE_SLIP}
+        )
 
 
 @cache

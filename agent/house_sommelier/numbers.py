@@ -4,6 +4,7 @@ What a number is is told by its neighbours, in one order: a unit behind it, a cu
 counted before it, what the message is about, a word of limits such as "under".
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -26,6 +27,8 @@ _EVENING: Final = 19
 _REACH: Final = 8
 _SHORT: Final = 8
 _NEAR: Final = 5
+_PARTY: Final = 6
+_BUDGET: Final = 60
 _LIGHT_SHARE: Final = 0.5
 _UNITS: Final = ("percent", "hours", "clock", "bottles", "people", "cases", "counted")
 _LIMITS: Final = ("max", "min", "about", "between", "we_are")
@@ -372,6 +375,10 @@ class _Reader:
         """The price of one bottle where that of several was given."""
         found, is_case = self._found, "cases" in self._fields
         bottles = found.bottles or (6 if is_case else None)
+        if bottles is None and (found.guests or 0) >= _PARTY and (found.max_price or 0) >= _BUDGET:
+            # Money for a party is for all its bottles: one for two guests.
+            share = round((found.max_price or 0) / math.ceil((found.guests or 0) / 2), 2)
+            return replace(found, max_price=share)
         is_total = is_case or "total" in self._fields or self._counts_after_price()
         is_total = is_total and "each" not in self._fields
         if not (found.max_price and bottles and bottles > 1 and is_total):

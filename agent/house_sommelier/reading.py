@@ -24,7 +24,9 @@ from agent.text import Language
 
 _USUAL: Final = ("red", "white", "rose", "sparkling")
 _WITH_OWN_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
-_MOST_TELLING: Final = ("regions", "grapes", "text", "styles", "hue", "countries")
+_MOST_TELLING: Final = (
+    "regions", "grapes", "text", "styles", "hue", "countries", "elsewhere_from",
+)  # fmt: skip
 _ENTITIES: Final = ("grapes", "regions", "entity")
 _KINDS: Final = frozenset({"hue", "styles", "wine", "grapes", "subject"})
 _MOST_VALUES: Final = 6

@@ -11,7 +11,7 @@ from agent.house_sommelier.lexicon import Meaning, Phrases, Span, grammar_stems,
 
 WISHES: Final = frozenset(
     "dish hue styles sweetness bodies tannins acidities grapes countries regions text min_abv "
-    "max_abv".split()
+    "max_abv elsewhere_from".split()
 )
 _GRAMMAR: Final = frozenset(
     "joined max min about between max_after min_after people hours half each total number "
@@ -20,7 +20,7 @@ _GRAMMAR: Final = frozenset(
 """Words of numbers: in a clause they are words like any other."""
 _PASSED: Final = frozenset({"joined", "between", "wine", "cue", "ignore", "only", "also"})
 _CLASSES: Final[tuple[frozenset[str], ...]] = (
-    frozenset({"grapes", "countries", "regions", "text", "name"}),
+    frozenset({"grapes", "countries", "regions", "text", "name", "elsewhere_from"}),
     frozenset({"hue", "styles"}),
     frozenset({"allergen", "elsewhere", "dish"}),
     frozenset({"sweetness", "bodies", "tannins", "acidities", "text"}),

@@ -200,6 +200,9 @@ def _pointed(state: State, change: Change) -> tuple[str, ...]:
     choice = state.choice
     if change.has("from_start"):
         return state.first[:1]
+    if (change.has("swap") or change.has("refuse")) and change.wishes.order and state.prices:
+        end = min if change.wishes.order == "cheapest" else max
+        return (end(state.prices, key=lambda wine_id: state.prices[wine_id][0]),)
     places = [int(each) for each in change.said("ordinal")]
     if found := [choice[at - (at > 0)] for at in places if choice and at <= len(choice)]:
         return tuple(dict.fromkeys(found))
@@ -392,13 +395,16 @@ def _with_topic(state: State, wishes: Wishes) -> Wishes:
 def _wished(state: State, change: Change) -> State:
     """The wishes of a message merged with those before."""
     refused = _refused(state, change)
-    if change.has("elsewhere_from") and not (state.pointed or change.has("like")):
+    abroad = change.has("elsewhere_from") or ("elsewhere_from", "country") in change.denied
+    if abroad and not (state.pointed or change.has("like")):
         state, change = _from_elsewhere(state, change)
     is_fresh = _is_fresh(state, change)
     old = NO_WISHES if is_fresh else state.wishes
     if state.act_before in ("knowledge", "compare", "foods") and not is_fresh:
         old = _merged(old, replace(state.topic, name="", text=()), Change())
     wishes = _with_comparison(state, change, _scaled(state, change))
+    if change.has("swap") and state.pointed:
+        wishes = replace(wishes, order="")
     if state.wishes.said and wishes.name and not wishes.name[0].isupper():
         wishes = replace(wishes, name="")
     if old.name and not old.name[0].isupper():

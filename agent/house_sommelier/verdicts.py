@@ -51,6 +51,7 @@ def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
 def traits(change: Change) -> list[str]:
     """What a message asks of a wine."""
     asked = [trait for trait in change.said("trait") if trait != "total"]
+    asked += ["size"] if change.has("litres") else []
     if change.wishes.order and "price" not in asked:
         asked.append("price")
     if len(asked) > 1 and "price" in asked and not change.wishes.order:
