@@ -344,7 +344,7 @@ def _goes_with(
 
 def _reason(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     """Why wines were shown: what was asked and they are, and what the dish wants."""
-    if not change.has("ask", "why"):
+    if not change.has("ask", "why") or traits(change):
         return ""
     is_one = len(wines) == 1 and not state.wishes.dishes
     kept = portrait(wines[0], state.language) if is_one else criteria(state)

@@ -63,8 +63,9 @@ def asked_of_library(state: State, change: Change) -> str:
 
 def _before(state: State, change: Change) -> str:
     """The subject of the question before, if this one goes on with it."""
-    goes_on = not change.entities and not change.wishes.said
-    return state.subject if goes_on and state.act_before == "knowledge" else ""
+    return (
+        state.subject if state.act_before == "knowledge" and not subject_of(state, change) else ""
+    )
 
 
 def explain(state: State, change: Change, content: str) -> SommelierResponse:

@@ -283,6 +283,7 @@ class _Reader:
         is_cents = _CENTS.fullmatch(amount.written) is not None
         follows = behind & {"max_after", "min_after", "about_after", "each"}
         is_limited = bool(limit in _LIMITS[:3] or follows) and value > _LEAST_PRICE
+        is_limited = is_limited or (value > _LEAST_RANGE and self._is_for_bottles(amount.end))
         is_most = "max_after" in behind
         is_about = limit == "about" or (amount.is_rough and limit not in ("max", "min"))
         if amount.low != value:
@@ -383,17 +384,22 @@ class _Reader:
         is_total = is_total and "each" not in self._fields
         if not (found.max_price and bottles and bottles > 1 and is_total):
             return replace(found, bottles=bottles)
-        share: dict[str, Any] = {
+        shares: dict[str, Any] = {
             name: None if value is None else round(value / bottles, 2)
             for name, value in (("min_price", found.min_price), ("max_price", found.max_price))
         }
-        return replace(found, bottles=bottles, **share)
+        return replace(found, bottles=bottles, **shares)
 
     def _counts_after_price(self) -> bool:
         """Whether bottles are counted right behind a price: "60 for three bottles"."""
         ends = max(self._priced, default=-1) + 1
         near = self._phrases.words[ends : ends + _NEAR]
         return any("bottles" in self._phrases.at(ends + at).fields for at in range(len(near)))
+
+    def _is_for_bottles(self, at: int) -> bool:
+        """Whether "for three bottles" follows."""
+        near = (self._phrases.at(at + place) for place in range(1, _NEAR))
+        return self._phrases.is_among(at, "for") and any("bottles" in span.fields for span in near)
 
     def _use(self, amount: _Amount, **values: Any) -> None:
         self._found = replace(self._found, **values)

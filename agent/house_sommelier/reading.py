@@ -29,6 +29,8 @@ _MOST_TELLING: Final = (
 )  # fmt: skip
 _ENTITIES: Final = ("grapes", "regions", "entity")
 _KINDS: Final = frozenset({"hue", "styles", "wine", "grapes", "subject"})
+_A_DESSERT: Final = frozenset({"fruit_dessert", "creamy_dessert"})
+_DESSERTS: Final = _A_DESSERT | {"chocolate", "nuts"}
 _MOST_VALUES: Final = 6
 _MOST_TEXT: Final = 200
 _MOST_COUNT: Final = 4
@@ -312,6 +314,10 @@ def _dishes(scope: Scope) -> tuple[tuple[Dish, ...], tuple[str, ...]]:
             written = scope.phrases.written(span.start, span.end)
             found.append((dishes()[int(place)], written if span.start else written.lower()))
     mains = [each for each in found if not each[0].side] or found
+    sweets = [each for each in mains if set(each[0].foods) <= _DESSERTS]
+    # "For dessert: plum dumplings" names one dish.
+    if len(sweets) > 1:
+        mains = [each for each in mains if set(each[0].foods) != _A_DESSERT]
     named = dict(reversed(mains))
     chosen = tuple(dict.fromkeys(dish for dish, _ in mains))
     return chosen, tuple(named[dish] for dish in chosen)

@@ -76,6 +76,9 @@ class Scope:
                     self._read_word(place)
             at = max(span.end, at + 1)
         self._end()
+        out = {span.meanings for span in self.denied}
+        # "Nothing Italian, my ex was Italian": what is ruled out is no wish.
+        self.wanted = [span for span in self.wanted if span.meanings not in out]
 
     def _enter(self, mode: Mode) -> None:
         self._mode, self._kinds = mode, frozenset()

@@ -123,8 +123,10 @@ def _wider(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
         kept = ("styles", "max_price", "currency", "without_allergens")
         wider = {name: value for name, value in asked.items() if name in kept}
         return (Wish(SEARCH, {**wider, "limit": _LIMIT}),) if wider.keys() < asked.keys() else ()
-    if place := state.insisted & _PLACE & asked.keys():
-        return _cheaper(state, last, sorted(soft | place))
+    if place := state.insisted & _PLACE & asked.keys() - soft:
+        if change.has("cue", "cheaper"):
+            return _cheaper(state, last, sorted(soft | place))
+        return (Wish(last.tool, {**asked, "soft": sorted(soft | place)}),)
     seen = set(asked.get("not_ids", ())) - set(state.refused)
     if seen and not change.has("cue", "other", "cheaper", "dearer"):
         return (Wish(last.tool, {**asked, "not_ids": list(state.refused)}),)

@@ -34,6 +34,7 @@ _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
 _FOR_GOOD: Final = frozenset({"grapes", "name", "text", "regions", "countries", "styles"})
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
+_LEAST_GIFT: Final = 0.6
 _DEAR_EUR: Final = 30.0
 _FEW_WORDS: Final = 4
 _SHORT: Final = 8
@@ -218,9 +219,18 @@ def _pointed(state: State, change: Change) -> tuple[str, ...]:
         pair for pair in change.definite if pair[0] in ("grapes", "countries", "regions", "hue")
     }
     alike = tuple(
-        wine_id for wine_id, told in state.told.items() if kinds and kinds & concepts(told)
+        wine_id
+        for wine_id, told in state.told.items()
+        if kinds and kinds & concepts(_about_itself(told))
     )
     return alike if len(alike) == 1 < len(choice) else ()
+
+
+def _about_itself(told: str) -> str:
+    """What a reply says a wine is, without its notes: place, kind, grapes."""
+    name, _, rest = told.partition("**")
+    place, _, description = rest.strip().partition("\n")
+    return f"{name} / {place.partition(' · ')[0]} / {description.partition('. ')[0]}"
 
 
 def concepts(text: str) -> set[tuple[str, str]]:
@@ -350,10 +360,9 @@ def _about(state: State, change: Change) -> tuple[str, ...]:
 def _questioned(state: State, change: Change) -> State:
     """A question of knowledge; a further one with no subject is of the one before."""
     subjects = (*change.said("symptom"), *change.said("subject"))
-    goes_on = state.act_before == "knowledge" and not subjects and not change.wishes.said
-    if goes_on:
-        return state
-    return replace(state, topic=change.wishes, subject=subjects[0] if subjects else "")
+    goes_on = state.act_before == "knowledge" and not subjects
+    topic = state.topic if goes_on and not change.wishes.said else change.wishes
+    return replace(state, topic=topic, subject=(*subjects, state.subject if goes_on else "")[0])
 
 
 def _compared(state: State, change: Change) -> State:
@@ -410,6 +419,8 @@ def _wished(state: State, change: Change) -> State:
     if old.name and not old.name[0].isupper():
         old = replace(old, name="")
     wishes = _relative(state, change, _merged(old, wishes, change))
+    if change.has("cue", "gift") and wishes.max_price and wishes.min_price is None:
+        wishes = replace(wishes, min_price=round(wishes.max_price * _LEAST_GIFT, 2))
     if change.has("swap") and state.pointed and len(wishes.dishes) > 1 and not change.wishes.dishes:
         at = min(state.choice.index(state.pointed[0]), len(wishes.dishes) - 1)
         named = wishes.named_dishes[at : at + 1]
@@ -446,9 +457,10 @@ def _from_elsewhere(state: State, change: Change) -> tuple[State, Change]:
 
 
 def _insisted(change: Change, merged: Wishes) -> frozenset[str]:
-    """What must be met if it can: tastes that a message corrects, the place of what is too dear."""
+    """What must be met if it can: the place and grape it names, tastes that a message corrects."""
     corrects = change.has("cue", "refine") or change.has("most")
-    kept = merged.said & (_PLACE | {"grapes"}) if change.has("cue", "cheaper") else frozenset()
+    named = merged if change.has("cue", "cheaper") else change.wishes
+    kept = named.said & (_PLACE | {"grapes"}) if not change.has("or_like") else frozenset()
     tastes = change.wishes.said & {"bodies", "tannins", "acidities", "min_abv"}
     return tastes | kept if corrects else kept
 

@@ -23,7 +23,7 @@ from agent.house_sommelier.wording import (
     say_if,
     sweetness_in_words,
 )
-from agent.sommelier.wine import Currency, in_euros, money
+from agent.sommelier.wine import Currency, in_euros
 from agent.text import Language, fold, pattern
 
 _ANIMAL: Final = ("egg", "milk", "fish")
@@ -71,7 +71,9 @@ def _total(wines: Sequence[ListedWine], language: Language) -> str:
     same = len({currency for _, currency in priced}) == 1
     code = priced[0][1] if same else Currency.EUR
     amounts = (amount if same else in_euros(amount, unit) for amount, unit in priced)
-    return say("total", language, fact=money(round(sum(amounts), 2), code), count=str(len(wines)))
+    # An amount with its sign would have to stand in what a tool returned.
+    fact = f"{sum(amounts):.2f}".removesuffix(".00")
+    return say("total", language, fact=f"{fact} ({code})", count=str(len(wines)))
 
 
 def _compared(wines: Sequence[ListedWine], language: Language) -> str:
