@@ -32,6 +32,7 @@ _NEAR: Final = 4
 _WIDE: Final = 6
 _DENIED: Final = 3
 _NEARLY: Final = 2
+_TEENS: Final = 12
 _LINKED: Final = frozenset({"-", ".", "th", "e", "eme", "er", "o", "a", "st", "nd", "rd"})
 _HAVING: Final = ("fr", "es", "it")
 _SPARED: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"crisis"}
@@ -189,7 +190,10 @@ class _Reading:
             return
         for each in message.phrases(first):
             near = all(message.is_near(name, each.start, rule.within) for name in others)
-            if near and not (rule.negatable and self._is_denied(each)):
+            out = any(
+                message.is_in_sentence(f"{language}:{name}", each.start) for name in rule.unless
+            )
+            if near and not out and not (rule.negatable and self._is_denied(each)):
                 yield each.start, each.end
 
     def _is_denied(self, phrase: Phrase) -> bool:
@@ -203,12 +207,20 @@ class _Reading:
         """Where bottles a day are named, or four glasses and more."""
         message = self._message
         for at in message.places("measure"):
-            if message.is_near("per_day", at, _NEAR) and self._is_amount(at):
+            if self._is_daily(at) and self._is_amount(at):
                 yield at
         for at in message.places("glass"):
             number = message.number(at - 1) or 0
-            if number >= _MANY_GLASSES and message.is_near("per_day", at, _NEAR):
+            if number >= _MANY_GLASSES and self._is_daily(at):
                 yield at
+
+    def _is_daily(self, at: int) -> bool:
+        """Whether "a day" stands near, and not "for each day"."""
+        message = self._message
+        return any(
+            abs(day - at) <= _NEAR and not message.is_at(day - 1, "giving")
+            for day in message.places("per_day")
+        )
 
     def _is_amount(self, at: int) -> bool:
         """Whether a number or an article counts the bottles, no "how many"."""
@@ -248,6 +260,8 @@ class _Reading:
         """Whether a number is the age of another, or of who writes; None if it is no age."""
         message, behind = self._message, self._behind(at)
         is_years = message.is_at(behind, "years") and not self._is_span(behind)
+        if is_years and message.is_at(behind + 1, "here"):
+            return False
         if is_years and any(message.is_at(behind + on, message.own("child")) for on in (1, 2, 3)):
             return True
         if message.is_at(behind, "counted", "currency"):
@@ -287,14 +301,16 @@ class _Reading:
         )
 
     def _is_not_yet(self, at: int, number: int) -> bool:
-        """Whether a number is an age that is not reached: "not 18 till march", "under 16 may I"."""
+        """Whether a number is an age that is not reached: "not 18 yet", "may I at 15"."""
         message = self._message
-        is_of_age = 0 <= self._full_age - number <= _NEARLY
-        if not is_of_age or message.is_at(at + 1, "currency", "counted"):
+        counted = ("currency", "counted")
+        if message.is_at(self._behind(at), *counted) or message.is_near("currency", at, _NEAR):
             return False
-        is_denied = number == self._full_age and message.is_before("no", at, _DENIED)
         may = message.is_near("may", at, _WIDE)
-        return message.ends_at(at - 1, "not_yet") and (may or is_denied)
+        if message.ends_at(at - 1, "not_yet") and 0 <= self._full_age - number <= _NEARLY:
+            denied = number == self._full_age and message.is_before("no", at, _DENIED)
+            return may or denied
+        return may and _TEENS <= number < self._full_age and message.ends_at(at - 1, "at_age")
 
     def _is_compound_age(self, at: int) -> bool:
         """ "Sechzehnjährig": a number and "-jährig" in one word."""

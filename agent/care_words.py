@@ -30,13 +30,17 @@ Words = tuple[str, ...]
 
 
 class Rule(BaseModel):
-    """A concern, and the classes that tell of it within so many words of the first."""
+    """A concern, and the classes that tell of it within so many words of the first.
+
+    It does not hold in a sentence that has one of the classes of `unless`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     concern: str
     all: tuple[str, ...]
     within: int = 0
+    unless: tuple[str, ...] = ()
     negatable: bool = False
 
 
@@ -62,6 +66,8 @@ class Lexicon:
     rules: tuple[Rule, ...]
     spelt: Mapping[Words, Words]
     phrases: Mapping[Words, frozenset[str]]
+    openings: Mapping[Words, Sequence[tuple[str, frozenset[str]]]]
+    """Of phrases whose last word may end in any way: that word behind the others."""
     beginnings: Mapping[str, frozenset[str]]
     endings: Mapping[str, frozenset[str]]
     numbers: Mapping[str, int]
@@ -81,6 +87,7 @@ def lexicon() -> Lexicon:
     phrases: dict[Words, frozenset[str]] = {}
     beginnings: dict[str, frozenset[str]] = {}
     endings: dict[str, frozenset[str]] = {}
+    openings: dict[Words, list[tuple[str, frozenset[str]]]] = {}
     listed = [
         (word, frozenset({name, *(f"{each}:{name}" for each in _languages(language))}))
         for language, classes in (*file.classes.items(), ("any", {_IDIOM: file.idioms["any"]}))
@@ -91,13 +98,16 @@ def lexicon() -> Lexicon:
         plain = word.strip("*_")
         if word.startswith("*"):
             endings[plain] = endings.get(plain, frozenset()) | names
-        elif word.endswith("*") and "_" not in plain:
+        elif word.endswith("*") and "_" in plain:
+            *head, last = plain.split("_")
+            openings.setdefault(tuple(head), []).append((last, names))
+        elif word.endswith("*"):
             beginnings[plain] = beginnings.get(plain, frozenset()) | names
         else:
             key = tuple(plain.split("_"))
             phrases[key] = phrases.get(key, frozenset()) | names
     longest: dict[str, int] = {}
-    for key in phrases:
+    for key in (*phrases, *openings):
         longest[key[0]] = max(longest.get(key[0], 0), len(key))
     numbers = {
         word: number
@@ -105,7 +115,7 @@ def lexicon() -> Lexicon:
         for number, word in enumerate(words.split(), start=2)
     }
     spelt = {tuple(key.split("_")): tuple(value.split()) for key, value in file.spelt.items()}
-    return Lexicon(file.rule, spelt, phrases, beginnings, endings, numbers, longest)
+    return Lexicon(file.rule, spelt, phrases, openings, beginnings, endings, numbers, longest)
 
 
 def _languages(language: str) -> Iterable[str]:
@@ -129,7 +139,7 @@ def _spelt_out(words: Sequence[str]) -> Iterator[str]:
     """The words with what is written short in full: "don't" is "do not"."""
     at, spelt = 0, lexicon().spelt
     while at < len(words):
-        length = next((n for n in (2, 1) if tuple(words[at : at + n]) in spelt), 0)
+        length = next((n for n in (3, 2, 1) if tuple(words[at : at + n]) in spelt), 0)
         yield from spelt[tuple(words[at : at + length])] if length else (words[at],)
         at += length or 1
 
@@ -170,9 +180,12 @@ class Message:
                 yield Phrase(at, at + 1, names)
             longest = min(known.longest.get(word, 0), len(self.words) - at)
             for length in range(1, longest + 1):
-                found = known.phrases.get(tuple(self.words[at : at + length]))
-                if found:
-                    yield Phrase(at, at + length, found)
+                run, end = tuple(self.words[at : at + length]), at + length
+                if found := known.phrases.get(run):
+                    yield Phrase(at, end, found)
+                for last, names in known.openings.get(run, ()):
+                    if end < len(self.words) and self.words[end].startswith(last):
+                        yield Phrase(at, end + 1, names)
 
     def _sentences(self) -> list[int]:
         """The number of the sentence that each word stands in."""
@@ -223,6 +236,10 @@ class Message:
             for each in places
             if each != at and self._sentence[each] == self._sentence[at]
         )
+
+    def is_in_sentence(self, name: str, at: int) -> bool:
+        """Whether a phrase of a class begins in the sentence of a word."""
+        return any(self._sentence[each] == self._sentence[at] for each in self.places(name))
 
     def is_before(self, name: str, at: int, within: int) -> bool:
         """Whether a phrase of a class begins within so many words before, in the same sentence."""
