@@ -1,0 +1,59 @@
+"""`python -m tests.attacks [N]`: every attack, or N of them; findings by kind, status 1 if any."""
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.attacks.corpus import Attack, attacks, sample
+from tests.attacks.judge import Finding, Judge
+from tests.attacks.stage import staged
+
+
+async def run(wanted: Sequence[Attack], home: Path) -> bool:
+    """Whether nothing was found; prints what was."""
+    async with staged(home, wanted) as stage:
+        began = time.monotonic()
+        await stage.run(wanted)
+        seconds = time.monotonic() - began
+        judge = Judge(stage, wanted)
+        found, effects = judge.findings(), judge.effects()
+        outcomes = stage.rows("SELECT outcome, count(*) FROM turns GROUP BY outcome")
+        second = stage.second
+    print(table(wanted, found))
+    for each in found:
+        print(each.line())
+    print("\n".join(effects))
+    print(f"{len(wanted)} attacks in {seconds:.0f} s, outcomes {dict(outcomes)}")
+    answered = [each for each in second if each is not None]
+    print(
+        f"second chat: {len(answered)} of {len(second)} answered; {len(stage.refused)} not imported"
+    )
+    print(f"{len({each.attack.ref for each in found})} attacks with findings")
+    return not found and not effects and answered == second
+
+
+def table(wanted: Sequence[Attack], found: Sequence[Finding]) -> str:
+    """By kind: how many texts, and how many of them with which finding."""
+    lines = ["| kind | texts | with findings | of which |", "| :-- | --: | --: | :-- |"]
+    for kind, texts in sorted(Counter(each.kind for each in wanted).items()):
+        its = [each for each in found if each.attack.kind == kind]
+        whats = Counter(what for what, _ in {(each.what, each.attack.ref) for each in its})
+        named = ", ".join(f"{what} {count}" for what, count in whats.most_common())
+        lines.append(f"| {kind} | {texts} | {len({each.attack.ref for each in its})} | {named} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit status."""
+    numbers = [int(each) for each in arguments if each.isdigit()]
+    wanted = sample(numbers[0]) if numbers else attacks()
+    with tempfile.TemporaryDirectory(prefix="sommelier-attacks-") as home:
+        return 0 if asyncio.run(run(wanted, Path(home))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

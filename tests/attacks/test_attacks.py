@@ -1,0 +1,62 @@
+"""A sample of the hostile texts of every kind; `python -m tests.attacks` runs them all."""
+
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from tests.attacks.corpus import attacks, sample
+from tests.attacks.judge import Judge
+from tests.attacks.stage import ADMIN, SECOND, staged
+
+QUIET = 20
+MODEL_SECONDS = 0.1
+"""How long a request to the model takes where time is measured; the fastest take longer."""
+SAMPLE = 150
+PROMISED = {"invalid", "silence", "twice", "unseen character", "other's data"}
+
+
+def test_there_are_two_thousand_different_ones() -> None:
+    assert len({(each.said, each.obeyed, each.way) for each in attacks()}) >= 2000
+
+
+async def test_a_sample_of_every_kind_does_nothing_and_the_second_chat_is_answered(
+    environment: dict[str, str],
+) -> None:
+    wanted = sample(SAMPLE)
+    async with staged(Path(environment["HOME"]), wanted) as stage:
+        await stage.run(wanted)
+        judge = Judge(stage, wanted)
+        assert [each.line() for each in judge.findings() if each.what in PROMISED] == []
+        assert judge.effects() == []
+    assert stage.second
+    assert None not in stage.second
+    assert len(stage.api.answered(SECOND)) == len(stage.second)
+
+
+async def test_names_of_those_who_ask_to_be_let_in_do_nothing_to_admins(
+    environment: dict[str, str],
+) -> None:
+    wanted = [each for each in attacks() if each.way == "display name"]
+    async with staged(Path(environment["HOME"]), wanted, ACCESS="allow_list") as stage:
+        await stage.run(wanted)
+        judge = Judge(stage, wanted)
+        assert [each.line() for each in judge.to_admins()] == []
+        assert judge.effects() == []
+        assert len(stage.api.answered(ADMIN)) > len(wanted) // 2
+
+
+@pytest.mark.timing
+async def test_a_second_chat_is_answered_within_twice_its_quiet_time(
+    environment: dict[str, str],
+) -> None:
+    wanted = sample(SAMPLE)
+    async with staged(Path(environment["HOME"]), wanted) as stage:
+        stage.model.seconds = MODEL_SECONDS
+        await stage.run([], questions=QUIET)
+        quiet = [each for each in stage.second if each is not None]
+        stage.second.clear()
+        await stage.run(wanted, at_once=1)
+        beside = [each for each in stage.second if each is not None]
+    print(f"second chat: {median(quiet):.3f} s quiet, {median(beside):.3f} s beside attacks")
+    assert median(beside) <= 2 * median(quiet)
