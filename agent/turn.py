@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent import lengths
 from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.loop import AgenticResponse
@@ -161,7 +162,6 @@ def record_ledger(span: Span, ledger: Ledger) -> None:
     )
 
 
-MAX_MESSAGE_CHARS: Final = 8000
 FILE: Final = Path(__file__).with_name("guard.toml")
 SPOKEN_ROLE: Final = r"^[ \t]*(?:system|assistant)\s*:"
 
@@ -209,11 +209,11 @@ def security_flags(message: str) -> list[str]:
 def guard_input(message: str, span: Span) -> str:
     """The cleaned message; what looks like an injection is recorded and answered like any other."""
     with span.child("guard.input", "guardrail") as guard:
-        flags = security_flags(message[:MAX_MESSAGE_CHARS])
+        flags = security_flags(message[: lengths.MESSAGE])
         guard.update(output=flags, level="WARNING" if flags else None)
         if flags:
             span.update(metadata={"security_flags": ",".join(flags)})
-        return visible(message[:MAX_MESSAGE_CHARS]).strip()
+        return visible(message[: lengths.MESSAGE]).strip()
 
 
 def guard_output(response: AgenticResponse[Any], span: Span, output: object = None) -> None:

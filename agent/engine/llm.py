@@ -9,7 +9,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from importlib import import_module
@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import SecretStr
 
+from agent import lengths
 from agent.engine.errors import (
     ModelError,
     ModelRateLimited,
@@ -56,8 +57,6 @@ FILTERED: Final = {"choices": [{"finish_reason": "content_filter"}]}
 """A question that a filter stopped before the model, as other servers say it."""
 SECRET_CHARS: Final = 8
 """A shorter key is a word that a local server is given, and may be a word of its answer."""
-LONGEST_BODY: Final = 4_000_000
-"""In bytes; the longest answers with all their reasoning have some 500,000."""
 LOCAL_KEY: Final = "none"
 """Sent as the key where none is set: local servers need none, the client insists on one."""
 
@@ -80,7 +79,8 @@ class LLMService:
 
     A ready `client` (for Azure, a proxy, headers of your own) stands for `api_key` and `base_url`,
     and is yours to close; without one there is a client for each event loop. `extra_body` goes
-    along with every request. A whole answer takes `timeout_seconds` and has 4 MB at most.
+    along with every request. A whole answer takes `timeout_seconds` and has 4 MB at most; an error
+    of a given client's server is limited by time alone.
     """
 
     def __init__(
@@ -150,9 +150,12 @@ class LLMService:
     def _open(self) -> "AsyncOpenAI":
         if self._given is not None:
             return self._given.with_options(max_retries=0, timeout=self._timeout_seconds)
-        from openai import AsyncOpenAI  # noqa: PLC0415 - heavy, needed by the first request
+        # Heavy, needed by the first request.
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415
 
+        hooks = {"response": [_shortener()]}
         return AsyncOpenAI(
+            http_client=DefaultAsyncHttpxClient(event_hooks=hooks),
             api_key=_plain(self._api_key) or os.environ.get("OPENAI_API_KEY") or LOCAL_KEY,
             base_url=self._base_url,
             max_retries=0,
@@ -226,7 +229,7 @@ class LLMService:
         try:
             async for part in response.aiter_bytes():
                 body += part
-                if len(body) > LONGEST_BODY:
+                if len(body) > lengths.ANSWER_BYTES:
                     break
         except Exception as error:
             kind = type(error).__name__
@@ -235,8 +238,10 @@ class LLMService:
             raise ModelUnavailable(f"{self.model} broke its answer off ({kind})") from None
         finally:
             await response.aclose()
-        if len(body) > LONGEST_BODY:
-            raise ModelResponseInvalid(f"{self.model} answered with over {LONGEST_BODY} bytes")
+        if len(body) > lengths.ANSWER_BYTES:
+            raise ModelResponseInvalid(
+                f"{self.model} answered with over {lengths.ANSWER_BYTES} bytes"
+            )
         return bytes(body)
 
     @property
@@ -280,6 +285,32 @@ class LLMService:
     def _without_key(self, text: str) -> str:
         key = _plain(self._api_key) or os.environ.get("OPENAI_API_KEY")
         return text.replace(key, "***") if key and len(key) >= SECRET_CHARS else text
+
+
+def _shortener() -> "Callable[[Response], Awaitable[None]]":
+    """Makes the body of an error end where it grows too long: the client reads all of it."""
+    from httpx2 import AsyncByteStream  # noqa: PLC0415 - see _open
+
+    class Shortened(AsyncByteStream):
+        def __init__(self, whole: AsyncByteStream) -> None:
+            self._whole = whole
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = lengths.ERROR_BYTES
+            async for part in self._whole:
+                yield part[:left]
+                left -= len(part)
+                if left <= 0:
+                    return
+
+        async def aclose(self) -> None:
+            await self._whole.aclose()
+
+    async def shorten(response: "Response") -> None:
+        if response.status_code >= 300:
+            response.stream = Shortened(cast(AsyncByteStream, response.stream))
+
+    return shorten
 
 
 def _plain(key: SecretStr | str | None) -> str | None:

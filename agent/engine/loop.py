@@ -1,9 +1,12 @@
 """One turn: tools first, then the structured answer, with retries around the answer only."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Generic, Literal, TypeVar
 
+from agent import lengths
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
 from agent.engine.errors import DeadlinePassed, LimitReached, ModelError
@@ -99,7 +102,7 @@ async def generate_agentic_response(
                 chat.add_results(reply, calls, results)
                 evidence.add_results(results)
                 continue
-            result = parse_response(reply, contract, evidence, toolbox.names)
+            result = await parsed(reply, contract, evidence, toolbox.names)
             attempts.append(attempt := Attempt.of(reply, result, attempts))
             attempt.record(span)
             if not attempt.result.retryable:
@@ -121,6 +124,15 @@ async def generate_agentic_response(
         attempts=attempts,
         chat=chat,
     )
+
+
+async def parsed(
+    reply: LLMResponse, contract: OutputContract[T], evidence: Evidence, tool_names: Sequence[str]
+) -> ParseResult[T]:
+    """Parse a response; a long one in a thread, so that no other turn waits for it."""
+    parse = partial(parse_response, reply, contract, evidence, tool_names)
+    is_long = len(reply.content) > lengths.ON_THE_LOOP
+    return await asyncio.to_thread(parse) if is_long else parse()
 
 
 def require_parts(run: Run, contract: OutputContract[T]) -> None:

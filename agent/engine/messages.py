@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
+from agent import lengths
 from agent.engine.errors import ModelResponseInvalid
 from agent.text import pattern
 
@@ -278,7 +279,7 @@ def read_response(data: Mapping[str, Any], model: str) -> LLMResponse:
     finish = str(choice.get("finish_reason") or ("stop" if choice else "no_choices")).lower()
     calls = _calls(message)
     return LLMResponse(
-        content=_text(message.get("content")),
+        content=_text(message.get("content"))[: lengths.ANSWER + 1],
         tool_calls=tuple(map(_tool_call, calls)),
         finish_reason=FINISH_REASONS.get(finish, finish),
         refusal=_text(message.get("refusal")) or None,
@@ -328,15 +329,15 @@ def sendable(text: str) -> str:
 
 def _calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     calls = message.get("tool_calls")
-    return list(map(_mapping, calls)) if isinstance(calls, list) else []
+    return list(map(_mapping, calls[: lengths.TOOL_CALLS])) if isinstance(calls, list) else []
 
 
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     function = _mapping(call.get("function"))
     return ToolCall(
         sendable(str(call.get("id") or "")),
-        _text(function.get("name")),
-        sendable(_json_text(function.get("arguments"))),
+        _text(function.get("name"))[: lengths.NAME],
+        sendable(_json_text(function.get("arguments")))[: lengths.ARGUMENTS + 1],
     )
 
 

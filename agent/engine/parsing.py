@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 import pyjson5
 from pydantic import ValidationError
 
+from agent import lengths
 from agent.engine.contract import Evidence, OutputContract, leaves
 from agent.engine.errors import log_failure
 from agent.engine.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
@@ -40,7 +41,6 @@ CALL_MARK: Final = pattern(
 """What begins a tool call that a model writes as text."""
 REACT_CALL: Final = pattern(r"(?m)^Action:[ \t]*(\w+).*\n+Action Input:")
 CALL_SYNTAX: Final = pattern(r"\A\W*(?:functions\.|tools\.)?(\w+)\(")
-LONGEST_ANSWER: Final = 200_000
 
 FINISH_PROBLEMS: Final = {
     "refusal": ("refusal", "the model declined to answer"),
@@ -128,8 +128,8 @@ def parse_final_response(
     tool_names: Collection[str] = (),
 ) -> ParseResult[T]:
     """Hold the raw text of a final response against the contract."""
-    if len(raw) > LONGEST_ANSWER:
-        return _failed("too_long", f"the response has more than {LONGEST_ANSWER} characters")
+    if len(raw) > lengths.ANSWER:
+        return _failed("too_long", f"the response has more than {lengths.ANSWER} characters")
     try:
         return _read(without_thoughts(raw), contract, evidence, tool_names)
     except _WrittenCall:

@@ -9,14 +9,19 @@ import asyncio
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final, get_type_hints
+from threading import Thread
+from typing import Any, Final, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError
 
+from agent import lengths
 from agent.engine.errors import ToolError, log_failure
 from agent.engine.feedback import describe_validation_error, fence
 from agent.engine.messages import ToolCall, ToolSchema, sendable
@@ -26,6 +31,7 @@ from agent.text import truncate_at_boundary
 
 ERROR_PREFIX: Final = "Error: "
 BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+MOST_HANGING: Final = 16
 CUT_OFF: Final = "this call was cut off at the token limit; call again with shorter arguments"
 ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is known"
 
@@ -55,7 +61,9 @@ class Tool:
     """A function the model may call with `arguments`, a pydantic model.
 
     The function takes that model, or its fields by name if it is `by_name`. A plain function runs
-    in a thread, and goes on there when its time is over. A parameter annotated `Run` is given the
+    in a thread of its own: one that hangs is left there when its time is over, holds up neither
+    other tools nor the end of the process, and is called no more once `MOST_HANGING` of its calls
+    hang. A parameter annotated `Run` is given the
     turn's run, traced on the span of the tool; the model does not see it.
     """
 
@@ -84,10 +92,39 @@ class Tool:
         else:
             call = partial(self.function, arguments, **context)
         if inspect.iscoroutinefunction(self.function):
-            output = call()
-        else:
-            output = await asyncio.to_thread(call)
+            return await cast(Awaitable[object], call())
+        if len(self._running) >= MOST_HANGING:
+            raise ToolError(f"{self.name} is not available: earlier calls of it hang")
+        output = await _in_a_thread(call, self._running)
         return await output if inspect.isawaitable(output) else output
+
+    @cached_property
+    def _running(self) -> set[Thread]:
+        return set()
+
+
+async def _in_a_thread(call: Callable[[], object], running: set[Thread]) -> object:
+    """Call a function in a thread of its own, which is in `running` until it returns.
+
+    The threads of the event loop are few, and the end of the process waits for them.
+    """
+    answer: Future[object] = Future()
+
+    def work() -> None:
+        try:
+            tell = partial(answer.set_result, call())
+        except Exception as error:
+            tell = partial(answer.set_exception, error)
+        except BaseException as error:  # a tool that exits is one that failed
+            tell = partial(answer.set_exception, RuntimeError(type(error).__name__))
+        running.discard(thread)
+        with suppress(InvalidStateError):  # nobody waits any more
+            tell()
+
+    thread = Thread(target=copy_context().run, args=(work,), daemon=True)
+    running.add(thread)
+    thread.start()
+    return await asyncio.wrap_future(answer)
 
 
 def _parameters(function: Callable[..., object]) -> list[tuple[str, bool]]:
@@ -192,6 +229,8 @@ def json_object(text: str) -> dict[str, Any]:
     Raises:
         ValueError: they are no JSON object; the message says so, without the text.
     """
+    if len(text) > lengths.ARGUMENTS:
+        raise ValueError(f"the arguments have more than {lengths.ARGUMENTS} characters")
     if not text.strip():
         return {}
     try:

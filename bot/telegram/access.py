@@ -12,6 +12,7 @@ from typing import Final, Literal
 from telegram import Bot, Update, User
 from telegram.constants import ChatType
 
+from agent import lengths
 from agent.markdown import visible
 from agent.repositories import PeopleRepository
 from bot.telegram import texts
@@ -27,7 +28,6 @@ the database did not say."""
 
 NOTED_AGAIN: Final = timedelta(hours=1)
 MOST_NOTED: Final = 10_000
-LONGEST_NAME: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def shown_name(name: str) -> str:
     So it can neither pass for another line of a message or for an id, nor turn its order round.
     """
     shown = " ".join(visible(name).replace("`", "").split())
-    return f"`{shown[:LONGEST_NAME]}`" if shown else "–"
+    return f"`{shown[: lengths.NAME]}`" if shown else "–"
 
 
 def decision(user_id: int) -> Rows:

@@ -3,6 +3,7 @@
 from telegram import Bot, Message, MessageEntity, Update
 from telegram.constants import ChatType
 
+from agent import lengths
 from agent.tracing.recorder import trace_id_of
 from bot.telegram.sender import Destination
 from bot.turn import Question
@@ -84,7 +85,7 @@ def names_of(update: Update) -> tuple[str, ...]:
         if each is not None and not getattr(each, "is_bot", False)
         for part in ("first_name", "last_name", "username")
     ]
-    return tuple(dict.fromkeys(name for name in names if name))
+    return tuple(dict.fromkeys(name[: lengths.NAME] for name in names if name))
 
 
 def destination(update: Update) -> Destination:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from agent import lengths
 from agent.repositories import AcceptedUpdate, Payload
 from bot.telegram.render import utf16_units
 
@@ -79,13 +80,18 @@ def belongs(earlier: AcceptedUpdate, later: AcceptedUpdate, burst: timedelta) ->
 def is_part_of_burst(payload: Payload) -> bool:
     """Whether more may belong to this update: a message with words or of an album, no command."""
     message = part(payload, "message")
-    words, marks = words_of(message)
-    if not isinstance(words, str) or not all(
-        isinstance(each, Mapping) and type(each.get("offset")) is int for each in marks
-    ):
+    words, _ = words_of(message)
+    if not _is_wellformed(message):
         return False
     is_text = "text" in message and not words.startswith("/")
     return bool(words and is_text) or "media_group_id" in message
+
+
+def _is_wellformed(message: Payload) -> bool:
+    words, marks = words_of(message)
+    return isinstance(words, str) and all(
+        isinstance(each, Mapping) and type(each.get("offset")) is int for each in marks
+    )
 
 
 def words_of(message: Payload) -> tuple[Any, Sequence[Any]]:
@@ -96,11 +102,19 @@ def words_of(message: Payload) -> tuple[Any, Sequence[Any]]:
 
 
 def joined(payloads: Sequence[Payload]) -> Payload:
-    """One update of all: one message of theirs, and the id of the first."""
-    if len(payloads) == 1:
-        return payloads[0]
+    """One update of all: one message of theirs, no longer than may be, and the id of the first."""
+    first = payloads[0]
+    if len(payloads) == 1 and not _is_too_long(part(first, "message")):
+        return first
     message = one_message([message_in(payload) for payload in payloads])
-    return {"update_id": payloads[0]["update_id"], "message": message}
+    return {"update_id": first["update_id"], "message": message}
+
+
+def _is_too_long(message: Payload) -> bool:
+    words, marks = words_of(message)
+    return _is_wellformed(message) and (
+        len(words) > lengths.MESSAGE or len(marks) > lengths.ENTITIES
+    )
 
 
 def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
@@ -117,14 +131,17 @@ def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
 
 
 def _words(messages: Sequence[Payload]) -> tuple[str, list[dict[str, Any]]]:
-    """The words of messages, a line each, and the entities in them."""
+    """The words of messages, a line each, and the entities in them, as far as they are read."""
     said, entities = "", list[dict[str, Any]]()
     for each in messages:
         words, marks = words_of(each)
-        if not words:
+        left = lengths.MESSAGE - len(said) - bool(said)
+        if not words or left <= 0:
             continue
         said += "\n" if said else ""
-        start = utf16_units(said)
-        entities += [{**mark, "offset": mark["offset"] + start} for mark in marks]
+        start, words = utf16_units(said), words[:left]
+        end = utf16_units(words)
+        whole = [each for each in marks if each["offset"] + number(each.get("length")) <= end]
+        entities += [{**mark, "offset": mark["offset"] + start} for mark in whole]
         said += words
-    return said, entities
+    return said, entities[: lengths.ENTITIES]

@@ -13,9 +13,10 @@ from starlette.routing import Route
 
 from agent.engine.contract import OutputContract
 from agent.engine.limits import Limits
-from agent.engine.llm import LONGEST_BODY, LLMService
+from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
+from agent.lengths import ANSWER_BYTES
 from agent.sommelier.contract import SOMMELIER
 from tests.doubles.model_server import ModelServer, answer, answer_json
 from tests.doubles.server import LoopbackServer
@@ -71,18 +72,26 @@ async def test_further_fields_go_along(model_server: ModelServer) -> None:
     assert model_server.requests[0].json["reasoning_effort"] == "low"
 
 
-async def test_a_body_without_end_is_not_read_to_its_end() -> None:
+@pytest.mark.parametrize(
+    ("status", "problem"),
+    [
+        (200, f"answered with over {ANSWER_BYTES} bytes"),
+        (400, "answered 400"),
+        (503, "answered 503"),
+    ],
+)
+async def test_a_body_without_end_is_not_read_to_its_end(status: int, problem: str) -> None:
     async def flood(_: Request) -> StreamingResponse:
         async def parts() -> AsyncIterator[bytes]:
             while True:
                 yield b" " * 100_000
                 await asyncio.sleep(0)
 
-        return StreamingResponse(parts())
+        return StreamingResponse(parts(), status)
 
     with LoopbackServer([Route("/chat/completions", flood, methods=["POST"])]) as server:
         llm = LLMService(model="m", base_url=server.base_url)
-        assert await said(llm) == f"m answered with over {LONGEST_BODY} bytes"
+        assert (await said(llm)).startswith(f"m {problem}")
         await llm.close()
 
 

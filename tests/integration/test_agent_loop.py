@@ -1,7 +1,9 @@
 """The turn, from message to validated answer: the seven cases of R-003 of the structured-output
 research, and what stands around them. Real client, scripted server."""
 
+import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from agent.sommelier.contract import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from tests.doubles.model_server import ModelServer, answer, answer_json, refusal, tool_calls
 from tests.doubles.model_steps import call
+from tests.doubles.server import eventually
 from tests.fakes import CHINON, FakeCatalogue, SpanRecord, root_span
 from tests.faults.turns import (
     INFORMATIONAL,
@@ -397,3 +400,25 @@ async def test_a_salvage_that_fails_leaves_nothing_and_breaks_no_turn(
     assert (response.outcome, response.text) == ("exhausted", "")
     assert "nothing could be salvaged: KeyError" in caplog.text
     assert "secret" not in caplog.text
+
+
+async def test_a_long_answer_is_read_while_other_turns_go_on(model_server: ModelServer) -> None:
+    """Its rule waits for another turn's answer: on the event loop that would be for ever."""
+    answered = threading.Event()
+
+    def waits(text: str) -> str | None:
+        return None if len(text) < 12_000 or answered.wait(60) else "the other turn was held up"
+
+    contract = OutputContract(str, semantic=waits)
+    llm = service(model_server)
+
+    async def asked() -> str:
+        return (await generate_agentic_response("Hi", run=Run([llm]), contract=contract)).text
+
+    model_server.script(answer("A" * 12_000), answer("Hello"))
+    first = asyncio.create_task(asked())
+    await eventually(lambda: len(model_server.requests) == 1, seconds=60, otherwise=str)
+    second = await asked()
+    answered.set()
+    assert (second, await first) == ("Hello", "A" * 12_000)
+    await llm.close()

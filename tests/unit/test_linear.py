@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-from agent import markdown, text
+from agent import lengths, markdown, text
 from agent.care import care_of
 from agent.documents.answer import plain_brackets
 from agent.documents.citations import citations, kept, uncited
@@ -33,7 +33,7 @@ from agent.tracing.masking import mask
 from agent.turn import security_flags
 from bot.telegram.look_up_text import read_find, read_question
 from bot.telegram.render import split_messages
-from bot.updates.bursts import LARGEST_BURST, one_message
+from bot.updates.bursts import LARGEST_BURST, joined, one_message
 from db.documents.chunking import Section, chunk
 from db.documents.formats import unbroken
 from db.documents.reading import Content, Unreadable, read_document
@@ -188,3 +188,15 @@ def test_whatever_meets_foreign_text_takes_linear_time(name: str) -> None:
     slow += [superlinear(work, Hostile(begun, "a"), 1000) for begun in LONE]
 
     assert [each for each in slow if each] == []
+
+
+@pytest.mark.parametrize("count", [1, 2, LARGEST_BURST])
+def test_a_burst_is_cut_before_anything_looks_at_it(count: int) -> None:
+    said = "\n" * 9000
+    marks = [{"type": "bold", "offset": at, "length": 1} for at in (0, 7000, 8999)]
+    message = {"message": {"text": said, "entities": marks}}
+
+    found = joined([{"update_id": 1, **message}] * count)["message"]
+
+    assert len(found["text"]) == lengths.MESSAGE
+    assert [each["offset"] for each in found["entities"]] == [0, 7000]

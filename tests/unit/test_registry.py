@@ -2,6 +2,8 @@
 
 import asyncio
 import functools
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -11,7 +13,7 @@ from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
-from agent.engine.tools import Toolbox, tool
+from agent.engine.tools import MOST_HANGING, Toolbox, tool
 
 
 async def look(city: str = "Rome", copy: int = 1) -> str:
@@ -150,6 +152,55 @@ async def test_a_plain_function_that_takes_too_long_is_not_waited_for() -> None:
     result = await Toolbox([wait]).call(ToolCall("1", "wait", "{}"), run)
     may_end.set()
     assert result.error_type == "timeout"
+
+
+async def test_a_plain_function_that_hangs_is_not_called_for_ever() -> None:
+    may_end = threading.Event()
+
+    def hang() -> None:
+        """Wait."""
+        may_end.wait(30)
+
+    run, box = Run(limits=Limits(tool_seconds=0.01)), Toolbox([hang, at_once])
+    kinds = [(await box.call(ToolCall("1", "hang", "{}"), run)).error_type for _ in range(40)]
+    other = await box.call(ToolCall("1", "at_once", '{"city": "Rome"}'), Run())
+    may_end.set()
+    assert kinds == ["timeout"] * MOST_HANGING + ["tool_error"] * (40 - MOST_HANGING)
+    assert other.text == "Rome"
+
+
+HANGING = """
+import asyncio, threading
+from agent.engine.limits import Limits
+from agent.engine.messages import ToolCall
+from agent.engine.run import Run
+from agent.engine.tools import Toolbox
+
+def hang() -> None:
+    "Wait."
+    threading.Event().wait()
+
+run = Run(limits=Limits(tool_seconds=0.01))
+print(asyncio.run(Toolbox([hang]).call(ToolCall("1", "hang", "{}"), run)).error_type)
+"""
+
+
+def test_a_plain_function_that_hangs_does_not_keep_the_process() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING], capture_output=True, timeout=120, check=True
+    )
+    assert done.stdout == b"timeout\n"
+
+
+async def test_a_tool_that_exits_is_one_that_failed() -> None:
+    def leave() -> None:
+        """Leave."""
+        sys.exit(3)
+
+    assert await called(leave) == (
+        "Error: leave failed (RuntimeError); answer without it or try differently",
+        "RuntimeError",
+    )
 
 
 async def test_a_tool_may_take_the_run() -> None:

@@ -1,0 +1,36 @@
+"""How long a text may be before anything looks at it; what is longer is cut, or refused and said.
+
+All of it is in characters unless the name says bytes. Settings: a tool's result
+(`Limits.result_chars`), a file of the library (`DOCUMENT_MAX_MB`).
+"""
+
+from typing import Final
+
+MESSAGE: Final = 8_000
+"""What a person says in a turn, all messages that were sent in one go together."""
+ENTITIES: Final = 400
+"""Mentions, links and the like in it."""
+NAME: Final = 64
+"""What somebody is called; Telegram allows no more."""
+
+ANSWER: Final = 64_000
+"""What a model answers; 4,096 tokens are some 16,000."""
+ON_THE_LOOP: Final = 4_000
+"""An answer that is longer is read in a thread, so that no chat waits for another's."""
+ARGUMENTS: Final = 32_000
+"""What a model gives a tool."""
+TOOL_CALLS: Final = 64
+"""Calls in one answer."""
+ANSWER_BYTES: Final = 4_000_000
+"""The body that a model's server sends: the longest answers with their reasoning have 500,000."""
+ERROR_BYTES: Final = 64_000
+"""The body of its error."""
+
+FILE_NAME: Final = 300
+"""The path that a document is known by."""
+DOCUMENT: Final = 5_000_000
+"""The text of a document; the longest books have some 3,000,000."""
+PAGES: Final = 2_000
+"""Pages of a PDF file."""
+READING_SECONDS: Final = 60.0
+"""How long reading a file may take; not a length, but a limit of the same kind."""
