@@ -218,8 +218,8 @@ class _Reading:
         """Whether "a day" stands near, and not "for each day"."""
         message = self._message
         return any(
-            abs(day - at) <= _NEAR and not message.is_at(day - 1, "giving")
-            for day in message.places("per_day")
+            message.is_at(day, "per_day") and not message.is_at(day - 1, "giving")
+            for day in range(at - _NEAR, at + _NEAR + 1)
         )
 
     def _is_amount(self, at: int) -> bool:

@@ -171,6 +171,7 @@ class Message:
         self._at = [frozenset[str]().union(*(each.names for each in at)) for at in self._begins]
         self.said = frozenset[str]().union(*self._at)
         self._sentence = self._sentences()
+        self._sentences_of: dict[str, frozenset[int]] = {}
         self.language = language_of(text) or self._likely_language()
 
     def _phrases(self) -> Iterator[Phrase]:
@@ -239,7 +240,10 @@ class Message:
 
     def is_in_sentence(self, name: str, at: int) -> bool:
         """Whether a phrase of a class begins in the sentence of a word."""
-        return any(self._sentence[each] == self._sentence[at] for each in self.places(name))
+        if name not in self._sentences_of:
+            found = (self._sentence[each] for each in self.places(name))
+            self._sentences_of[name] = frozenset(found)
+        return self._sentence[at] in self._sentences_of[name]
 
     def is_before(self, name: str, at: int, within: int) -> bool:
         """Whether a phrase of a class begins within so many words before, in the same sentence."""
