@@ -4,7 +4,7 @@ Small lexicons are combined, near each other in a clause: who, which state, sinc
 not.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast, get_args
 
@@ -39,13 +39,18 @@ _SPARED: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"crisis"}
 _MANY_GLASSES: Final = 4
 
 
+def gravest(concerns: Collection[Concern]) -> Concern | None:
+    """Return the gravest of some concerns; None of none."""
+    return next((each for each in CONCERNS if each in concerns), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Care:
     """What a message tells of those who should not be offered alcohol.
 
     `own` is said of who writes, `others` of somebody else whom wine may be for. `allergies` are
     what is not to be offered. `people` are the persons it names, `beneficiaries` those of them that
-    wine is wanted for. `held` is what was known before of who writes.
+    wine is wanted for. `held` is what was known before of who writes, who may do so `in_group`.
     """
 
     own: frozenset[Concern] = frozenset()
@@ -57,6 +62,7 @@ class Care:
     beneficiaries: frozenset[str] = frozenset()
     language: Language | None = None
     held: frozenset[Concern] = frozenset()
+    in_group: bool = False
 
     @property
     def all(self) -> frozenset[Concern]:
@@ -82,13 +88,12 @@ class Care:
     @property
     def gravest(self) -> Concern | None:
         """The gravest concern; None without one."""
-        return next((each for each in CONCERNS if each in self.all), None)
+        return gravest(self.all)
 
     @property
     def news(self) -> Concern | None:
         """The gravest concern that was not known before; None without one."""
-        told = (self.own | self.others) - self.held
-        return next((each for each in CONCERNS if each in told), None)
+        return gravest((self.own | self.others) - self.held)
 
     @property
     def kept(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -45,7 +45,8 @@ class Carer:
         age = self.help.full_age
         is_long = len(text) > LONG
         told = await asyncio.to_thread(care_of, text, age) if is_long else care_of(text, age)
-        care = told.holding(await self._held(chat_id, user_id))
+        held = await self._held(chat_id, user_id)
+        care = replace(told.holding(held), in_group=chat_id < 0)
         if care.all or care.allergies:
             with span.child("guard.care", "guardrail") as guard:
                 guard.update(output=sorted({*care.all, *care.allergies}))

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
+from agent.care import Care
 from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.house_sommelier.answer import answer_wines, not_understood
 from agent.house_sommelier.conversation import Conversation, ToolResult, read_conversation
@@ -33,10 +34,19 @@ _TOLD: Final = frozenset(
 _OFF_TOPIC: Final = frozenset({"off_topic", "rude"})
 
 
+@dataclass(frozen=True, slots=True)
 class HouseSommelier:
-    """An `LLM` that answers by rules, from `messages` alone: no key, no network, no state."""
+    """An `LLM` that answers by rules, from `messages` alone: no key, no network, no state.
 
+    `care` is what is known of who asks; without it that is what the messages say.
+    """
+
+    care: Care | None = None
     model: str = MODEL_NAME
+
+    def caring(self, care: Care) -> "HouseSommelier":
+        """Make the same for somebody of whom `care` is known."""
+        return replace(self, care=care)
 
     def language_of(self, messages: Sequence[Message]) -> Language:
         """The language of a conversation; English where nothing tells."""
@@ -60,7 +70,7 @@ class HouseSommelier:
         Never raises. The answer is the JSON of a `SommelierResponse`, whatever `output`,
         `max_tokens` and `temperature` say; usage is zero.
         """
-        reply = respond(messages, frozenset(tool.name for tool in tools))
+        reply = respond(messages, frozenset(tool.name for tool in tools), self.care)
         if isinstance(reply, SommelierResponse):
             return LLMResponse(content=reply.model_dump_json(), model=MODEL_NAME)
         calls = tuple(
@@ -75,11 +85,11 @@ class HouseSommelier:
 
 
 def respond(
-    messages: Sequence[Message], offered: frozenset[str]
+    messages: Sequence[Message], offered: frozenset[str], care: Care | None = None
 ) -> tuple[Wish, ...] | SommelierResponse:
     """The tools to call, all of those `offered`, or the answer."""
     conversation = read_conversation(messages)
-    state, change = read_state(conversation)
+    state, change = read_state(conversation, care)
     if conversation.results:
         return _after(state, change, conversation)
     if state.act in _TOLD:

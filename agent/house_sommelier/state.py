@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from agent.care import Concern
+from agent.care import NO_CARE, Care, Concern, gravest
 from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import Act, load, profiles, rules
 from agent.house_sommelier.lexicon import scan, stop_words, tokens
@@ -103,14 +103,23 @@ def _price(text: str) -> tuple[float, Currency] | None:
     return None
 
 
-def read_state(conversation: Conversation) -> tuple[State, Change]:
-    """The state after the last message of a conversation, and that message as a change."""
-    state = State()
+def read_state(conversation: Conversation, care: Care | None = None) -> tuple[State, Change]:
+    """The state after the last message of a conversation, and that message as a change.
+
+    `care` is what is known of who wrote the last; in a group the others told of themselves.
+    """
+    known = care or NO_CARE
+    state = State(care=gravest(known.held), reacts=known.allergies)
     for exchange in conversation.before:
-        change = read(exchange.request, state.language if state.turns else None)
+        change = _read(exchange.request, state, NO_CARE if known.in_group else None)
         state = _answered(heard(state, change), exchange)
-    change = read(conversation.request, state.language if state.turns else None)
+    change = _read(conversation.request, state, known if known.in_group else None)
     return heard(state, change), change
+
+
+def _read(text: str, state: State, care: Care | None) -> Change:
+    change = read(text, state.language if state.turns else None)
+    return change if care is None else replace(change, care=care)
 
 
 def _answered(state: State, exchange: Exchange) -> State:

@@ -40,7 +40,7 @@ MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.
 YEAR: Final = pattern(r"(?:19|20)\d\d")
 SHOWN_IDS: Final = 12
 
-Sentence = Literal["not_in_stock", "no_model", "model_down", "declined", "failed"]
+Sentence = Literal["not_in_stock", "for_others", "no_model", "model_down", "declined", "failed"]
 CountryName = Callable[[str, Language], str]
 """What a language calls a country that is named in English."""
 

@@ -49,6 +49,10 @@ class House(LLM, Protocol):
         """Tell what `language` calls a country; its English name if nothing else is known."""
         ...
 
+    def caring(self, care: Care) -> "House":
+        """Make the same for somebody of whom `care` is known."""
+        ...
+
 
 class Sommelier:
     """Answers messages from a catalogue, by a model or by rules.
@@ -126,10 +130,30 @@ class Sommelier:
         return _shown(by_rules, "fallback", say("model_down", language))
 
     async def _by_rules(self, message: str, run: Run, language: Language) -> Response:
-        """Let the house sommelier answer, whatever is used up."""
+        """Let the house sommelier answer, whatever is used up.
+
+        In a group somebody had better not drink: something for them, and something for the rest.
+        """
+        care = caring.care_in(run)
+        own = await self._of_house(message, run, language)
+        if not (own.answer and care.in_group and care.is_cautious):
+            return own
+        rest = replace(run, context=Care(allergies=care.allergies, in_group=True))
+        others = await self._of_house(message, rest, language)
+        if not others.answer or not others.answer.wines:
+            return own
+        wines = [*own.answer.wines, *others.answer.wines]
+        return replace(
+            own,
+            text="\n\n".join((own.text, say("for_others", language), others.text)),
+            answer=own.answer.model_copy(update={"wines": wines}),
+        )
+
+    async def _of_house(self, message: str, run: Run, language: Language) -> Response:
         ledger = Ledger(prices=run.ledger.prices)
+        house = self._house.caring(caring.care_in(run))
         by_rules = replace(
-            run, models=[self._house], limits=BY_RULES, ledger=ledger, deadline=None, prompt=None
+            run, models=[house], limits=BY_RULES, ledger=ledger, deadline=None, prompt=None
         )
         contract = in_language(language, self._house.country_name)
         response = await self._generate(message, by_rules, contract)

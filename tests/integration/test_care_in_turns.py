@@ -222,3 +222,31 @@ async def test_what_holds_no_more_is_forgotten(cares: SqlCareRepository) -> None
     await cares.keep(1, 1, {"driving": past, "dependence": None})
     assert await cares.held(1, 1) == {"dependence"}
     assert await cares.forget_expired() == 1
+
+
+async def by_rules(message: str, care: Care, *said: str) -> Reply:
+    earlier = window([StoredMessage("user", each) for each in said])
+    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue((CHINON, RIOJA, FREE)))
+    return await sommelier.answer(message, Run(history=earlier, context=care))
+
+
+async def test_the_house_knows_what_was_told_before_too() -> None:
+    reply = await by_rules("a red for lamb", Care(held=frozenset({"under_age"})))
+    assert reply.wine_ids == (FREE.id,)
+    assert "under age" in reply.text
+    reply = await by_rules("a red for lamb", Care())
+    assert FREE.id not in reply.wine_ids
+
+
+async def test_in_a_group_there_is_something_for_each() -> None:
+    pregnant = Care(held=frozenset({"pregnancy"}), in_group=True)
+    reply = await by_rules("a red for lamb", pregnant)
+    assert reply.wine_ids == (FREE.id, CHINON.id, RIOJA.id)
+    assert "And for the others:" in reply.text
+    others = await by_rules("a red for lamb", Care(in_group=True), "I'm pregnant")
+    assert others.wine_ids == (CHINON.id, RIOJA.id)
+
+
+async def test_a_minor_in_a_group_is_shown_nothing_with_alcohol() -> None:
+    reply = await by_rules("a red for lamb", Care(own=frozenset({"under_age"}), in_group=True))
+    assert reply.wine_ids == (FREE.id,)
