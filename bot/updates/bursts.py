@@ -12,6 +12,8 @@ LARGEST_BURST: Final = 50
 LARGEST_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
+FOREIGN: Final = ("forward_origin", "via_bot")
+"""What a message has that somebody else wrote: it was forwarded, or another bot made it."""
 KINDS: Final = ("message", "edited_message", "callback_query", "my_chat_member")
 
 
@@ -120,14 +122,16 @@ def _is_too_long(message: Payload) -> bool:
 def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
     """The last of these messages, with the words of all.
 
-    Whom they address is kept: who is mentioned, and the message that the first reply was to.
+    Whom they address is kept: who is mentioned, and the message that the first reply was to. So is
+    that one of them is not of who sent it: then the whole is no command of theirs.
     """
     words, entities = _words(messages)
     message = dict(messages[-1]) | {"text": words, "entities": entities}
     if not words:
         del message["text"], message["entities"]
     replied = [each["reply_to_message"] for each in messages if "reply_to_message" in each]
-    return message | ({"reply_to_message": replied[0]} if replied else {})
+    foreign = {kind: each[kind] for each in messages for kind in FOREIGN if kind in each}
+    return message | foreign | ({"reply_to_message": replied[0]} if replied else {})
 
 
 def _words(messages: Sequence[Payload]) -> tuple[str, list[dict[str, Any]]]:

@@ -665,6 +665,21 @@ class TestWhoTyped:
         assert [await rooms.people.access(each) for each in (42, 43)] == [None, None]
         assert not any("is let in" in each or "blocked" in each for each in shown)
 
+    async def test_words_in_one_go_with_forwarded_ones_make_no_command_of_those(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
+        album = edited("", ADMIN) | {"media_group_id": "7", "caption": "/allow 42"}
+        album["caption_entities"] = [command_entity("/allow")]
+        album["from"] = person(ADMIN, "Ada") | {"language_code": "en"}
+        album["forward_origin"] = {"type": "user", "date": 1, "sender_user": person(BEA, "Bea")}
+        del album["text"], album["edit_date"]
+        async with rooms.open(bot_api, burst=0.3):
+            bot_api.push({"message": album})
+            bot_api.say("what does this do?", ADMIN)
+            (answer,) = await bot_api.wait_for_message(1, ADMIN)
+        assert answer != texts.WHOM.format(command="allow")
+        assert await rooms.people.access(42) is None
+
 
 class TestAllowAndBlock:
     async def test_a_reply_says_who_is_meant_only_where_nothing_else_does(
