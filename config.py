@@ -136,12 +136,12 @@ class TurnSettings(Group):
     structured_output_max_retries: int = Field(
         LIMITS.structured_output_max_retries, alias="STRUCTURED_OUTPUT_MAX_RETRIES", ge=0, le=10
     )
-    max_requests: int = Field(LIMITS.requests, alias="TURN_MAX_REQUESTS", ge=1)
-    max_tool_calls: int = Field(LIMITS.tool_calls, alias="TURN_MAX_TOOL_CALLS", ge=0)
-    max_tokens: int = Field(LIMITS.tokens, alias="TURN_MAX_TOKENS", ge=1)
-    max_cost_usd: float = Field(LIMITS.cost_usd, alias="TURN_MAX_COST_USD", gt=0)
-    timeout_seconds: float = Field(LIMITS.seconds, alias="TURN_TIMEOUT_SECONDS", gt=0)
-    tool_timeout_seconds: float = Field(LIMITS.tool_seconds, alias="TOOL_TIMEOUT_SECONDS", gt=0)
+    requests: int = Field(LIMITS.requests, alias="TURN_MAX_REQUESTS", ge=1)
+    tool_calls: int = Field(LIMITS.tool_calls, alias="TURN_MAX_TOOL_CALLS", ge=0)
+    tokens: int = Field(LIMITS.tokens, alias="TURN_MAX_TOKENS", ge=1)
+    cost_usd: float = Field(LIMITS.cost_usd, alias="TURN_MAX_COST_USD", gt=0)
+    seconds: float = Field(LIMITS.seconds, alias="TURN_TIMEOUT_SECONDS", gt=0)
+    tool_seconds: float = Field(LIMITS.tool_seconds, alias="TOOL_TIMEOUT_SECONDS", gt=0)
     answer_tokens: int = Field(LIMITS.answer_tokens, alias="LLM_MAX_TOKENS", ge=64)
     answer_tokens_ceiling: int = Field(
         LIMITS.answer_tokens_ceiling, alias="LLM_MAX_TOKENS_CEILING", ge=64
@@ -152,17 +152,7 @@ class TurnSettings(Group):
     @property
     def limits(self) -> Limits:
         """The limits as the engine takes them."""
-        return Limits(
-            structured_output_max_retries=self.structured_output_max_retries,
-            requests=self.max_requests,
-            tool_calls=self.max_tool_calls,
-            tokens=self.max_tokens,
-            cost_usd=self.max_cost_usd,
-            seconds=self.timeout_seconds,
-            tool_seconds=self.tool_timeout_seconds,
-            answer_tokens=self.answer_tokens,
-            answer_tokens_ceiling=self.answer_tokens_ceiling,
-        )
+        return Limits(**self.model_dump(exclude={"max_content_length", "history_messages"}))
 
 
 class UpdateSettings(Group):

@@ -154,42 +154,41 @@ class WineRow(Base):
     )
 
 
-class WineGrapeRow(Base):
+class OfWine:
+    """An item of one of a wine's lists."""
+
+    wine_id: Mapped[str] = mapped_column(
+        ForeignKey("wines.id", ondelete="CASCADE"), primary_key=True
+    )
+
+
+class WineGrapeRow(OfWine, Base):
     """A grape of a wine; `grape_key` is the same for all names of one grape."""
 
     __tablename__ = "wine_grapes"
     __table_args__ = (Index(None, "grape_key", "wine_id"),)
 
-    wine_id: Mapped[str] = mapped_column(
-        ForeignKey("wines.id", ondelete="CASCADE"), primary_key=True
-    )
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     grape: Mapped[str]
     grape_key: Mapped[str]
 
 
-class WineFoodRow(Base):
+class WineFoodRow(OfWine, Base):
     """A food that a wine suits."""
 
     __tablename__ = "wine_foods"
     __table_args__ = (Index(None, "food", "wine_id"),)
 
-    wine_id: Mapped[str] = mapped_column(
-        ForeignKey("wines.id", ondelete="CASCADE"), primary_key=True
-    )
     food: Mapped[str] = mapped_column(String, primary_key=True)
     position: Mapped[int]
 
 
-class WineAllergenRow(Base):
+class WineAllergenRow(OfWine, Base):
     """An allergen that a wine contains."""
 
     __tablename__ = "wine_allergens"
     __table_args__ = (Index(None, "allergen", "wine_id"),)
 
-    wine_id: Mapped[str] = mapped_column(
-        ForeignKey("wines.id", ondelete="CASCADE"), primary_key=True
-    )
     allergen: Mapped[str] = mapped_column(String, primary_key=True)
     position: Mapped[int]
 

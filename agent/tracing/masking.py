@@ -17,7 +17,7 @@ from typing import Final, Literal
 from agent.text import Match, escape, fold, pattern
 from agent.tracing.patterns import is_secret, trade_names, without_credentials
 from agent.tracing.personal import is_coordinate, without_personal_data
-from agent.tracing.recorder import SpanRecord, TraceRecord
+from agent.tracing.recorder import TraceRecord
 
 Content = Literal["full", "masked", "none"]
 Change = Callable[[str], str]
@@ -80,28 +80,22 @@ def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> 
     "full" hides credentials alone; "masked" personal data too; "none" is that without input,
     output and comments. The names are used up: they are not in it.
     """
-    masking = Masking(content, trace.names, secrets)
+    masking, shown = Masking(content, trace.names, secrets), content != "none"
+    spans = [
+        replace(
+            span,
+            name=masking.text(span.name),
+            input=masking.value(span.input) if shown else None,
+            output=masking.value(span.output) if shown else None,
+            metadata=dict(masking.mapping(span.metadata)),
+        )
+        for span in trace.spans
+    ]
     scores = {
-        name: replace(score, comment=_comment(masking, score.comment, content))
+        name: replace(score, comment=masking.text(score.comment) if shown else "")
         for name, score in trace.scores.items()
     }
-    spans = [_prepared(span, masking, content) for span in trace.spans]
     return replace(trace, names=(), spans=spans, scores=scores)
-
-
-def _prepared(span: SpanRecord, masking: "Masking", content: Content) -> SpanRecord:
-    shown = content != "none"
-    return replace(
-        span,
-        name=masking.text(span.name),
-        input=masking.value(span.input) if shown else None,
-        output=masking.value(span.output) if shown else None,
-        metadata=dict(masking.mapping(span.metadata)),
-    )
-
-
-def _comment(masking: "Masking", comment: str, content: Content) -> str:
-    return "" if content == "none" else masking.text(comment)
 
 
 class Masking:

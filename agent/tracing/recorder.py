@@ -97,12 +97,6 @@ def score_id(trace_id: str, name: str) -> str:
     return f"{trace_id}-{name}"
 
 
-def children(spans: Mapping[str, SpanRecord], parent_id: str | None) -> list[SpanRecord]:
-    """Return the spans right below one, in the order they began."""
-    below = [span for span in spans.values() if span.parent_id == parent_id]
-    return sorted(below, key=lambda span: span.started_ns)
-
-
 def keyed_hash(kind: str, value: int | str, key: SecretStr | str) -> str:
     """Hash a user or a chat to 16 hex digits that only the holder of `key` can tie to the id.
 

@@ -45,7 +45,6 @@ async def _revision(settings: Settings, *, upgraded: bool = False) -> str | None
 @updates_app.command("list")
 def list_updates() -> None:
     """Show the updates that were set aside, with the reason. The words in them are not shown."""
-
     found = with_database(
         open_settings(), lambda sessions: SqlUpdateRepository(sessions).set_aside_list()
     )
@@ -59,7 +58,6 @@ def retry(
     update_id: Annotated[int, typer.Argument(help="An id that `sommelier updates list` shows.")],
 ) -> None:
     """Have an update tried again by the bot that runs, within seconds."""
-
     if not with_database(
         open_settings(), lambda sessions: SqlUpdateRepository(sessions).ask_retry(update_id)
     ):

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import httpx
@@ -90,9 +91,18 @@ async def check_database(settings: Settings) -> str:
                 return "empty; it is filled on the first start"
             await require_newest_schema(engine)
             count = await SqlCatalogue(Sessions(engine)).count()
-            return f"{engine.dialect.name}, up to date, {count} wines"
+            readable = engine.dialect.name == "sqlite" and _others_may_read(engine.url.database)
+            open_to_all = f"; others on this machine may read it: chmod 600 {engine.url.database}*"
+            return (
+                f"{engine.dialect.name}, up to date, {count} wines{open_to_all if readable else ''}"
+            )
     except DatabaseUnavailable as error:
         raise Ailment(str(error)) from None
+
+
+def _others_may_read(database: str | None) -> bool:
+    path = Path(database or "")
+    return path.is_file() and bool(path.stat().st_mode & 0o077)
 
 
 async def check_documents(settings: Settings) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +46,10 @@ REPOSITORY: Final = "repository"
 NO_KEYS: Final = "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to read a data set of Langfuse"
 
 
+Select = Callable[[Sequence[Conversation]], Sequence[Case]]
+"""Which of a data set's conversations are tried."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """Cases, by the name they have in Langfuse; its items by case, if they are `stored` there."""
@@ -72,19 +76,11 @@ class Named:
     prompts: Prompts
 
 
-async def read_dataset(
-    name: str,
-    experiments: Experiments | None,
-    *,
-    language: str | None,
-    kind: str | None,
-    limit: int | None,
-) -> Dataset:
-    """Read so many conversations of this language and kind, from a file or from Langfuse.
+async def read_dataset(name: str, experiments: Experiments | None, select: Select) -> Dataset:
+    """Read the conversations that are to be tried, from a file or from Langfuse.
 
-    Ends the command when there is no such data set, or nothing in it is of this kind.
+    Ends the command when there is no such data set, or none in it is to be tried.
     """
-
     stored: Mapping[str, Item] = {}
     try:
         if name.startswith(LANGFUSE):
@@ -94,7 +90,7 @@ async def read_dataset(
             found = await asyncio.to_thread(datasets.read, path)
     except datasets.DatasetError as error:
         fail(str(error), 2)
-    chosen = datasets.selected(found, language=language, kind=kind, limit=limit)
+    chosen = select(found)
     if not found:
         fail(f"{name} has no conversations", 2)
     if not chosen:
@@ -121,7 +117,6 @@ async def _read_langfuse(
 @asynccontextmanager
 async def open_library(settings: Settings, *, starter: bool) -> AsyncIterator[Library]:
     """Open the configured wines and documents, or the `starter` ones in a database of their own."""
-
     with TemporaryDirectory(prefix="sommelier-") as folder:
         if starter:
             url = SecretStr(f"sqlite+aiosqlite:///{folder}/starter.sqlite3")
@@ -150,7 +145,6 @@ def wanted_variants(
     settings: Settings, models: Sequence[str] | None, prompts: Sequence[str] | None
 ) -> list[Named]:
     """Name every model with every prompt."""
-
     texts = _prompts(settings, list(dict.fromkeys(prompts or [REPOSITORY])))
     default = settings.model.name if settings.model.is_set else MODEL_NAME
     names = list(dict.fromkeys(models or [default]))
@@ -174,7 +168,6 @@ def _prompts(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
 
     Langfuse is asked only for those that are there.
     """
-
     managed = [name for name in wanted if is_managed(name) and not Path(name).exists()]
     short = {name: name if name in managed else Path(name).stem for name in wanted}
     times = Counter(short.values())
@@ -199,7 +192,6 @@ async def open_models(
     settings: Settings, wanted: Mapping[str, tuple[str, ResponseMode]]
 ) -> AsyncIterator[dict[str, LLMService]]:
     """Open models of the configured server, each by its name and response mode."""
-
     models = {key: model_of(settings, name, mode) for key, (name, mode) in wanted.items()}
     try:
         yield models
@@ -216,7 +208,6 @@ async def open_variants(
 
     Places are not searched for, which costs and changes daily.
     """
-
     mode, catalogue = settings.model.response_mode, library.catalogue
     wanted = {each.model: (each.model, mode) for each in named if each.model}
     tools = research_tools(library.documents, refinement=settings.documents.refinement)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,7 +13,7 @@ import typer
 
 from agent.engine.messages import ResponseMode
 from agent.evals import report
-from agent.evals.dataset import ground_truth, item_of
+from agent.evals.dataset import ground_truth, item_of, selected
 from agent.evals.quotes import MODES, QuotesVariant
 from agent.evals.run import Result, Variant, evaluate
 from agent.tracing.langfuse.experiments import Experiments
@@ -20,6 +21,7 @@ from bot.commands.eval_variants import (
     STARTER,
     Dataset,
     Named,
+    Select,
     open_experiments,
     open_library,
     open_models,
@@ -49,11 +51,6 @@ Save = Annotated[
     Path | None, typer.Option(help="A folder for the report: Markdown, JSON and a picture.")
 ]
 Name = Annotated[str | None, typer.Option(help="The name of the run; the time unless given.")]
-
-
-@app.callback()
-def _group() -> None:
-    """Options that come before a command."""
 
 
 @app.command("run")
@@ -93,9 +90,8 @@ def run(
     """
     evaluation = Evaluation(open_settings(), name or _now(), concurrency)
     named = wanted_variants(evaluation.settings, model, prompt)
-    evaluation.finish(
-        evaluation.conversations(dataset, named, language=language, kind=kind, limit=limit)
-    )
+    select = partial(selected, language=language, kind=kind, limit=limit)
+    evaluation.finish(evaluation.conversations(dataset, named, select))
     evaluation.report("evaluation", save, transcripts, as_json=as_json)
 
 
@@ -113,7 +109,6 @@ def quotes(
     as_json: AsJson = False,
 ) -> None:
     """Ask each model 24 questions with known answers, in each mode, and score the quotes."""
-
     evaluation = Evaluation(open_settings(), name or _now(), concurrency=1)
     require_model(evaluation.settings)
     letters = list(dict.fromkeys(part.strip().upper() for part in modes.split(",")))
@@ -148,20 +143,10 @@ class Evaluation:
         if not self.results:
             fail("nothing was evaluated", INTERRUPTED if self.stopped else 1)
 
-    async def conversations(
-        self,
-        name: str,
-        named: Sequence[Named],
-        *,
-        language: str | None,
-        kind: str | None,
-        limit: int | None,
-    ) -> None:
+    async def conversations(self, name: str, named: Sequence[Named], select: Select) -> None:
         """Have the sommelier in each variant answer the conversations of a data set."""
         async with open_experiments(self.settings) as experiments:
-            dataset = await read_dataset(
-                name, experiments, language=language, kind=kind, limit=limit
-            )
+            dataset = await read_dataset(name, experiments, select)
             async with (
                 open_library(self.settings, starter=name == STARTER) as library,
                 open_variants(self.settings, named, library) as variants,
@@ -170,7 +155,6 @@ class Evaluation:
 
     async def quotes(self, wanted: Mapping[str, tuple[str, ResponseMode]]) -> None:
         """Have each model quote from the starter documents."""
-
         limits, listed = self.settings.turn.limits, prices(self.settings)
         async with (
             open_experiments(self.settings) as experiments,
@@ -184,13 +168,9 @@ class Evaluation:
             await self._run(Dataset("sommelier-quotes", ground_truth()), variants, experiments)
 
     async def _run(
-        self,
-        dataset: Dataset,
-        variants: Sequence[Variant],
-        experiments: Experiments | None,
+        self, dataset: Dataset, variants: Sequence[Variant], experiments: Experiments | None
     ) -> None:
         """Try every case with every variant, and record it in Langfuse where there is one."""
-
         cases, recording = dataset.cases, None
         if experiments is not None:
             items = dataset.stored or {each.id: item_of(dataset.name, each) for each in cases}
@@ -219,7 +199,6 @@ class Evaluation:
         self, file: str, save: Path | None, transcripts: Path | None = None, *, as_json: bool
     ) -> None:
         """Print what came of it, and write it into files of this name."""
-
         title, results = self.title, self.results
         if as_json:
             print_json(report.as_json(title, results))
@@ -242,7 +221,6 @@ class Evaluation:
 
     def _print(self) -> None:
         """The table, the bars, and the worst cases of each variant."""
-
         found = report.summaries(self.results)
         typer.echo(f"Evaluation {printable(self.title)}")
         show(table(report.head(found), report.rows(found)))

@@ -31,7 +31,6 @@ Label = Annotated[str, typer.Option(help="The label of the versions in Langfuse.
 @app.command("list")
 def list_prompts(label: Label = DEFAULT_LABEL) -> None:
     """The prompts, and which version of each the sommelier uses."""
-
     settings = open_settings()
     stored = asyncio.run(_stored(settings, label)) if settings.tracing.langfuse_keys else {}
     rows = [_row(each, stored.get(name), label) for name, each in repository_prompts().items()]
@@ -41,7 +40,6 @@ def list_prompts(label: Label = DEFAULT_LABEL) -> None:
 @app.command()
 def diff(label: Label = DEFAULT_LABEL) -> None:
     """Compare the repository's prompts with Langfuse's; status 1 if they differ, 2 on trouble."""
-
     stored = asyncio.run(_stored(open_settings(), label))
     differences = [
         difference(prompt, stored[name], label) for name, prompt in repository_prompts().items()
@@ -61,7 +59,6 @@ def push(label: Label = DEFAULT_LABEL) -> None:
 
 async def _stored(settings: Settings, label: str) -> dict[str, StoredPrompt | None]:
     """What Langfuse has under a label, by name."""
-
     async with open_prompt_store(settings) as store:
         return {name: await store.get(name, label=label) for name in repository_prompts()}
 
@@ -104,7 +101,6 @@ def difference(prompt: Prompt, stored: StoredPrompt | None, label: str) -> str:
 
 def _row(prompt: Prompt, stored: StoredPrompt | None, label: str) -> Sequence[str]:
     """Name, version, label, source and variables of the version in use."""
-
     name = prompt.ref.name
     needed = braced(set(variables(prompt.text)))
     reason = refusal(name, stored.text) if stored else None

@@ -164,7 +164,6 @@ def since_moment(text: str | None, now: datetime | None = None) -> datetime | No
 
 async def _read_trace(settings: Settings, sessions: Sessions, trace_id: str) -> TraceRecord | None:
     """The trace, with what the person thought of it; None if `last` is asked for and none is."""
-
     store = SqlTraceStore(sessions)
     if trace_id == LAST:
         newest = await store.summaries(1, failing_first=False)

@@ -62,7 +62,7 @@ class Access:
             return False
         if entry != "unknown":
             self._note(update, user)
-        if entry == "first_time":
+        if entry == "first_time" and not user.is_bot:  # an account that many write through
             await self._ask_admins(user)
         await self._turn_away(update, user, bot, entry)
         return False

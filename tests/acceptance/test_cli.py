@@ -212,6 +212,13 @@ def test_doctor_on_an_empty_machine_finds_nothing_wrong(environment: dict[str, s
     ]
 
 
+def test_doctor_says_that_others_may_read_the_database(environment: dict[str, str]) -> None:
+    (database,) = Path(environment["HOME"]).rglob("sommelier.sqlite3")
+    database.chmod(0o644)
+    done = sommelier_here("doctor", environment=environment)
+    assert f"others on this machine may read it: chmod 600 {database}*" in done.stdout
+
+
 def test_doctor_with_everything_configured(
     environment: dict[str, str],
     bot_api: BotApi,
