@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 from pypdf import PdfReader
 
+from agent import lengths
 from agent.text import pattern
 from db.documents.chunking import BLANK_LINE, Block, Outline, outline
 from db.documents.reading import Unreadable
@@ -182,6 +183,10 @@ def read_pdf(content: bytes) -> Outline:
     reader = PdfReader(io.BytesIO(content))
     if reader.is_encrypted and not reader.decrypt(""):
         raise Unreadable("is encrypted; save it without a password")
+    if len(reader.pages) > lengths.PAGES:
+        raise Unreadable(
+            f"has {len(reader.pages):,} pages, the limit is {lengths.PAGES:,}; split it"
+        )
     title = str((reader.metadata and reader.metadata.title) or "").strip()
     pages = outline(_pages(reader), title or "\0")
     return Outline(title, pages.sections)

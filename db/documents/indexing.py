@@ -4,12 +4,16 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from agent import lengths
 from db.documents.reading import (
     MAX_FILE_BYTES,
+    Content,
     Document,
+    Reader,
     Unreadable,
     read_bytes,
     read_document,
@@ -62,25 +66,39 @@ async def add_documents(
     max_bytes: int = MAX_FILE_BYTES,
     name: str | None = None,
     *,
-    all_or_none: bool = False,
+    trusted: bool = False,
 ) -> AddReport:
     """Index files and folders; what cannot be read is reported and stops nothing.
 
     A file of a folder is known by the folder's name and its path below it, with `/` between; `name`
-    takes the place of the folder's own. A file that is named itself is known as it was given. Some
-    files are stored at a time, unless it is `all_or_none`.
+    takes the place of the folder's own. A file that is named itself is known as it was given. Files
+    are read in a process of its own, which is ended where one takes too long, and some are stored
+    at a time; those that are `trusted` are read here, and stored all or none.
     """
-    report = AddReport()
+    report, reader = AddReport(), Reader()
+    read_file = read_document if trusted else reader.read
     files = await asyncio.to_thread(_files, paths, name, report.problems)
     hashes = await store.hashes()
     read: list[Document] = []
-    for done, (path, file) in enumerate(files.items(), 1):
-        read += await asyncio.to_thread(_read, file, path, hashes.get(path), max_bytes, report)
-        if done == len(files) or (not all_or_none and _are_enough(read)):
-            await _save(store, read, report)
-            read = []
-        if progress:
-            progress(done, len(files), path)
+    try:
+        for done, (path, file) in enumerate(files.items(), 1):
+            take = partial(_read, file, path, hashes.get(path), max_bytes, read_file)
+            try:
+                document = await asyncio.to_thread(take)
+            except Unreadable as error:
+                report.problems.append(Problem(path, str(error)))
+            else:
+                if document is None:
+                    report.unchanged.append(path)
+                else:
+                    read.append(document)
+            if done == len(files) or (not trusted and _are_enough(read)):
+                await _save(store, read, report)
+                read = []
+            if progress:
+                progress(done, len(files), path)
+    finally:
+        await asyncio.to_thread(reader.close)
     report.embedded = await store.embed_missing()
     return report
 
@@ -94,7 +112,7 @@ async def load_starter_documents(
     """
     if await store.count() or not await asyncio.to_thread(folder.is_dir):
         return None
-    return await add_documents(store, [folder], name=STARTER_NAME, all_or_none=True)
+    return await add_documents(store, [folder], name=STARTER_NAME, trusted=True)
 
 
 async def _save(store: SqlDocumentStore, read: Sequence[Document], report: AddReport) -> None:
@@ -110,18 +128,17 @@ def _are_enough(read: Sequence[Document]) -> bool:
 
 
 def _read(
-    file: Path, path: str, known_hash: str | None, max_bytes: int, report: AddReport
-) -> list[Document]:
-    """The document, if it can be read and its content is not the one that is known already."""
-    try:
-        content = read_bytes(file, max_bytes)
-        if content.hash == known_hash:
-            report.unchanged.append(path)
-            return []
-        return [read_document(content, path)]
-    except Unreadable as error:
-        report.problems.append(Problem(path, str(error)))
-        return []
+    file: Path,
+    path: str,
+    known_hash: str | None,
+    max_bytes: int,
+    read_file: Callable[[Content, str], Document],
+) -> Document | None:
+    """The document; None if its content is the one that is known already."""
+    if len(path) > lengths.FILE_NAME:
+        raise Unreadable(f"has a name of over {lengths.FILE_NAME} characters; rename it")
+    content = read_bytes(file, max_bytes)
+    return None if content.hash == known_hash else read_file(content, path)
 
 
 def _files(paths: Sequence[Path], name: str | None, problems: list[Problem]) -> dict[str, Path]:

@@ -1,16 +1,22 @@
 """Reading one file: Markdown, text, HTML or PDF, to its title and its sections.
 
-Whatever a file contains, only `Unreadable` is raised, whose text says why.
+Whatever a file contains, only `Unreadable` is raised, whose text says why. The parsers of others
+may hang or take all memory over a file made for it: a `Reader` runs them in a process of its own.
 """
 
 import codecs
 import hashlib
+import multiprocessing
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Final, Literal
 
+from agent import lengths
 from agent.text import pattern
 from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
 from db.models import storable
@@ -18,6 +24,10 @@ from db.models import storable
 Kind = Literal["markdown", "text", "html", "pdf"]
 
 MAX_FILE_BYTES: Final = 20_000_000
+SHORT_BYTES: Final = 4000
+"""Of so few no parser makes much work, but for PDF."""
+READER_BYTES: Final = 2_000_000_000
+"""Memory that reading a file may take."""
 INDEX_VERSION: Final = 3
 """Part of every content hash: raise it when reading, chunking or terms change, and the next `add`
 indexes everything anew."""
@@ -97,6 +107,79 @@ def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES) -> Content:
     return Content(data, hashlib.sha256(b"%d:%b" % (INDEX_VERSION, data)).hexdigest())
 
 
+class Reader:
+    """Reads files in a process of its own, one after the other, each for so many seconds at most.
+
+    It is started with the first file, and again after one at which it had to be ended. Blocks: call
+    it in a thread.
+    """
+
+    def __init__(self, seconds: float = lengths.READING_SECONDS) -> None:
+        self._seconds = seconds
+        self._started: tuple[BaseProcess, Connection] | None = None
+
+    def read(self, content: Content, path: str) -> Document:
+        """Read what a file says, as `read_document` does.
+
+        Raises:
+            Unreadable: it cannot be read, says nothing, or takes too long or too much memory.
+        """
+        kind = KINDS[Path(path).suffix.lower()]
+        if kind == "text" or (kind != "pdf" and len(content.data) <= SHORT_BYTES):
+            return read_document(content, path)
+        try:
+            found = self._answer(content, path)
+        except (EOFError, OSError):
+            self.close()
+            raise Unreadable("takes too much memory to read; split it") from None
+        if found is None:
+            self.close()
+            raise Unreadable(f"takes over {self._seconds:g} s to read; split it")
+        if isinstance(found, Unreadable):
+            raise found
+        return found
+
+    def _answer(self, content: Content, path: str) -> Document | Unreadable | None:
+        """What the process says; None if it says nothing in time."""
+        _, pipe = self._started = self._started or _start()
+        pipe.send((content, path))
+        found: Document | Unreadable | None = pipe.recv() if pipe.poll(self._seconds) else None
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        if self._started is not None:
+            process, pipe = self._started
+            pipe.close()
+            process.kill()
+            process.join()
+            self._started = None
+
+
+def _start() -> tuple[BaseProcess, Connection]:
+    spawned = multiprocessing.get_context("spawn")
+    ours, theirs = spawned.Pipe()
+    process = spawned.Process(target=_read_all, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def _read_all(pipe: Connection) -> None:
+    """Read what comes until nothing does any more; with a limit of memory where there is one."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # noqa: PLC0415 - not everywhere
+
+        resource.setrlimit(resource.RLIMIT_AS, (READER_BYTES, READER_BYTES))
+    with suppress(EOFError, KeyboardInterrupt):
+        while True:
+            content, path = pipe.recv()
+            try:
+                pipe.send(read_document(content, path))
+            except Unreadable as error:
+                pipe.send(error)
+
+
 def read_document(content: Content, path: str) -> Document:
     """Read what a file says; `path` is how the document will be known.
 
@@ -118,6 +201,8 @@ def read_document(content: Content, path: str) -> Document:
     )
     if not sections:
         raise Unreadable(f"holds no text{' (a scan?)' if kind == 'pdf' else ''}")
+    if sum(len(section.text) for section in sections) > lengths.DOCUMENT:
+        raise Unreadable(f"holds over {lengths.DOCUMENT:,} characters of text; split it")
     title = " ".join(_readable(found.title).split()) or _name(path)
     return Document(path, title, kind, content.hash, len(content.data), sections, note)
 

@@ -6,16 +6,18 @@ import json
 import os
 import re
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pypdf import PdfWriter
 
+from agent import lengths
 from agent.documents.store import DocumentStore
 from db.documents.chunking import Section
 from db.documents.formats import unbroken
 from db.documents.indexing import AddReport, add_documents, load_starter_documents
-from db.documents.reading import Document, Unreadable, read_bytes, read_document
+from db.documents.reading import Content, Document, Reader, Unreadable, read_bytes, read_document
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore, StoredDocument
 
@@ -197,6 +199,58 @@ class TestReading:
         os.mkfifo(tmp_path / "pipe.txt")
         with pytest.raises(Unreadable, match="is not a file"):
             read_bytes(tmp_path / "pipe.txt")
+
+
+class TestLimits:
+    """What takes too long or is too long says so; nothing is lost, and others are read."""
+
+    async def test_a_file_that_takes_too_long_is_left_out_and_the_index_stays_whole(
+        self, store: SqlDocumentStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "notes"
+        folder.mkdir()
+        (folder / "b.html").write_text("<p>Chinon is cool.</p>" + " " * 5000)
+        (folder / "c.txt").write_text("Muscadet")
+        await add_documents(store, [folder])
+        (folder / "b.html").write_text("<a " * 40_000)
+        monkeypatch.setattr("db.documents.indexing.Reader", partial(Reader, seconds=0.5))
+
+        report = await add_documents(store, [folder])
+
+        assert report.unchanged == ["notes/c.txt"]
+        assert list(map(str, report.problems)) == [
+            "notes/b.html takes over 0.5 s to read; split it"
+        ]
+        assert [each.text for each in await store.search(["Chinon"])] == ["Chinon is cool."]
+
+    def test_files_are_read_in_a_process_of_its_own_that_starts_anew(self) -> None:
+        reader = Reader(seconds=60)
+        page = b"<p>Chinon is cool.</p>" + b" " * 5000
+        try:
+            first = reader.read(Content(page, "1"), "a.html")
+            reader.close()
+            assert reader.read(Content(page, "1"), "a.html") == first
+            with pytest.raises(Unreadable, match="is not a PDF file"):
+                reader.read(Content(b"text", "2"), "a.pdf")
+        finally:
+            reader.close()
+
+    def test_too_much_text_and_too_many_pages_say_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lengths, "DOCUMENT", 100)
+        monkeypatch.setattr(lengths, "PAGES", 1)
+        with pytest.raises(Unreadable, match="holds over 100 characters of text; split it"):
+            document("a.txt", b"a " * 51)
+        with pytest.raises(Unreadable, match="has 2 pages, the limit is 1; split it"):
+            document("a.pdf", pdf("One", "Two"))
+
+    async def test_a_long_name_says_so(self, store: SqlDocumentStore, tmp_path: Path) -> None:
+        deep = tmp_path / "a" / ("b" * 200) / ("c" * 200)
+        deep.mkdir(parents=True)
+        (deep / "d.txt").write_text("Chinon")
+        report = await add_documents(store, [tmp_path / "a"])
+        assert [each.reason for each in report.problems] == [
+            "has a name of over 300 characters; rename it"
+        ]
 
 
 class TestStore:
