@@ -33,6 +33,10 @@ _LEAST_SPARE: Final = 1.25
 
 def subject_of(state: State, change: Change) -> str:
     """The subject that a question is about; empty if no short answer is known."""
+    before = subjects().get(state.subject)
+    told = change.has("subject") or change.has("symptom") or change.has("trait")
+    if before and before.about.startswith("trait:") and change.has("adds") and not told:
+        return state.subject
     explained = {subject.about: name for name, subject in subjects().items() if subject.about}
     slots = [f"slot:{each}" for each in _TASTES if each in change.wishes.said]
     named = (
@@ -75,9 +79,10 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     passage = _passage(content, subject or _before(state, change), state, change)
     if change.has("fact") and not passage:
         return inform(say("knowledge", language), _of_entity(change, language))
+    if not short and not passage and (again := _before(state, change)):
+        return inform(subjects()[again][language], say("knowledge_more", language))
     if not short and not passage:
-        goes_on = bool(_before(state, change))
-        return inform(say("knowledge_more" if goes_on else "knowledge", language))
+        return inform(say("knowledge", language))
     if not passage:
         return inform(short, say("knowledge_closing", language))
     path, quoted = passage

@@ -143,7 +143,7 @@ def tokens(text: str) -> list[Token]:
             stemmed = "can" if last.stem == "can" else last.stem[:-1]
             found += [replace(last, stem=stemmed), Token("not", "not", *each.span())]
         elif written := load("grammar")["short_not"].get(fold(word)):
-            found += [Token(part, part, *each.span()) for part in written.split()]
+            found += [Token(part, stem(part), *each.span()) for part in written.split()]
         else:
             found.append(Token(word, stem(fold(word)), *each.span()))
     return found

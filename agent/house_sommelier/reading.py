@@ -6,7 +6,14 @@ from itertools import dropwhile, pairwise, takewhile
 from typing import Any, Final
 
 from agent.care import NO_CARE, Care, care_of
-from agent.house_sommelier.data import SCALES, Dish, dishes, load, subjects_by_signs
+from agent.house_sommelier.data import (
+    SCALES,
+    Dish,
+    dishes,
+    load,
+    subjects,
+    subjects_by_signs,
+)
 from agent.house_sommelier.lexicon import (
     Meaning,
     Phrases,
@@ -28,7 +35,7 @@ _MOST_TELLING: Final = (
     "regions", "grapes", "text", "styles", "hue", "countries", "elsewhere_from",
 )  # fmt: skip
 _ENTITIES: Final = ("grapes", "regions", "entity")
-_KINDS: Final = frozenset({"hue", "styles", "wine", "grapes", "subject"})
+_KINDS: Final = frozenset({"hue", "styles", "wine", "grapes"})
 _A_DESSERT: Final = frozenset({"fruit_dessert", "creamy_dessert"})
 _DESSERTS: Final = _A_DESSERT | {"chocolate", "nuts"}
 _MOST_VALUES: Final = 6
@@ -126,7 +133,10 @@ def read(text: str, spoken: Language | None = None) -> Change:
     marks = [
         (each.field, value) for s in scope.wanted for each in s.meanings for value in each.values
     ]
-    marks += [("symptom", name) for name in subjects_by_signs(text)]
+    of_food = any(name == "dish" for name, _ in marks)
+    asked = (value for name, value in marks if name == "subject" and not of_food)
+    faults = (name for name in asked if subjects()[name].signs)
+    marks += [("symptom", name) for name in (*subjects_by_signs(text), *faults)]
     marks += _opening(phrases) + _deictic(phrases)
     vegan = (value for name, value in marks if name == "without_allergens")
     change = Change(
@@ -388,13 +398,15 @@ def _named(change: Change, names: Sequence[str]) -> Wishes:
     wishes = change.wishes
     name = " ".join(filter(None, (*names, wishes.name)))
     nothing_else = not (wishes.said or change.marks or change.denied or change.allergens)
-    stocked = change.has("ask", "choose") and not (wishes.said or change.denied)
+    stocked = change.has("ask", "choose") and not (wishes.said or change.denied or change.purpose)
+    stocked = stocked and not change.has("wine") and len(change.unknown) <= _MOST_NAMED
     if name == wishes.name and (nothing_else or stocked) and change.words <= _FEW:
         name = " ".join(change.unknown)
     return replace(wishes, name=name[:_MOST_TEXT].strip())
 
 
 _FEW: Final = 8
+_MOST_NAMED: Final = 3
 
 
 def _proper_names(phrases: Phrases, known: frozenset[int]) -> Iterator[str]:

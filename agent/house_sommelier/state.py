@@ -192,6 +192,8 @@ def _concern(state: State, change: Change) -> Concern | None:
     quantity = quantity or change.has("ask", "quantity") or change.has("half")
     if told and told not in GRAVE and numbers.sober is not None and quantity:
         told = None
+    if not told and not quantity and change.has("abstains") and not change.denied:
+        told = "health"
     for_others = bool(change.care.beneficiaries - state.concerned) and state.care not in GRAVE
     return told or (None if for_others else state.care)
 
@@ -414,13 +416,14 @@ def _wished(state: State, change: Change) -> State:
     """The wishes of a message merged with those before."""
     refused = _refused(state, change)
     abroad = change.has("elsewhere_from") or ("elsewhere_from", "country") in change.denied
-    if abroad and not (state.pointed or change.has("like")):
+    if abroad and not (state.pointed or change.has("like") or change.has("same")):
         state, change = _from_elsewhere(state, change)
     is_fresh = _is_fresh(state, change)
     old = NO_WISHES if is_fresh else state.wishes
     if state.act_before in ("knowledge", "compare", "foods") and not is_fresh:
         old = _merged(old, replace(state.topic, name="", text=()), Change())
     wishes = _with_comparison(state, change, _scaled(state, change))
+    wishes = _of_the_same_kind(state, change, wishes)
     if change.has("swap") and state.pointed:
         wishes = replace(wishes, order="")
     if state.wishes.said and wishes.name and not wishes.name[0].isupper():
@@ -454,12 +457,12 @@ def _from_elsewhere(state: State, change: Change) -> tuple[State, Change]:
 
     "Nothing foreign" asks for just that country.
     """
-    home = load("grammar")["home"][state.language]
+    home = load("grammar")["home"].get(state.language)
     old = state.wishes
-    if ("elsewhere_from", "country") in change.denied:
+    if home and ("elsewhere_from", "country") in change.denied:
         return state, replace(change, wishes=replace(change.wishes, countries=(home,)))
     name = "regions" if old.regions else "countries"
-    places = getattr(old, name) or (home,)
+    places = getattr(old, name) or ((home,) if home else ())
     left = frozenset((name, place) for place in places)
     bare = replace(old, regions=(), countries=())
     return replace(state, wishes=bare), replace(change, denied=change.denied | left)
@@ -468,7 +471,7 @@ def _from_elsewhere(state: State, change: Change) -> tuple[State, Change]:
 def _insisted(change: Change, merged: Wishes) -> frozenset[str]:
     """What must be met if it can: the place and grape it names, tastes that a message corrects."""
     corrects = change.has("cue", "refine") or change.has("most")
-    named = merged if change.has("cue", "cheaper") else change.wishes
+    named = merged if change.has("cue") else change.wishes
     kept = named.said & (_PLACE | {"grapes"}) if not change.has("or_like") else frozenset()
     tastes = change.wishes.said & {"bodies", "tannins", "acidities", "min_abv"}
     return tastes | kept if corrects else kept
@@ -493,6 +496,19 @@ def _with_comparison(state: State, change: Change, wishes: Wishes) -> Wishes:
     cheaper = change.has("cue", "cheaper") and not state.prices and not chosen
     order = "cheapest" if cheaper else wishes.order
     return replace(wishes, regions=regions, grapes=grapes, order=order, tannins=())
+
+
+def _of_the_same_kind(state: State, change: Change, wishes: Wishes) -> Wishes:
+    """The wishes with the kind of all that was shown: "lighter than these" is of their colour."""
+    varies = change.has("cue", "cheaper", "dearer", "refine", "other") or change.has("most")
+    if not varies or (wishes.said | state.wishes.said) & (_KIND | {"dishes"}) or not state.told:
+        return wishes
+    kinds = [concepts(_about_itself(told)) for told in state.told.values()]
+    for kind in ("styles", "hue"):
+        shared = {value for name, value in set.intersection(*kinds) if name == kind}
+        if len(shared) == 1:
+            return replace(wishes, styles=tuple(shared))
+    return wishes
 
 
 def _scaled(state: State, change: Change) -> Wishes:
@@ -555,6 +571,8 @@ def _merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
 
 def _qualified(old: Wishes, new: Wishes, change: Change) -> Wishes:
     """A new kind that adds to the old: "sparkling too", "with bubbles", "pink ones, though"."""
+    if old.styles == ("sparkling",) and new.styles == ("rose",):
+        return replace(new, styles=(), colours=new.styles)
     if change.has("also") and new.styles and old.styles and not new.dishes:
         return replace(new, styles=tuple(dict.fromkeys((*old.styles, *new.styles))))
     if "alcohol_free" in new.styles:
@@ -565,8 +583,6 @@ def _qualified(old: Wishes, new: Wishes, change: Change) -> Wishes:
         )
     if change.has("qualifies") and old.styles and set(old.styles) <= _HUES:
         return replace(new, colours=old.styles)
-    if old.styles == ("sparkling",) and set(new.styles) <= {"rose", "red", "white"} and new.styles:
-        return replace(new, styles=(), colours=new.styles) if new.styles == ("rose",) else new
     return new
 
 
@@ -580,7 +596,7 @@ def _replaced(old: Wishes, new: Wishes, change: Change) -> set[str]:
     replaced = set(said).union(*(group for group in _GROUPS if group & said))
     if new.colours and not new.styles and not new.grapes:
         replaced -= {"styles"}
-    if said & (_KIND | {"dishes"}):
+    if said & ({"styles", "grapes", "dishes"}):
         replaced |= {"name", "text"}
     if "styles" in said and _OF_A_REGION & set(old.styles):
         replaced |= {"regions", "countries"}
