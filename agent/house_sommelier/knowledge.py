@@ -114,7 +114,7 @@ def _passage(content: str, subject: str, state: State, change: Change) -> tuple[
     if article:
         found = [each for each in found if f"{article}." in each[0]] or found
     scored = [(*_best(text, asked), path) for path, text in found]
-    if not scored or not asked or (subject and not article):
+    if not scored or not asked:
         return None
     share, quoted, path = max(scored, key=lambda each: each[0])
     # What is asked by a word that nothing here knows is answered only by a passage with that word.
