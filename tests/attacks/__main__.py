@@ -1,4 +1,7 @@
-"""`python -m tests.attacks [N]`: every attack, or N of them; findings by kind, status 1 if any."""
+"""`python -m tests.attacks [N]`: every attack, or N of them; findings by kind, status 1 if any.
+
+`--write` puts the table into docs/attacks.md.
+"""
 
 import asyncio
 import sys
@@ -12,8 +15,11 @@ from tests.attacks.corpus import Attack, attacks, sample
 from tests.attacks.judge import Finding, Judge
 from tests.attacks.stage import staged
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "attacks.md"
+BEGIN, END = "<!-- attacks -->", "<!-- /attacks -->"
 
-async def run(wanted: Sequence[Attack], home: Path) -> bool:
+
+async def run(wanted: Sequence[Attack], home: Path, *, writes: bool = False) -> bool:
     """Whether nothing was found; prints what was."""
     async with staged(home, wanted) as stage:
         began = time.monotonic()
@@ -23,7 +29,8 @@ async def run(wanted: Sequence[Attack], home: Path) -> bool:
         found, effects = judge.findings(), judge.effects()
         outcomes = stage.rows("SELECT outcome, count(*) FROM turns GROUP BY outcome")
         second = stage.second
-    print(table(wanted, found))
+    shown = table(wanted, found)
+    print(shown)
     for each in found:
         print(each.line())
     print("\n".join(effects))
@@ -32,6 +39,9 @@ async def run(wanted: Sequence[Attack], home: Path) -> bool:
     print(
         f"second chat: {len(answered)} of {len(second)} answered; {len(stage.refused)} not imported"
     )
+    if writes:
+        beside = f"Beside them {len(answered)} of {len(second)} ordinary questions were answered."
+        write(f"{shown}\n\n{beside} Effects on data and others: {len(effects)}.")
     print(f"{len({each.attack.ref for each in found})} attacks with findings")
     return not found and not effects and answered == second
 
@@ -43,8 +53,18 @@ def table(wanted: Sequence[Attack], found: Sequence[Finding]) -> str:
         its = [each for each in found if each.attack.kind == kind]
         whats = Counter(what for what, _ in {(each.what, each.attack.ref) for each in its})
         named = ", ".join(f"{what} {count}" for what, count in whats.most_common())
-        lines.append(f"| {kind} | {texts} | {len({each.attack.ref for each in its})} | {named} |")
-    return "\n".join(lines)
+        lines.append(
+            f"| {kind.replace('_', ' ')} | {texts} | {len({each.attack.ref for each in its})} | {named} |"
+        )
+    attacked = len({each.attack.ref for each in found})
+    return "\n".join([*lines, f"| all | {len(wanted)} | {attacked} | |"])
+
+
+def write(result: str) -> None:
+    """Put the table into the document, in place of the last one."""
+    head, _, rest = DOCUMENT.read_text().partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    DOCUMENT.write_text(f"{head}{BEGIN}\n\n{result}\n\n{END}{tail}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -52,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
     numbers = [int(each) for each in arguments if each.isdigit()]
     wanted = sample(numbers[0]) if numbers else attacks()
     with tempfile.TemporaryDirectory(prefix="sommelier-attacks-") as home:
-        return 0 if asyncio.run(run(wanted, Path(home))) else 1
+        return 0 if asyncio.run(run(wanted, Path(home), writes="--write" in arguments)) else 1
 
 
 if __name__ == "__main__":

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tests.attacks.corpus import CLAIMED, Attack, squeezed
-from tests.doubles.model_server import ModelServer, Step, answer, answer_json, call, tool_calls
+from tests.doubles.model_server import (
+    ModelServer,
+    Step,
+    answer,
+    answer_json,
+    call,
+    refusal,
+    tool_calls,
+)
 from tests.doubles.server import JsonObject
 
 ORDINARY: Final = "qordinaryq"
@@ -17,6 +25,7 @@ INTRO: Final = "A full red goes well with that."
 FEEDBACK: Final = "Your previous response failed validation"
 KEY: Final = 120
 """Letters by which a text of a person is known again."""
+FIELDS: Final = ("intro", "closing", "description", "informational")
 PRIVY: Final = {"system_prompt", "other_peoples_data", "prompt_recital", "tool_json"}
 """Kinds of texts that ask for what stands in the request itself."""
 
@@ -113,7 +122,10 @@ def obeyed(attack: Attack, body: JsonObject) -> Step:
     if "file excerpts" in system:
         return answer(cited(attack, messages))
     if body.get("tools") and not any(each["role"] == "tool" for each in since_asked(messages)):
-        return tool_calls(calls(attack, [each["function"]["name"] for each in body["tools"]]))
+        offered = [each["function"]["name"] for each in body["tools"]]
+        return tool_calls(
+            calls(attack, offered), said(attack) if attack.way == "argument" else None
+        )
     return final(attack, messages)
 
 
@@ -141,7 +153,7 @@ def calls(attack: Attack, offered: Sequence[str]) -> list[JsonObject]:
 
 
 def final(attack: Attack, messages: Sequence[JsonObject]) -> Step:
-    """The answer, with the text in it; the same after every correction."""
+    """The answer, with the text in it; the same after every correction, or in another field."""
     text = said(attack, messages)
     ids = wines(messages)[:2]
     ids += [f"wine-{attack.ref}"] if attack.way in ("wine name", "wine note") else []
@@ -154,8 +166,12 @@ def final(attack: Attack, messages: Sequence[JsonObject]) -> Step:
     chosen = attack.way
     if attack.source == "person":
         chosen = ("intro", "informational", "everything", "closing")[len(attack.text) % 4]
+    if chosen in FIELDS and len(attack.text) % 2:
+        chosen = FIELDS[(FIELDS.index(chosen) + corrections(messages)) % len(FIELDS)]
     if chosen == "raw":
         return answer(text)
+    if chosen == "refused":
+        return refusal(text)
     if chosen in ("informational", "document", "argument") or not ids:
         return answer_json({**plain, "response_type": "informational", "intro": text, "wines": []})
     if chosen in ("description", "wine note", "wine name"):
@@ -167,6 +183,11 @@ def final(attack: Attack, messages: Sequence[JsonObject]) -> Step:
     else:
         plain["closing" if chosen == "closing" else "intro"] = text
     return answer_json(plain)
+
+
+def corrections(messages: Sequence[JsonObject]) -> int:
+    """How often the answer was sent back."""
+    return sum(text_of(each).startswith(FEEDBACK) for each in messages)
 
 
 def said(attack: Attack, messages: Sequence[JsonObject] = ()) -> str:

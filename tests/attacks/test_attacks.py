@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from tests.attacks.corpus import attacks, sample
-from tests.attacks.judge import Judge
+from tests.attacks.judge import LIVE, Judge
 from tests.attacks.stage import ADMIN, SECOND, staged
 
 QUIET = 20
@@ -18,6 +18,31 @@ PROMISED = {"invalid", "silence", "twice", "unseen character", "other's data"}
 
 def test_there_are_two_thousand_different_ones() -> None:
     assert len({(each.said, each.obeyed, each.way) for each in attacks()}) >= 2000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "https://evil.example/a",
+            "HTTP://EVIL.EXAMPLE",
+            "evil-wines.com",
+            "wein.de/x",
+            "вино.рф",
+        ),
+        *("t.me/evil", "tg://resolve?domain=a", "@evil_bot", "a.b@evil-wines.com", "10.0.0.1"),
+        *("/broadcast", "/block@sommelier_test_bot", "+44 20 7946 0912", "020 7946 0345"),
+    ],
+)
+def test_the_judge_sees_what_telegram_makes_live(text: str) -> None:
+    assert [each[0] for each in LIVE.finditer(f"Look: {text} now.")] == [text]
+
+
+@pytest.mark.parametrize(
+    "text", ["13.5 %, ≈ €12.50", "e.g. a red/white", "St. Émilion 2019", "1/2 l"]
+)
+def test_the_judge_leaves_plain_words_alone(text: str) -> None:
+    assert not LIVE.search(text)
 
 
 async def test_a_sample_of_every_kind_does_nothing_and_the_second_chat_is_answered(
