@@ -53,9 +53,8 @@ def table(wanted: Sequence[Attack], found: Sequence[Finding]) -> str:
         its = [each for each in found if each.attack.kind == kind]
         whats = Counter(what for what, _ in {(each.what, each.attack.ref) for each in its})
         named = ", ".join(f"{what} {count}" for what, count in whats.most_common())
-        lines.append(
-            f"| {kind.replace('_', ' ')} | {texts} | {len({each.attack.ref for each in its})} | {named} |"
-        )
+        struck = len({each.attack.ref for each in its})
+        lines.append(f"| {kind.replace('_', ' ')} | {texts} | {struck} | {named} |")
     attacked = len({each.attack.ref for each in found})
     return "\n".join([*lines, f"| all | {len(wanted)} | {attacked} | |"])
 
