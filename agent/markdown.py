@@ -15,8 +15,18 @@ _JOINERS: Final = "\u200c\u200d"
 _NEEDS_JOINERS: Final = "\u0590"
 """From here on there are scripts, and pictures, that are written with joiners."""
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-_BLANK: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
-"""Printable, says Unicode, and nothing to see."""
+_NO_CHARACTERS: Final = frozenset(
+    map(
+        chr,
+        [
+            *range(0xFDD0, 0xFDF0),
+            *range(0xFFFE, 0x110000, 0x10000),
+            *range(0xFFFF, 0x110000, 0x10000),
+        ],
+    )
+)
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | _NO_CHARACTERS
+"""Nothing to see, though Unicode does not say so."""
 _PLAIN_VARIANTS: Final = frozenset("\ufe0e\ufe0f")
 _VARIANTS: Final = frozenset(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
 

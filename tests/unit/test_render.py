@@ -173,6 +173,10 @@ def _link(piece: Piece) -> str | None:
     return next((mark.value for mark in piece.marks if mark.tag == "a"), None)
 
 
+def test_what_is_no_character_is_not_shown() -> None:
+    assert visible("a\uffff\ufffeb\ufdd0\U0010ffffc") == "abc"
+
+
 @settings(max_examples=500, deadline=None)
 @given(markdownish)
 def test_text_that_is_not_ours_is_shown_as_it_is(text: str) -> None:
