@@ -54,8 +54,9 @@ def without_personal_data(text: str) -> str:
 
 def is_coordinate(key: str, value: object) -> bool:
     """Tell whether a value is where somebody is, by its key: `{"latitude": 48.8}`."""
-    keys = table().location_keys
-    return key.lower() in keys and isinstance(value, int | float | str | list | tuple)
+    if key.lower() not in table().location_keys:
+        return False
+    return isinstance(value, int | float | list | tuple) or any(map(str.isdigit, str(value)))
 
 
 def has_long_number(text: str) -> bool:

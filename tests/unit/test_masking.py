@@ -92,6 +92,9 @@ HIDDEN = [
     ("我的电话13812345678。", "我的电话[phone]。"),
     ("手机 138-1234-5678", "手机 [phone]"),
     ("86 138 1234 5678", "[phone]"),
+    ("8613812345678, 5511912345678", "[phone], [phone]"),
+    ("11 9 1234-5678 ou 55 11912345678", "[phone] ou [phone]"),
+    ("(+91) 98765 43210", "([phone]"),
     ("(11) 91234-5678", "[phone]"),
     ("11 91234-5678 ou 11912345678", "[phone] ou [phone]"),
     ("55 11 91234-5678", "[phone]"),
@@ -102,6 +105,7 @@ HIDDEN = [
     ("-33.8688 151.2093", "[location]"),
     ("48,85661; 2,35222", "[location]"),
     ("48.8566° N, 2.3522° E", "[location]"),
+    ("N 48.8566, E 2.3522 and 48.8566N 2.3522E", "[location] and [location]"),
     ("geo:48.8566,2.3522?z=15", "geo:[location]?z=15"),
     ("https://maps.example/?q=48.85,2.35&z=1", "https://maps.example/?q=[location]&z=1"),
     ("https://maps.example/@48.85,2.35,15z", "https://maps.example/@[location],15z"),
@@ -136,6 +140,12 @@ HIDDEN = [
     ("SG.abcdefghijklmnop0123.abcdefghijklmnopqrstuvwxyz0123456789", "[token]"),
     ("dp AC0123456789abcdef0123456789abcdef", "dp [token]"),
     ("https://hooks.slack.com/services/T00000000/B00000000/X0X0X0X0", "https://[token]"),
+    ("dapi0123456789abcdef0123456789abcdef", "[token]"),
+    ("MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs", "[token]"),
+    (
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1",
+        "AWS_SECRET_ACCESS_KEY=[token]",
+    ),
     ("my api key is aZ09bY18cX27dW36eV45", "my api key is [token]"),
     (f"Authorization: Bearer {HEX}", "Authorization: Bearer [token]"),
     ("Authorization: Basic dXNlcjpwYXNzd29yZDE=", "Authorization: Basic [token]"),
@@ -268,7 +278,8 @@ SHOWN = [
     "hf_model, npm_config_registry, ph_4",
     "4500/5200/6100/7300\n1985\n1990\n1995\n2005",
     "3760123456780\n3760123456797",
-    "lot 150 2015 2016, 12 2015-2019",
+    "lot 150 2015 2016, 12 2015-2019, 12 9 2015-2016",
+    "Maison N 12.5 and E 13.5, S 2015",
     "12 x 0.75 l / 6 x 1.5 l\n24 x 0.375 l",
     # words
     "Josephine, Joseph and al dente, also aloud",
@@ -334,6 +345,8 @@ def test_coordinates_are_hidden_by_their_keys() -> None:
     place: dict[str, object] = {"latitude": 48.85, "longitude": 2, "zoom": 15.5}
     hidden = place | {"latitude": "[location]", "longitude": "[location]"}
     assert masked_value({"location": place}) == {"location": hidden}
+    region: dict[str, object] = {"geo": "Bordeaux", "coordinates": None}
+    assert masked_value(region) is region
     assert masked_value({"coordinates": [2.3522, 48.8566]}) == {"coordinates": "[location]"}
     assert json.loads(mask(json.dumps(place))) == hidden
     assert Masking("full", (), ()).value(place) is place
