@@ -205,8 +205,10 @@ def _counted(text: str, groups: Sequence[Group], lengths: range) -> int:
 
 
 def _national(text: str, groups: Sequence[Group]) -> Taken | None:
-    """A number with a leading 0: as many groups as make 8 to 13 digits."""
+    """A number with a leading 0: as many groups as make 8 to 13 digits, none in brackets."""
     first = groups[0]
+    bracket = next((at for at, group in enumerate(groups) if at and "(" in group.gap), len(groups))
+    groups = groups[:bracket]
     start = first.start - (text[first.start - 1 : first.start] == "(")
     begins = pattern("national").fullmatch(first.digits) and _may_begin(text, start, ".:-", "/")
     if not begins or pattern("date").match(text[start : start + 16]):
