@@ -66,11 +66,11 @@ def has_long_number(text: str) -> bool:
 
 
 def _without_places(text: str) -> str:
-    if "°" in text or "." in text or "," in text:
+    if pattern("decimals").search(text):
         text = pattern("location_pair").sub(_masked_pair, text)
-        text = pattern("location_degrees").sub("[location]", text)
         text = pattern("location_named").sub(_masked_named, text)
-        text = pattern("location_link").sub(_masked_named, text)
+    if "°" in text:
+        text = pattern("location_degrees").sub("[location]", text)
     return pattern("location_code").sub("[location]", text) if "+" in text else text
 
 
