@@ -124,7 +124,7 @@ UNDELIVERED = sa.text("revision > delivered_revision")
 TABLES = (
     *("wines", "wine_grapes", "wine_foods", "wine_allergens"),
     *("documents", "chunks", "chunk_vectors", "messages", "updates", "chats"),
-    *("turns", "turns_under_way", "answers", "feedback", "people", "cares", "broadcasts", "traces"),
+    *("turns", "turns_under_way", "answers", "feedback", "people", "broadcasts", "traces"),
 )
 """In the order in which they refer to each other."""
 
@@ -400,14 +400,6 @@ def _create_people() -> None:
         sa.Column("warned_on", sa.Date),
         sa.Column("introduced_on", sa.Date),
         sa.PrimaryKeyConstraint("user_id", name="pk_people"),
-    )
-    op.create_table(
-        "cares",
-        sa.Column("chat_id", sa.BigInteger, autoincrement=False, nullable=False),
-        sa.Column("user_id", sa.BigInteger, autoincrement=False, nullable=False),
-        sa.Column("told", sa.String, nullable=False),
-        sa.Column("until", sa.DateTime(timezone=True)),
-        sa.PrimaryKeyConstraint("chat_id", "user_id", "told", name="pk_cares"),
     )
     op.create_table(
         "broadcasts",
