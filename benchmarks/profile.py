@@ -68,7 +68,7 @@ async def turns(telegram: BotApi, model: ModelServer, called: set[tuple[str, str
     sommelier = Sommelier(catalogue=SqlCatalogue(sessions), house=HouseSommelier())
     tracer = Recorder(store_sink(SqlTraceStore(sessions).save, lambda trace: trace))
     service = LLMService(model="gpt-4o", api_key="bench", base_url=model.base_url)
-    kept: dict[str, Any] = {"record": turns.record, "rating": rating}
+    kept: dict[str, Any] = {"keep": turns.record, "rating": rating}
     search = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
     async with running(telegram, sommelier, messages, tracer, run=Run([service]), **kept):
         for number in (1, 2):
