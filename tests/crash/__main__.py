@@ -26,6 +26,9 @@ SCENARIOS: dict[str, Scenario] = {
     "backlog": lambda folder, server: more.backlog_of_one(folder),
     "stopping": lambda folder, server: more.stopping(folder),
     "dead": more.dead_replica,
+    "outages": lambda folder, server: more.outages(folder),
+    "lost": lambda folder, server: more.lost_file(folder),
+    "drops": more.dropped_connections,
     "pollers": lambda folder, server: more.two_pollers(folder),
 }
 SHORT: dict[str, Scenario] = {
@@ -36,6 +39,9 @@ SHORT: dict[str, Scenario] = {
     "restarts": lambda folder, server: more.database_restarts(folder, server, restarts=1),
     "stopping": SCENARIOS["stopping"],
     "dead": lambda folder, server: more.dead_replica(folder, server, replicas=2, messages=30),
+    "outages": lambda folder, server: more.outages(folder, seconds=5),
+    "lost": SCENARIOS["lost"],
+    "drops": lambda folder, server: more.dropped_connections(folder, server, rounds=6),
     "pollers": SCENARIOS["pollers"],
 }
 DOCUMENT = Path(__file__).parents[2] / "docs" / "benchmarks.md"

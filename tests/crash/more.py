@@ -4,11 +4,18 @@ import asyncio
 import json
 import math
 import random
+import shutil
+import sqlite3
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+
+import psutil  # type: ignore[import-untyped]
+import psycopg
+from sqlalchemy import make_url
 
 from tests.crash.doubles import sleep_until
 from tests.crash.harness import Bot, Server, Stage, free_port, new_database, stage
@@ -236,4 +243,126 @@ async def two_pollers(folder: Path) -> list[Result]:
         return [
             Result(name, "the log says so", str(clear), clear),
             Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
+        ]
+
+
+async def outages(folder: Path, seconds: float = 20) -> list[Result]:
+    """The database is locked, or the disk is full, while people write."""
+    return [
+        *await outage(folder, f"database locked for {seconds:g} s", locked, seconds),
+        *await outage(folder, f"disk full for {seconds:g} s", full, seconds),
+    ]
+
+
+async def outage(
+    folder: Path,
+    name: str,
+    trouble: Callable[[Stage, float], Coroutine[None, None, None]],
+    seconds: float,
+) -> list[Result]:
+    """People of 20 chats write before, during and after a trouble of the database."""
+    async with stage(folder) as on:
+        await start(on.bots)
+        on.model.seconds = 0.5
+        for chat in range(20):
+            on.say(1001 + chat)
+        await asyncio.sleep(0.3)
+        troubled = asyncio.create_task(trouble(on, seconds))
+        await asyncio.sleep(1)
+        for chat in range(20):
+            on.say(1001 + chat)
+        await troubled
+        for chat in range(20):
+            on.say(1001 + chat)
+        await on.answered(60)
+        await sleep_until(lambda: not on.records.product(WAITING)[0][0], 10)
+        asked = Counter(one.mark for one in on.model.asked)
+        twice = [mark for mark, times in asked.items() if times > 1]
+        kept = on.records.product("SELECT COUNT(*) FROM messages")[0][0]
+        refused = on.bots[0].said().count("OperationalError")
+        status, _ = await on.bots[0].stop()
+        return [
+            *judged(name, on),
+            Result(name, "model asked twice", str(len(twice)), not twice),
+            Result(name, "messages in the history", str(kept), kept == 120),
+            Result(name, "records refused", str(refused), refused > 0 or seconds < 10),
+            Result(name, "exit status", str(status), status == 0),
+        ]
+
+
+async def locked(on: Stage, seconds: float) -> None:
+    """Another process writes and does not commit."""
+    connection = sqlite3.connect(on.database_url.partition(":///")[2], isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    await asyncio.sleep(seconds)
+    connection.execute("COMMIT")
+    connection.close()
+
+
+async def full(on: Stage, seconds: float) -> None:
+    """The bot may write nothing behind the first bytes of a file."""
+    process = on.bots[0].process
+    assert process is not None
+    psutil.Process(process.pid).rlimit(psutil.RLIMIT_FSIZE, (4096, -1))
+    await asyncio.sleep(seconds)
+    psutil.Process(process.pid).rlimit(psutil.RLIMIT_FSIZE, (-1, -1))
+
+
+async def lost_file(folder: Path) -> list[Result]:
+    """The file of the database is deleted, and replaced, under a running bot."""
+    return [
+        *await without_file(folder, "SQLite file deleted", Path.unlink),
+        *await without_file(folder, "SQLite file replaced", replaced),
+    ]
+
+
+def replaced(path: Path) -> None:
+    copy = path.with_suffix(".copy")
+    shutil.copyfile(path, copy)
+    copy.rename(path)
+
+
+async def without_file(folder: Path, name: str, lose: Callable[[Path], None]) -> list[Result]:
+    async with stage(folder) as on:
+        await start(on.bots)
+        on.say(1001)
+        await on.answered(20)
+        path, bot = Path(on.database_url.partition(":///")[2]), on.bots[0]
+        lose(path)
+        on.say(1001)
+        process = bot.process
+        assert process is not None
+        await sleep_until(lambda: process.poll() is not None, 15)
+        clear = f"sommelier: The database {path} was deleted or replaced" in bot.said()
+        return [
+            Result(name, "exit status", str(process.poll()), process.poll() == 1),
+            Result(name, "one line says why", str(clear), clear),
+            Result(name, "not acknowledged", str(on.api.pending), on.api.pending == 1),
+        ]
+
+
+async def dropped_connections(folder: Path, server: Server, rounds: int = 20) -> list[Result]:
+    """Postgres drops every connection of the bot, again and again, while people write."""
+    name = f"all connections dropped {rounds} times"
+    drop = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+    async with stage(folder, server=server) as on:
+        await start(on.bots)
+        on.model.seconds = 0.2
+        database = make_url(on.database_url).database
+        address = server.get_uri(driver="psycopg").replace("postgresql+psycopg://", "postgresql://")
+        with psycopg.connect(address, autocommit=True) as connection:
+            for _ in range(rounds):
+                for chat in range(4):
+                    on.say(1001 + chat)
+                await asyncio.sleep(0.3)
+                connection.execute(drop, (database,))
+        await on.answered(120)
+        await sleep_until(lambda: not on.records.product(WAITING)[0][0], 10)
+        asked = Counter(one.mark for one in on.model.asked)
+        twice = [mark for mark, times in asked.items() if times > 1]
+        kept = on.records.product("SELECT COUNT(*) FROM messages")[0][0]
+        return [
+            *judged(name, on, quiet=False),
+            Result(name, "model asked twice", str(len(twice)), not twice),
+            Result(name, "messages in the history", str(kept), kept == 8 * rounds),
         ]
