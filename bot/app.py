@@ -242,6 +242,7 @@ async def open_app(
             budgets=budgets_of(settings, repositories, admins),
             keep=journal.keep if journal else repositories.turns.record,
             rating=rating,
+            last=repositories.turns.last,
             metrics=Metrics(lambda: tracer.dropped_spans),
             carer=Carer(help=resources.help, cares=repositories.cares),
         )

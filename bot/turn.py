@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,6 +29,9 @@ R = TypeVar("R")
 
 DATABASE: Final = Backoff(first=0.4, longest=2.0)
 BRIEF_TRIES: Final = 4
+MAY_BE_LOST: Final = "send_ambiguous"
+"""Among the errors of a turn: nobody knows whether its answer arrived."""
+LOST_BY: Final[Mapping[str | None, tuple[str, ...]]] = {"ambiguous": (MAY_BE_LOST,)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ class Turns:
     turn came to and what was said, without it `messages` the latter alone; `max_content_length` is
     how many characters of a message are. `hashed` makes the id of a chat or a user unrecognisable
     for traces, `rating` makes the buttons under the answer of a turn. `carer` knows who is not to
-    drink.
+    drink, `last` the turn of a chat that ended last.
     """
 
     run: Run = field(default_factory=Run)
@@ -84,6 +87,7 @@ class Turns:
     rating: Callable[[int], Rows] = lambda turn_id: ()
     metrics: Metrics = field(default_factory=Metrics)
     carer: Carer = field(default_factory=Carer)
+    last: Callable[[int], Awaitable[TurnRecord | None]] | None = None
 
     async def turn(self, question: Question, work: Work, show: Show | None = None) -> Reply:
         """Run one turn; its reply is an apology if `work` fails.
@@ -102,6 +106,7 @@ class Turns:
                 )
                 work = self.carer.work(care, work)
                 reply = await answer_turn(run, partial(self._within_budget, question, work))
+                reply = await self._with_what_was_lost(question, reply)
             messages = rendered(reply, show)
             deliver = self._send if reply.outcome == "care" else self._deliver
             delivery = await deliver(question, messages, span)
@@ -114,6 +119,19 @@ class Turns:
             retries=reply.retries,
         )
         return reply
+
+    async def _with_what_was_lost(self, question: Question, reply: Reply) -> Reply:
+        """The reply, which says so if the one before it may not have arrived."""
+        if self.last is None or question.to is None:
+            return reply
+        try:
+            last = await self.last(question.chat_id)
+        except Exception as error:
+            log.warning("The turn before %s is not known: %s", question.id, type(error).__name__)
+            return reply
+        if last is None or MAY_BE_LOST not in last.error_types:
+            return reply
+        return replace(reply, notes=(*reply.notes, texts.MAY_BE_LOST))
 
     async def give_up(self, question: Question, error: str) -> None:
         """Say the last word of a turn that failed for good: to the person, and on its trace."""
@@ -267,7 +285,7 @@ class Turns:
             retries=reply.retries,
             tokens=reply.spent.tokens,
             cost_usd=reply.spent.cost_usd,
-            error_types=reply.error_types,
+            error_types=reply.error_types + LOST_BY.get(delivery.error, ()),
             trace_id=span.trace_id,
             root_id=span.span_id,
             message_ids=delivery.message_ids,

@@ -74,6 +74,7 @@ GONE: Final = (
 NEVER_SENT: Final = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
+    httpx.WriteError,
     httpx.PoolTimeout,
     httpx.ProxyError,
     httpx.UnsupportedProtocol,

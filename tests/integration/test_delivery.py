@@ -4,9 +4,11 @@ import asyncio
 import pickle
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NoReturn
+from urllib.parse import parse_qs
 
 import pytest
 from starlette.responses import JSONResponse, Response
@@ -14,6 +16,7 @@ from telegram import Bot
 from telegram.request import HTTPXRequest
 
 from agent.repositories import ChatRepository, ChatState
+from bot.app import LIMITS
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender
 from db.engine import Sessions
@@ -460,3 +463,77 @@ class Recorded:
     @property
     def steps(self) -> dict[str, Delivery]:
         return {name: pickle.loads(value) for name, value in self.recorded.items()}
+
+
+class Closing:
+    """A Telegram that closes a kept connection: before it reads again, after it read, or later."""
+
+    def __init__(self, moment: str) -> None:
+        self.moment = moment
+        self.texts: list[str] = []
+        self.connections = 0
+        self.ends: list[asyncio.Event] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.ends.append(ended := asyncio.Event())
+        first = self.connections == 1
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            for number in range(10):
+                if first and number == 1 and self.moment == "before":
+                    break
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                length = int(head.split("content-length: ")[1].split("\r\n")[0])
+                body = await reader.readexactly(length)
+                if first and number == 1 and self.moment == "read":
+                    break
+                self.texts.append(parse_qs(body.decode())["text"][0])
+                if first and number == 1:
+                    break
+                writer.write(SENT)
+                await writer.drain()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        ended.set()
+
+
+MESSAGE = b'{"ok":true,"result":{"message_id":1,"date":1,"chat":{"id":7,"type":"private"}}}'
+SENT = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
+    len(MESSAGE),
+    MESSAGE,
+)
+
+
+@pytest.mark.parametrize(
+    ("moment", "error", "texts"),
+    [
+        ("before", None, ["one", "two"]),
+        ("read", "ambiguous", ["one"]),
+        ("processed", "ambiguous", ["one", "two"]),
+    ],
+)
+async def test_a_kept_connection_that_closes_sends_again_only_what_was_not_read(
+    moment: str, error: str | None, texts: list[str], waits: Waits
+) -> None:
+    closing = Closing(moment)
+    server = await asyncio.start_server(closing.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with bot_without_me(f"http://127.0.0.1:{port}") as bot:
+        sender = sender_of(bot, waits)
+        assert (await sender.send(Destination(7), "one")).error is None
+        await asyncio.sleep(0.05)
+        assert (await sender.send(Destination(7), "two")).error == error
+    server.close()
+    await asyncio.gather(*(ended.wait() for ended in closing.ends))
+    assert closing.texts == texts
+
+
+@asynccontextmanager
+async def bot_without_me(url: str) -> AsyncIterator[Bot]:
+    request = HTTPXRequest(httpx_kwargs={"limits": LIMITS})
+    await request.initialize()
+    try:
+        yield Bot("1:token", base_url=f"{url}/bot", request=request)
+    finally:
+        await request.shutdown()

@@ -131,6 +131,19 @@ async def test_health_metrics_and_the_api_live_without_telegram(
         await bot_api.wait_for_message(1)
 
 
+async def test_who_may_have_missed_an_answer_is_told_so_with_the_next(
+    bot_api: BotApi, tmp_path: Path
+) -> None:
+    bot_api.drop_after("sendMessage")
+    async with run(settings_of(environment(bot_api, tmp_path))):
+        for number, text in enumerate(("a red", "a white", "a rosé"), 1):
+            bot_api.say(text)
+            await bot_api.wait_for_message(number)
+            await eventually(lambda: not bot_api.pending, seconds=30, otherwise=str)
+    noted = ["may not have reached you" in text for text in bot_api.sent()]
+    assert noted == [False, True, False]
+
+
 async def answers(client: httpx.AsyncClient, path: str) -> None:
     for _ in range(600):
         try:
