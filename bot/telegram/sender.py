@@ -11,8 +11,8 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, Literal, TypeVar
@@ -61,6 +61,9 @@ MAX_TRIES: Final = 8
 BACKOFF: Final = Backoff(first=0.5, longest=30.0)
 TYPING_SECONDS: Final = 4.5
 """How often "typing" is shown again; Telegram hides it after 5 seconds."""
+
+TYPING_LATE_SECONDS: Final = 0.2
+"""How long an answer waits for "typing" to arrive before it, which would be shown after it."""
 
 GONE: Final = (
     "chat not found",
@@ -201,6 +204,7 @@ class Sender:
     chats: ChatRepository | None = None
     journal: Journal = NO_JOURNAL
     sleep: Sleep = asyncio.sleep
+    showing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def send(
         self,
@@ -254,24 +258,32 @@ class Sender:
 
     @asynccontextmanager
     async def typing(self, to: Destination) -> AsyncIterator[None]:
-        """Show "typing" in a chat until the block ends."""
+        """Show "typing" in a chat until the block ends.
+
+        A request is never cut off, at most left behind: httpcore loses a connection of its pool for
+        ever when a request is cancelled that was just given it.
+        """
+        ended = asyncio.Event()
 
         async def show() -> None:
-            while True:
+            while not ended.is_set():
                 try:
                     await self.bot.send_chat_action(
                         to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
                     )
                 except TelegramError as error:
                     log.debug("Typing was not shown: %s", error)
-                await asyncio.sleep(TYPING_SECONDS)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), TYPING_SECONDS)
 
         task = asyncio.create_task(show())
+        self.showing.add(task)
+        task.add_done_callback(self.showing.discard)
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            ended.set()
+            await asyncio.wait([task], timeout=TYPING_LATE_SECONDS)
 
     async def reachable(self, chat_id: int) -> None:
         """Try a chat again from now on: somebody wrote from it."""

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from urllib.parse import parse_qs
 
 import pytest
+from httpx import Limits
 from starlette.responses import JSONResponse, Response
 from telegram import Bot
 from telegram.request import HTTPXRequest
@@ -529,11 +530,31 @@ async def test_a_kept_connection_that_closes_sends_again_only_what_was_not_read(
     assert closing.texts == texts
 
 
+async def test_answers_that_are_quicker_than_typing_cost_no_connection(
+    telegram: Telegram, waits: Waits
+) -> None:
+    telegram.delay("sendChatAction", 0.02)
+    few = Limits(max_connections=4, max_keepalive_connections=1)
+    async with bot_without_me(telegram.base_url, telegram.token, few) as bot:
+        sender = sender_of(bot, waits)
+
+        async def turn(chat: int) -> Delivery:
+            async with sender.typing(Destination(chat)):
+                await asyncio.sleep(chat % 5 / 200)
+            return await sender.send(Destination(chat), "here")
+
+        for _ in range(5):
+            done = await asyncio.gather(*(turn(chat) for chat in range(1, 30)))
+            assert [each.error for each in done] == [None] * 29
+
+
 @asynccontextmanager
-async def bot_without_me(url: str) -> AsyncIterator[Bot]:
-    request = HTTPXRequest(httpx_kwargs={"limits": LIMITS})
+async def bot_without_me(
+    url: str, token: str = "1:token", limits: Limits = LIMITS
+) -> AsyncIterator[Bot]:
+    request = HTTPXRequest(pool_timeout=5, httpx_kwargs={"limits": limits})
     await request.initialize()
     try:
-        yield Bot("1:token", base_url=f"{url}/bot", request=request)
+        yield Bot(token, base_url=f"{url}/bot", request=request)
     finally:
         await request.shutdown()
