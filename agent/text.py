@@ -72,12 +72,12 @@ class Pattern:
         # Compiled when first needed: no start pays for what it does not use.
         return _compiled(self.source)
 
-    def finditer(self, text: str, *, overlapping: bool = False) -> Iterator[Match]:
-        """Find each match from left to right; `overlapping` ones may begin within the last."""
+    def finditer(self, text: str) -> Iterator[Match]:
+        """Find each match from left to right."""
         data, forms = text.encode("utf-8", "surrogatepass"), self._forms
-        places = None if text.isascii() else _Places(data)
-        is_plain = places is None and not overlapping and not forms.looks_beside
-        for found in forms.first.finditer(data) if is_plain else _found(data, forms, overlapping):
+        places = _Places(data)
+        is_plain = text.isascii() and not forms.looks_beside
+        for found in forms.first.finditer(data) if is_plain else _found(data, forms):
             yield _match(text, found, forms, places)
 
     def search(self, text: str) -> Match | None:
@@ -88,17 +88,15 @@ class Pattern:
         """Find a match at the beginning of `text`."""
         data = text.encode("utf-8", "surrogatepass")
         found = self._forms.first.match(data)
-        if not found or found.start(1):
-            return None
-        return _match(text, found, self._forms, None if text.isascii() else _Places(data))
+        begins = found and found.start(1) == 0
+        return _match(text, found, self._forms, _Places(data)) if begins else None
 
     def fullmatch(self, text: str) -> Match | None:
         """Find a match that is the whole of `text`."""
         data = text.encode("utf-8", "surrogatepass")
         found = self._forms.first.fullmatch(data)
-        if not found or found.span(1) != (0, len(data)):
-            return None
-        return _match(text, found, self._forms, None if text.isascii() else _Places(data))
+        whole = found and found.span(1) == (0, len(data))
+        return _match(text, found, self._forms, _Places(data)) if whole else None
 
     def findall(self, text: str) -> list[str]:
         """Return each match as a whole."""
@@ -149,17 +147,17 @@ class _Places:
         return [(told[start], told[end]) for start, end in spans]
 
 
-def _match(text: str, found: Any, forms: _Forms, places: _Places | None) -> Match:
+def _match(text: str, found: Any, forms: _Forms, places: _Places) -> Match:
     spans = [found.span(group) for group in forms.groups]
-    return Match(text, places.of(spans) if places else spans, forms.names)
+    return Match(text, spans if text.isascii() else places.of(spans), forms.names)
 
 
-def _found(data: bytes, forms: _Forms, overlapping: bool) -> Iterator[Any]:
+def _found(data: bytes, forms: _Forms) -> Iterator[Any]:
     found = forms.first.search(data)
     while found:
         yield found
         start, end = found.span(1)
-        at = end if end > start and not overlapping else _one_behind(data, start)
+        at = end if end > start else _one_behind(data, start)
         if at > len(data):
             return
         if forms.further is None:

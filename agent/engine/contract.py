@@ -5,19 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from agent.engine.feedback import FEEDBACK
-from agent.engine.messages import JsonSchema, OutputSchema
+from agent.engine.messages import JsonSchema, OutputSchema, api_name
 from agent.engine.tools import ToolResult
-from agent.text import pattern
 
 T = TypeVar("T")
-
-NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
 
 
 @runtime_checkable
@@ -147,7 +144,7 @@ class OutputContract(Generic[T]):
         """The JSON Schema for the prompt and for response mode `json_schema`."""
         schema = self.adapter.json_schema()
         name = str(getattr(self.type, "__name__", schema.get("title", "answer")))
-        return OutputSchema(NOT_IN_A_NAME.sub("_", name)[:64], schema, strict_schema(schema))
+        return OutputSchema(api_name(name), schema, strict_schema(schema))
 
     @cached_property
     def descriptions(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Final
 
 from agent.engine.feedback import feedback
-from agent.engine.messages import Echo, LLMResponse, Message, ToolCall
+from agent.engine.messages import Echo, LLMResponse, Message, ToolCall, api_name
 from agent.engine.parsing import ParseResult, without_thoughts
 from agent.engine.tools import ToolResult, json_object
 from agent.text import pattern
@@ -22,7 +22,6 @@ ECHO: Final = "echo"
 DROPPED: Final = frozenset({"truncated", "interrupted"})
 """Errors of a response that the model is not shown again."""
 
-NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
 CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
 """What OpenAI accepts as an id: no more than 40 characters."""
 
@@ -130,7 +129,7 @@ def _sent(message: Message, model: int) -> Message:
 def _wire(call: ToolCall) -> dict[str, Any]:
     """A call as it goes back: a name or arguments that are none are a 400 with some servers."""
     function = {
-        "name": NOT_IN_A_NAME.sub("_", call.name)[:64] or "unknown",
+        "name": api_name(call.name) or "unknown",
         "arguments": _arguments(call.arguments),
     }
     return {"id": call.id, "type": "function", "function": function}

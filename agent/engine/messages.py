@@ -17,6 +17,7 @@ from agent.text import pattern
 
 ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
 THOUGHTS: Final = "reasoning_content"
+NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
 UNSENDABLE: Final = pattern(r"[\ud800-\udfff\x00]")
 FORMAT_WORDS: Final = ("response_format", "json_", "grammar", "schema")
 TOO_MUCH: Final = ("too large", "context length", "at most")
@@ -318,6 +319,11 @@ def _json_text(value: object) -> str:
         return "" if value is None else json.dumps(value)
     except RecursionError:
         return ""
+
+
+def api_name(name: str) -> str:
+    """Write a name as a server accepts it: letters, digits, _ and -, at most 64."""
+    return NOT_IN_A_NAME.sub("_", name)[: lengths.NAME]
 
 
 def sendable(text: str) -> str:

@@ -41,10 +41,6 @@ def test_a_text_is_replaced_and_split() -> None:
     assert not pattern(r"\d+").fullmatch("12a")
 
 
-def test_overlapping_matches_are_found_when_asked_for() -> None:
-    assert [each[0] for each in pattern("a.a").finditer("aéaéa", overlapping=True)] == ["aéa"] * 2
-
-
 @given(text=st.text())
 def test_an_escaped_text_finds_itself(text: str) -> None:
     assert pattern(escape(text)).fullmatch(text)
