@@ -53,15 +53,12 @@ def subject_of(state: State, change: Change) -> str:
 def asked_of_library(state: State, change: Change) -> str:
     """A question as the English library is asked it; one that goes on with its subject before."""
     subject = subject_of(state, change) or _before(state, change)
-    told = [each.written for each in tokens(change.text) if each.is_word]
-    telling = [
-        word
-        for word, each in zip(told, tokens(" ".join(told)), strict=False)
-        if each.stem not in stop_words()
-    ]
-    about = subjects()[subject].article.replace("-", " ") if subject else ""
-    own = change.text if state.language == "en" else " ".join((*change.entities, *telling))
-    about = "" if state.language == "en" and subject == subject_of(state, change) else about
+    told = (each for each in tokens(change.text) if each.is_word and each.stem not in stop_words())
+    own = " ".join(change.entities or (each.written for each in told))
+    if state.language == "en":
+        own = change.text
+    is_own = state.language == "en" and subject == subject_of(state, change)
+    about = subjects()[subject].article.replace("-", " ") if subject and not is_own else ""
     return " ".join(filter(None, (about, own)))[:_MOST_ASKED] or change.text[:_MOST_ASKED]
 
 

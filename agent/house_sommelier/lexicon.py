@@ -285,7 +285,9 @@ def _heard(word: str) -> str:
     sounds = _sounds(word)
     is_long = len(word) >= _SURE_SLIP and len(sounds) >= _LEAST_SOUNDS
     meant = _by_sound().get(sounds, word) if is_long else word
-    return meant if abs(len(meant) - len(word)) <= _MOST_LONGER else word
+    vowels = [next((each for each in spelt if each in "aeiou"), "") for spelt in (word, meant)]
+    is_near = vowels[0] == vowels[1] and abs(len(meant) - len(word)) <= _MOST_LONGER
+    return meant if is_near else word
 
 
 def _slipped(word: str) -> str:

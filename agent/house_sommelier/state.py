@@ -165,6 +165,8 @@ def _with_facts(state: State, change: Change) -> State:
     if languages and (not state.turns or language not in languages):
         language = languages[0]
     occasions = [name for name in ("reception", "party") if change.has(name)]
+    if change.has("meal"):
+        occasions = ["meal"]
     concern = _concern(state, change)
     asks_of_vegan = change.has("trait", "vegan") and change.is_question
     allergens = (*state.allergens, *(() if asks_of_vegan else change.allergens))
@@ -309,7 +311,7 @@ def _facts(state: State, change: Change) -> frozenset[str]:
         "for_hours": numbers.hours is not None,
         "has_price": numbers.has_price,
         "two": len(told) > 1 or (change.has("ask", "compare") and len(state.compared) > 1),
-        "occasion": bool(change.unknown) and change.words >= _FEW_WORDS,
+        "occasion": change.words > _FEW_WORDS + bool(not change.unknown),
         "entity": bool(change.entities),
         "denied": bool(change.denied),
         "allergens": bool(change.allergens),
@@ -426,6 +428,8 @@ def _wished(state: State, change: Change) -> State:
     wishes = _of_the_same_kind(state, change, wishes)
     if change.has("swap") and state.pointed:
         wishes = replace(wishes, order="")
+    if state.act in ("like", "same"):
+        old = replace(old, name="")
     if state.wishes.said and wishes.name and not wishes.name[0].isupper():
         wishes = replace(wishes, name="")
     if old.name and not old.name[0].isupper():

@@ -432,3 +432,96 @@ async def test_an_intolerance_outlives_the_topic() -> None:
     asked = await filters("I'm allergic to eggs", "thanks!", "a Spanish red for lamb")
     assert asked["without_allergens"] == ["egg"]
     assert (await filters("Milchallergie", "Rotwein"))["without_allergens"] == ["milk"]
+
+
+CHOSEN: list[tuple[str, str, list[str]]] = [
+    ("a red for lamb", "which would you start with?", ["landron", "gramona", "clape"]),
+    ("un rouge pour l'agneau", "le moins cher des trois ?", ["landron", "gramona", "clape"]),
+    ("Rotwein zum Lamm", "welcher ist der jüngste", ["landron", "gramona", "clape"]),
+    ("a red", "compare the first two", ["landron", "gramona"]),
+    ("a red", "the Gramona, how strong is it?", ["gramona"]),
+    ("a red", "what does the Spanish one taste like?", ["gramona"]),
+    ("ein Rotwein", "passt der Muscadet zu Austern?", ["landron"]),
+    ("a white", "does it go with bacalhau a bras?", ["landron", "gramona", "clape"]),
+    ("un bianco", "con la pasta alla norma va bene?", ["landron", "gramona", "clape"]),
+    ("a white", "and are those sweet or dry", ["landron", "gramona", "clape"]),
+    ("a red", "whats that come to altogether", ["landron", "gramona", "clape"]),
+]
+
+
+@pytest.mark.parametrize(("before", "text", "wine_ids"), CHOSEN)
+async def test_what_was_shown_is_told_by_what_it_is(
+    before: str, text: str, wine_ids: list[str]
+) -> None:
+    assert await called(before, text) == ("get_wine", {"wine_ids": wine_ids})
+
+
+@pytest.mark.parametrize(
+    ("said", "excluded"),
+    [
+        (("pizza", "no vabbe frizzante no"), {"without_styles": "sparkling"}),
+        (("ein Wein zum Fisch", "rot eher nicht"), {"without_styles": "red"}),
+        (("un vin", "le bordeaux non merci"), {"without_regions": "Bordeaux"}),
+        (("any white so long as its not chardonnay, pinot grigio or from france",),
+         {"without_grapes": "Pinot Gris", "without_countries": "France"}),
+        (("un blanco q no sea ni verdejo ni albariño, para gambas",),
+         {"without_grapes": "Verdejo"}),
+        (("white burgundy 30-45", "same money but from anywhere else"),
+         {"without_regions": "Burgundy"}),
+        (("un blanc sec", "étranger alors"), {"without_countries": "France"}),
+        (("oak makes me gag, nothing italian, my ex was italian",),
+         {"without_countries": "Italy"}),
+    ],
+)  # fmt: skip
+async def test_a_no_behind_its_word_or_over_a_list_excludes(
+    said: tuple[str, ...], excluded: dict[str, str]
+) -> None:
+    asked = await filters(*said)
+    for name, value in excluded.items():
+        assert value in asked[name]
+        wished = name.removeprefix("without_")
+        assert value not in asked.get(wished, ()) or wished in asked["soft"]
+
+
+async def test_a_dish_has_its_own_adjectives() -> None:
+    asked = await filters("Leberkäse mit süßem Senf, welcher Wein?")
+    assert "sweet" not in asked["sweetness"]
+
+
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ("low alcohol whites?? like 11 or less", {"max_abv": 11}),
+        ("exactly 60 for three bottles", {"max_price": 20}),
+        ("45 euros tout compris pour deux bouteilles de rouge", {"max_price": 22.5}),
+        ("100 euro, 6 flaschen rot", {"max_price": 16.67}),
+    ],
+)
+async def test_a_number_is_what_its_neighbours_make_it(text: str, limits: dict[str, float]) -> None:
+    asked = await filters(text)
+    limited = ("min_price", "max_price", "min_abv", "max_abv")
+    assert {name: asked[name] for name in limited if name in asked} == limits
+
+
+async def test_the_first_is_swapped_for_another_of_its_course() -> None:
+    said = ("oysters to start, then duck, then a cheeseboard. wine for each?",)
+    assert len((await ask(conversation(*said))).tool_calls) == 3
+    asked = await filters(*said, "swap the first for something else")
+    assert asked["foods"] == ["oysters"]
+    assert "landron" in asked["not_ids"]
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("shartoneh", "grapes", "Chardonnay"),
+        ("shatoonuf du pape", "regions", "Châteauneuf-du-Pape"),
+    ],
+)
+async def test_a_name_is_known_by_its_sound(text: str, field: str, value: str) -> None:
+    assert (await filters(text))[field] == [value]
+
+
+async def test_who_drinks_nothing_is_offered_nothing_with_alcohol() -> None:
+    text = "my mate doesnt drink (religion) and i want something nice for the toast for him"
+    assert (await filters(text))["styles"] == ["alcohol_free"]
