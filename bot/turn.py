@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from agent.care import care_of
 from agent.engine.limits import UNLIMITED, Allowance
 from agent.engine.retry import Backoff, retry
 from agent.engine.run import NO_JOURNAL, Journal, Run
@@ -132,6 +133,17 @@ class Turns:
         if last is None or MAY_BE_LOST not in last.error_types:
             return reply
         return replace(reply, notes=(*reply.notes, texts.MAY_BE_LOST))
+
+    async def helped(self, question: Question) -> bool:
+        """Whether somebody in a crisis was told where help is to be had, where no turn is due."""
+
+        async def nothing(run: Run) -> Reply:
+            return Reply(text="")
+
+        if not care_of(question.text).is_crisis:
+            return False
+        await self.turn(question, nothing)
+        return True
 
     async def give_up(self, question: Question, error: str) -> None:
         """Say the last word of a turn that failed for good: to the person, and on its trace."""

@@ -84,6 +84,9 @@ def find(
 ) -> None:
     """Find places for people who love wine: shops, bars, wineries …"""
     with _failures(as_json):
+        if help_ := asyncio.run(_help(f"{category} {place}")):
+            typer.echo(help_)
+            return
         found = asyncio.run(_find(category, place))
         if save is not None:
             write_file(save, found.queries.as_text)
@@ -133,6 +136,16 @@ async def _find(category: str, place: str) -> "Places":
             return await find_places(name, where, run=resources.run.turn(), search=resources.search)
         except QueryGenerationFailed as error:
             fail(str(error))
+
+
+async def _help(text: str) -> str:
+    """What helps somebody in a crisis, empty if nobody is."""
+    from agent.care import care_of
+
+    if not care_of(text).is_crisis:
+        return ""
+    async with _resources() as resources:
+        return _help_for(text, resources)
 
 
 def _help_for(text: str, resources: "Resources") -> str:

@@ -144,13 +144,20 @@ class Conversation:
 
     async def unknown_command(self, update: Update, context: Context) -> None:
         """A command that does not exist; in a group only if it names this bot."""
-        if is_addressed(message_of(update), context.bot):
-            await self._say(update, texts.UNKNOWN_COMMAND)
+        await self._not_for_a_turn(update, context, texts.UNKNOWN_COMMAND)
 
     async def not_text(self, update: Update, context: Context) -> None:
         """A photo, a voice message, a sticker …"""
-        if is_addressed(message_of(update), context.bot):
-            await self._say(update, texts.TEXT_ONLY)
+        await self._not_for_a_turn(update, context, texts.TEXT_ONLY)
+
+    async def _not_for_a_turn(self, update: Update, context: Context, sentence: str) -> None:
+        """Say why there is no answer, or help who is in a crisis."""
+        message = message_of(update)
+        if not is_addressed(message, context.bot):
+            return
+        said = message.text or message.caption or ""
+        if not await self.turns.helped(question_of(update, context.bot, said)):
+            await self._say(update, sentence)
 
     async def failed(self, update: object, context: Context) -> None:
         """Whatever a handler raised: into the log, and one sentence to the person."""

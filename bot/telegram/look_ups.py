@@ -90,7 +90,8 @@ class LookUps:
         said = (message_of(update).text or "").strip()
         category, place = text.read_find(text.behind_command(said))
         if category is None:
-            await self._say(update, texts.FIND_USAGE)
+            if not await self.turns.helped(question_of(update, context.bot, said)):
+                await self._say(update, texts.FIND_USAGE)
         elif not any(map(str.isalnum, place)):
             where = texts.FIND_WHERE.format(what=text.label(category).lower())
             await self._say(update, where)

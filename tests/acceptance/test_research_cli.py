@@ -74,6 +74,13 @@ def test_an_answer_as_json_names_the_refined_question_and_its_sources(
     assert [citation["path"] for citation in answered["citations"]] == [SUR_LIE]
 
 
+def test_in_a_crisis_a_command_says_where_help_is(home: dict[str, str]) -> None:
+    for command in (["ask"], ["quotes"], ["find", "wine bar"]):
+        done = sommelier_here(*command, "ich will nicht mehr leben", environment=home)
+        assert done.returncode == 0
+        assert "0800 111 0 111" in done.stdout
+
+
 def test_quotes_stand_word_for_word_in_their_documents(home: dict[str, str]) -> None:
     done = sommelier_here("quotes", "cork taint", "--json", environment=home)
     found = json.loads(done.stdout)

@@ -217,6 +217,26 @@ async def test_passages_come_as_events_and_then_what_they_come_to(
     assert done == {"resultCount": 1, "summary": "One definition."}
 
 
+async def test_in_a_crisis_help_is_the_answer_and_no_model_is_asked(
+    model_server: ModelServer,
+) -> None:
+    said = "I want to kill myself, what does sur lie mean?"
+    async with (
+        open_model(model_server) as model,
+        serving(api(sources(models=[model])).routes()) as it,
+    ):
+        answered = (await it.post("/api/rag/ask", json={"question": said})).json()
+        streamed = await it.post("/api/research/query", json={"query": said})
+        rewritten = (await it.post("/api/rag/rewrite", json={"question": said})).json()
+    assert "988" in answered["answer"]
+    assert (answered["outcome"], answered["citations"]) == ("care", [])
+    ((name, done),) = events(streamed.text)
+    assert (name, done["resultCount"]) == ("done", 0)
+    assert "988" in done["summary"]
+    assert (rewritten["refined"], rewritten["used"]) == (said, False)
+    assert model_server.requests == []
+
+
 async def test_an_event_is_one_line_whatever_a_reader_takes_for_the_end_of_one() -> None:
     text = "Lees of one\nof two\r\nof three\u2028of four\u2029of five\x85of six"
     odd = replace(SUR_LIE, text=text, title="Sur\u2028lie")

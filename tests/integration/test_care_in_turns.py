@@ -26,7 +26,8 @@ from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import VALID, search, service, valid
-from tests.running import RecordingTracer, running
+from tests.library import FakeLibrary
+from tests.running import RecordingTracer, Sources, running
 
 FREE = Wine(
     id="null-riesling",
@@ -39,6 +40,7 @@ FREE = Wine(
     foods=(Food.LAMB,),
 )
 GROUP = -500
+PHOTO = [{"file_id": "1", "file_unique_id": "1", "width": 1, "height": 1}]
 
 
 def shown(*wines: Wine, intro: str = "For your lamb:") -> Step:
@@ -207,11 +209,16 @@ async def test_help_is_said_without_the_answerer_and_without_buttons(
     bot_api: BotApi, messages: SqlMessageRepository
 ) -> None:
     tracer, listener = RecordingTracer(), Listener()
-    async with running(bot_api, listener, messages, tracer):
+    library = Sources(documents=FakeLibrary())
+    async with running(bot_api, listener, messages, tracer, sources=library):
         await say(bot_api, "ich will nicht mehr leben")
         await say(bot_api, "/quotes I want to kill myself")
+        await say(bot_api, "/end I want to kill myself", "/find me a way to end my life")
+        await say(bot_api, "", photo=PHOTO, caption="voglio farla finita")
     sent = bot_api.messages(CHAT)
-    assert "0800 111 0 111" in sent[0]["text"]
+    helped = ["0800 111 0 111" in sent[0]["text"], "988" in sent[1]["text"]]
+    helped += ["988" in each["text"] for each in sent[2:4]]
+    assert [*helped, "02 2327 2327" in sent[4]["text"]] == [True] * 5
     assert listener.cares == []
     assert {turn.scores["outcome"] for turn in tracer.turns} == {"care"}
     assert not any(each.get("reply_markup") for each in sent)
