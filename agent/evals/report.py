@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import StringIO
+from operator import ge, gt, lt
+from statistics import fmean
 from typing import Any, Final
 
 from agent.evals.dataset import Conversation, as_item
@@ -20,24 +22,17 @@ SCENARIOS: Final = ((10, 5), (10, 20), (50, 20), (100, 20))
 UNPRICED: Final = "$0 is what a model costs that is free, or whose price is not in `LLM_PRICES`."
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """What a metric must pass: as a table says it, and as a rule over a share or over seconds."""
-
-    said: str
-    passes: Callable[[float], bool]
-
-
-QUOTES: Final[Mapping[str, Threshold]] = {
-    "json_parse": Threshold("100%", lambda value: value >= 1),
-    "schema": Threshold("> 95%", lambda value: value > 0.95),
-    "verbatim": Threshold("> 80%", lambda value: value > 0.80),
-    "attribution": Threshold("> 95%", lambda value: value > 0.95),
-    "negative": Threshold("> 90%", lambda value: value > 0.90),
-    "latency p50": Threshold("< 5 s", lambda value: value < 5),
-    "latency p95": Threshold("< 10 s", lambda value: value < 10),
+QUOTES: Final[Mapping[str, tuple[str, Callable[[float, float], bool], float]]] = {
+    "json_parse": ("100%", ge, 1),
+    "schema": ("> 95%", gt, 0.95),
+    "verbatim": ("> 80%", gt, 0.80),
+    "attribution": ("> 95%", gt, 0.95),
+    "negative": ("> 90%", gt, 0.90),
+    "latency p50": ("< 5 s", lt, 5),
+    "latency p95": ("< 10 s", lt, 10),
 }
-"""What a model that quotes must pass, by the research on structured snippets."""
+"""What a model that quotes must pass, by the research on structured snippets: as a table says it,
+and as a rule over a share or over seconds."""
 
 FIGURES: Final[Mapping[str, Callable[[float], str]]] = {
     "retries": "{:.2f}".format,
@@ -91,7 +86,11 @@ class Summary:
         """The metrics of quotes that do not pass; what never applied does not."""
         shares = {name: each.score for name, each in self.metrics.items()}
         values = shares | dict(self.latency)
-        return [name for name, limit in QUOTES.items() if not limit.passes(values.get(name, 0.0))]
+        return [
+            name
+            for name, (_, passes, limit) in QUOTES.items()
+            if not passes(values.get(name, 0.0), limit)
+        ]
 
     def monthly_cost_usd(self, people: int, queries_a_day: int) -> float:
         """Project US dollars for 30 days."""
@@ -120,7 +119,7 @@ def _summary(label: str, results: Sequence[Result]) -> Summary:
         failed=sum(bool(result.failure) for result in results),
         metrics={name: each for name, each in averages.items() if each},
         outcomes=dict(Counter(one.outcome for one in given if one.outcome)),
-        figures={name: mean(values) for name, values in figures.items() if values},
+        figures={name: fmean(values) for name, values in figures.items() if values},
         latency={f"latency p{each}": percentile(seconds, each / 100) for each in (50, 95)},
         total_cost_usd=sum(one.figures.get("cost_usd", 0.0) for one in given),
     )
@@ -128,7 +127,7 @@ def _summary(label: str, results: Sequence[Result]) -> Summary:
 
 def _average(name: str, results: Sequence[Result]) -> Average | None:
     scores = [result.marks[name].score for result in results if name in result.marks]
-    return Average(mean(scores), len(scores)) if scores else None
+    return Average(fmean(scores), len(scores)) if scores else None
 
 
 def head(found: Sequence[Summary]) -> list[str]:
@@ -142,7 +141,7 @@ def rows(found: Sequence[Summary]) -> Iterator[list[str]]:
     has_thresholds = any(each.is_of_quotes for each in found)
     for name, cells in _values(found):
         if any(cells):
-            threshold = [QUOTES[name].said if name in QUOTES else ""] if has_thresholds else []
+            threshold = [QUOTES[name][0] if name in QUOTES else ""] if has_thresholds else []
             yield [name, *threshold, *(cell or "–" for cell in cells)]
 
 
@@ -316,11 +315,6 @@ def svg(found: Sequence[Summary]) -> str:
     return console.export_svg(title="Mean score by metric")
 
 
-def mean(values: Sequence[float]) -> float:
-    """Return the arithmetic mean, 0 of nothing."""
-    return sum(values) / len(values) if values else 0.0
-
-
 def percentile(values: Sequence[float], share: float) -> float:
     """Return the smallest value that `share` of all values do not exceed, 0 of nothing."""
     ordered = sorted(values)
@@ -333,7 +327,7 @@ def _table(columns: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[st
 
 
 def _mean_mark(result: Result) -> float:
-    return mean([mark.score for mark in result.marks.values()])
+    return fmean(mark.score for mark in result.marks.values()) if result.marks else 0.0
 
 
 def _seconds(value: float) -> str:
