@@ -159,11 +159,6 @@ def ground_truth(file: Path = GROUND_TRUTH) -> list[Question]:
     return TypeAdapter(list[Question]).validate_json(file.read_bytes())
 
 
-def starter() -> list[Conversation]:
-    """Return the conversations that come with the product."""
-    return read(STARTER)
-
-
 def read(path: Path) -> list[Conversation]:
     """Read the conversations of a JSONL file, in order; blank lines are skipped.
 
@@ -177,7 +172,7 @@ def read(path: Path) -> list[Conversation]:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise DatasetError(f"{path} cannot be read: {reason}") from None
     return unique(
-        _line(line, f"line {number} of {path}")
+        parsed(line, f"line {number} of {path}")
         for number, line in enumerate(lines, start=1)
         if line.strip()
     )
@@ -198,12 +193,14 @@ def unique(conversations: Iterable[Conversation]) -> list[Conversation]:
 
 
 def parsed(value: object, where: str) -> Conversation:
-    """Make a conversation of plain data.
+    """Make a conversation of plain data, or of JSON.
 
     Raises:
         DatasetError: it is none; the message names `where`, the field and what is wrong with it.
     """
     try:
+        if isinstance(value, str):
+            return Conversation.model_validate_json(value)
         return Conversation.model_validate(value)
     except ValidationError as error:
         raise DatasetError(f"{where}: {_first(error)}") from None
@@ -228,13 +225,6 @@ def selected(
 def as_item(case: Case) -> dict[str, Any]:
     """Return a case as one line of a dataset file has it, without what is not set."""
     return case.model_dump(mode="json", exclude_defaults=True)
-
-
-def _line(line: str, where: str) -> Conversation:
-    try:
-        return Conversation.model_validate_json(line)
-    except ValidationError as error:
-        raise DatasetError(f"{where}: {_first(error)}") from None
 
 
 def _first(error: ValidationError) -> str:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from agent.evals import dataset
 from agent.evals.checks import broken_filters, has_filters, within_budget
 from agent.evals.dataset import (
     Conversation,
@@ -17,7 +18,6 @@ from agent.evals.dataset import (
     parsed,
     read,
     selected,
-    starter,
 )
 from agent.evals.evaluators import EVALUATORS, Mark, Observed, marks
 from agent.evals.prompts import PromptRefused, prompt_of_file
@@ -60,7 +60,7 @@ CELLAR = [wine for wine in read_catalogue(STARTER).wines if wine.in_stock]
 
 
 def test_the_starter_set_covers_six_languages_and_every_kind() -> None:
-    conversations = starter()
+    conversations = read(dataset.STARTER)
     by_language = Counter(each.language for each in conversations)
     assert len(conversations) == 83
     assert set(by_language) == set(LANGUAGES)
@@ -70,7 +70,7 @@ def test_the_starter_set_covers_six_languages_and_every_kind() -> None:
     assert sum(len(each.messages) > 1 or bool(each.history) for each in conversations) >= 12
 
 
-@pytest.mark.parametrize("conversation", starter(), ids=lambda each: each.id)
+@pytest.mark.parametrize("conversation", read(dataset.STARTER), ids=lambda each: each.id)
 def test_the_starter_catalogue_can_meet_what_is_expected(conversation: Conversation) -> None:
     expect = conversation.expect
     known = {wine.id for wine in CELLAR}
@@ -83,7 +83,7 @@ def test_the_starter_catalogue_can_meet_what_is_expected(conversation: Conversat
     assert len(fitting) >= 3
 
 
-@pytest.mark.parametrize("conversation", starter(), ids=lambda each: each.id)
+@pytest.mark.parametrize("conversation", read(dataset.STARTER), ids=lambda each: each.id)
 def test_a_conversation_survives_being_written_and_read(conversation: Conversation) -> None:
     assert parsed(json.loads(json.dumps(as_item(conversation))), "here") == conversation
 
@@ -145,7 +145,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_conversations_are_selected_by_language_kind_and_number() -> None:
-    found = selected(starter(), language="nl", kind="exclusion", limit=2)
+    found = selected(read(dataset.STARTER), language="nl", kind="exclusion", limit=2)
     assert [each.id for each in found] == ["nl-allergy-egg", "nl-no-chardonnay"]
 
 
@@ -176,7 +176,7 @@ def test_a_prompt_file_that_no_turn_could_use_is_refused(
 
 
 def test_no_guest_of_the_starter_set_is_taken_for_another() -> None:
-    guests = [each for each in starter() if each.kind != "nonsense"]
+    guests = [each for each in read(dataset.STARTER) if each.kind != "nonsense"]
     wrong = [
         each.id
         for each in guests
