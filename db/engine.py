@@ -132,8 +132,8 @@ class SqliteFile:
         self._reader = create_sync_engine(
             url, hide_parameters=True, isolation_level="AUTOCOMMIT", pool_reset_on_return=None
         )
-        for engine in (self._writer, self._reader):
-            event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(self._writer, "connect", _prepare_sqlite)
+        event.listen(self._reader, "connect", _prepare_reader)
         self._writes = ThreadPoolExecutor(1, "sqlite-write")
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
         self._writing: asyncio.Task[None] | None = None
@@ -188,14 +188,14 @@ class SqliteFile:
                     done.set_exception(error)
 
     def _commit(self, works: Sequence[Work[Any]]) -> list[tuple[Any, Exception | None]]:
-        """Commit all in one transaction; if one of them fails, each in a transaction of its own."""
+        """Commit all in one transaction; if one of them is at fault, each in one of its own."""
         try:
             self.check()
             results = self._together(works)
             self.check()
         except Exception as error:
-            if len(works) == 1:
-                return [(None, error)]
+            if len(works) == 1 or is_passing(error):
+                return [(None, error)] * len(works)
             return [outcome for work in works for outcome in self._commit([work])]
         return [(result, None) for result in results]
 
@@ -327,6 +327,14 @@ def _describe(url: URL) -> str:
         return url.database or ":memory:"
     host = url.host or url.query.get("host", "localhost")
     return f"{url.database or 'postgres'} on {host}" + (f":{url.port}" if url.port else "")
+
+
+def _prepare_reader(connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+    """Whoever reads on the event loop may not wait there for a lock; there hardly ever is one."""
+    _prepare_sqlite(connection, entry)
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA busy_timeout = 100")
+    cursor.close()
 
 
 async def upgrade_schema(engine: AsyncEngine) -> None:

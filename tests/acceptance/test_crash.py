@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.crash.more import dead_replica
+from tests.crash.more import dead_replica, locked, lost_file, outage
 from tests.crash.scenarios import Moment, Result, crashes
 
 MOMENTS = (
@@ -38,6 +38,14 @@ async def test_the_chats_of_a_replica_that_stays_dead_are_answered_by_another(
 ) -> None:
     results = await dead_replica(tmp_path, Running(postgres_url), replicas=2, messages=20)
     assert bad(results) == []
+
+
+async def test_a_database_file_that_is_lost_ends_the_process_with_one_line(tmp_path: Path) -> None:
+    assert bad(await lost_file(tmp_path)) == []
+
+
+async def test_a_database_that_is_locked_for_a_while_fails_no_turn(tmp_path: Path) -> None:
+    assert bad(await outage(tmp_path, "locked", locked, seconds=3)) == []
 
 
 def bad(results: list[Result]) -> list[Result]:
