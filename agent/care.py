@@ -269,6 +269,8 @@ class _Reading:
             return False
         if is_years and any(message.is_at(behind + on, message.own("child")) for on in (1, 2, 3)):
             return True
+        if is_years and any(message.is_at(behind + on, "drinks_along") for on in (1, 2)):
+            return True
         if message.is_at(behind, "counted", "currency"):
             return None
         if (is_beside := self._follows_child(at)) is not None:
