@@ -1,8 +1,4 @@
-"""Free text against what the tools of a turn returned: wines, vintages, prices, quotes.
-
-No schema can hold free text to that. What reads like a wine's name, its vintage or its price must
-stand in a tool's result or in the person's own words: a false alarm costs one more request, a wine
-that does not exist would cost the person's trust.
+"""Quotes in free text against what the tools of a turn returned.
 
 A passage counts as a quote of a document when it stands in quotation marks and its sentence has a
 citation, or when it is a Markdown block quote. Shorter ones may be terms, and what the guest wrote,
@@ -11,7 +7,7 @@ the names of wines and the titles of documents may stand in quotation marks as t
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
 from agent.documents.citations import Cited, blocks, citations, is_path, without_idle
@@ -19,37 +15,8 @@ from agent.documents.passages import WIDE, WORD, as_data, comparable, stands_in
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
-from agent.text import fold, pattern, words
+from agent.text import pattern
 
-NAME: Final = r"(?:[a-z]{1,3}['’]?)?[^\P{L}a-z][\w'’.-]*"
-ESTATES: Final = (
-    pattern(
-        r"\b(?:Ch[âa]teau|Domaine|Weingut|Bodegas?|Tenuta|Castello|Quinta|Clos|Cantina|Fattoria|"
-        r"Podere|Marchesi|Vi[ñn]a|Cascina|Schloss)\s+"
-        rf"(?:d[eiu]s?\s+|del?l[ao]?\s+|la\s+|le\s+|los\s+)*{NAME}(?:[\s-]*\s{NAME})*"
-    ),
-    pattern(
-        rf"(?<![\w'’.-]){NAME}(?:\s+{NAME}){{0,3}}\s+"
-        r"(?:Estate|Vineyards?|Winery|Cellars|Vintners)\b"
-    ),
-)
-VINTAGES: Final = (
-    pattern(rf"(?<![\w'’.-])(?P<name>{NAME})[\s,]+(?P<year>(?:19|20)\d\d)\b"),
-    pattern(rf"\b(?P<year>(?:19|20)\d\d)\s+(?P<name>{NAME})"),
-)
-NO_NAME: Final = frozenset(
-    "in since from until by around the a of after before between and year vintage on im seit en "
-    "depuis desde dal dans january february march april may june july august september october "
-    "november december".split()
-)
-AMOUNT: Final = r"(\d+(?:[.,]\d{1,2})?)"
-PRICES: Final = (
-    pattern(rf"[€$£]\s?{AMOUNT}"),
-    pattern(rf"(?i)\b(?:EUR|USD|GBP|CHF)\s{{0,2}}{AMOUNT}"),
-    pattern(rf"(?<!\d){AMOUNT}\s?[€$£]"),
-    pattern(rf"(?i)(?<!\d){AMOUNT}\s?(?:EUR|USD|GBP|CHF|euros?|dollars?|pounds?)\b"),
-)
-NUMBER: Final = pattern(r"\d+(?:[.,]\d+)?")
 LEAST_WORDS: Final = 5
 LEAST_CHARS: Final = 25
 LEAST_WIDE_CHARS: Final = 12
@@ -72,45 +39,6 @@ BYLINE_AFTER: Final = pattern(r"\s(?:[–—]|--)\s*[\"“*_]*[^\P{L}a-z][^.!?\n
 PRIVATE: Final = pattern(r"[\ue000-\ue002]")
 HIDDEN: Final = pattern(r"[\ue000\ue002](\d+)\ue001")
 HIDDEN_WHOLE: Final = pattern(r"(?:> \ue002|\ue000)(\d+)\ue001(?:[.!?…。！？]?”)?")
-
-
-def ungrounded_text(text: str, evidence: Evidence) -> str | None:
-    """Return feedback on the first wine or price in free text that no tool returned, or None."""
-    if not text or not any(character.isupper() or character.isdigit() for character in text):
-        return None
-    sources = tuple(evidence.texts)
-    for estate in (match for each in ESTATES for match in each.finditer(text)):
-        if f" {' '.join(words(estate[0]))} " not in _words(sources):
-            return f"the text names {fence(estate[0])}, which no tool returned; leave it out"
-    for match in (match for vintage in VINTAGES for match in vintage.finditer(text)):
-        if fold(match["name"]) not in NO_NAME and not _is_number(match["year"], sources):
-            return f"the text names {fence(match[0])}, a vintage no tool returned; leave it out"
-    for match in (match for price in PRICES for match in price.finditer(text)):
-        if not _is_number(match[1], sources):
-            return f"the text names the price {fence(match[0])}, which no tool returned"
-    return None
-
-
-@lru_cache(maxsize=4)
-def _words(sources: tuple[str, ...]) -> str:
-    return f" {' '.join(words(' '.join(sources)))} "
-
-
-@lru_cache(maxsize=4)
-def _numbers(sources: tuple[str, ...]) -> frozenset[float]:
-    return frozenset(map(_value, NUMBER.findall(" ".join(sources))))
-
-
-def _is_number(said: str, sources: tuple[str, ...]) -> bool:
-    """Whether sources have this number, or one that rounds to it."""
-    value, known = _value(said), _numbers(sources)
-    return value in known or (
-        value.is_integer() and any(abs(number - value) < 1 for number in known)
-    )
-
-
-def _value(number: str) -> float:
-    return float(number.replace(",", "."))
 
 
 def misquoted(text: str, evidence: Evidence) -> str | None:

@@ -12,15 +12,16 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.documents.grounding import ungrounded_text
 from agent.documents.passages import as_data
 from agent.engine.contract import Evidence, OutputContract, string_leaves
+from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.prompts import REPOSITORY, prompt_for
 from agent.text import pattern, words
 from agent.turn import security_flags
+from agent.vocabulary import Known, Said, judged_in, made_up_name, tokens
 
 log = logging.getLogger(__name__)
 
@@ -199,12 +200,22 @@ def _more_than_asked(refined: RefinedQuestion, evidence: Evidence) -> str | None
             return "a query is one line without links"
         if security_flags(query):
             return "a query gives no orders"
+    asked = Said.of(evidence.asked)
     for text in string_leaves(refined.model_dump(exclude={"security_flags"})):
-        if problem := ungrounded_text(text, evidence):
+        if problem := _added(text, asked):
             return problem
         if _copied(text):
             return "the instructions are repeated"
     return None
+
+
+def _added(text: str, asked: Said) -> str | None:
+    """Say which name or number a text has that was not asked about; None if there is none."""
+    said = tokens(text)
+    numbers = (each.text for each in said if each.is_number and each.folded not in asked.words)
+    name = made_up_name(said, Known(Said.of(()), asked, *judged_in(text)))
+    added = name or next(numbers, None)
+    return f"{fence(added)} is not in the question; leave it out" if added else None
 
 
 def _copied(text: str) -> bool:

@@ -4,7 +4,8 @@ Wines are held to ids that a tool returned, exactly; free text to what tools ret
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -14,25 +15,24 @@ from pydantic import TypeAdapter
 
 from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
-from agent.documents.grounding import misquoted, ungrounded_text, without_misquotes
+from agent.documents.grounding import misquoted, without_misquotes
 from agent.documents.store import Chunk
 from agent.engine import parsing
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse
 from agent.markdown import escape, link, live
+from agent.sommelier.grounding import PLACEHOLDER, Grounds, filled, invention, sentences_that
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
     WineRecommendation,
     validate_semantic_content,
 )
 from agent.sommelier.wine import Wine, money
-from agent.text import Language, Match, pattern, words
+from agent.text import Language, pattern, words
 
 QUOTE_LINE: Final = pattern(r"(?m)^\\> ")
 """The mark of a block quote, the only one that words may have: what stands in one is a quote."""
-PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
-"""What stands for the name of a wine in a model's words."""
 BETWEEN: Final = "\n\ue000\n"
 """What no text of an answer holds."""
 MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
@@ -75,7 +75,7 @@ def render(
 
 def in_markdown(text: str, evidence: Evidence) -> str:
     """Write a model's words as Markdown that shows them as they are, with links that were found."""
-    text = PLACEHOLDER.sub(partial(_name, evidence=evidence), text)
+    text = filled(text, evidence)
     parts, end, links = list[str](), 0, evidence.links
     for found in live(text):
         if (address := text[found.start : found.end]) in links:
@@ -84,15 +84,10 @@ def in_markdown(text: str, evidence: Evidence) -> str:
     return QUOTE_LINE.sub("> ", "".join([*parts, escape(text[end:])]))
 
 
-def _name(placeholder: Match, evidence: Evidence) -> str:
-    wine = evidence.found.get(placeholder[1].strip())
-    return wine.label if isinstance(wine, Wine) else ""
-
-
 def unknown_placeholder(text: str, evidence: Evidence) -> str | None:
     """Name the first `{wine:ID}` in `text` whose wine no tool returned; None without one."""
     for found in PLACEHOLDER.finditer(text):
-        if not isinstance(evidence.found.get(found[1].strip()), Wine):
+        if not _wine(found[1].strip(), evidence):
             return f"no tool returned a wine with the id in {fence(found[0])}; {_known(evidence)}"
     return None
 
@@ -140,7 +135,9 @@ def with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[s
     return numbered.split(BETWEEN), "\n".join(titles)
 
 
-def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
+def unsupported(
+    response: SommelierResponse, evidence: Evidence, *, by_rules: bool = False
+) -> str | None:
     """Say what in a response no tool returned; None if all did.
 
     A wine, a name, vintage or price in the text, a path, an address or a quote.
@@ -148,15 +145,29 @@ def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
     for position, wine in enumerate(response.wines):
         if problem := ungrounded_wine(wine, evidence):
             return f"wines.{position}: {problem}"
-    return next(_problems(response, evidence), None)
+    told = told_by(response)
+    grounds = Grounds.of(evidence, (text for text, _ in told))
+    found = (_problem(text, wine_id, grounds, by_rules) for text, wine_id in told)
+    return next((problem for problem in found if problem), None)
 
 
-def _problems(response: SommelierResponse, evidence: Evidence) -> Iterator[str]:
-    texts = [response.intro, response.closing, *(wine.description for wine in response.wines)]
-    for rule in RULES:
-        for text in texts:
-            if problem := rule(text, evidence):
-                yield problem
+def told_by(response: SommelierResponse) -> list[tuple[str, str]]:
+    """List a model's own words, each text with the id of the wine that it describes, if any."""
+    described = ((wine.description, wine.wine_id) for wine in response.wines)
+    return [(response.intro, ""), (response.closing, ""), *described]
+
+
+def _problem(text: str, wine_id: str, grounds: Grounds, by_rules: bool = False) -> str | None:
+    evidence = grounds.evidence
+    found = next(filter(None, (rule(text, evidence) for rule in RULES)), None)
+    if found or by_rules:
+        return found
+    return invention(text, grounds, _wine(wine_id, evidence))
+
+
+def _wine(wine_id: str, evidence: Evidence) -> Wine | None:
+    found = evidence.found.get(wine_id)
+    return found if isinstance(found, Wine) else None
 
 
 def unknown_address(text: str, evidence: Evidence) -> str | None:
@@ -166,7 +177,7 @@ def unknown_address(text: str, evidence: Evidence) -> str | None:
     """
     paths = (found.path for found in evidence.found.values() if isinstance(found, Chunk))
     known = evidence.links.union(paths, *map(_addresses, evidence.texts))
-    for address in _addresses(text):
+    for address in _addresses(unicodedata.normalize("NFKC", text)):
         if address not in known and not MISSING_SPACE.search(address):
             return f"the text has the address {fence(address)}, which no tool found; leave it out"
     return None
@@ -176,13 +187,7 @@ def _addresses(text: str) -> list[str]:
     return [text[each.start : each.end] for each in live(text) if each.kind == "address"]
 
 
-RULES: Final = (
-    ungrounded_text,
-    unretrieved_path,
-    unknown_address,
-    unknown_placeholder,
-    misquoted,
-)
+RULES: Final = (unretrieved_path, unknown_address, unknown_placeholder, misquoted)
 
 
 def ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None:
@@ -212,13 +217,16 @@ def same_name(said: str, label: str) -> bool:
 def supported_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
     """Return a response without what no tool returned; None if nothing worth it is left."""
 
-    def kept(text: str) -> str:
-        rules = (unretrieved_path, unknown_address, unknown_placeholder)
-        left = "" if any(r(text, evidence) for r in rules) else without_misquotes(text, evidence)
-        return "" if ungrounded_text(left, evidence) else left
+    grounds = Grounds.of(evidence, (text for text, _ in told_by(response)))
+
+    def kept(text: str, wine_id: str = "") -> str:
+        left = sentences_that(
+            lambda said: not _problem(said, wine_id, grounds), without_misquotes(text, evidence)
+        )
+        return "" if _problem(left, wine_id, grounds) else left
 
     wines = [
-        wine.model_copy(update={"description": kept(wine.description)})
+        wine.model_copy(update={"description": kept(wine.description, wine.wine_id)})
         for wine in response.wines
         if not ungrounded_wine(wine, evidence)
     ]
@@ -272,5 +280,9 @@ class ParseResult:
 
 
 def in_language(language: Language, country_name: CountryName) -> OutputContract[SommelierResponse]:
-    """Make the contract of an answer whose facts are shown in `language`."""
-    return replace(SOMMELIER, render=partial(render, language=language, country_name=country_name))
+    """Make the contract of the house sommelier, whose words are data and shown in `language`."""
+    return replace(
+        SOMMELIER,
+        grounding=partial(unsupported, by_rules=True),
+        render=partial(render, language=language, country_name=country_name),
+    )

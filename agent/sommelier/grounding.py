@@ -1,67 +1,56 @@
 """A model's own words, held to what sources and people said and to what everybody knows.
 
-Not by patterns of names: each word is judged. A word with a capital that no source, no person and
-no vocabulary has is a name that was made up, and so is a word that no language here has. Figures
-(prices, vintages, points) must be those of the wine they are said of. What a sommelier's words
-cannot know at all (orders, stock, accounts, medals, its own instructions) stands in `claims.toml`.
+Not by patterns of names: each word is judged (`agent/vocabulary.py`). Figures (prices, vintages,
+points) must be those of the wine they are said of. What a sommelier's words cannot know at all
+(orders, stock, accounts, medals, its own instructions) stands in `claims.toml`.
 """
 
-import lzma
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
+from agent.markdown import live
 from agent.sommelier.wine import Wine
-from agent.text import (
-    LANGUAGES,
-    Language,
-    Pattern,
-    fold,
-    language_of,
-    pattern,
-    sentences,
-    stem,
-    words,
+from agent.text import Language, Match, Pattern, fold, pattern, sentences, words
+from agent.vocabulary import (
+    YEAR,
+    Known,
+    Said,
+    Token,
+    is_of_wine,
+    judged_in,
+    made_up_name,
+    tokens,
 )
 
-VOCABULARY: Final = Path(__file__).with_name("vocabulary.xz")
 CLAIMS: Final = Path(__file__).with_name("claims.toml")
-LONGEST_NAME: Final = 5
-"""Words of the longest name that is looked up."""
-SHORTEST_PART: Final = 4
-"""Letters of a part of a compound."""
-COMPOUNDING: Final = frozenset({"de", "nl"})
 RECITED: Final = 8
 """Words in a row that no answer shares with its instructions."""
-LONG_WORD: Final = 6
-"""Letters of a word that may be another language's, or have an ending that no list has."""
-SPELLED: Final = 4
-"""Letters that stand apart and make a word together."""
 MOST_BOTTLES: Final = 60
 """A price may be that of so many bottles, if their number stands beside it."""
+DOZEN: Final = 12
+LONGEST_MEASURE: Final = 8
 
-TOKEN: Final = pattern(r"\p{L}[\p{L}\p{M}]*|\p{N}+(?:[.,]\p{N}+)*")
-NUMBER: Final = pattern(r"\p{N}+(?:[.,]\p{N}+)*")
-BEGINS: Final = frozenset('\n:;–—"“„”«»‹›‘’(|•·/')
-"""Signs behind which any word may have a capital."""
-NOTE: Final = pattern(r"\A\s*(?:\(.*\)|\[.*\].{0,3})[.!]?\s*\z")
+PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
+"""What stands for the name of a wine in a model's words."""
+NUMBER: Final = pattern(r"\d+(?:[.,]\d+)*")
+NOTE: Final = pattern(r"\A\s*\(.*\)[.!]?\s*\Z")
 STRUCTURE: Final = pattern(
-    r"[{}|<>]|\.{4}|…{2}"
-    r"|(?i)\p{L}\s?[\[(]\s?(?:\.|dot|punkt|point|punto|punt)\s?[\])]\s?\p{L}"
-    r"|[a-z0-9]\s\.\s[a-z]|[a-z]。[a-z]| dot (?:com|net|org)"
+    r"(?i)[|<>]|[{,]\s?[\"']|\.{4}|…{2}"
+    r"|[\p{L}\p{N}]\s?[\[(]\s?(?:\.|dot|punkt|point|punto|punt)\s?[\])]\s?\p{L}"
+    r"|[a-z0-9]\s\.\s[a-z]|[a-z][。．｡][a-z]| dot (?:com|net|org)"
 )
 """Signs of a table, of code, or of an address that is to be put together."""
-YEAR: Final = pattern(r"(?:19|20)\d\d")
 SHORT_YEAR: Final = pattern(r"\p{L} ['’´]\d\d(?!\d)")
 MONEY: Final = pattern(
     r"(?i)(?:[€$£¥]|eur |usd |gbp |chf )\s?(?P<after>\d+(?:[.,]\d+)*)"
@@ -71,38 +60,7 @@ BARE_PRICE: Final = pattern(r"(?:\A|[^\d.,])(?P<value>\d{1,4}[.,]\d\d)(?:[^\d%°
 OF_MEASURE: Final = pattern(r"(?i)\A\s?(?:%|°|c?l|ml|k?g|vol|grad)")
 
 
-class Token(NamedTuple):
-    """A word or a number of a sentence, folded, and whether it is written like a name."""
-
-    text: str
-    folded: str
-    start: int
-    capital: bool
-    begins: bool
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it is a number."""
-        return self.text[0].isnumeric()
-
-
-def tokens(sentence: str) -> list[Token]:
-    """Return the words and numbers of a sentence; the first may have a capital whatever it is."""
-    found, end = list[Token](), 0
-    for each in TOKEN.finditer(sentence):
-        between = sentence[end : each.start()]
-        begins = not found or not BEGINS.isdisjoint(between.strip(" ") and between)
-        if found and found[-1].is_number and found[-1].begins and between.strip() in {".", ")"}:
-            begins = True
-        found.append(Token(each[0], fold(each[0]), each.start(), each[0][0].isupper(), begins))
-        end = each.end()
-    return found
-
-
 _Words = Annotated[frozenset[str], BeforeValidator(lambda text: map(fold, text.split()))]
-
-
-_Phrases = Annotated[tuple[str, ...], BeforeValidator(lambda text: text.split(","))]
 
 
 class _Claims(BaseModel):
@@ -110,24 +68,29 @@ class _Claims(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
-    estates: _Words
-    articles: _Words
+    refers: _Words
     negations: _Words
     offers: _Words
-    terms: _Words
     numbers: _Words
     money: _Words
     points: _Words
-    names: _Phrases
-    people: _Phrases
-    brands: _Phrases
     unknowable: Mapping[Language, tuple[str, ...]]
+    not_mine: Mapping[Language, tuple[str, ...]]
 
     @cached_property
     def claimed(self) -> Pattern:
         """Finds what no evidence holds in folded words with a space around each."""
-        said = (each for several in self.unknowable.values() for each in several)
-        return pattern(f" (?:{'|'.join(map(_as_pattern, said))}) ")
+        return _any_of(self.unknowable)
+
+    @cached_property
+    def shopped(self) -> Pattern:
+        """Finds what is the shop's: it may be said that it is."""
+        return _any_of(self.not_mine)
+
+
+def _any_of(phrases: Mapping[Language, tuple[str, ...]]) -> Pattern:
+    said = (each for several in phrases.values() for each in several)
+    return pattern(f" (?:{'|'.join(map(_as_pattern, said))}) ")
 
 
 def _as_pattern(phrase: str) -> str:
@@ -146,69 +109,18 @@ def _claims() -> _Claims:
     return _Claims.model_validate(tomllib.loads(CLAIMS.read_text("utf-8")))
 
 
-@cache
-def _vocabulary() -> Mapping[str, frozenset[str]]:
-    """The words of each language, terms of wine and food, proper names, names of people."""
-    lines = lzma.decompress(VOCABULARY.read_bytes()).decode().splitlines()
-    found = {
-        name: frozenset(said.split()) for name, _, said in (each.partition(" ") for each in lines)
-    }
-    claims = _claims()
-    return found | {
-        "proper": found["proper"] | frozenset(map(_joined, claims.names)),
-        "terms": found["terms"] | claims.terms,
-        "people": frozenset(map(_joined, claims.people)),
-        "brands": frozenset(map(_joined, claims.brands)),
-    }
-
-
-def _joined(name: str) -> str:
-    return "_".join(words(name))
-
-
-@lru_cache(maxsize=4096)
-def _is_word(word: str, language: Language | None) -> bool:
-    """Whether a language has this word, as it is or made of others."""
-    known = [language] if language else LANGUAGES
-    return any(
-        _is_whole(word, each) or (each in COMPOUNDING and _is_compound(word, each))
-        for each in known
-    ) or (len(word) >= LONG_WORD and any(_is_nearly(word, each) for each in LANGUAGES))
-
-
-def _is_nearly(word: str, language: Language) -> bool:
-    """Whether a long word is one of a language, or would be without an ending of two letters."""
-    return any(
-        each in _vocabulary()[language] for each in (stem(word, language), word[:-1], word[:-2])
-    )
-
-
-def _is_whole(word: str, language: Language) -> bool:
-    vocabulary = _vocabulary()
-    return word in vocabulary["terms"] or stem(word, language) in vocabulary[language]
-
-
-def _is_compound(word: str, language: Language, parts: int = 3) -> bool:
-    for cut in range(SHORTEST_PART, len(word) - SHORTEST_PART + 1):
-        head, tail = word[:cut], word[cut:]
-        if any(_is_whole(each, language) for each in {head, head.removesuffix("s")}) and (
-            _is_whole(tail, language) or (parts > 2 and _is_compound(tail, language, parts - 1))
-        ):
-            return True
-    return False
-
-
 @dataclass(frozen=True)
 class Grounds:
     """What the words of an answer may stand on."""
 
     evidence: Evidence
-    language: Language | None = None
+    language: Language
+    is_ours: bool = True
 
     @classmethod
     def of(cls, evidence: Evidence, texts: Iterable[str]) -> "Grounds":
         """Make the grounds of texts, judged in the language they are written in together."""
-        return cls(evidence, language_of(" ".join(texts)) or _asked_in(evidence))
+        return cls(evidence, *judged_in("\n".join(texts)))
 
     @cached_property
     def wines(self) -> tuple[Wine, ...]:
@@ -216,20 +128,11 @@ class Grounds:
         return tuple(each for each in self.evidence.found.values() if isinstance(each, Wine))
 
     @cached_property
-    def words(self) -> frozenset[str]:
-        """Every word that a source or a person said, or an answer before."""
-        said = [*self.evidence.texts, *self.evidence.answered]
-        return frozenset(each.folded for text in said for each in tokens(text))
-
-    @cached_property
-    def runs(self) -> str:
-        """The same, in their order."""
-        said = [*self.evidence.texts, *self.evidence.answered]
-        return f" {' '.join(word for text in said for word in words(text))} "
-
-    def has(self, run: Sequence[Token]) -> bool:
-        """Whether a source or a person said these words in a row."""
-        return f" {' '.join(each.folded for each in run)} " in self.runs
+    def known(self) -> Known:
+        """What the words may name."""
+        paths = [each.path for each in self.evidence.found.values() if isinstance(each, Chunk)]
+        sources = [*replace(self.evidence, asked=[]).texts, *self.evidence.answered, *paths]
+        return Known(Said.of(sources), Said.of(self.evidence.asked), self.language, self.is_ours)
 
     @cached_property
     def instructions(self) -> frozenset[tuple[str, ...]]:
@@ -257,10 +160,6 @@ class Grounds:
         }
 
 
-def _asked_in(evidence: Evidence) -> Language | None:
-    return next(filter(None, map(language_of, reversed(evidence.asked))), None)
-
-
 def _runs(said: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for start in range(len(said) - RECITED + 1):
         yield tuple(said[start : start + RECITED])
@@ -270,7 +169,7 @@ def value(number: str) -> float:
     """Read a number with a comma or a full stop, also one between thousands."""
     whole, sign, rest = number.replace(",", ".").rpartition(".")
     figures = whole.replace(".", "")
-    return float(f"{figures}{rest}" if len(rest) == 3 and sign else f"{figures}.{rest}")
+    return float(f"{figures}{rest}" if len(rest) == 3 or not sign else f"{figures}.{rest}")
 
 
 def invention(text: str, grounds: Grounds, wine: Wine | None = None) -> str | None:
@@ -282,14 +181,20 @@ def invention(text: str, grounds: Grounds, wine: Wine | None = None) -> str | No
     return next((problem for problem in found if problem), None)
 
 
-def without_inventions(text: str, grounds: Grounds, wine: Wine | None = None) -> str:
-    """Return a text without the sentences in which something is made up."""
-    lines = (
-        " ".join(each for each in statements(line) if not _invented(each, grounds, wine))
-        for line in text.splitlines()
-    )
-    kept = "\n".join(lines).strip()
-    return "" if invention(kept, grounds, wine) else kept
+def sentences_that(hold: Callable[[str], bool], text: str) -> str:
+    """Return a text with those of its sentences alone that hold."""
+    lines = (" ".join(filter(hold, statements(line))) for line in text.splitlines())
+    return "\n".join(lines).strip()
+
+
+def filled(text: str, evidence: Evidence) -> str:
+    """Return a text with the names of wines in place of `{wine:ID}`; nothing for an unknown id."""
+
+    def name(placeholder: Match) -> str:
+        wine = evidence.found.get(placeholder[1].strip())
+        return wine.label if isinstance(wine, Wine) else ""
+
+    return PLACEHOLDER.sub(name, text)
 
 
 def statements(text: str) -> Iterator[str]:
@@ -299,9 +204,11 @@ def statements(text: str) -> Iterator[str]:
 
 
 def _invented(sentence: str, grounds: Grounds, wine: Wine | None) -> str | None:
-    shown = unicodedata.normalize("NFKC", sentence)
+    shown = unicodedata.normalize(
+        "NFKC", filled(_without_links(sentence, grounds), grounds.evidence)
+    )
     said = tokens(shown)
-    if name := made_up_name(said, grounds):
+    if name := made_up_name(said, grounds.known, offered=_offers(said)):
         return (
             f"no tool returned {fence(name)}; leave it out, or name a wine as {{wine:its wine_id}}"
         )
@@ -312,135 +219,51 @@ def _invented(sentence: str, grounds: Grounds, wine: Wine | None) -> str | None:
     return None
 
 
-def made_up_name(said: Sequence[Token], grounds: Grounds) -> str | None:
-    """Return the first name that no source, no person and no vocabulary has; None without one."""
-    if spelled := _spelled(said):
-        return spelled
-    at = 0
-    while at < len(said):
-        brand = _named(said, at, "brands")
-        if brand and not grounds.has(said[at : at + brand]):
-            return " ".join(each.text for each in said[at : at + brand])
-        step = _known_name(said, at)
-        if not step and not said[at].is_number and not _is_known(said, at, grounds):
-            return _run_around(said, at)
-        if not step and _is_estate(said, at, grounds):
-            return _run_around(said, at)
-        at += step or 1
-    return None
+def _without_links(sentence: str, grounds: Grounds) -> str:
+    for found in live(sentence):
+        if (address := sentence[found.start : found.end]) in grounds.evidence.links:
+            return _without_links(sentence.replace(address, ""), grounds)
+    return sentence
 
 
-def _spelled(said: Sequence[Token]) -> str | None:
-    run = list[Token]()
-    for each in said:
-        run = [*run, each] if len(each.text) == 1 and not each.is_number else []
-        if len(run) == SPELLED and all(b.start - a.start <= 3 for a, b in pairwise(run)):
-            return " ".join(token.text for token in run)
-    return None
-
-
-def _named(said: Sequence[Token], at: int, kind: str) -> int:
-    """How many words from here on are a name of a kind."""
-    known = _vocabulary()[kind]
-    for count in range(min(LONGEST_NAME, len(said) - at), 0, -1):
-        if "_".join(each.folded for each in said[at : at + count]) in known:
-            return count
-    return 0
-
-
-def _known_name(said: Sequence[Token], at: int) -> int:
-    """How many words from here on are a name that everybody knows; people have capitals."""
-    count = _named(said, at, "people")
-    if count and said[at].capital and _may_be_somebody(said, at, count):
-        return count
-    return _named(said, at, "proper")
-
-
-def _is_known(said: Sequence[Token], at: int, grounds: Grounds) -> bool:
-    token, vocabulary = said[at], _vocabulary()
-    if len(token.text) == 1 or token.folded in grounds.words:
-        return True
-    if not _of_one_script(token.text):
-        return False
-    if not token.capital or token.begins:
-        if _is_word(token.folded, grounds.language):
-            return True
-        return token.capital and token.folded in vocabulary["names"] and _may_be_somebody(said, at)
-    if grounds.language in {"de", None} and _is_word(token.folded, "de"):
-        return True
-    if (
-        token.text.isupper()
-        and _stands_alone(said, at)
-        and _is_word(token.folded, grounds.language)
-    ):
-        return True
-    return token.folded in vocabulary["names"] and _may_be_somebody(said, at)
-
-
-def _stands_alone(said: Sequence[Token], at: int) -> bool:
-    return not any(each.capital for each in [*said[max(0, at - 1) : at], *said[at + 1 : at + 2]])
-
-
-def _may_be_somebody(said: Sequence[Token], at: int, count: int = 1) -> bool:
-    """Whether a name can be that of a person or a town: no article before it, no wine behind it."""
-    before = said[at - 1].folded if at else ""
-    behind = said[at + count] if at + count < len(said) else None
-    return before not in _claims().articles and not (
-        behind and (_is_wine(behind) or (behind.is_number and YEAR.fullmatch(behind.text)))
-    )
-
-
-def _is_wine(token: Token) -> bool:
-    return token.folded in _vocabulary()["proper"]
-
-
-def _is_estate(said: Sequence[Token], at: int, grounds: Grounds) -> bool:
-    """Whether an estate is named here, with a word that makes one, that no source names so."""
-    if said[at].folded not in _claims().estates:
-        return False
-    behind = [each for each in said[at + 1 : at + 5] if each.folded not in _claims().articles]
-    if not behind or not (behind[0].capital or (_is_wine(behind[0]) and not said[at].capital)):
-        return False
-    if grounds.language == "de" and not said[at].capital:
-        return False
-    return not grounds.has(said[at : said.index(behind[0]) + 1])
-
-
-def _of_one_script(word: str) -> bool:
-    scripts = {unicodedata.name(each, "?").split()[0] for each in word if each.isalpha()}
-    return len(scripts) < 2 or "LATIN" not in scripts
-
-
-def _run_around(said: Sequence[Token], at: int) -> str:
-    end = at + 1
-    while end < len(said) and said[end].capital:
-        end += 1
-    return " ".join(each.text for each in said[at:end])
+def _offers(said: Sequence[Token]) -> bool:
+    """Whether a sentence may say that something can be had here, and does not deny it."""
+    claims = _claims()
+    told = {each.folded for each in said}
+    is_offer = not claims.offers.isdisjoint(told) or any(each.is_number for each in said)
+    return is_offer and claims.negations.isdisjoint(told)
 
 
 def made_up_figure(
     sentence: str, said: Sequence[Token], grounds: Grounds, wine: Wine | None
 ) -> str | None:
     """Return the first price, vintage or score that is not of the wine it is said of; or None."""
-    meant = [wine] if wine else _meant(sentence, said, grounds)
+    meant = [wine] if wine else _meant(said, grounds)
     known = _figures(meant, grounds)
+    sums = _sums(said, meant) | grounds.figures
+    priced = (text for text, price in _prices(sentence, said) if not _is_price(price, sums))
+    scored = (
+        f"{number.text} {unit.text}"
+        for number, unit in _counted(said)
+        if unit.folded in _claims().points and value(number.text) not in known
+    )
+    short = (each[0] for each in SHORT_YEAR.finditer(sentence))
+    others = (_price_in_words(said, grounds), _vintage(said, known, grounds, wine))
+    return next(filter(None, (*priced, *scored, *short, *others)), None)
+
+
+def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float]]:
+    """The prices of a sentence, each as it is written and as a number."""
     for found in MONEY.finditer(sentence):
-        if not _is_price(value(found["after"] or found["before"]), known, said, meant):
-            return found[0]
-    for found in BARE_PRICE.finditer(sentence):
-        measured = OF_MEASURE.match(sentence[found.span("value")[1] :])
-        if not measured and not _is_price(value(found["value"]), known, said, meant):
-            return found["value"]
+        yield found[0], value(found["after"] or found["before"])
     for number, unit in _counted(said):
-        if unit.folded in _claims().points and value(number.text) not in known:
-            return f"{number.text} {unit.text}"
-        if unit.folded in _claims().money and not _is_price(value(number.text), known, said, meant):
-            return f"{number.text} {unit.text}"
-    if written := _price_in_words(said, grounds):
-        return written
-    if (short := SHORT_YEAR.search(sentence)) and short[0] not in grounds.runs:
-        return short[0]
-    return _vintage(said, known, grounds, wine)
+        if unit.folded in _claims().money:
+            yield f"{number.text} {unit.text}", value(number.text)
+    for found in BARE_PRICE.finditer(sentence):
+        if not OF_MEASURE.match(
+            sentence[found.end("value") : found.end("value") + LONGEST_MEASURE]
+        ):
+            yield found["value"], value(found["value"])
 
 
 def _counted(said: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
@@ -450,10 +273,9 @@ def _counted(said: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
             yield from ((token, each) for each in said[at + 1 : at + 3])
 
 
-def _meant(sentence: str, said: Sequence[Token], grounds: Grounds) -> Sequence[Wine]:
+def _meant(said: Sequence[Token], grounds: Grounds) -> Sequence[Wine]:
     """The wines that a sentence names; all that were found if it names none."""
     named = [grounds.telling[each.folded] for each in said if each.folded in grounds.telling]
-    named += [each for each in grounds.wines if f"{{wine:{each.id}}}" in sentence]
     return list({each.id: each for each in named}.values()) or grounds.wines
 
 
@@ -462,24 +284,23 @@ def _figures(wines: Iterable[Wine], grounds: Grounds) -> frozenset[float]:
     return grounds.figures.union(map(value, own))
 
 
-def _is_price(
-    price: float, known: frozenset[float], said: Sequence[Token], wines: Sequence[Wine]
-) -> bool:
-    """Whether a price is known, rounded, or that of so many bottles as are named beside it."""
-    if any(abs(price - each) < 1 for each in known if price.is_integer()) or price in known:
-        return True
-    counts = {value(each.text) for each in said if each.is_number}
-    return any(
-        each.price and count <= MOST_BOTTLES and abs(price - count * each.price) < 1
-        for each in wines
-        for count in counts
-    )
+def _sums(said: Sequence[Token], wines: Iterable[Wine]) -> frozenset[float]:
+    """The prices of wines, and of so many bottles of one as a number in the sentence says."""
+    counts = {1.0, *(value(each.text) for each in said if each.is_number)}
+    if any(map(_counts, said)):
+        counts.update(range(2, DOZEN + 1))
+    prices = [wine.price for wine in wines if wine.price]
+    return frozenset(count * price for price in prices for count in counts if count <= MOST_BOTTLES)
+
+
+def _is_price(price: float, known: frozenset[float]) -> bool:
+    return price in known or (price.is_integer() and any(abs(price - each) < 1 for each in known))
 
 
 def _price_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
     for before, token in pairwise(said):
         is_price = token.folded in _claims().money and _counts(before)
-        if is_price and f" {before.folded} {token.folded} " not in grounds.runs:
+        if is_price and not grounds.known.has([before.folded, token.folded]):
             return f"{before.text} {token.text}"
     return None
 
@@ -500,7 +321,7 @@ def _vintage(
         if not YEAR.fullmatch(token.text) or float(token.text) in known:
             continue
         beside = [*said[max(0, at - 1) : at], *said[at + 1 : at + 2]]
-        if wine or any(_is_wine(each) or each.folded in grounds.telling for each in beside):
+        if wine or any(is_of_wine(each) or each.folded in grounds.telling for each in beside):
             return " ".join(each.text for each in said[max(0, at - 1) : at + 2])
     return None
 
@@ -510,10 +331,12 @@ def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str
     if NOTE.match(sentence) or (structure := STRUCTURE.search(sentence)):
         return sentence if NOTE.match(sentence) else str(structure and structure[0])
     folded = f" {' '.join(each.folded for each in said)} "
-    if (claim := _claims().claimed.search(folded)) and claim[0] not in grounds.runs:
+    claims, plain = _claims(), [each.folded for each in said]
+    if (claim := claims.claimed.search(folded)) and not grounds.known.sources.has(claim[0].split()):
         return claim[0].strip()
-    plain = [each.folded for each in said]
+    if (claim := claims.shopped.search(folded)) and (claims.negations | claims.refers).isdisjoint(
+        plain
+    ):
+        return claim[0].strip()
     recited = grounds.instructions.intersection(_runs(plain))
-    return next(
-        (" ".join(run) for run in recited if f" {' '.join(run)} " not in grounds.runs), None
-    )
+    return next((" ".join(run) for run in recited if not grounds.known.has(run)), None)

@@ -2,23 +2,23 @@
 
 import pytest
 
-from agent.documents.grounding import ungrounded_text
 from agent.engine.contract import Evidence
-from agent.engine.tools import as_text
 from agent.sommelier.contract import facts_line, render, same_name, supported_part, unsupported
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.tools import by_id, facts
+from agent.sommelier.tools import by_id
 from agent.text import LANGUAGES, Language
 from tests.fakes import CHINON, RIOJA
 
 WINES = [CHINON, RIOJA]
-EVIDENCE = Evidence(
-    found=by_id(WINES), asked=["a red under 25 euros", as_text({"wines": facts(WINES)})]
-)
+EVIDENCE = Evidence(found=by_id(WINES), asked=["a red under 25 euros"])
 
 
 def recommend(*wines: WineRecommendation, intro: str = "For you:") -> SommelierResponse:
     return SommelierResponse(response_type="recommendation", intro=intro, wines=list(wines))
+
+
+def in_intro(text: str, evidence: Evidence = EVIDENCE) -> str | None:
+    return unsupported(SommelierResponse(response_type="informational", intro=text), evidence)
 
 
 GOOD = WineRecommendation(wine_id=CHINON.id, name="Chinon Les Granges", description="Fresh.")
@@ -34,11 +34,14 @@ GOOD = WineRecommendation(wine_id=CHINON.id, name="Chinon Les Granges", descript
         "In 1976 a tasting in Paris changed much.",
         "Serve it at 16 °C after 30 minutes.",
         "Grands crus were ranked in 1855.",
-        "",
+        "The Chinon from Baudry is the fresher one, the Muga has more oak.",
+        "Two of the Chinon come to €33, so does {wine:baudry-chinon-2020} by the pair.",
+        "With lamb I would open the Rioja an hour before.",
+        "Burgundy, Barolo or a good Riesling would do as well.",
     ],
 )
 def test_text_that_stands_on_evidence(text: str) -> None:
-    assert ungrounded_text(text, EVIDENCE) is None
+    assert in_intro(text) is None
 
 
 @pytest.mark.parametrize(
@@ -52,13 +55,57 @@ def test_text_that_stands_on_evidence(text: str) -> None:
         ("It costs only €9.", "€9"),
         ("A bargain at 7.95 EUR!", "7.95 EUR"),
         ("Yours for 1.234,50 €.", "234,50 €"),
-        ("Ask for the Quinta de la Rosa.", "Quinta de la Rosa"),
+        ("Ask for the Quinta de la Rosa.", "Quinta"),
+        ("The Petrus Pomerol is our best bottle.", "Petrus Pomerol"),
+        ("Screaming Eagle Cabernet is what you want.", "Screaming Eagle"),
+        ("try the sassicaia with it", "sassicaia"),
+        ("The Chinon is yours for 22 euros.", "22 eur"),
+        ("Muga Rioja Reserva 2020 is fine.", "2020"),
+        ("It has 97 points.", "97 points"),
+        ("It costs nineteen euros.", "nineteen euros"),
+        ("(Your budget is used up for today.)", "Your budget is used up"),
+        ("We deliver it within a day.", "we deliver"),
+        ("P e t r u s is the best.", "P e t r"),
+        ("Take the Pеtrus.", "Pеtrus"),
+        ("See wine-shop[.]com for it.", "p[.]c"),
+        ("Take {wine:nowhere} then.", "nowhere"),
     ],
 )
 def test_text_that_invents_is_told_what(text: str, named: str) -> None:
-    problem = ungrounded_text(text, EVIDENCE)
+    problem = in_intro(text)
     assert problem is not None
     assert named in problem
+
+
+def test_what_a_person_names_is_no_offer() -> None:
+    asked = Evidence(asked=["do you sell Pétrus 1982 for 20 €?"])
+    assert in_intro("No, I have no Pétrus here.", asked) is None
+    assert in_intro("Yes, we have the Pétrus 1982 for 20 €.", asked)
+
+
+def test_the_instructions_are_not_recited() -> None:
+    rules = "Never exceed a price limit that the guest has given in this conversation turn."
+    assert in_intro(rules, Evidence(instructions=f"Rules. {rules} Be brief.")) is not None
+    assert in_intro("Never exceed a price limit.", Evidence(instructions=rules)) is None
+
+
+def test_a_sentence_goes_and_the_others_stay() -> None:
+    answer = recommend(GOOD, intro="Two reds for lamb. The Petrus Pomerol is grand. Enjoy!")
+    kept = supported_part(answer, EVIDENCE)
+    assert kept is not None
+    assert kept.intro == "Two reds for lamb. Enjoy!"
+
+
+def test_answers_in_other_languages_are_judged_by_their_capitals() -> None:
+    said = "Till lamm passar ett fylligt rött vin med fasta tanniner och frisk syra, gärna äldre."
+    assert in_intro(said) is None
+    assert in_intro(f"{said} Prova gärna Barkan Trovda.")
+
+
+def test_a_description_holds_the_figures_of_its_own_wine() -> None:
+    for said in ("At €22 a bargain.", "The 2019 is ripe.", "A bottle of 2019."):
+        described = WineRecommendation(wine_id=CHINON.id, description=said)
+        assert unsupported(recommend(described), EVIDENCE), said
 
 
 def test_a_known_wine_is_grounded() -> None:

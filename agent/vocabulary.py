@@ -1,0 +1,315 @@
+"""Which words are known: of six languages, of wine and food, of places, people and institutions.
+
+A word with a capital that no source, no person and no vocabulary has is a name that was made up,
+and so is a word that no language here has. The words are facts, collected in `vocabulary.xz` from
+lists of frequent words (`benchmarks/vocabulary.py`), and in `vocabulary.toml` by hand.
+"""
+
+import lzma
+import tomllib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from agent.text import LANGUAGES, Language, fold, language_of, pattern, stem, words
+
+WORDS: Final = Path(__file__).with_name("vocabulary.xz")
+NAMES: Final = Path(__file__).with_name("vocabulary.toml")
+LONGEST_NAME: Final = 5
+"""Words of the longest name that is looked up."""
+SHORTEST_PART: Final = 4
+"""Letters of the last part of a compound; others may have one less."""
+COMPOUNDING: Final = frozenset({"de", "nl"})
+LONG_WORD: Final = 6
+"""Letters of a word that may be another language's, or have an ending that no list has."""
+SPELLED: Final = 4
+"""Letters that stand apart and make a word together."""
+LETTERS_APART: Final = 3
+"""Places from one of them to the next, at most."""
+LEAST_KNOWN: Final = 0.8
+"""How many of a text's words are known if it is in a language that is."""
+FEW_WORDS: Final = 10
+"""So short a text does not tell which language it is in."""
+TOKEN: Final = pattern(r"\p{L}[\p{L}\p{M}]*|\d+(?:[.,]\d+)*")
+BEGINS: Final = frozenset('\n:;–—"“„”«»‹›‘’(|•·/')
+"""Signs behind which any word may have a capital."""
+YEAR: Final = pattern(r"(?:19|20)\d\d")
+
+
+class Token(NamedTuple):
+    """A word or a number of a sentence, folded, and whether it is written like a name."""
+
+    text: str
+    folded: str
+    start: int
+    capital: bool
+    begins: bool
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number."""
+        return self.text[0].isnumeric()
+
+
+def tokens(sentence: str) -> list[Token]:
+    """Return the words and numbers of a sentence; the first may have a capital whatever it is."""
+    found, end = list[Token](), 0
+    for each in TOKEN.finditer(sentence):
+        between = sentence[end : each.start()]
+        begins = not found or not BEGINS.isdisjoint(between.strip(" ") and between)
+        if found and found[-1].is_number and found[-1].begins and between.strip() in {".", ")"}:
+            begins = True
+        found.append(Token(each[0], fold(each[0]), each.start(), each[0][0].isupper(), begins))
+        end = each.end()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What somebody said: its words, and their order."""
+
+    words: frozenset[str]
+    runs: str
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "Said":
+        """Take in texts."""
+        found = [each.folded for text in texts for each in tokens(text)]
+        return cls(frozenset(found), f" {' '.join(found)} ")
+
+    def has(self, run: Iterable[str]) -> bool:
+        """Whether these folded words were said in a row."""
+        return f" {' '.join(run)} " in self.runs
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a text may name: what sources and people said, and what its language has.
+
+    In a language that is none of ours only words with a capital are judged.
+    """
+
+    sources: Said
+    asked: Said
+    language: Language
+    is_ours: bool = True
+
+    def has(self, run: Iterable[str]) -> bool:
+        """Whether a source or a person said these folded words in a row."""
+        folded = list(run)
+        return self.sources.has(folded) or self.asked.has(folded)
+
+
+def judged_in(text: str) -> tuple[Language, bool]:
+    """Return the language that a text is judged in, and whether it has most of its words."""
+    said = [each for each in tokens(text) if not each.is_number]
+    counts = Counter(
+        language for each in said for language in LANGUAGES if _is_of(each.folded, language)
+    )
+    nearest: Language = max(LANGUAGES, key=counts.__getitem__)
+    language = language_of(text) or nearest
+    small = [each.folded for each in said if not each.capital]
+    known = sum(_is_whole(each, language) for each in small)
+    return language, len(small) < FEW_WORDS or known >= LEAST_KNOWN * len(small)
+
+
+_Words = Annotated[frozenset[str], BeforeValidator(lambda text: map(fold, text.split()))]
+_Phrases = Annotated[tuple[str, ...], BeforeValidator(lambda text: text.split(","))]
+
+
+@cache
+def _vocabulary() -> Mapping[str, frozenset[str]]:
+    """The words of each language, terms of wine and food, proper names, names of people."""
+    lines = lzma.decompress(WORDS.read_bytes()).decode().splitlines()
+    found = {
+        name: frozenset(said.split()) for name, _, said in (each.partition(" ") for each in lines)
+    }
+    names = _names()
+    return found | {
+        "proper": found["proper"] | frozenset(map(_joined, names.names)),
+        "terms": found["terms"] | names.terms,
+        "people": frozenset(map(_joined, names.people)),
+        "brands": frozenset(map(_joined, names.brands)),
+    }
+
+
+def _joined(name: str) -> str:
+    return "_".join(words(name))
+
+
+@lru_cache(maxsize=4096)
+def is_word(word: str, language: Language) -> bool:
+    """Whether a language has this word, as it is or made of others, or another has one so long."""
+    return (
+        _is_whole(word, language)
+        or (language in COMPOUNDING and _is_compound(word, language))
+        or (len(word) >= LONG_WORD and any(_is_nearly(word, each) for each in LANGUAGES))
+    )
+
+
+def _is_nearly(word: str, language: Language) -> bool:
+    """Whether a long word is one of a language, or would be without an ending of two letters."""
+    return any(
+        each in _vocabulary()[language] for each in (stem(word, language), word[:-1], word[:-2])
+    )
+
+
+def _is_whole(word: str, language: Language) -> bool:
+    return word in _vocabulary()["terms"] or _is_of(word, language)
+
+
+def _is_of(word: str, language: Language) -> bool:
+    return stem(word, language) in _vocabulary()[language]
+
+
+def _is_compound(word: str, language: Language, parts: int = 3) -> bool:
+    for cut in range(SHORTEST_PART - 1, len(word) - SHORTEST_PART + 1):
+        head, tail = word[:cut], word[cut:]
+        if any(_is_whole(each, language) for each in {head, head.removesuffix("s")}) and (
+            _is_whole(tail, language) or (parts > 2 and _is_compound(tail, language, parts - 1))
+        ):
+            return True
+    return False
+
+
+class _Names(BaseModel):
+    """What `vocabulary.toml` holds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    estates: _Words
+    articles: _Words
+    links: _Words
+    terms: _Words
+    names: _Phrases
+    people: _Phrases
+    brands: _Phrases
+
+
+@cache
+def _names() -> _Names:
+    return _Names.model_validate(tomllib.loads(NAMES.read_text("utf-8")))
+
+
+def made_up_name(said: Sequence[Token], known: Known, *, offered: bool = False) -> str | None:
+    """Return the first name that no source, no person and no vocabulary has; None without one.
+
+    Where something is `offered`, a name that only a person gave is none of a wine.
+    """
+    if spelled := _spelled(said, known):
+        return spelled
+    at = 0
+    while at < len(said):
+        brand = _named(said, at, "brands")
+        if brand and not known.has(each.folded for each in said[at : at + brand]):
+            return _run_around(said, at)
+        step = _known_name(said, at)
+        if not step and not said[at].is_number and not _is_known(said, at, known, offered):
+            return _run_around(said, at)
+        if not step and _is_estate(said, at, known):
+            return _run_around(said, at)
+        at += step or 1
+    return None
+
+
+def _spelled(said: Sequence[Token], known: Known) -> str | None:
+    """A word whose letters stand apart, if nobody knows it."""
+    run = list[Token]()
+    for each, after in pairwise([*said, Token(" ", " ", 0, False, True)]):
+        goes_on = run and each.start - run[-1].start <= LETTERS_APART
+        run = ([*run, each] if goes_on else [each]) if len(each.text) == 1 else []
+        is_over = len(after.text) != 1 or after.start - each.start > LETTERS_APART
+        if is_over and len(run) >= SPELLED:
+            word = "".join(letter.folded for letter in run)
+            if word not in known.sources.words and not is_word(word, known.language):
+                return " ".join(letter.text for letter in run)
+    return None
+
+
+def _named(said: Sequence[Token], at: int, kind: str) -> int:
+    """How many words from here on are a name of a kind."""
+    known = _vocabulary()[kind]
+    for count in range(min(LONGEST_NAME, len(said) - at), 0, -1):
+        if "_".join(each.folded for each in said[at : at + count]) in known:
+            return count
+    return 0
+
+
+def _known_name(said: Sequence[Token], at: int) -> int:
+    """How many words from here on are a name that everybody knows; people have capitals."""
+    count = _named(said, at, "people")
+    if count and said[at].capital and _may_be_somebody(said, at, count):
+        return count
+    return _named(said, at, "proper")
+
+
+def _is_known(said: Sequence[Token], at: int, known: Known, offered: bool) -> bool:
+    token = said[at]
+    if len(token.text) == 1 or token.folded in known.sources.words:
+        return True
+    if token.folded in known.asked.words and (not offered or _may_be_somebody(said, at)):
+        return True
+    if not token.capital and not known.is_ours:
+        return True
+    if not _of_one_script(token.text):
+        return False
+    as_word = (
+        not token.capital
+        or token.begins
+        or known.language == "de"
+        or (token.text.isupper() and _stands_alone(said, at))
+    )
+    if as_word and is_word(token.folded, known.language):
+        return True
+    is_name = token.capital and token.folded in _vocabulary()["names"]
+    return is_name and _may_be_somebody(said, at)
+
+
+def _stands_alone(said: Sequence[Token], at: int) -> bool:
+    return not any(each.capital for each in [*said[max(0, at - 1) : at], *said[at + 1 : at + 2]])
+
+
+def _may_be_somebody(said: Sequence[Token], at: int, count: int = 1) -> bool:
+    """Whether a name can be that of a person or a town: no article before it, no wine behind it."""
+    before = said[at - 1].folded if at else ""
+    behind = said[at + count] if at + count < len(said) else None
+    return before not in _names().articles and not (
+        behind and (is_of_wine(behind) or (behind.is_number and YEAR.fullmatch(behind.text)))
+    )
+
+
+def is_of_wine(token: Token) -> bool:
+    """Tell whether a word is a grape, a place or a kind of wine."""
+    return token.folded in _vocabulary()["proper"]
+
+
+def _is_estate(said: Sequence[Token], at: int, known: Known) -> bool:
+    """Whether an estate is named here, with a word that makes one, that no source names so."""
+    if said[at].folded not in _names().estates:
+        return False
+    small = _names().articles | _names().links
+    behind = [each for each in said[at + 1 : at + 5] if each.folded not in small]
+    if not behind or not (behind[0].capital if said[at].capital else is_of_wine(said[at + 1])):
+        return False
+    return not known.has(each.folded for each in said[at : said.index(behind[0]) + 1])
+
+
+def _of_one_script(word: str) -> bool:
+    scripts = {unicodedata.name(each, "?").split()[0] for each in word if each.isalpha()}
+    return len(scripts) < 2 or "LATIN" not in scripts
+
+
+def _run_around(said: Sequence[Token], at: int) -> str:
+    start, end = at, at + 1
+    while start and said[start - 1].capital:
+        start -= 1
+    while end < len(said) and said[end].capital:
+        end += 1
+    return " ".join(each.text for each in said[start:end])
