@@ -65,7 +65,7 @@ def test_text_that_stands_on_evidence(text: str) -> None:
         ("It costs nineteen euros.", "nineteen euros"),
         ("(Your budget is used up for today.)", "Your budget is used up"),
         ("We deliver it within a day.", "we deliver"),
-        ("P e t r u s is the best.", "P e t r"),
+        ("P e t r u s is the best.", "P e t r u s"),
         ("Take the Pеtrus.", "Pеtrus"),
         ("See wine-shop[.]com for it.", "p[.]c"),
         ("Take {wine:nowhere} then.", "nowhere"),
