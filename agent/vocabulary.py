@@ -146,19 +146,20 @@ def _joined(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_word(word: str, language: Language) -> bool:
-    """Whether a language has this word, as it is or made of others, or another has one so long."""
+    """Whether a language has this word, as it is or made of others, or another has one so long.
+
+    The end of a long word may be one that no list has.
+    """
     return (
         _is_whole(word, language)
         or (language in COMPOUNDING and _is_compound(word, language))
-        or (len(word) >= LONG_WORD and any(_is_nearly(word, each) for each in LANGUAGES))
+        or (len(word) >= LONG_WORD and any(_is_of(word, each) for each in LANGUAGES))
+        or (len(word) > LONG_WORD and any(map(_vocabulary()[language].__contains__, _cut(word))))
     )
 
 
-def _is_nearly(word: str, language: Language) -> bool:
-    """Whether a long word is one of a language, or would be without an ending of two letters."""
-    return any(
-        each in _vocabulary()[language] for each in (stem(word, language), word[:-1], word[:-2])
-    )
+def _cut(word: str) -> tuple[str, str]:
+    return word[:-1], word[:-2]
 
 
 def _is_whole(word: str, language: Language) -> bool:
