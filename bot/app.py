@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -28,13 +27,13 @@ from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.feedback_delivery import FeedbackDelivery
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, trace_url
 from agent.tracing.masking import Masking, mask
-from agent.tracing.recorder import Recorder, keyed_hash
+from agent.tracing.recorder import keyed_hash
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.care import Carer
 from bot.metrics import Metrics
-from bot.resources import Resources, open_resources, prepare_trace, research_tools
+from bot.resources import Resources, open_resources, research_tools, tracer_of
 from bot.service import (
     Task,
     attempt,
@@ -68,7 +67,7 @@ from db.repositories.care import SqlCareRepository
 from db.repositories.chats import SqlChatRepository, SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
-from db.repositories.traces import SqlTraceStore, store_sink
+from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
 from db.wines.catalogue import SqlCatalogue
@@ -221,7 +220,7 @@ async def open_app(
     # Whoever sits at the machine is its admin.
     admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
     async with AsyncExitStack() as stack:
-        tracer = tracer_of(settings, repositories, limited_log)
+        tracer = tracer_of(settings, repositories.traces, limited_log)
         stack.push_async_callback(bounded, "tracing", tracer.close)
         application = telegram_application(settings, token, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
@@ -564,27 +563,6 @@ def turn_of(
         return await journal.step("turn_of", look_up)
 
     return turn_of
-
-
-def tracer_of(
-    settings: Settings, repositories: Repositories, limited_log: RateLimitedLogger
-) -> Recorder:
-    """Where turns are traced: in Langfuse with its keys, else in the database."""
-    tracing, prepare = settings.tracing, prepare_trace(settings)
-    if tracing.langfuse_keys is None:
-        return Recorder(store_sink(repositories.traces.save, prepare))
-    from agent.tracing.langfuse.traces import langfuse_sink  # noqa: PLC0415 - only needed with keys
-
-    sink = langfuse_sink(
-        *tracing.langfuse_keys,
-        tracing.base_url,
-        environment=tracing.environment,
-        release=tracing.release,
-        version=version("sommelier"),
-        limited_log=limited_log,
-        prepare=prepare,
-    )
-    return Recorder(sink)
 
 
 def comment_hider(settings: Settings) -> Callable[[str, Collection[str]], str]:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.metadata import version
 
 import httpx
 from platformdirs import user_cache_path
@@ -39,7 +40,7 @@ from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.masking import Masking, prepared
-from agent.tracing.recorder import TraceRecord
+from agent.tracing.recorder import Recorder, TraceRecord
 from bot.service import bounded
 from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
@@ -52,6 +53,7 @@ from db.engine import (
     upgrade_schema,
 )
 from db.repositories.documents import SqlDocumentStore
+from db.repositories.traces import SqlTraceStore, store_sink
 from db.wines.importing import load_starter
 
 
@@ -285,6 +287,27 @@ def prices(settings: Settings) -> Prices:
         for name in (settings.model.name, *settings.model.fallback_names):
             found.of(name, settings.model.base_url)
     return found
+
+
+def tracer_of(
+    settings: Settings, traces: SqlTraceStore, limited_log: RateLimitedLogger
+) -> Recorder:
+    """Where turns are traced: in Langfuse with its keys, else in the database."""
+    tracing, prepare = settings.tracing, prepare_trace(settings)
+    if tracing.langfuse_keys is None:
+        return Recorder(store_sink(traces.save, prepare))
+    from agent.tracing.langfuse.traces import langfuse_sink  # noqa: PLC0415 - only needed with keys
+
+    sink = langfuse_sink(
+        *tracing.langfuse_keys,
+        tracing.base_url,
+        environment=tracing.environment,
+        release=tracing.release,
+        version=version("sommelier"),
+        limited_log=limited_log,
+        prepare=prepare,
+    )
+    return Recorder(sink)
 
 
 def prepare_trace(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:

@@ -3,14 +3,14 @@
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from agent.documents.lexicon import lexicon
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.loop import AgenticResponse
 from agent.engine.span import PromptRef, Span
 from agent.text import REMEMBERED, language_of, pattern, sentences, truncate_at_boundary, words
-from agent.turn import Outcome, error_types, guard_output, record_outcome
+from agent.turn import Outcome, Reply, error_types, guard_output, record_outcome
 
 T = TypeVar("T")
 
@@ -172,6 +172,42 @@ def _with_denial(text: str, start: int, end: int) -> str:
     left = words(f"{text[first:start]} {text[end:last]}")
     denies = any(word in told.negations or word in told.denials for word in left)
     return text[first:last] if denies else text[start:end]
+
+
+class LookedUp(Protocol):
+    """An answer, or quotes."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What it came to."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """Why no model made it, empty if one did."""
+        ...
+
+    @property
+    def retry_count(self) -> int:
+        """How often the model was asked again."""
+        ...
+
+    @property
+    def error_types(self) -> tuple[str, ...]:
+        """What was wrong with its attempts."""
+        ...
+
+
+def reply_of(found: LookedUp, text: str) -> Reply:
+    """Make the reply of a turn of what was looked up; `text` is how it reads."""
+    return Reply(
+        text=text,
+        outcome=found.outcome,
+        notes=(found.note,) if found.note else (),
+        retries=found.retry_count,
+        error_types=found.error_types,
+        answer=found,
+    )
 
 
 def outcome_of(response: AgenticResponse[T]) -> Outcome:

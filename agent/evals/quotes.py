@@ -20,9 +20,10 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from agent.documents.passages import DEFAULT_CHUNKS, verbatim
+from agent.documents.passages import DEFAULT_CHUNKS, reply_of, verbatim
 from agent.documents.quotes import (
     MAX_SNIPPETS,
+    Quotes,
     QuotesAnswer,
     Snippet,
     find_quotes,
@@ -35,6 +36,7 @@ from agent.engine.run import Run
 from agent.evals.dataset import Question
 from agent.evals.evaluators import Mark
 from agent.evals.run import Outcome, Trial
+from agent.turn import Reply, answer_turn
 
 MODES: Final[Mapping[str, ResponseMode]] = {"A": "prompt", "B": "json_object", "C": "json_schema"}
 """The letters of the response modes, as settings and `LLMService` name them."""
@@ -60,12 +62,22 @@ class QuotesVariant:
         if not isinstance(case, Question):
             raise TypeError(f"{case.id} is no question for quotes")
         limits = replace(self.limits, structured_output_max_retries=0)
-        with trial.turn(case.query) as span:
-            ledger = Ledger(prices=self.prices)
-            run = Run([self.llm], limits=limits, ledger=ledger, span=span)
+        ledger = Ledger(prices=self.prices)
+
+        async def work(run: Run) -> Reply:
             found = await find_quotes(
                 case.query, documents=self.documents, run=run, limit=self.limit
             )
+            return reply_of(
+                found, "\n\n".join([*(each.content for each in found.quotes), found.summary])
+            )
+
+        with trial.turn(case.query) as span:
+            run = Run([self.llm], limits=limits, ledger=ledger, span=span)
+            reply = await answer_turn(run, work)
+        if reply.answer is None:
+            raise RuntimeError(f"the turn failed: {', '.join(reply.error_types)}")
+        found: Quotes = reply.answer
         asked = [each for each in trial.traces[-1].spans if each.kind == "generation"][-1:]
         raw = next((str(each.output) for each in asked if each.output is not None), None)
         made = marked(case, raw, found.chunks, asked=bool(asked))

@@ -1,15 +1,24 @@
 """`sommelier ask`, `quotes` and `find`: looking things up, one question at a time."""
 
-# ruff: noqa: PLC0415
-
 import asyncio
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
+from agent.care import care_of
+from agent.documents.answer import Answer, answer_question
+from agent.documents.passages import LONGEST_QUESTION, reply_of
+from agent.documents.quotes import Quotes, find_quotes
+from agent.documents.refine import refinement_wanted
+from agent.engine.run import Run
+from agent.markdown import visible
+from agent.places.find import Places, find_places
+from agent.places.queries import QueryGenerationFailed, category_named, place_named
+from agent.tracing.exporter import RateLimitedLogger
+from agent.turn import APOLOGY, Reply, answer_turn
 from bot.commands.output import (
     AsJson,
     Failed,
@@ -19,13 +28,11 @@ from bot.commands.output import (
     printable,
     write_file,
 )
+from bot.http.models import AskResponse, PlacesDocument, Problem, QuotesDocument
+from bot.resources import Resources, open_resources, tracer_of
+from db.repositories.traces import SqlTraceStore
 
-if TYPE_CHECKING:
-    from agent.documents.answer import Answer
-    from agent.documents.quotes import Quotes
-    from agent.places.find import Places
-    from bot.resources import Resources
-
+SESSION: Final = "cli"
 NOT_REFINED: Final = {
     "disabled": "refinement is switched off here (ENABLE_QUERY_REFINEMENT)",
     "no_model": "no language model is configured here",
@@ -46,8 +53,6 @@ def ask(
         asked = _question(question)
         answer = asyncio.run(_ask(asked, refine=refine))
     if as_json:
-        from bot.http.models import AskResponse
-
         print_json(AskResponse.of(answer))
         return
     reason = answer.refinement.fallback_reason
@@ -66,8 +71,6 @@ def quotes(
         asked = _question(query)
         found = asyncio.run(_quotes(asked))
     if as_json:
-        from bot.http.models import QuotesDocument
-
         print_json(QuotesDocument.of(found))
     else:
         _print(_quotes_lines(found))
@@ -92,82 +95,102 @@ def find(
             write_file(save, found.queries.as_text)
             typer.echo(f"Saved the queries to {save}.", err=True)
     if as_json:
-        from bot.http.models import PlacesDocument
-
         print_json(PlacesDocument.of(found))
     else:
         _print(_place_lines(found))
 
 
-async def _ask(question: str, *, refine: bool) -> "Answer":
-    from agent.documents.answer import Answer, answer_question
-    from agent.documents.refine import refinement_wanted
-
-    async with _resources() as resources:
+async def _ask(question: str, *, refine: bool) -> Answer:
+    async def look_up(resources: Resources, run: Run) -> Reply:
         if help_ := _help_for(question, resources):
-            return Answer.of_help(question, help_)
-        return await answer_question(
-            question,
-            documents=resources.documents,
-            run=resources.run.turn(),
-            refine=refinement_wanted(resources.refinement, refine or None),
-        )
+            found = Answer.of_help(question, help_)
+        else:
+            wanted = refinement_wanted(resources.refinement, refine or None)
+            found = await answer_question(
+                question, documents=resources.documents, run=run, refine=wanted
+            )
+        return reply_of(found, "\n".join(_answer_lines(found)))
+
+    answer: Answer = await _turn(question, look_up)
+    return answer
 
 
-async def _quotes(query: str) -> "Quotes":
-    from agent.documents.quotes import Quotes, find_quotes
-
-    async with _resources() as resources:
+async def _quotes(query: str) -> Quotes:
+    async def look_up(resources: Resources, run: Run) -> Reply:
         if help_ := _help_for(query, resources):
-            return Quotes.of_help(query, help_)
-        return await find_quotes(query, documents=resources.documents, run=resources.run.turn())
+            found = Quotes.of_help(query, help_)
+        else:
+            found = await find_quotes(query, documents=resources.documents, run=run)
+        return reply_of(found, "\n".join(_quotes_lines(found)))
+
+    found: Quotes = await _turn(query, look_up)
+    return found
 
 
-async def _find(category: str, place: str) -> "Places":
-    from agent.places.find import find_places
-    from agent.places.queries import QueryGenerationFailed, category_named, place_named
-
+async def _find(category: str, place: str) -> Places:
     try:
         name, where = category_named(category), place_named(place)
     except ValueError as error:
         fail(str(error), 2)
-    async with _resources() as resources:
+
+    async def look_up(resources: Resources, run: Run) -> Reply:
+        found = await find_places(name, where, run=run, search=resources.search)
+        made = found.queries
+        return Reply(
+            text="\n".join(_place_lines(found)),
+            outcome=made.outcome,
+            retries=made.retry_count,
+            error_types=made.error_types,
+            answer=found,
+        )
+
+    try:
+        places: Places = await _turn(f"{name} {where}", look_up)
+    except QueryGenerationFailed as error:
+        fail(str(error))
+    return places
+
+
+async def _turn(asked: str, look_up: Callable[[Resources, Run], Awaitable[Reply]]) -> Any:
+    """What a turn looked up: traced like every other. Raises what kept it from an answer."""
+    settings, raised = open_settings(), list[Exception]()
+    async with open_resources(settings) as resources:
+        tracer = tracer_of(settings, SqlTraceStore(resources.sessions), RateLimitedLogger())
+
+        async def work(run: Run) -> Reply:
+            try:
+                return await look_up(resources, run)
+            except Exception as error:
+                # The command says it on one line; a log would say it twice.
+                raised.append(error)
+                return Reply(text=APOLOGY, outcome="failed", error_types=(type(error).__name__,))
+
         try:
-            return await find_places(name, where, run=resources.run.turn(), search=resources.search)
-        except QueryGenerationFailed as error:
-            fail(str(error))
+            with tracer.turn(input=asked, session=SESSION, user=SESSION) as span:
+                reply = await answer_turn(resources.run.turn(span=span), work)
+        finally:
+            await tracer.close()
+    if raised:
+        raise raised[0]
+    return reply.answer
 
 
 async def _help(text: str) -> str:
     """What helps somebody in a crisis, empty if nobody is."""
-    from agent.care import care_of
-
     if not care_of(text).is_crisis:
         return ""
-    async with _resources() as resources:
+    async with open_resources(open_settings()) as resources:
         return _help_for(text, resources)
 
 
-def _help_for(text: str, resources: "Resources") -> str:
+def _help_for(text: str, resources: Resources) -> str:
     """What helps somebody in a crisis, empty if nobody is."""
-    from agent.care import care_of
-
     care = care_of(text)
     return resources.help.in_crisis(care) if care.is_crisis else ""
 
 
-def _resources() -> "AbstractAsyncContextManager[Resources]":
-    settings = open_settings()
-    from bot.resources import open_resources
-
-    return open_resources(settings)
-
-
 def _question(text: str) -> str:
     """A question without invisible characters; one with no words, or too many, ends the command."""
-    from agent.documents.passages import LONGEST_QUESTION
-    from agent.markdown import visible
-
     question = visible(text).strip()
     if not any(map(str.isalnum, question)):
         fail("the question has no words in it", 2)
@@ -183,14 +206,12 @@ def _failures(as_json: bool) -> Iterator[None]:
         yield
     except Exception as error:
         if as_json:
-            from bot.http.models import Problem
-
             reason = error.reason if isinstance(error, Failed) else str(error)
             print_json(Problem(error=reason or type(error).__name__))
         raise
 
 
-def _answer_lines(answer: "Answer") -> Iterable[str]:
+def _answer_lines(answer: Answer) -> Iterable[str]:
     if answer.refined_question:
         yield f"Searched for too: {answer.refined_question}\n"
     yield answer.footnoted
@@ -202,7 +223,7 @@ def _answer_lines(answer: "Answer") -> Iterable[str]:
             yield _indented(f"“{each.passage}”")
 
 
-def _quotes_lines(found: "Quotes") -> Iterable[str]:
+def _quotes_lines(found: Quotes) -> Iterable[str]:
     for number, quote in enumerate(found.quotes, 1):
         source = f"{quote.source_title} · {quote.source_location} ({quote.path})"
         yield f"{number}. “{quote.content}”"
@@ -210,7 +231,7 @@ def _quotes_lines(found: "Quotes") -> Iterable[str]:
     yield " ".join(filter(None, [found.summary, found.note]))
 
 
-def _place_lines(found: "Places") -> Iterable[str]:
+def _place_lines(found: Places) -> Iterable[str]:
     if found.note:
         yield f"{found.note}\n"
     for place in found.results:

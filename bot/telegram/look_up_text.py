@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from agent.documents.answer import Answer, Citation
+from agent.documents.passages import reply_of
 from agent.documents.quotes import Quote, Quotes
 from agent.markdown import escape, link
 from agent.places.find import FoundPlace, Places
@@ -176,14 +177,7 @@ def _one_line(text: str) -> str:
 def answer_reply(answer: Answer) -> Reply:
     """An answer with its sources."""
     parts = [answer_text(answer), sources_text(answer, with_passages=False)]
-    return Reply(
-        text="\n\n".join(filter(None, parts)),
-        outcome=answer.outcome,
-        notes=(answer.note,) if answer.note else (),
-        retries=answer.retry_count,
-        error_types=answer.error_types,
-        answer=answer,
-    )
+    return reply_of(answer, "\n\n".join(filter(None, parts)))
 
 
 def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
@@ -198,14 +192,7 @@ def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
 
 def quotes_reply(found: Quotes) -> Reply:
     """The quotes, then the summary."""
-    return Reply(
-        text="\n\n".join(quote_texts(found)),
-        outcome=found.outcome,
-        notes=(found.note,) if found.note else (),
-        retries=found.retry_count,
-        error_types=found.error_types,
-        answer=found,
-    )
+    return reply_of(found, "\n\n".join(quote_texts(found)))
 
 
 def quotes_messages(found: Quotes) -> list[Outgoing]:
