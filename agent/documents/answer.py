@@ -26,6 +26,7 @@ from agent.documents.passages import (
     MODEL_FAILED,
     NO_MODEL,
     SHOWN_PASSAGES,
+    LookedUp,
     as_data,
     best_passage,
     outcome_of,
@@ -80,31 +81,24 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(LookedUp):
     """An answer from documents. `text` is Markdown with `[path]` citations.
 
     Every path in it is a document of the store that was retrieved for this question. `footnoted`
-    is the text with the numbers of `citations` in place of paths, `[1]`. `note` says why no model
-    answered, empty if one did.
+    is the text with the numbers of `citations` in place of paths, `[1]`.
     """
 
     question: str
     text: str
     footnoted: str
     citations: tuple[Citation, ...]
-    chunks: tuple[Chunk, ...]
-    outcome: Outcome
     refinement: Refinement
-    by_model: bool = True
-    note: str = ""
-    retry_count: int = 0
-    error_types: tuple[str, ...] = ()
 
     @classmethod
     def of_help(cls, question: str, text: str) -> "Answer":
         """What is said to somebody in a crisis instead of an answer; nothing was looked up."""
         refinement = Refinement(question, question, fallback_reason="disabled")
-        return cls(question, text, text, (), (), "care", refinement, by_model=False)
+        return cls(question, text, text, (), refinement, outcome="care", by_model=False)
 
     @property
     def refined_question(self) -> str | None:

@@ -39,8 +39,10 @@ TYPICAL: Final = 30
 """Sentences of an article: in a shorter text words are as telling as in that."""
 LEAST_LIKENESS: Final = 3.0
 """What two sentences share at least, to be about the same."""
-FAR, NEAR, CLOSE = 0.25, 0.45, 0.8
-"""How much of the best sentence's likeness others have that may hold a number, a name, a denial."""
+TELLING: Final = 1.0
+"""What a shared word weighs at least by which a denial is of the same."""
+NEAR: Final = 0.4
+"""How much of the best sentence's likeness another has that may hold a number or a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Clause:
 
     `sides` are the sides it takes of opposites, by their place in the table, `turned` those that a
     negation turned. It `denies` if it has an odd number of negations, `excuses` a denial if a word
-    may stand for one, and `opens` if it does not go on with a list. `listed` are names in a list.
+    may stand for one, and `opens` if it does not go on with a list.
     """
 
     words: dict[str, str] = field(default_factory=dict)
@@ -83,7 +85,6 @@ class Clause:
     numbers: list[Number] = field(default_factory=list)
     sides: dict[int, set[int]] = field(default_factory=dict)
     turned: set[int] = field(default_factory=set)
-    listed: set[str] = field(default_factory=set)
     subject: str = ""
     denies: bool = False
     excuses: bool = False
@@ -112,7 +113,6 @@ class Clause:
         for pair, sides in other.sides.items():
             self.sides.setdefault(pair, set()).update(sides)
         self.turned |= other.turned
-        self.listed |= other.listed
         self.denies |= other.denies
         self.excuses |= other.excuses
 
@@ -149,7 +149,6 @@ class _Reader:
             self._clauses[-1].numbers.append(Number(token, value, self._unit(at)))
         elif token[0].isupper() and self._is_name(at, word):
             self._clauses[-1].names[name_key(word)] = token
-            self._clauses[-1].listed |= {name_key(word)} if self._is_listed(at) else set()
         elif word[:1].isalnum():
             self._word(at, token, word)
 
@@ -202,15 +201,6 @@ class _Reader:
         ):
             return False
         return known or not (initial or self._language == "de")
-
-    def _is_listed(self, at: int) -> bool:
-        """Whether a name is one of several, with a comma or "or" between them."""
-        around = self._tokens[max(0, at - 5) : at], self._tokens[at + 1 : at + 6]
-        return any(
-            any(each == "," or each in lexicon().lists for each in part)
-            and any(each[0].isupper() for each in part)
-            for part in around
-        )
 
 
 def word_key(word: str, language: Language) -> str:
@@ -268,43 +258,27 @@ class Source:
             key: math.log((TYPICAL + 1) / (1.5 + (count - 1) * often))
             for key, count in counts.items()
         }
-        self._named = [self._begins_with_name(part) for part in said]
 
     def _keys(self, text: str) -> set[str]:
         return {
             key for word in words(text) for key in (name_key(word), word_key(word, self.language))
         }
 
-    def _begins_with_name(self, text: str) -> bool:
-        first = text.split(maxsplit=1)[0].strip("“”\"'")
-        is_word = fold(first) in lexicon()[self.language].general or first.lower() in self.text
-        return first.istitle() and not is_word
-
     def weight(self, keys: Iterable[str]) -> float:
         """Tell how much it says that these are shared."""
         return sum(self.weights.get(key, 0.0) for key in keys)
 
-    def near(self, clause: Clause, whole: set[str], share: float) -> list[int]:
+    def near(self, clause: Clause, whole: set[str]) -> list[int]:
         """Find the sentences that are about what a clause and the whole of its sentence are about.
 
-        The best first; then those with at least `share` of its likeness.
+        The best first; none if even that is not.
         """
         scores = [
             self.weight(clause.keys & each) + self.weight(whole & each) for each in self.about
         ]
         best = max(scores, default=0.0)
-        if best < LEAST_LIKENESS:
-            return []
-        return [
-            at
-            for at in sorted(range(len(scores)), key=lambda at: -scores[at])
-            if scores[at] >= share * best
-        ]
-
-    def context(self, at: int) -> set[str]:
-        """Return what a sentence is about, with the one before it if it names nothing at first."""
-        named = self._named[at] or self.sentences[at][0].names.keys() - self.topics
-        return self.about[at] if named or not at else self.about[at] | self.about[at - 1]
+        found = [at for at, score in enumerate(scores) if score >= NEAR * best]
+        return sorted(found, key=lambda at: -scores[at]) if best >= LEAST_LIKENESS else []
 
 
 @lru_cache(maxsize=64)
@@ -384,24 +358,21 @@ class _Claims:
 
     def _elsewhere(self, clause: Clause) -> Iterator[str]:
         """What the passages have, of other names and numbers."""
-        source, whole = self.source, self.whole
+        source = self.source
         names = {key: said for key, said in clause.names.items() if key not in source.topics}
+        items: list[tuple[str | Number, str]] = [*names.items()]
         for key, said in names.items():
-            rest = source.near(clause, whole - {key}, NEAR)
+            rest = source.near(clause, self.whole - {key})
             if rest and not any(key in source.about[at] for at in rest):
                 yield f"{fence(said)} stands there of something else"
-        places = set(source.near(clause, whole, FAR)) or set(range(len(source.sentences)))
+        places = set(source.near(clause, self.whole)) or set(range(len(source.sentences)))
         for number in clause.counted:
+            items.append((number, number.said))
             places &= {at for at, each in enumerate(source.numbers) if number.is_one_of(each)}
-        if clause.counted and not places:
-            yield f"the number {clause.counted[0].said} stands there of something else"
-        together = len(names) == 2 or (names and clause.counted)
-        if together and not any(names.keys() <= source.context(at) for at in places):
-            yield f"{fence(next(iter(names.values())))} stands there of something else"
-        items: list[tuple[str | Number, str]] = [
-            *((key, said) for key, said in names.items() if key not in clause.listed),
-            *((number, number.said) for number in clause.counted),
-        ]
+        if len(names) == 2:
+            places &= {at for at, each in enumerate(source.about) if names.keys() <= each}
+        if items and not places and (clause.counted or len(names) == 2):
+            yield f"{fence(items[-1][1])} stands there of something else"
         for item, said in items:
             if self._is_of_another(item, clause):
                 yield f"{fence(said)} stands there of something else"
@@ -413,7 +384,7 @@ class _Claims:
             return item in each.names if isinstance(item, str) else item.is_one_of(each.numbers)
 
         source = self.source
-        homes = (source.sentences[at] for at in source.near(clause, self.whole, NEAR))
+        homes = (source.sentences[at] for at in source.near(clause, self.whole))
         home = next((each for each in homes if any(map(has, each))), [])
         own = [each for each in home if has(each)]
         others = [each for each in home if not has(each) and self._rivals(each, item, clause)]
@@ -438,51 +409,41 @@ class _Claims:
         missing = [
             word
             for key, word in clause.words.items()
-            if key not in source.keys and not said.sides(fold(word))
+            if not (key in source.keys or said.sides(fold(word)) or fold(word) in lexicon().sources)
         ]
         held = [
             key
             for key in clause.keys & source.keys - source.topics
             if source.weights.get(key, 9) > 1
         ]
-        if len(missing) >= 2 and len(missing) > len(held) + len(clause.counted):
+        few = len(missing) < 2 and not clause.keys.isdisjoint(source.keys)
+        if not few and len(missing) > len(held) + len(clause.counted):
             yield f"{fence(', '.join(missing))} do not stand there"
 
     def _turned(self, clause: Clause) -> Iterator[str]:
         """What is denied, or said of its opposite, where the passages are about the same."""
-        homes = [self.source.sentences[at] for at in self.source.near(clause, self.whole, CLOSE)]
-        theirs = [each for home in homes for each in self._about_the_same(clause, home)]
-        theirs.sort(key=lambda each: -self.source.weight(each.keys & clause.keys))
+        home = [self.source.sentences[at] for at in self.source.near(clause, self.whole)[:1]]
+        if not home or not (theirs := self._about_the_same(clause, home[0])):
+            return
         for pair, sides in clause.sides.items():
-            found = [each for each in theirs if each.sides.get(pair)] or _going_on(
-                theirs, homes, pair
-            )
+            found = [
+                each for each in (*theirs, *_going_on(theirs[0], home[0])) if pair in each.sides
+            ]
             if len(sides) == 1 and found and len(found[0].sides[pair]) == 1:
                 if found[0].sides[pair] != sides:
                     yield f"the opposite stands there ({lexicon().opposites[pair]})"
                 elif pair in clause.turned | found[0].turned:
                     return
-        if clause.denies:
-            if (
-                theirs
-                and not any(each.excuses for each in theirs)
-                and not any(each.denies for each in homes[0])
-            ):
-                yield "what is denied is not denied there"
-        elif not clause.excuses and self._is_denied(clause, theirs, homes):
+        denied = any(each.denies for each in home[0])
+        if clause.denies and not (denied or any(each.excuses for each in theirs)):
+            yield "what is denied is not denied there"
+        plain = {key for each in home[0] if not each.denies for key in each.keys}
+        told = {key for each in theirs if each.denies for key in each.keys & clause.keys} - plain
+        if not (clause.denies or clause.excuses) and self.source.weight(told) >= TELLING:
             yield "it is denied there"
 
-    def _is_denied(self, clause: Clause, theirs: list[Clause], homes: list[list[Clause]]) -> bool:
-        plain = {key for home in homes for each in home if not each.denies for key in each.keys}
-        for each in theirs:
-            told = any(other.denies and other.keys & each.keys for other in self.clauses)
-            shared = (each.keys & clause.keys) - plain
-            if each.denies and not told and self.source.weight(shared) >= 1.5:
-                return True
-        return False
-
     def _about_the_same(self, clause: Clause, home: list[Clause]) -> list[Clause]:
-        """The clauses of a sentence that are about what a clause is about, else the one left."""
+        """The clauses of a sentence that are about what a clause is about, the nearest first."""
         shared = [each.keys & clause.keys for each in home]
         counts = Counter(key for keys in shared for key in keys)
         most = max(map(len, shared))
@@ -491,19 +452,14 @@ class _Claims:
             for each, keys in zip(home, shared, strict=True)
             if keys and (len(keys) == most or any(counts[key] == 1 for key in keys))
         ]
-        left = [each for each in home if not each.keys & self.whole]
-        return found or (left if len(left) == 1 else [])
+        return sorted(found, key=lambda each: -self.source.weight(each.keys & clause.keys))
 
 
-def _going_on(theirs: list[Clause], homes: list[list[Clause]], pair: int) -> list[Clause]:
-    """The clauses behind the nearest one that say more of the same, and take a side."""
-    if not theirs:
-        return []
-    home = next(each for each in homes if theirs[0] in each)
-    behind = home[home.index(theirs[0]) + 1 :][:3]
-    more = (
+def _going_on(nearest: Clause, home: list[Clause]) -> list[Clause]:
+    """The clauses behind the nearest one that say more of the same."""
+    behind = home[home.index(nearest) + 1 :][:3]
+    return [
         each
         for each in behind
         if len(each.words) < 4 and not (each.names or each.numbers or each.opens)
-    )
-    return [each for each in more if each.sides.get(pair)]
+    ]

@@ -2,8 +2,9 @@
 
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from agent.documents.lexicon import lexicon
 from agent.documents.store import Chunk, DocumentStore
@@ -41,6 +42,32 @@ SAME_SIGNS: Final = str.maketrans(
     | {"[": "(", "]": ")"}
     | dict.fromkeys(f"*_{INVISIBLE}")
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedUp:
+    """What an answer and quotes have in common.
+
+    `note` says why no model made it, empty if one did.
+    """
+
+    outcome: Outcome
+    chunks: tuple[Chunk, ...] = ()
+    by_model: bool = True
+    note: str = ""
+    retry_count: int = 0
+    error_types: tuple[str, ...] = ()
+
+    def reply(self, text: str) -> Reply:
+        """Make the reply of a turn of it; `text` is how it reads."""
+        return Reply(
+            text=text,
+            outcome=self.outcome,
+            notes=(self.note,) if self.note else (),
+            retries=self.retry_count,
+            error_types=self.error_types,
+            answer=self,
+        )
 
 
 async def retrieve(
@@ -172,42 +199,6 @@ def _with_denial(text: str, start: int, end: int) -> str:
     left = words(f"{text[first:start]} {text[end:last]}")
     denies = any(word in told.negations or word in told.denials for word in left)
     return text[first:last] if denies else text[start:end]
-
-
-class LookedUp(Protocol):
-    """An answer, or quotes."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """What it came to."""
-        ...
-
-    @property
-    def note(self) -> str:
-        """Why no model made it, empty if one did."""
-        ...
-
-    @property
-    def retry_count(self) -> int:
-        """How often the model was asked again."""
-        ...
-
-    @property
-    def error_types(self) -> tuple[str, ...]:
-        """What was wrong with its attempts."""
-        ...
-
-
-def reply_of(found: LookedUp, text: str) -> Reply:
-    """Make the reply of a turn of what was looked up; `text` is how it reads."""
-    return Reply(
-        text=text,
-        outcome=found.outcome,
-        notes=(found.note,) if found.note else (),
-        retries=found.retry_count,
-        error_types=found.error_types,
-        answer=found,
-    )
 
 
 def outcome_of(response: AgenticResponse[T]) -> Outcome:

@@ -27,6 +27,7 @@ from agent.documents.passages import (
     SHOWN_PASSAGES,
     WIDE,
     WORD,
+    LookedUp,
     as_data,
     best_passage,
     outcome_of,
@@ -229,28 +230,19 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Quotes:
-    """The quotes for one query, best first, and a summary across them.
-
-    `note` says why no model chose them, empty if one did.
-    """
+class Quotes(LookedUp):
+    """The quotes for one query, best first, and a summary across them."""
 
     query: str
     quotes: tuple[Quote, ...]
     summary: str
     no_results: bool
-    outcome: Outcome
-    chunks: tuple[Chunk, ...]
-    by_model: bool = True
-    note: str = ""
     cached: bool = False
-    retry_count: int = 0
-    error_types: tuple[str, ...] = ()
 
     @classmethod
     def of_help(cls, query: str, text: str) -> "Quotes":
         """What is said to somebody in a crisis instead of quotes; nothing was looked up."""
-        return cls(query, (), text, no_results=True, outcome="care", chunks=(), by_model=False)
+        return cls(query, (), text, no_results=True, outcome="care", by_model=False)
 
 
 class QuoteCache:
@@ -335,7 +327,9 @@ def _quotes(
     query: str, chunks: Sequence[Chunk], response: AgenticResponse[QuotesAnswer] | None
 ) -> Quotes:
     outcome: Outcome = outcome_of(response) if response else "answered"
-    found = Quotes(query, (), NOTHING_FOUND, True, outcome, tuple(chunks), by_model=False)
+    found = Quotes(
+        query, (), NOTHING_FOUND, True, outcome=outcome, chunks=tuple(chunks), by_model=False
+    )
     if response:
         found = replace(found, retry_count=response.retry_count, error_types=error_types(response))
     if not chunks:

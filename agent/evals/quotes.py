@@ -20,7 +20,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from agent.documents.passages import DEFAULT_CHUNKS, reply_of, verbatim
+from agent.documents.passages import DEFAULT_CHUNKS, verbatim
 from agent.documents.quotes import (
     MAX_SNIPPETS,
     Quotes,
@@ -68,9 +68,7 @@ class QuotesVariant:
             found = await find_quotes(
                 case.query, documents=self.documents, run=run, limit=self.limit
             )
-            return reply_of(
-                found, "\n\n".join([*(each.content for each in found.quotes), found.summary])
-            )
+            return found.reply("\n\n".join([*(q.content for q in found.quotes), found.summary]))
 
         with trial.turn(case.query) as span:
             run = Run([self.llm], limits=limits, ledger=ledger, span=span)

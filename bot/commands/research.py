@@ -10,7 +10,7 @@ import typer
 
 from agent.care import care_of
 from agent.documents.answer import Answer, answer_question
-from agent.documents.passages import LONGEST_QUESTION, reply_of
+from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.quotes import Quotes, find_quotes
 from agent.documents.refine import refinement_wanted
 from agent.engine.run import Run
@@ -109,7 +109,7 @@ async def _ask(question: str, *, refine: bool) -> Answer:
             found = await answer_question(
                 question, documents=resources.documents, run=run, refine=wanted
             )
-        return reply_of(found, "\n".join(_answer_lines(found)))
+        return found.reply("\n".join(_answer_lines(found)))
 
     answer: Answer = await _turn(question, look_up)
     return answer
@@ -121,7 +121,7 @@ async def _quotes(query: str) -> Quotes:
             found = Quotes.of_help(query, help_)
         else:
             found = await find_quotes(query, documents=resources.documents, run=run)
-        return reply_of(found, "\n".join(_quotes_lines(found)))
+        return found.reply("\n".join(_quotes_lines(found)))
 
     found: Quotes = await _turn(query, look_up)
     return found

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Final
 
 from agent.documents.answer import Answer, Citation
-from agent.documents.passages import reply_of
 from agent.documents.quotes import Quote, Quotes
 from agent.markdown import escape, link
 from agent.places.find import FoundPlace, Places
@@ -177,7 +176,7 @@ def _one_line(text: str) -> str:
 def answer_reply(answer: Answer) -> Reply:
     """An answer with its sources."""
     parts = [answer_text(answer), sources_text(answer, with_passages=False)]
-    return reply_of(answer, "\n\n".join(filter(None, parts)))
+    return answer.reply("\n\n".join(filter(None, parts)))
 
 
 def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
@@ -192,7 +191,7 @@ def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
 
 def quotes_reply(found: Quotes) -> Reply:
     """The quotes, then the summary."""
-    return reply_of(found, "\n\n".join(quote_texts(found)))
+    return found.reply("\n\n".join(quote_texts(found)))
 
 
 def quotes_messages(found: Quotes) -> list[Outgoing]:

@@ -299,11 +299,14 @@ async def test_run_serves_the_api_to_those_who_hold_the_token(
 def test_each_look_up_is_a_turn_in_the_local_store(
     home: dict[str, str], model_server: ModelServer
 ) -> None:
+    def outcomes() -> Counter[str]:
+        listed = sommelier_here("traces", "list", "--limit", "99", "--json", environment=home)
+        return Counter(each["outcome"] for each in json.loads(listed.stdout))
+
+    before = outcomes()
     model_server.script(answer(f"Lees are mostly dead yeast [{SUR_LIE}]."))
     sommelier_here("ask", QUESTION, environment=home, **model_at(model_server))
     sommelier_here("quotes", "cork taint", environment=home)
     model_server.script(answer("No."), answer("I would rather not."))
     sommelier_here("find", "WINERY", "Lyon", environment=home, **model_at(model_server))
-    listed = sommelier_here("traces", "list", "--json", environment=home)
-    outcomes = [each["outcome"] for each in json.loads(listed.stdout)]
-    assert sorted(outcomes) == ["answered", "answered", "failed"]
+    assert outcomes() - before == {"answered": 2, "failed": 1}

@@ -411,7 +411,7 @@ class TestCache:
 
     def test_it_is_bounded(self) -> None:
         cache = QuoteCache(entries=2, clock=lambda: 0)
-        kept = Quotes("q", (), "s", True, "answered", ())
+        kept = Quotes("q", (), "s", True, outcome="answered")
         for name in ("a", "b", "c"):
             cache.put(name, kept)
         assert [cache.get(name) is not None for name in ("a", "b", "c")] == [False, True, True]

@@ -29,7 +29,7 @@ def answered(said: str, *chunks: Chunk, refined: str | None = None) -> Answer:
     footnoted, cited = footnotes(said, chunks)
     reason = None if refined else "disabled"
     refinement = Refinement("q", refined or "q", fallback_reason=reason)  # type: ignore[arg-type]
-    return Answer("q", said, footnoted, cited, chunks, "answered", refinement)
+    return Answer("q", said, footnoted, cited, refinement, chunks=chunks, outcome="answered")
 
 
 def places(*results: FoundPlace, note: str = "", failed: int = 0) -> Places:
@@ -155,7 +155,7 @@ class TestQuotes:
     def test_each_quote_is_a_message_and_then_the_summary(self) -> None:
         quote = Quote(NASTY, "doc", "T*tle", "A > B", "says\nwhy", "a.md", "c1")
         found = Quotes(
-            "q", (quote, quote), "All [in](https://evil.example) all.", False, "answered", ()
+            "q", (quote, quote), "All [in](https://evil.example) all.", False, outcome="answered"
         )
         first, second, summary = text.quote_texts(found)
         assert seen(first) == f"1. T*tle · A > B\n{NASTY}\nsays why"
