@@ -23,11 +23,12 @@ LONGEST: Final = 2_000
 """Characters of a sentence that are looked at."""
 KEY: Final = 6
 """Letters by which words are compared: their ends differ, between languages too."""
-SCOPE: Final = 6
+DENYING: Final = ("un", "dis", "non")
+SCOPE: Final = 12
 """Words behind a negation that it denies."""
 TOKEN: Final = pattern(
     r"\d+(?:,\d+)*-\p{L}{5,}"  # 2,4,6-trichloroanisole
-    "|-?\\d+(?:[.,\u00a0\u202f]\\d+)*"
+    "|\\d+(?:[.,\u00a0\u202f]\\d+)*"
     r"|%|°\s?C?|\p{L}+|[,;:()–—.!?]"
 )
 ADDRESS: Final = pattern(
@@ -47,11 +48,12 @@ NEAR: Final = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as it was said, what it is worth, and of what."""
+    """A number as it was said, what it is worth, and of what; the `end` of a range it begins."""
 
     said: str
     value: float
     unit: str = ""
+    end: float | None = None
 
     @property
     def counts(self) -> bool:
@@ -65,9 +67,12 @@ class Number:
     def _is(self, other: "Number") -> bool:
         if self.unit and other.unit and self.unit != other.unit:
             return False
+        if self.end not in (None, other.end):
+            return False
         digits = f"{self.value:.0f}"
         step = 10 ** (len(digits) - len(digits.rstrip("0")))
-        rounded = step >= 100 and round(other.value / step) * step == self.value
+        is_year = not self.unit and 1000 < self.value < 2100
+        rounded = step >= 100 and not is_year and round(other.value / step) * step == self.value
         return self.value == other.value or rounded
 
 
@@ -77,7 +82,8 @@ class Clause:
 
     `sides` are the sides it takes of opposites, by their place in the table, `turned` those that a
     negation turned. It `denies` if it has an odd number of negations, `excuses` a denial if a word
-    may stand for one, and `opens` if it does not go on with a list.
+    may stand for one, and `opens` if it does not go on with a list. `listed` are names
+    with a comma or an "or" near them.
     """
 
     words: dict[str, str] = field(default_factory=dict)
@@ -85,6 +91,7 @@ class Clause:
     numbers: list[Number] = field(default_factory=list)
     sides: dict[int, set[int]] = field(default_factory=dict)
     turned: set[int] = field(default_factory=set)
+    listed: set[str] = field(default_factory=set)
     subject: str = ""
     denies: bool = False
     excuses: bool = False
@@ -113,6 +120,7 @@ class Clause:
         for pair, sides in other.sides.items():
             self.sides.setdefault(pair, set()).update(sides)
         self.turned |= other.turned
+        self.listed |= other.listed
         self.denies |= other.denies
         self.excuses |= other.excuses
 
@@ -141,27 +149,44 @@ class _Reader:
 
     def _take(self, at: int, token: str, word: str) -> None:
         between = word in self._said.conjunctions
-        if token in CLAUSE_ENDS or (at and between):
+        end = self._end(at - 1) if word == "–" else None
+        if (token in CLAUSE_ENDS and end is None) or (at and between):
             self._clauses.append(Clause(opens=between and word not in lexicon().lists))
             self._scope = 0
-        value = self._value(word)
-        if value is not None:
-            self._clauses[-1].numbers.append(Number(token, value, self._unit(at)))
+        of, _, unit = word.partition("-")
+        if word[0].isdigit() and (unit in lexicon().units):
+            self._clauses[-1].numbers.append(
+                Number(of, self._value(of) or 0, lexicon().units[unit])
+            )
+        elif (value := self._value(word)) is not None:
+            number = Number(token, value, self._unit(at), self._end(at))
+            self._clauses[-1].numbers.append(number)
         elif token[0].isupper() and self._is_name(at, word):
             self._clauses[-1].names[name_key(word)] = token
+            around = self._tokens[max(0, at - 3) : at + 4]
+            in_list = any(each == "," or each in lexicon().lists for each in around)
+            if in_list and sum(each[0].isupper() for each in around) > 1:
+                self._clauses[-1].listed.add(name_key(word))
         elif word[:1].isalnum():
             self._word(at, token, word)
 
     def _value(self, word: str) -> float | None:
         """What a number is worth, None if it is none; before three digits stand thousands."""
-        if not word.strip("-")[:1].isdigit() or word[-1].isalpha():
+        if not word[:1].isdigit() or word[-1].isalpha():
             return self._said.values.get(word)
         first, *groups = (
             word.replace("\u00a0", ",").replace("\u202f", ",").replace(".", ",").split(",")
         )
-        if groups and first.strip("-0") and all(len(group) == 3 for group in groups):
+        if groups and first.strip("0") and all(len(group) == 3 for group in groups):
             return float(first + "".join(groups))
         return float(".".join([first, "".join(groups)]) if groups else first)
+
+    def _end(self, at: int) -> float | None:
+        """The other end of the range that begins with a number."""
+        told, (by, end) = lexicon(), ([*self._folded[at + 1 : at + 3], "", ""])[:2]
+        if by in told.ranges or (self._folded[max(0, at - 1)] in told.between and by in told.lists):
+            return self._value(end) if end else None
+        return self._value(by) if by[:1].isdigit() else None
 
     def _unit(self, at: int) -> str:
         """The unit behind a number, behind the other end of its range too."""
@@ -183,9 +208,9 @@ class _Reader:
             else:
                 self._folded[at + 1] = "*"
             return
-        clause.excuses |= word in said.denials
+        clause.excuses |= word in said.denials or (len(word) > 5 and token.startswith(DENYING))
         for pair, side in said.sides(word):
-            clause.sides.setdefault(pair, set()).add(-side if self._scope else side)
+            clause.sides.setdefault(pair, set()).add(side)
             clause.turned |= {pair} if self._scope else set()
         self._scope = max(0, self._scope - 1)
         if len(word) > 2 and not said.is_general(word):
@@ -240,6 +265,7 @@ class Source:
             " ".join(" ".join(chunk.headings) for chunk in chunks)
         )
         self.keys = self.topics.union(*map(self._keys, said))
+        self.keys.update(key for each in self.sentences for clause in each for key in clause.keys)
         self.numbers = [
             [number for clause in each for number in clause.numbers] for each in self.sentences
         ]
@@ -362,10 +388,10 @@ class _Claims:
         names = {key: said for key, said in clause.names.items() if key not in source.topics}
         items: list[tuple[str | Number, str]] = [*names.items()]
         for key, said in names.items():
-            rest = source.near(clause, self.whole - {key})
-            if rest and not any(key in source.about[at] for at in rest):
+            rest = _around(source.near(clause, self.whole - {key}))
+            if rest and not any(key in source.about[at] for at in rest if at < len(source.about)):
                 yield f"{fence(said)} stands there of something else"
-        places = set(source.near(clause, self.whole)) or set(range(len(source.sentences)))
+        places = _around(source.near(clause, self.whole)) or set(range(len(source.sentences)))
         for number in clause.counted:
             items.append((number, number.said))
             places &= {at for at, each in enumerate(source.numbers) if number.is_one_of(each)}
@@ -384,9 +410,13 @@ class _Claims:
             return item in each.names if isinstance(item, str) else item.is_one_of(each.numbers)
 
         source = self.source
+        if isinstance(item, str) and item in clause.listed:
+            return False
         homes = (source.sentences[at] for at in source.near(clause, self.whole))
         home = next((each for each in homes if any(map(has, each))), [])
         own = [each for each in home if has(each)]
+        if any(each.opens for each in own):
+            return False
         others = [each for each in home if not has(each) and self._rivals(each, item, clause)]
         said = clause.keys - ({item} if isinstance(item, str) else set())
         of_own = said & set().union(*(each.keys for each in own))
@@ -411,33 +441,36 @@ class _Claims:
             for key, word in clause.words.items()
             if not (key in source.keys or said.sides(fold(word)) or fold(word) in lexicon().sources)
         ]
-        held = [
-            key
-            for key in clause.keys & source.keys - source.topics
-            if source.weights.get(key, 9) > 1
-        ]
-        few = len(missing) < 2 and not clause.keys.isdisjoint(source.keys)
-        if not few and len(missing) > len(held) + len(clause.counted):
+        shared = clause.keys & source.keys
+        telling = [key for key in shared - source.topics if source.weights.get(key, 9) > 1]
+        if len(missing) >= 2 and len(missing) > len(telling) + len(clause.counted):
             yield f"{fence(', '.join(missing))} do not stand there"
 
     def _turned(self, clause: Clause) -> Iterator[str]:
         """What is denied, or said of its opposite, where the passages are about the same."""
-        home = [self.source.sentences[at] for at in self.source.near(clause, self.whole)[:1]]
-        if not home or not (theirs := self._about_the_same(clause, home[0])):
+        homes = [self.source.sentences[at] for at in self.source.near(clause, self.whole)]
+        if not homes or not (theirs := self._about_the_same(clause, homes[0])):
             return
+        taken = {
+            (pair, side) for each in homes[0] for pair, both in each.sides.items() for side in both
+        }
         for pair, sides in clause.sides.items():
             found = [
-                each for each in (*theirs, *_going_on(theirs[0], home[0])) if pair in each.sides
+                each for each in (*theirs, *_going_on(theirs[0], homes[0])) if pair in each.sides
             ]
-            if len(sides) == 1 and found and len(found[0].sides[pair]) == 1:
-                if found[0].sides[pair] != sides:
-                    yield f"the opposite stands there ({lexicon().opposites[pair]})"
-                elif pair in clause.turned | found[0].turned:
-                    return
-        denied = any(each.denies for each in home[0])
+            if len(sides) != 1 or not found or len(found[0].sides[pair]) != 1:
+                continue
+            turned = (pair in clause.turned) != (pair in found[0].turned)
+            if turned != any((pair, side) not in taken for side in sides):
+                yield f"the opposite stands there ({lexicon().opposites[pair]})"
+            elif turned:
+                return
+        denied = any(each.denies for each in homes[0]) or any(
+            each.denies for home in homes[1:2] for each in home if each.keys & clause.keys
+        )
         if clause.denies and not (denied or any(each.excuses for each in theirs)):
             yield "what is denied is not denied there"
-        plain = {key for each in home[0] if not each.denies for key in each.keys}
+        plain = {key for each in homes[0] if not each.denies for key in each.keys}
         told = {key for each in theirs if each.denies for key in each.keys & clause.keys} - plain
         if not (clause.denies or clause.excuses) and self.source.weight(told) >= TELLING:
             yield "it is denied there"
@@ -453,6 +486,11 @@ class _Claims:
             if keys and (len(keys) == most or any(counts[key] == 1 for key in keys))
         ]
         return sorted(found, key=lambda each: -self.source.weight(each.keys & clause.keys))
+
+
+def _around(places: Iterable[int]) -> set[int]:
+    """Sentences, with the one before and the one behind each."""
+    return {at + step for at in places for step in (-1, 0, 1) if at + step >= 0}
 
 
 def _going_on(nearest: Clause, home: list[Clause]) -> list[Clause]:

@@ -47,6 +47,8 @@ class _File(BaseModel):
     same_names: Sequence[str]
     same_words: Sequence[str]
     lists: str
+    ranges: str
+    between: str
     verbs: str
     anaphors: str
     lacking: str
@@ -103,6 +105,8 @@ class Lexicon(dict[Language, Vocabulary]):
         self.same_words = _rows(file.same_words)
         self.known = frozenset(file.known_names.split()).union(self.same_names)
         self.lists = frozenset(file.lists.split())
+        self.ranges = frozenset(file.ranges.split())
+        self.between = frozenset(file.between.split())
         self.verbs = frozenset(file.verbs.split())
         self.anaphors = frozenset(file.anaphors.split())
         self.lacking = Words(file.lacking.split())

@@ -17,16 +17,16 @@ from agent.documents.store import Chunk
 from agent.text import pattern
 
 Kind = Literal["number", "name", "negation", "clause", "link"]
-Half = Literal["read", "unread"]
+Set = Literal["first", "second", "third"]
 ALTERED: Final = pattern(r"\{([^|{}]*)\|([^{}]*)\}")
 LEAST_SHARE: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class AlteredAnswer:
-    """A true answer from an article, and the same made false; `half` says whether it was unread."""
+    """A true answer from an article, and the same made false; `part` is the set it is of."""
 
-    half: Half
+    part: Set
     path: str
     kind: Kind
     true: str
@@ -38,7 +38,7 @@ class Share:
     """How many cases were judged rightly; `wrong` are the answers of the others."""
 
     name: str
-    half: Half
+    part: Set
     total: int
     wrong: tuple[str, ...]
 
@@ -51,13 +51,13 @@ class Share:
 def altered_answers() -> Iterator[AlteredAnswer]:
     """Read the cases, in their order."""
     file = Path(__file__).with_suffix(".toml")
-    shape = TypeAdapter(dict[Half, dict[str, dict[Kind, list[str]]]])
-    for half, articles in shape.validate_python(tomllib.loads(file.read_text("utf-8"))).items():
+    shape = TypeAdapter(dict[Set, dict[str, dict[Kind, list[str]]]])
+    for part, articles in shape.validate_python(tomllib.loads(file.read_text("utf-8"))).items():
         for path, kinds in articles.items():
             for kind, written in kinds.items():
                 for text in written:
                     true, altered = _as_written(text, 1), _as_written(text, 2)
-                    yield AlteredAnswer(half, path, kind, true, altered)
+                    yield AlteredAnswer(part, path, kind, true, altered)
 
 
 def _as_written(text: str, side: int) -> str:
@@ -65,7 +65,7 @@ def _as_written(text: str, side: int) -> str:
 
 
 def shares(chunks_of: Callable[[str], Sequence[Chunk]]) -> list[Share]:
-    """Judge every case by the chunks of its article: the shares of each half, by kind and all."""
+    """Judge every case by the chunks of its article: the shares of each set, by kind and all."""
     cases = list(altered_answers())
     passed = {
         text
@@ -74,12 +74,12 @@ def shares(chunks_of: Callable[[str], Sequence[Chunk]]) -> list[Share]:
         if unsupported(text, chunks_of(each.path)) is None
     }
     made = []
-    for half in get_args(Half):
-        these = [each for each in cases if each.half == half]
+    for part in get_args(Set):
+        these = [each for each in cases if each.part == part]
         for kind in (*get_args(Kind), "altered"):
             texts = [each.altered for each in these if kind in (each.kind, "altered")]
             missed = tuple(text for text in texts if text in passed)
-            made.append(Share(f"{kind}, stopped", half, len(texts), missed))
+            made.append(Share(f"{kind}, stopped", part, len(texts), missed))
         lost = tuple(each.true for each in these if each.true not in passed)
-        made.append(Share("true, kept", half, len(these), lost))
+        made.append(Share("true, kept", part, len(these), lost))
     return made

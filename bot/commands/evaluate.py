@@ -132,9 +132,9 @@ def answers(as_json: AsJson = False) -> None:
     if as_json:
         print_json([asdict(each) | {"value": each.value} for each in found])
     else:
-        head = ("answers", "half", "right", "share")
+        head = ("answers", "set", "right", "share")
         rows = [
-            (each.name, each.half, f"{each.total - len(each.wrong)} of {each.total}", _shown(each))
+            (each.name, each.part, f"{each.total - len(each.wrong)} of {each.total}", _shown(each))
             for each in found
         ]
         show(table(head, rows))
