@@ -281,7 +281,7 @@ class _Reader:
         """Take a number for a price, if anything says so."""
         behind, value, limit = self._phrases.at(amount.end).fields, amount.high, amount.limit
         is_cents = _CENTS.fullmatch(amount.written) is not None
-        follows = behind & {"max_after", "min_after", "about_after", "each"}
+        follows = behind & {"max_after", "min_after", "about_after", "each", "total"}
         is_limited = bool(limit in _LIMITS[:3] or follows) and value > _LEAST_PRICE
         is_limited = is_limited or (value > _LEAST_RANGE and self._is_for_bottles(amount.end))
         is_most = "max_after" in behind

@@ -300,17 +300,18 @@ def served(wines: Sequence[ListedWine], state: State, change: Change) -> list[Li
     count = state.count or ENOUGH
     if change.by_style:
         kinds = dict(zip(dict.fromkeys(state.wishes.styles), change.by_style, strict=False))
-        return [
+        of_each = [
             wine
             for kind, amount in kinds.items()
             for wine in [each for each in wines if each.style == kind][:amount]
         ]
+        return of_each or list(wines[:count])
     chosen: list[ListedWine] = []
     dishes = state.wishes.dishes if len(state.wishes.dishes) > 1 and count > 1 else ()
     for dish in dishes:
         if is_by_course(state) or not any(set(dish.foods) & set(wine.foods) for wine in chosen):
             fit = [each for each in wines if set(dish.foods) & set(each.foods)]
             chosen += [wine for wine in fit if wine not in chosen][:1]
-    if is_by_course(state) and len(chosen) == len(dishes):
+    if dishes and is_by_course(state) and len(chosen) == len(dishes):
         return chosen
     return [*chosen, *(wine for wine in wines if wine not in chosen)][:count]

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.engine.messages import Message
@@ -354,6 +354,7 @@ FACTS = {
     "misses": st.lists(st.sampled_from(["foods", "grapes", "regions", "countries"]), max_size=2),
 }
 WINES = st.fixed_dictionaries({"wine_id": st.text(max_size=4)}, optional=FACTS)
+UNNAMED = '{"wines": [{"wine_id": "0"}]}'
 RESULTS = st.one_of(
     st.text(),
     st.lists(WINES, max_size=5).map(lambda wines: json.dumps({"wines": wines, "found": 9})),
@@ -361,6 +362,7 @@ RESULTS = st.one_of(
 
 
 @given(before=st.lists(TEXTS, max_size=2), text=TEXTS, content=RESULTS)
+@example(before=[], text="a red for lamb, please a red for lamb, please", content=UNNAMED)
 async def test_any_talk_gets_valid_calls_and_a_valid_answer(
     before: list[str], text: str, content: str
 ) -> None:
