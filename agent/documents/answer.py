@@ -18,7 +18,7 @@ from agent.documents.citations import (
     uncited,
     without_citations,
 )
-from agent.documents.claims import foreign, unsupported
+from agent.documents.claims import foreign, read_sources, unsupported
 from agent.documents.grounding import misquoted
 from agent.documents.passages import (
     BEST_PASSAGES,
@@ -130,6 +130,7 @@ async def answer_question(
     prompt = prompt_for(run, "documents-answer")
     response = None
     if run.models and chunks:
+        await read_sources(chunks)
         response = await generate_agentic_response(
             PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
             run=replace(

@@ -7,6 +7,7 @@ where both are of one language; numbers, names and opposites across languages to
 `claims.toml`. It errs: docs/research.md says how often.
 """
 
+import asyncio
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -152,7 +153,7 @@ class _Reader:
         end = self._end(at - 1) if word == "–" else None
         if (token in CLAUSE_ENDS and end is None) or (at and between):
             self._clauses.append(Clause(opens=between and word not in lexicon().lists))
-            self._scope = 0
+            self._scope = self._scope if word in lexicon().lists else 0
         of, _, unit = word.partition("-")
         if word[0].isdigit() and (unit in lexicon().units):
             self._clauses[-1].numbers.append(
@@ -271,6 +272,7 @@ class Source:
         ]
         self.about = [set().union(*(clause.keys for clause in each)) for each in self.sentences]
         for place, (chunk, at, part) in enumerate(parts):
+            self.about[place].update(map(name_key, words(part[:20])[:1]))
             if words(part[:20])[:1] and words(part[:20])[0] in lexicon().anaphors:
                 before = (
                     self.sentences[place - 1][0].keys
@@ -311,6 +313,14 @@ class Source:
 def source_of(chunks: tuple[Chunk, ...]) -> Source:
     """Read passages, each set of them once."""
     return Source(chunks)
+
+
+async def read_sources(chunks: Sequence[Chunk]) -> None:
+    """Read what may be cited of these passages, each document and all together, beside the loop."""
+    paths = dict.fromkeys(chunk.path for chunk in chunks)
+    apart = (tuple(chunk for chunk in chunks if chunk.path == path) for path in paths)
+    for each in (*apart, tuple(chunks)):
+        await asyncio.to_thread(source_of, each)
 
 
 def unsupported(text: str, chunks: Sequence[Chunk]) -> str | None:
@@ -407,7 +417,9 @@ class _Claims:
         """Whether the sentence that has an item says what the clause says of another one."""
 
         def has(each: Clause) -> bool:
-            return item in each.names if isinstance(item, str) else item.is_one_of(each.numbers)
+            if isinstance(item, str):
+                return item in each.names or item in map(name_key, map(fold, each.words.values()))
+            return item.is_one_of(each.numbers)
 
         source = self.source
         if isinstance(item, str) and item in clause.listed:
@@ -415,7 +427,7 @@ class _Claims:
         homes = (source.sentences[at] for at in source.near(clause, self.whole))
         home = next((each for each in homes if any(map(has, each))), [])
         own = [each for each in home if has(each)]
-        if any(each.opens for each in own):
+        if any(each.opens or not each.keys for each in own):
             return False
         others = [each for each in home if not has(each) and self._rivals(each, item, clause)]
         said = clause.keys - ({item} if isinstance(item, str) else set())
@@ -431,7 +443,8 @@ class _Claims:
         if isinstance(item, str):
             return bool(other.names.keys() - self.source.title - self.whole)
         spoken = any(number.is_one_of(clause.numbers) for number in other.numbers)
-        return not spoken and any(number.unit == item.unit for number in other.numbers)
+        same = (number.unit == item.unit for number in other.numbers)
+        return bool(item.unit) and not spoken and any(same)
 
     def _added(self, clause: Clause) -> Iterator[str]:
         """A clause with more words that the passages lack than that they have."""

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from agent.documents.citations import admits, blocks, kept
-from agent.documents.claims import foreign, unsupported
+from agent.documents.claims import foreign, read_sources, unsupported
 from agent.documents.passages import (
     BEST_PASSAGES,
     DEFAULT_CHUNKS,
@@ -310,6 +310,7 @@ async def find_quotes(
         return replace(kept, query=query, cached=True)
     response = None
     if run.models and chunks:
+        await read_sources(chunks)
         contract = quotes_contract(chunks)
         asked = run.instructed(prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.text)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
