@@ -16,7 +16,7 @@ NAME: Final = 64
 ANSWER: Final = 64_000
 """What a model answers; 4,096 tokens are some 16,000."""
 ON_THE_LOOP: Final = 4_000
-"""An answer that is longer is read in a thread, so that no chat waits for another's."""
+"""An answer that is longer is read and rendered in a thread: no chat waits for another's."""
 ARGUMENTS: Final = 32_000
 """What a model gives a tool."""
 TOOL_CALLS: Final = 64

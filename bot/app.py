@@ -20,6 +20,7 @@ from telegram.request import HTTPXRequest
 from agent.engine.llm import load_client
 from agent.engine.run import NO_JOURNAL, Journal
 from agent.house_sommelier import HouseSommelier
+from agent.house_sommelier.lexicon import lexicon
 from agent.repositories import Payload
 from agent.sommelier.service import Sommelier
 from agent.text import pattern
@@ -140,6 +141,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         lanes, further = await stack.enter_async_context(open_lanes(settings, app))
         if settings.model.is_set:
             await load_client()
+        await asyncio.to_thread(lexicon)  # or the first turn would hold the others up
         await run_tasks([*tasks_of(settings, resources, app, lanes), *further], stop)
         if await lanes.finish(settings.updates.shutdown_seconds):
             return True

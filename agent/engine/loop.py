@@ -1,7 +1,7 @@
 """One turn: tools first, then the structured answer, with retries around the answer only."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Generic, Literal, TypeVar
@@ -18,6 +18,7 @@ from agent.engine.run import Run, render
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 Outcome = Literal[
@@ -102,7 +103,8 @@ async def generate_agentic_response(
                 chat.add_results(reply, calls, results)
                 evidence.add_results(results)
                 continue
-            result = await parsed(reply, contract, evidence, toolbox.names)
+            parse = partial(parse_response, reply, contract, evidence, toolbox.names)
+            result = await aside([reply], parse)
             attempts.append(attempt := Attempt.of(reply, result, attempts))
             attempt.record(span)
             if not attempt.result.retryable:
@@ -115,7 +117,8 @@ async def generate_agentic_response(
         outcome, problem = "limit", str(error)
     except ModelError as error:
         outcome, problem = "model_error", str(error)
-    return response_of(
+    respond = partial(
+        response_of,
         outcome,
         problem,
         run=run,
@@ -124,15 +127,13 @@ async def generate_agentic_response(
         attempts=attempts,
         chat=chat,
     )
+    return await aside((each.reply for each in attempts), respond)
 
 
-async def parsed(
-    reply: LLMResponse, contract: OutputContract[T], evidence: Evidence, tool_names: Sequence[str]
-) -> ParseResult[T]:
-    """Parse a response; a long one in a thread, so that no other turn waits for it."""
-    parse = partial(parse_response, reply, contract, evidence, tool_names)
-    is_long = len(reply.content) > lengths.ON_THE_LOOP
-    return await asyncio.to_thread(parse) if is_long else parse()
+async def aside(replies: Iterable[LLMResponse], work: Callable[[], R]) -> R:
+    """Do what is to be done with replies; with a long one in a thread: no other turn waits."""
+    is_long = any(len(reply.content) > lengths.ON_THE_LOOP for reply in replies)
+    return await asyncio.to_thread(work) if is_long else work()
 
 
 def require_parts(run: Run, contract: OutputContract[T]) -> None:

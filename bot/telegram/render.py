@@ -8,10 +8,11 @@ a link of by itself, and whatever marks stand within it, becomes code, which it 
 """
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape as escape_html
 from html.parser import HTMLParser
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Literal, NamedTuple
 
 from agent.markdown import domain, live, visible
@@ -222,15 +223,19 @@ def split_messages(markdown: str, limit: int = MESSAGE_UNITS) -> list[str]:
     """
     pieces = parse(markdown)
     text = "".join(piece.text for piece in pieces)
+    starts = list(accumulate((len(piece.text) for piece in pieces), initial=0))
     messages = []
     start = 0
     while start < len(text):
-        rest = _slice(pieces, start, len(text))
-        end = start + _cut(text[start:], _room(rest, limit))
+        room = _room(_slice(pieces, starts, start, len(text)), limit)
+        end = start + _cut(text[start : start + room + 2], room)
         piece = text[start:end]
         if any(unicodedata.category(character) not in _UNSEEN for character in piece):
-            messages.append(to_html(_slice(pieces, start, start + len(piece.rstrip()))))
-        start = end + len(text[end:]) - len(text[end:].lstrip())
+            shown = _slice(pieces, starts, start, start + len(piece.rstrip()))
+            messages.append(to_html(list(shown)))
+        start = end
+        while text[start : start + 1].isspace():
+            start += 1
     return messages
 
 
@@ -289,19 +294,17 @@ def _shared(before: tuple[Mark, ...], after: tuple[Mark, ...]) -> int:
     return count
 
 
-def _slice(pieces: Sequence[Piece], start: int, stop: int) -> list[Piece]:
-    """The pieces of the characters `start` to `stop`."""
-    sliced = []
-    position = 0
-    for piece in pieces:
-        text = piece.text[max(0, start - position) : max(0, stop - position)]
+def _slice(
+    pieces: Sequence[Piece], starts: Sequence[int], start: int, stop: int
+) -> Iterator[Piece]:
+    """The pieces of the characters `start` to `stop`; `starts` is where each piece begins."""
+    for at in range(bisect_right(starts, start) - 1, bisect_left(starts, stop)):
+        text = pieces[at].text[max(0, start - starts[at]) : stop - starts[at]]
         if text:
-            sliced.append(Piece(text, piece.marks))
-        position += len(piece.text)
-    return sliced
+            yield Piece(text, pieces[at].marks)
 
 
-def _room(pieces: Sequence[Piece], limit: int) -> int:
+def _room(pieces: Iterable[Piece], limit: int) -> int:
     """How many characters from the start fit into one message; at least one."""
     characters = units = entities = 0
     open_marks: tuple[Mark, ...] = ()

@@ -39,6 +39,7 @@ from telegram.error import (
     TelegramError,
 )
 
+from agent import lengths
 from agent.engine.retry import Backoff, Sleep, retry
 from agent.engine.run import NO_JOURNAL, Journal
 from agent.markdown import live
@@ -221,7 +222,9 @@ class Sender:
         through. A chat known to be unreachable is not tried: `tries` is 0 then.
         """
         delivery = Delivery()
-        parts = split_messages(markdown)
+        split = partial(split_messages, markdown)
+        is_long = len(markdown) > lengths.ON_THE_LOOP
+        parts = await asyncio.to_thread(split) if is_long else split()
         for number, html in enumerate(parts, 1):
             there = to if number == 1 else replace(to, reply_to=None)
             message = _Message(there, html, buttons=buttons if number == len(parts) else ())
