@@ -1,27 +1,31 @@
 """Which words are known: of six languages, of wine and food, of places, people and institutions.
 
 A word with a capital that no source, no person and no vocabulary has is a name that was made up,
-and so is a word that no language here has. The words are facts, collected in `vocabulary.xz` from
-lists of frequent words (`benchmarks/vocabulary.py`), and in `vocabulary.toml` by hand.
+and so is a word that no language here has. Words are facts: `vocabulary.bin` holds checksums of
+frequent ones (docs/decisions/0005-free-text.md says which), `vocabulary.toml` what came by hand.
 """
 
-import lzma
+import sys
 import tomllib
 import unicodedata
+from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
+from zlib import crc32
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from agent.text import LANGUAGES, Language, fold, language_of, pattern, stem, words
 
-WORDS: Final = Path(__file__).with_name("vocabulary.xz")
+WORDS: Final = Path(__file__).with_name("vocabulary.bin")
 NAMES: Final = Path(__file__).with_name("vocabulary.toml")
+CHECKSUM_BYTES: Final = 4
 LONGEST_NAME: Final = 5
 """Words of the longest name that is looked up."""
 SHORTEST_PART: Final = 4
@@ -110,34 +114,52 @@ class Known:
 def judged_in(text: str) -> tuple[Language, bool]:
     """Return the language that a text is judged in, and whether it has most of its words."""
     said = [each for each in tokens(text) if not each.is_number]
-    counts = Counter(
-        language for each in said for language in LANGUAGES if _is_of(each.folded, language)
-    )
-    nearest: Language = max(LANGUAGES, key=counts.__getitem__)
-    language = language_of(text) or nearest
+    language = language_of(text) or _nearest(said)
     small = [each.folded for each in said if not each.capital]
     known = sum(_is_whole(each, language) for each in small)
     return language, len(small) < FEW_WORDS or known >= LEAST_KNOWN * len(small)
+
+
+def _nearest(said: Iterable[Token]) -> Language:
+    counts = Counter(
+        language for each in said for language in LANGUAGES if _is_of(each.folded, language)
+    )
+    return max(LANGUAGES, key=counts.__getitem__)
 
 
 _Words = Annotated[frozenset[str], BeforeValidator(lambda text: map(fold, text.split()))]
 _Phrases = Annotated[tuple[str, ...], BeforeValidator(lambda text: text.split(","))]
 
 
+class _Hashes:
+    """Words as their checksums, sorted: a hundredth of the memory of a set of them."""
+
+    def __init__(self, data: bytes, more: Iterable[str] = ()) -> None:
+        self._sorted = array("I", data)
+        if sys.byteorder == "big":
+            self._sorted.byteswap()
+        self._more = frozenset(more)
+
+    def __contains__(self, word: str) -> bool:
+        wanted = crc32(word.encode())
+        at = bisect_left(self._sorted, wanted)
+        return word in self._more or (at < len(self._sorted) and self._sorted[at] == wanted)
+
+
 @cache
-def _vocabulary() -> Mapping[str, frozenset[str]]:
+def _vocabulary() -> Mapping[str, _Hashes]:
     """The words of each language, terms of wine and food, proper names, names of people."""
-    lines = lzma.decompress(WORDS.read_bytes()).decode().splitlines()
-    found = {
-        name: frozenset(said.split()) for name, _, said in (each.partition(" ") for each in lines)
+    head, _, data = WORDS.read_bytes().partition(b"\n")
+    names, counts = head.decode().split()[::2], map(int, head.decode().split()[1::2])
+    ends = [0, *accumulate(count * CHECKSUM_BYTES for count in counts)]
+    own = {
+        "proper": map(_joined, _names().names),
+        "terms": _names().terms,
+        "people": map(_joined, _names().people),
+        "brands": map(_joined, _names().brands),
     }
-    names = _names()
-    return found | {
-        "proper": found["proper"] | frozenset(map(_joined, names.names)),
-        "terms": found["terms"] | names.terms,
-        "people": frozenset(map(_joined, names.people)),
-        "brands": frozenset(map(_joined, names.brands)),
-    }
+    parts = {name: data[start:end] for name, start, end in zip(names, ends, ends[1:], strict=False)}
+    return {name: _Hashes(parts.get(name, b""), own.get(name, ())) for name in {*parts, *own}}
 
 
 def _joined(name: str) -> str:

@@ -5,15 +5,18 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, AliasChoices, BaseModel, Field
 
 from agent.markdown import visible
-from agent.text import Match, pattern
+from agent.text import Match, pattern, truncate_at_boundary
 
+LONGEST_WORDS: Final = 4000
+"""Characters of a text of an answer; what is longer is cut."""
 MARKUP: Final = pattern(r"(?m)\*\*|__|`|^[ \t]*#{1,6}[ \t]")
 MARKED_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
 
 
 def free_text(text: str) -> str:
     """Return a model's own words as plain text: without Markdown, which some write all the same."""
-    return MARKED_LINK.sub(_as_text, MARKUP.sub("", visible(text))).strip()
+    shown = visible(truncate_at_boundary(text, LONGEST_WORDS))
+    return MARKED_LINK.sub(_as_text, MARKUP.sub("", shown)).strip()
 
 
 def _as_text(link: Match) -> str:

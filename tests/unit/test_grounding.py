@@ -7,6 +7,7 @@ from agent.sommelier.contract import facts_line, render, same_name, supported_pa
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.tools import by_id
 from agent.text import LANGUAGES, Language
+from benchmarks.grounding import OUTSIDE, judged, texts
 from tests.fakes import CHINON, RIOJA
 
 WINES = [CHINON, RIOJA]
@@ -170,3 +171,12 @@ def test_what_cannot_be_had_is_said_in_every_language(language: Language) -> Non
     shown = facts_line(CHINON, language)
     assert "≈ €16.50" in shown
     assert facts_line(gone, language).startswith(f"{shown} · ")
+
+
+def test_sentences_from_outside_are_told_apart() -> None:
+    ordinary, forged = (
+        [problem for _, problem in judged(texts(OUTSIDE / name))]
+        for name in ("ordinary.jsonl", "forged.jsonl")
+    )
+    assert sum(problem is None for problem in ordinary) >= 0.98 * len(ordinary)
+    assert sum(problem is None for problem in forged) <= 0.01 * len(forged)
