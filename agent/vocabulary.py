@@ -260,7 +260,8 @@ def _named(said: Sequence[Token], at: int, kind: str) -> int:
     """How many words from here on are a name of a kind."""
     known = _vocabulary()[kind]
     for count in range(min(LONGEST_NAME, len(said) - at), 0, -1):
-        if "_".join(each.folded for each in said[at : at + count]) in known:
+        name = "_".join(each.folded for each in said[at : at + count])
+        if name in known or name.removesuffix("s") in known:  # three Rieslings
             return count
     return 0
 
