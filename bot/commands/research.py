@@ -1,24 +1,15 @@
 """`sommelier ask`, `quotes` and `find`: looking things up, one question at a time."""
 
+# ruff: noqa: PLC0415
+
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from agent.care import care_of
-from agent.documents.answer import Answer, answer_question
-from agent.documents.passages import LONGEST_QUESTION
-from agent.documents.quotes import Quotes, find_quotes
-from agent.documents.refine import refinement_wanted
-from agent.engine.run import Run
-from agent.markdown import visible
-from agent.places.find import Places, find_places
-from agent.places.queries import QueryGenerationFailed, category_named, place_named
-from agent.tracing.exporter import RateLimitedLogger
-from agent.turn import APOLOGY, Reply, answer_turn
 from bot.commands.output import (
     AsJson,
     Failed,
@@ -28,9 +19,14 @@ from bot.commands.output import (
     printable,
     write_file,
 )
-from bot.http.models import AskResponse, PlacesDocument, Problem, QuotesDocument
-from bot.resources import Resources, open_resources, tracer_of
-from db.repositories.traces import SqlTraceStore
+
+if TYPE_CHECKING:
+    from agent.documents.answer import Answer
+    from agent.documents.quotes import Quotes
+    from agent.engine.run import Run
+    from agent.places.find import Places
+    from agent.turn import Reply
+    from bot.resources import Resources
 
 SESSION: Final = "cli"
 NOT_REFINED: Final = {
@@ -53,6 +49,8 @@ def ask(
         asked = _question(question)
         answer = asyncio.run(_ask(asked, refine=refine))
     if as_json:
+        from bot.http.models import AskResponse
+
         print_json(AskResponse.of(answer))
         return
     reason = answer.refinement.fallback_reason
@@ -71,6 +69,8 @@ def quotes(
         asked = _question(query)
         found = asyncio.run(_quotes(asked))
     if as_json:
+        from bot.http.models import QuotesDocument
+
         print_json(QuotesDocument.of(found))
     else:
         _print(_quotes_lines(found))
@@ -95,13 +95,18 @@ def find(
             write_file(save, found.queries.as_text)
             typer.echo(f"Saved the queries to {save}.", err=True)
     if as_json:
+        from bot.http.models import PlacesDocument
+
         print_json(PlacesDocument.of(found))
     else:
         _print(_place_lines(found))
 
 
-async def _ask(question: str, *, refine: bool) -> Answer:
-    async def look_up(resources: Resources, run: Run) -> Reply:
+async def _ask(question: str, *, refine: bool) -> "Answer":
+    from agent.documents.answer import Answer, answer_question
+    from agent.documents.refine import refinement_wanted
+
+    async def look_up(resources: "Resources", run: "Run") -> "Reply":
         if help_ := _help_for(question, resources):
             found = Answer.of_help(question, help_)
         else:
@@ -115,8 +120,10 @@ async def _ask(question: str, *, refine: bool) -> Answer:
     return answer
 
 
-async def _quotes(query: str) -> Quotes:
-    async def look_up(resources: Resources, run: Run) -> Reply:
+async def _quotes(query: str) -> "Quotes":
+    from agent.documents.quotes import Quotes, find_quotes
+
+    async def look_up(resources: "Resources", run: "Run") -> "Reply":
         if help_ := _help_for(query, resources):
             found = Quotes.of_help(query, help_)
         else:
@@ -127,13 +134,17 @@ async def _quotes(query: str) -> Quotes:
     return found
 
 
-async def _find(category: str, place: str) -> Places:
+async def _find(category: str, place: str) -> "Places":
+    from agent.places.find import find_places
+    from agent.places.queries import QueryGenerationFailed, category_named, place_named
+    from agent.turn import Reply
+
     try:
         name, where = category_named(category), place_named(place)
     except ValueError as error:
         fail(str(error), 2)
 
-    async def look_up(resources: Resources, run: Run) -> Reply:
+    async def look_up(resources: "Resources", run: "Run") -> "Reply":
         found = await find_places(name, where, run=run, search=resources.search)
         made = found.queries
         return Reply(
@@ -151,13 +162,18 @@ async def _find(category: str, place: str) -> Places:
     return places
 
 
-async def _turn(asked: str, look_up: Callable[[Resources, Run], Awaitable[Reply]]) -> Any:
+async def _turn(asked: str, look_up: "Callable[[Resources, Run], Awaitable[Reply]]") -> Any:
     """What a turn looked up: traced like every other. Raises what kept it from an answer."""
+    from agent.tracing.exporter import RateLimitedLogger
+    from agent.turn import APOLOGY, Reply, answer_turn
+    from bot.resources import open_resources, tracer_of
+    from db.repositories.traces import SqlTraceStore
+
     settings, raised = open_settings(), list[Exception]()
     async with open_resources(settings) as resources:
         tracer = tracer_of(settings, SqlTraceStore(resources.sessions), RateLimitedLogger())
 
-        async def work(run: Run) -> Reply:
+        async def work(run: "Run") -> "Reply":
             try:
                 return await look_up(resources, run)
             except Exception as error:
@@ -177,20 +193,28 @@ async def _turn(asked: str, look_up: Callable[[Resources, Run], Awaitable[Reply]
 
 async def _help(text: str) -> str:
     """What helps somebody in a crisis, empty if nobody is."""
+    from agent.care import care_of
+    from bot.resources import open_resources
+
     if not care_of(text).is_crisis:
         return ""
     async with open_resources(open_settings()) as resources:
         return _help_for(text, resources)
 
 
-def _help_for(text: str, resources: Resources) -> str:
+def _help_for(text: str, resources: "Resources") -> str:
     """What helps somebody in a crisis, empty if nobody is."""
+    from agent.care import care_of
+
     care = care_of(text)
     return resources.help.in_crisis(care) if care.is_crisis else ""
 
 
 def _question(text: str) -> str:
     """A question without invisible characters; one with no words, or too many, ends the command."""
+    from agent.documents.passages import LONGEST_QUESTION
+    from agent.markdown import visible
+
     question = visible(text).strip()
     if not any(map(str.isalnum, question)):
         fail("the question has no words in it", 2)
@@ -206,12 +230,14 @@ def _failures(as_json: bool) -> Iterator[None]:
         yield
     except Exception as error:
         if as_json:
+            from bot.http.models import Problem
+
             reason = error.reason if isinstance(error, Failed) else str(error)
             print_json(Problem(error=reason or type(error).__name__))
         raise
 
 
-def _answer_lines(answer: Answer) -> Iterable[str]:
+def _answer_lines(answer: "Answer") -> Iterable[str]:
     if answer.refined_question:
         yield f"Searched for too: {answer.refined_question}\n"
     yield answer.footnoted
@@ -223,7 +249,7 @@ def _answer_lines(answer: Answer) -> Iterable[str]:
             yield _indented(f"“{each.passage}”")
 
 
-def _quotes_lines(found: Quotes) -> Iterable[str]:
+def _quotes_lines(found: "Quotes") -> Iterable[str]:
     for number, quote in enumerate(found.quotes, 1):
         source = f"{quote.source_title} · {quote.source_location} ({quote.path})"
         yield f"{number}. “{quote.content}”"
@@ -231,7 +257,7 @@ def _quotes_lines(found: Quotes) -> Iterable[str]:
     yield " ".join(filter(None, [found.summary, found.note]))
 
 
-def _place_lines(found: Places) -> Iterable[str]:
+def _place_lines(found: "Places") -> Iterable[str]:
     if found.note:
         yield f"{found.note}\n"
     for place in found.results:
