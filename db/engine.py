@@ -134,14 +134,16 @@ class SqliteFile:
         )
         event.listen(self._writer, "connect", _prepare_sqlite)
         event.listen(self._reader, "connect", _prepare_reader)
+        self._reading: Connection | None = None
         self._writes = ThreadPoolExecutor(1, "sqlite-write")
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
         self._writing: asyncio.Task[None] | None = None
 
     def read(self, work: Work[R]) -> R:
         """Do `work` outside of any transaction."""
-        with self._reader.connect() as connection:
-            return work(connection)
+        if self._reading is None or self._reading.invalidated:
+            self._reading = self._reader.connect()
+        return work(self._reading)
 
     async def write(self, work: Work[R]) -> R:
         """Do `work` and commit it, together with all else that waits."""
@@ -169,6 +171,9 @@ class SqliteFile:
 
     def close(self) -> None:
         """Close both connections."""
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
         self._reader.dispose()
         self._writer.dispose()
 

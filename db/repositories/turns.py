@@ -8,7 +8,7 @@ from math import ceil
 from statistics import median
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, func, select
+from sqlalchemy import BindParameter, Connection, Row, Select, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
@@ -46,7 +46,15 @@ LONGEST_TURN: Final = timedelta(hours=1)
 """A turn that began earlier and has not ended is not under way any more: its process died."""
 
 TURNS: Final = table_of(TurnRow)
-NOT_UNDER_WAY: Final = delete(table_of(UnderWayRow)).where(UnderWayRow.turn_id == bindparam("key"))
+KEY: Final[BindParameter[int]] = bindparam("key")
+TURN: Final = select(TURNS).where(TURNS.c.turn_id == KEY)
+LAST: Final = (
+    select(TURNS.c.turn_id).where(TURNS.c.chat_id == KEY).order_by(TURNS.c.at.desc()).limit(1)
+)
+ANSWERS: Final = (
+    select(AnswerRow.message_id).where(AnswerRow.turn_id == KEY).order_by(AnswerRow.message_id)
+)
+NOT_UNDER_WAY: Final = delete(table_of(UnderWayRow)).where(UnderWayRow.turn_id == KEY)
 
 Asked = aliased(MessageRow)
 Said = aliased(MessageRow)
@@ -73,9 +81,8 @@ class SqlTurnRepository(SqlRepository):
 
     async def last(self, chat_id: int) -> TurnRecord | None:
         """The turn of a chat that ended last; None if there is none."""
-        of_chat = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
-        query = of_chat.order_by(TurnRow.at.desc()).limit(1)
-        return await self._sessions.read(lambda on: _load(on, on.scalar(query)))
+        this = {"key": chat_id}
+        return await self._sessions.read(lambda on: _load(on, on.scalar(LAST, this)))
 
     async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
         """Note that a person's turn begins; what was used `since`, and what else is under way.
@@ -171,11 +178,11 @@ def _spent(on: Connection, sums: Select[int, int, float, int]) -> tuple[Spent, i
 
 
 def _load(on: Connection, turn_id: int | None) -> TurnRecord | None:
-    row = on.execute(select(TURNS).where(TURNS.c.turn_id == turn_id)).one_or_none()
+    this = {"key": turn_id}
+    row = on.execute(TURN, this).one_or_none()
     if row is None:
         return None
-    answers = select(AnswerRow.message_id).where(AnswerRow.turn_id == turn_id)
-    message_ids = on.scalars(answers.order_by(AnswerRow.message_id))
+    message_ids = on.scalars(ANSWERS, this)
     return loaded(TurnRecord, row, message_ids=tuple(message_ids))
 
 
