@@ -46,7 +46,7 @@ PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 NUMBER: Final = pattern(r"\d+(?:[.,]\d+)*")
 NOTE: Final = pattern(r"\A\s*\(.*\)[.!]?\s*\Z")
 STRUCTURE: Final = pattern(
-    r"(?i)[|<>]|[{,]\s?[\"']|\.{4}|…{2}"
+    r"(?i)[|]|[{,]\s?[\"']|\.{4}|…{2}"
     r"|[\p{L}\p{N}]\s?[\[(]\s?(?:\.|dot|punkt|point|punto|punt)\s?[\])]\s?\p{L}"
     r"|[a-z0-9]\s\.\s[a-z]|[a-z][。．｡][a-z]| dot (?:com|net|org)"
 )
