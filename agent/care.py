@@ -100,6 +100,15 @@ class Care:
         """What is to be remembered of who writes, as names for `holding`."""
         return self.own | self.held | self.allergies
 
+    def adding(self, concern: Concern) -> "Care":
+        """Return the same with a concern that a model heard, of who writes if nobody is named."""
+        known = self.own | self.others if concern == "crisis" else self.all
+        if concern in known:
+            return self
+        if self.people:
+            return replace(self, others=self.others | {concern})
+        return replace(self, own=self.own | {concern})
+
     def holding(self, names: Iterable[str]) -> "Care":
         """Return the same with what is remembered of who writes; unknown names are left out."""
         known = frozenset(names)

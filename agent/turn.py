@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent import lengths
+from agent.care import Concern
 from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.loop import AgenticResponse
@@ -37,7 +38,8 @@ class Reply:
 
     `text` is Markdown: it is remembered and stands in the trace. `notes` say below it what is to be
     known of it: why no model answered, what is left of a budget. `answer` is what the text was made
-    of, by `prompt` if there was one. What the turn took, `spent` and `seconds`, is filled in at its
+    of, by `prompt` if there was one. `told` is what a model heard of who writes that is to be
+    remembered. What the turn took, `spent` and `seconds`, is filled in at its
     end.
     """
 
@@ -49,6 +51,7 @@ class Reply:
     error_types: tuple[str, ...] = ()
     answer: Any = None
     prompt: PromptRef | None = None
+    told: frozenset[Concern] = frozenset()
     spent: Spent = NOTHING_SPENT
     seconds: float = 0.0
 

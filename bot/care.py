@@ -51,7 +51,7 @@ class Carer:
             with span.child("guard.care", "guardrail") as guard:
                 guard.update(output=sorted({*care.all, *care.allergies}))
         if new := told.kept - care.held:
-            await self._keep(chat_id, user_id, new)
+            await self.keep(chat_id, user_id, new)
         return care
 
     async def forget(self, chat_id: int) -> None:
@@ -79,8 +79,9 @@ class Carer:
             log.exception("What was told in chat %s could not be read", chat_id)
             return frozenset()
 
-    async def _keep(self, chat_id: int, user_id: int, told: Collection[str]) -> None:
-        if self.cares is None or not chat_id:
+    async def keep(self, chat_id: int, user_id: int, told: Collection[str]) -> None:
+        """Remember what was told of a person, each as long as it holds."""
+        if self.cares is None or not chat_id or not told:
             return
         now = datetime.now(UTC)
         until = {each: now + HOLDS[each] if each in HOLDS else None for each in told}

@@ -107,6 +107,7 @@ class Turns:
                 )
                 work = self.carer.work(care, work)
                 reply = await answer_turn(run, partial(self._within_budget, question, work))
+                await self.carer.keep(question.chat_id, question.user_id, reply.told)
                 reply = await self._with_what_was_lost(question, reply)
             messages = rendered(reply, show)
             deliver = self._send if reply.outcome == "care" else self._deliver

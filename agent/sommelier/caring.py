@@ -14,7 +14,8 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from agent.care import NO_CARE, Care
+from agent.care import FORBIDDING, NO_CARE, Care, Concern
+from agent.care_help import Help
 from agent.engine.contract import Evidence, Grounding, OutputContract
 from agent.engine.run import Run
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -146,22 +147,56 @@ def _joined(first: WineSearchResult, then: WineSearchResult) -> WineSearchResult
     )
 
 
-def careful(
-    contract: OutputContract[SommelierResponse], care: Care
-) -> OutputContract[SommelierResponse]:
-    """Make the contract of an answer that care may not be broken by."""
-    if not (care.forbids_alcohol or care.is_cautious or care.allergies):
-        return contract
+class Careful:
+    """Holds the answers of a turn to what care asks, and to what the model itself heard.
 
-    def grounding(response: SommelierResponse, evidence: Evidence) -> str | None:
-        return contract.grounding(response, evidence) or broken_care(response, evidence, care)
+    A concern that one attempt names holds for all others: a model can add one and lift none. In a
+    crisis nothing of an answer counts, and help is what is rendered.
+    """
 
-    def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-        left = contract.salvage(response, evidence)
-        return left and careful_part(left, evidence, care)
+    def __init__(
+        self, contract: OutputContract[SommelierResponse], care: Care, help: Help | None = None
+    ) -> None:
+        self._contract, self._help = contract, help or Help()
+        self.care, self._before = care, care
+        rule: Grounding[SommelierResponse] = self._grounding
+        self.contract = replace(
+            contract,
+            semantic=self._semantic,
+            grounding=rule,
+            salvage=self._salvage,
+            render=self._render,
+        )
 
-    rule: Grounding[SommelierResponse] = grounding
-    return replace(contract, grounding=rule, salvage=salvage)
+    @property
+    def heard(self) -> frozenset[Concern]:
+        """What only the model heard, whoever it is about."""
+        return self.care.all - self._before.all
+
+    @property
+    def lasting(self) -> frozenset[Concern]:
+        """What of that is to be remembered of who writes. A crisis is not: help alone is said."""
+        return self.heard & self.care.own & FORBIDDING - {"crisis"}
+
+    def _semantic(self, response: SommelierResponse) -> str | None:
+        if response.concern != "none":
+            self.care = self.care.adding(response.concern)
+        return None if self.care.is_crisis else self._contract.semantic(response)
+
+    def _grounding(self, response: SommelierResponse, evidence: Evidence) -> str | None:
+        if self.care.is_crisis:
+            return None
+        broken = self._contract.grounding(response, evidence)
+        return broken or broken_care(response, evidence, self.care)
+
+    def _salvage(self, response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
+        left = self._contract.salvage(response, evidence)
+        return left and careful_part(left, evidence, self.care)
+
+    def _render(self, response: SommelierResponse, evidence: Evidence) -> str:
+        if self.care.is_crisis:
+            return self._help.in_crisis(self.care)
+        return self._contract.render(response, evidence)
 
 
 def broken_care(response: SommelierResponse, evidence: Evidence, care: Care) -> str | None:

@@ -92,11 +92,16 @@ class Sommelier:
         instructions = prompt.render(research_rules=rules, schema=schema)
         run = replace(run, instructions=instructions, prompt=prompt.ref)
         message = guard_input(message, run.span)
-        contract = caring.careful(SOMMELIER, care)
-        response = await self._generate(message, run, contract) if run.models else None
-        reply = await self._reply(message, response, run)
+        careful = caring.Careful(SOMMELIER, care, self._help)
+        response = await self._generate(message, run, careful.contract) if run.models else None
+        run = self._heard(careful, run)
+        if careful.care.is_crisis and response is not None:
+            reply = Reply(text=self._help.in_crisis(careful.care), outcome="care")
+        else:
+            reply = self._introduced(await self._reply(message, response, run), response, run)
         return replace(
-            self._introduced(reply, response, care),
+            reply,
+            told=careful.lasting,
             retries=response.retry_count if response else 0,
             error_types=error_types(response) if response else (),
             prompt=prompt.ref,
@@ -109,11 +114,23 @@ class Sommelier:
         said = [str(each["content"]) for each in run.history if each["role"] == "user"]
         return care_in_talk([*said, message], self._help.full_age)
 
-    def _introduced(self, reply: Reply, response: Response | None, care: Care) -> Reply:
+    def _heard(self, careful: caring.Careful, run: Run) -> Run:
+        """The run of somebody of whom a model heard more; that stands in the trace."""
+        if not careful.heard:
+            return run
+        with run.span.child("guard.care", "guardrail") as guard:
+            guard.update(output=sorted(careful.heard), metadata={"heard_by": "model"})
+        return replace(run, context=careful.care)
+
+    def _introduced(self, reply: Reply, response: Response | None, run: Run) -> Reply:
         """A model's answer below what is to be said of a concern when it is first told."""
+        care = caring.care_in(run)
         if response is None or not response.ok or care.news is None:
             return reply
-        return replace(reply, text=f"{self._help.why(care)}\n\n{reply.text}")
+        why = self._help.why(care)
+        if any(why in str(each["content"]) for each in run.history if each["role"] == "assistant"):
+            return reply
+        return replace(reply, text=f"{why}\n\n{reply.text}")
 
     async def _reply(self, message: str, response: Response | None, run: Run) -> Reply:
         if response is not None and response.ok:

@@ -1,8 +1,8 @@
 """What the sommelier must answer: the type, and the rules a schema cannot hold."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field
 
 from agent.markdown import visible
 from agent.text import Match, pattern, truncate_at_boundary
@@ -25,6 +25,18 @@ def _as_text(link: Match) -> str:
 
 FreeText = Annotated[str, AfterValidator(free_text)]
 ResponseType = Literal["recommendation", "informational", "off_topic"]
+HeardConcern = Literal[
+    "none", "crisis", "dependence", "under_age", "pregnancy", "medication", "driving"
+]
+"""What a model may hear of whoever is to drink: of `agent.care.Concern`, the gravest first."""
+
+
+def heard_concern(value: object) -> str:
+    """Read what a model wrote for a concern; what is none says nothing, and spoils no answer."""
+    said = str(value).lower() if isinstance(value, str | list) else ""
+    if {"no", "not"} & set(said.split()):
+        return "none"
+    return next((each for each in get_args(HeardConcern)[1:] if each in said), "none")
 
 
 class WineRecommendation(BaseModel):
@@ -46,6 +58,13 @@ class SommelierResponse(BaseModel):
     response_type: ResponseType = Field(
         description="recommendation: wines to choose from; informational: an answer about wine "
         "or a question back; off_topic: not about wine, food or drink."
+    )
+    concern: Annotated[HeardConcern, BeforeValidator(heard_concern)] = Field(
+        default="none",
+        description="Only if the guest says so of who is to drink, in any language. crisis: wants "
+        "to die or hurt themselves; dependence: cannot stop drinking, or is sober after that; "
+        "under_age: below the legal age; pregnancy: or nursing; medication; driving: will drive. "
+        "Else none.",
     )
     intro: FreeText = Field(default="", description="The answer, or what introduces the wines.")
     wines: list[WineRecommendation] = Field(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.care import Care
+from agent.care import Care, Concern
 from agent.engine.contract import Evidence
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
@@ -146,6 +146,112 @@ def test_the_name_of_a_wine_without_alcohol_may_be_said() -> None:
     assert [*named_with_alcohol("An alcohol-free Pinot Noir has less body.", evidence)] == []
     assert [*named_with_alcohol("No wine for you. Try Chablis.", evidence)] == ["chablis"]
     assert [*named_with_alcohol("Trinken Sie ein Glas Rotwein.", evidence)] == ["rotwein"]
+
+
+IN_PORTUGUESE = "não aguento mais, um tinto para esta noite"
+
+
+async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(search(), answer_json(VALID | {"concern": "crisis"}))
+    reply, root = await reply_to(IN_PORTUGUESE, server=model_server)
+    assert (reply.outcome, reply.wine_ids, reply.told) == ("care", (), frozenset())
+    assert "findahelpline.com" in reply.text
+    assert "Chinon" not in reply.text
+    assert [each.output for each in root.children if each.name == "guard.care"] == [["crisis"]]
+    model_server.script(
+        answer_json({"response_type": "informational", "intro": "", "concern": "crisis"})
+    )
+    reply, _ = await reply_to(IN_PORTUGUESE, server=model_server)
+    assert (reply.outcome, reply.retries) == ("care", 0)
+
+
+@pytest.mark.parametrize("concern", ["dependence", "under_age"])
+async def test_what_a_model_hears_holds_for_its_own_answer_and_is_not_taken_back(
+    model_server: ModelServer, concern: str
+) -> None:
+    model_server.script(
+        tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}),
+        answer_json(VALID | {"concern": concern}),
+        shown(CHINON),
+        answer_json(VALID | {"wines": [{"wine_id": FREE.id}]}),
+    )
+    reply, root = await reply_to("mam 15 lat, czerwone wino", server=model_server)
+    assert (reply.outcome, reply.wine_ids) == ("answered", (FREE.id,))
+    assert root.metadata["error_types"] == "grounding,grounding"
+    assert reply.told == {concern}
+
+
+async def test_when_the_model_insists_the_house_knows_what_it_heard(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(search(), *[answer_json(VALID | {"concern": "under_age"})] * 3)
+    reply, _ = await reply_to("mam 15 lat, a red for lamb", server=model_server)
+    assert (reply.outcome, reply.wine_ids) == ("fallback", (FREE.id,))
+
+
+@pytest.mark.parametrize("concern", ["driving", "None", "", None, "no crisis", ["pregnancy"], 3])
+async def test_a_model_that_names_a_concern_at_random_spoils_no_answer(
+    model_server: ModelServer, concern: object
+) -> None:
+    model_server.script(search(), answer_json(VALID | {"concern": concern}))
+    wines = (CHINON, RIOJA)
+    reply, _ = await reply_to("a red for lamb", server=model_server, wines=wines)
+    assert (reply.outcome, reply.wine_ids) == ("answered", (CHINON.id,))
+    assert reply.told == frozenset()
+
+
+async def test_what_a_model_hears_of_others_is_not_remembered(model_server: ModelServer) -> None:
+    model_server.script(
+        search(),
+        answer_json(
+            VALID
+            | {
+                "wines": [],
+                "response_type": "informational",
+                "intro": "A grape juice.",
+                "concern": "under_age",
+            }
+        ),
+    )
+    reply, _ = await reply_to("my husband brings the team, a red", server=model_server)
+    assert (reply.outcome, reply.told) == ("answered", frozenset())
+
+
+async def test_in_pregnancy_that_the_model_hears_what_is_without_comes_first(
+    model_server: ModelServer,
+) -> None:
+    heard = VALID | {"concern": "pregnancy"}
+    both = heard | {"wines": [{"wine_id": CHINON.id}, {"wine_id": FREE.id}]}
+    model_server.script(
+        tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}), *[answer_json(both)] * 3
+    )
+    reply, _ = await reply_to("jestem w ciazy", server=model_server)
+    assert reply.wine_ids == (FREE.id, CHINON.id)
+    assert reply.text.startswith("In pregnancy and while nursing")
+
+
+@dataclass
+class Hearing:
+    """An answerer whose model hears something once."""
+
+    told: list[frozenset[Concern]]
+    cares: list[Care] = field(default_factory=list)
+
+    async def answer(self, message: str, run: Run) -> Reply:
+        self.cares.append(care_in(run))
+        return Reply(text="Well.", told=self.told.pop() if self.told else frozenset())
+
+
+async def test_what_a_model_heard_is_remembered_of_the_person(
+    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
+) -> None:
+    hearing = Hearing([frozenset({"under_age"})])
+    async with running(bot_api, hearing, messages, carer=Carer(cares=cares)):
+        await say(bot_api, "mam 15 lat", "a red", "/new", "a red")
+    held = [sorted(care.held) for care in hearing.cares]
+    assert held == [[], ["under_age"], ["under_age"]]
 
 
 @dataclass
