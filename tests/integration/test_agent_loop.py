@@ -255,7 +255,13 @@ class TestRequests:
         sent = model_server.requests[0].json["response_format"]["json_schema"]
         assert (sent["name"], sent["strict"]) == ("SommelierResponse", True)
         assert sent["schema"]["additionalProperties"] is False
-        assert sent["schema"]["required"] == ["response_type", "intro", "wines", "closing"]
+        assert sent["schema"]["required"] == [
+            "response_type",
+            "concern",
+            "intro",
+            "wines",
+            "closing",
+        ]
 
     async def test_parallel_tool_calls_are_answered_in_order(
         self, model_server: ModelServer
