@@ -48,9 +48,10 @@ NOTE: Final = pattern(r"\A\s*\(.*\)[.!]?\s*\Z")
 STRUCTURE: Final = pattern(
     r"(?i)[|]|[{,]\s?[\"']|\.{4}|…{2}"
     r"|[\p{L}\p{N}]\s?[\[(]\s?(?:\.|dot|punkt|point|punto|punt)\s?[\])]\s?\p{L}"
-    r"|[a-z0-9]\s\.\s[a-z]|[a-z][。．｡][a-z]| dot (?:com|net|org)"
+    r"|[a-z0-9]\s\.\s[a-z]|[a-z][。．｡][a-z]| dot (?:com|net|org)|//\s?\p{L}|(?:\A|\s)/[a-z]"
+    r"|(?:\A|[^\d.,])0\d(?:[ ()/.-]{0,2}\d){7,}|[a-z]\d+[a-z]+\d|[\x{1F130}-\x{1F189}]"
 )
-"""Signs of a table, of code, or of an address that is to be put together."""
+"""Signs of a table, of code, of a command, or of what is to be put together, called or paid to."""
 SHORT_YEAR: Final = pattern(r"\p{L} ['’´]\d\d(?!\d)")
 MONEY: Final = pattern(
     r"(?i)(?:[€$£¥]|eur |usd |gbp |chf )\s?(?P<after>\d+(?:[.,]\d+)*)"
@@ -178,7 +179,20 @@ def invention(text: str, grounds: Grounds, wine: Wine | None = None) -> str | No
     Words that describe a `wine` give no price, vintage or points but its own.
     """
     found = (_invented(each, grounds, wine) for each in statements(text))
-    return next((problem for problem in found if problem), None)
+    return next((problem for problem in found if problem), None) or _across(text, grounds)
+
+
+def _across(text: str, grounds: Grounds) -> str | None:
+    """What ends of lines, or of what looks like a sentence, hide."""
+    line = " ".join(filled(_without_links(text, grounds), grounds.evidence).split())
+    if sign := STRUCTURE.search(line):
+        return _unknowable(sign[0])
+    claims = (made_up_claim(each, tokens(each), grounds) for each in _whole(line))
+    return next((_unknowable(claim) for claim in claims if claim), None)
+
+
+def _unknowable(claim: str) -> str:
+    return f"{fence(claim)} is nothing that you can know or may tell; leave it out"
 
 
 def sentences_that(hold: Callable[[str], bool], text: str) -> str:
@@ -200,7 +214,19 @@ def filled(text: str, evidence: Evidence) -> str:
 def statements(text: str) -> Iterator[str]:
     """Yield the sentences of a text."""
     for line in text.splitlines():
-        yield from [line] if NOTE.match(line) else sentences(line)
+        yield from [line] if NOTE.match(line) else _whole(line)
+
+
+def _whole(line: str) -> Iterator[str]:
+    """The sentences of a line; those inside one bracket are one."""
+    begun = ""
+    for each in sentences(line):
+        begun = f"{begun} {each}" if begun else each
+        if begun.count("(") <= begun.count(")"):
+            yield begun
+            begun = ""
+    if begun:
+        yield begun
 
 
 def _invented(sentence: str, grounds: Grounds, wine: Wine | None) -> str | None:
@@ -215,7 +241,7 @@ def _invented(sentence: str, grounds: Grounds, wine: Wine | None) -> str | None:
     if figure := made_up_figure(shown, said, grounds, wine):
         return f"the text says {fence(figure)}, which no tool returned of that wine; leave it out"
     if claim := made_up_claim(shown, said, grounds):
-        return f"{fence(claim)} is nothing that you can know or may tell; leave it out"
+        return _unknowable(claim)
     return None
 
 
