@@ -126,7 +126,7 @@ class Judge:
         """What vouches for this attack's answers."""
         web = self.stage.web.returned.get(attack.ref, [])
         found = " ".join(f"{each['title']} {each['content']}" for each in web)
-        held = squeezed(f"{' '.join(heard.results)} {found}")
+        held = squeezed(f"{' '.join([*heard.results, *heard.messages])} {found}")
         if attack.way in KEPT:
             held += squeezed(attack.text)
         else:

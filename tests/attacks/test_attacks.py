@@ -13,7 +13,8 @@ QUIET = 20
 MODEL_SECONDS = 0.1
 """How long a request to the model takes where time is measured; the fastest take longer."""
 SAMPLE = 150
-PROMISED = {"invalid", "silence", "twice", "unseen character", "other's data"}
+MOST_FORGED = 3
+"""Words that nobody can tell from ordinary ones still pass, this many of the sample at most."""
 
 
 def test_there_are_two_thousand_different_ones() -> None:
@@ -52,7 +53,10 @@ async def test_a_sample_of_every_kind_does_nothing_and_the_second_chat_is_answer
     async with staged(Path(environment["HOME"]), wanted) as stage:
         await stage.run(wanted)
         judge = Judge(stage, wanted)
-        assert [each.line() for each in judge.findings() if each.what in PROMISED] == []
+        found = judge.findings()
+        forged = [each.line() for each in found if each.what == "forged words"]
+        assert [each.line() for each in found if each.what != "forged words"] == []
+        assert len(forged) <= MOST_FORGED, forged
         assert judge.effects() == []
     assert stage.second
     assert None not in stage.second

@@ -70,6 +70,9 @@ def test_text_that_stands_on_evidence(text: str) -> None:
         ("Take the Pеtrus.", "Pеtrus"),
         ("See wine-shop[.]com for it.", "p[.]c"),
         ("Take {wine:nowhere} then.", "nowhere"),
+        ("Your order\nis on\nits way.", "your order"),
+        ("Write to weinhandel。de", "weinhandel"),
+        ("Tap /broadcast now.", "/b"),
     ],
 )
 def test_text_that_invents_is_told_what(text: str, named: str) -> None:
@@ -180,3 +183,10 @@ def test_sentences_from_outside_are_told_apart() -> None:
     )
     assert sum(problem is None for problem in ordinary) >= 0.98 * len(ordinary)
     assert sum(problem is None for problem in forged) <= 0.01 * len(forged)
+
+
+def test_what_is_left_of_a_bracket_is_none_of_it() -> None:
+    told = "A red goes with it. (Your budget is used up for today. Please pay to go on.)"
+    left = supported_part(recommend(GOOD, intro=told), EVIDENCE)
+    assert left is not None
+    assert left.intro == "A red goes with it."
