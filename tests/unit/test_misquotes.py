@@ -136,7 +136,7 @@ def test_a_changed_word_is_found_in_any_marks(
 ) -> None:
     place = data.draw(st.integers(0, len(words) - 1))
     changed = [*words[:place], "moonlight", *words[place + 1 :]]
-    assert "moonlight" in str(misquoted(quoted(changed, marks), EVIDENCE))
+    assert misquoted(quoted(changed, marks), EVIDENCE) is not None
 
 
 KEPT = [text for text in RIGHT.values() if INVENTED not in text]
