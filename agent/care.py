@@ -203,7 +203,10 @@ class _Reading:
         if not message.said.issuperset((first, *others)):
             return
         for each in message.phrases(first):
-            near = all(message.is_near(name, each.start, rule.within) for name in others)
+            near = all(
+                message.is_near(name, each.start, rule.within, across=rule.across)
+                for name in others
+            )
             out = any(
                 message.is_in_sentence(f"{language}:{name}", each.start) for name in rule.unless
             )
@@ -278,7 +281,7 @@ class _Reading:
             return False
         if is_years and any(message.is_at(behind + on, message.own("child")) for on in (1, 2, 3)):
             return True
-        if is_years and any(message.is_at(behind + on, "drinks_along") for on in (1, 2)):
+        if is_years and any(message.is_at(behind + on, "drinks_along", "wish") for on in (1, 2)):
             return True
         if message.is_at(behind, "counted", "currency"):
             return None

@@ -32,7 +32,8 @@ Words = tuple[str, ...]
 class Rule(BaseModel):
     """A concern, and the classes that tell of it within so many words of the first.
 
-    It does not hold in a sentence that has one of the classes of `unless`.
+    They stand in one sentence, or in several if it goes `across`. It does not hold in a sentence
+    that has one of the classes of `unless`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,6 +43,7 @@ class Rule(BaseModel):
     within: int = 0
     unless: tuple[str, ...] = ()
     negatable: bool = False
+    across: bool = False
 
 
 class _File(BaseModel):
@@ -229,13 +231,13 @@ class Message:
         if name in self.said:
             yield from (each for at in self._begins for each in at if name in each.names)
 
-    def is_near(self, name: str, at: int, within: int) -> bool:
-        """Whether another phrase of a class begins within so many words, in the same sentence."""
+    def is_near(self, name: str, at: int, within: int, *, across: bool = False) -> bool:
+        """Whether another phrase of a class begins within so many words, and in the sentence."""
         places = range(max(0, at - within), min(len(self._at), at + within + 1))
         return any(
             name in self._at[each]
             for each in places
-            if each != at and self._sentence[each] == self._sentence[at]
+            if each != at and (across or self._sentence[each] == self._sentence[at])
         )
 
     def is_in_sentence(self, name: str, at: int) -> bool:
