@@ -446,5 +446,8 @@ class CareRepository(Protocol):
     async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
         """Forget what was told in a chat, save what is `but`. Commits."""
 
+    async def clear(self, user_id: int) -> list[str]:
+        """Forget all that a person told, in every chat; return what it was, sorted. Commits."""
+
     async def forget_expired(self) -> int:
         """Delete what holds no more; how many there were."""

@@ -517,6 +517,7 @@ def admin_handlers(
         sender=sender,
         people=repositories.people,
         turns=repositories.turns,
+        cares=repositories.cares,
         admin_ids=admins,
         link=partial(trace_url, tracing.base_url) if tracing.langfuse_keys else None,
         trace_of=repositories.traces.get,

@@ -13,7 +13,7 @@ from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.retry import retry
-from agent.repositories import PeopleRepository, TurnRecord, TurnRepository
+from agent.repositories import CareRepository, PeopleRepository, TurnRecord, TurnRepository
 from agent.text import pattern
 from agent.tracing.recorder import TraceRecord
 from bot.admin.stats import stats_chart, stats_table
@@ -39,7 +39,7 @@ TraceOf = Callable[[str], Awaitable[TraceRecord]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminCommands:
-    """/stats, /trace, /allow and /block, for those in `admin_ids`.
+    """/stats, /trace, /allow, /block and /clearcare, for those in `admin_ids`.
 
     A trace is shown as what `link` makes of its id, without one as the tree that `trace_of` finds.
     """
@@ -47,6 +47,7 @@ class AdminCommands:
     sender: Sender
     people: PeopleRepository
     turns: TurnRepository
+    cares: CareRepository
     admin_ids: frozenset[int]
     trace_of: TraceOf
     link: Callable[[str], str] | None = None
@@ -60,6 +61,7 @@ class AdminCommands:
             CommandHandler("trace", self.trace, filters=admins),
             CommandHandler("allow", partial(self.decide, "allow"), filters=admins),
             CommandHandler("block", partial(self.decide, "block"), filters=admins),
+            CommandHandler("clearcare", self.clear_care, filters=admins),
             CallbackQueryHandler(self.decided, pattern=PRESSED),
         ]
 
@@ -103,6 +105,19 @@ class AdminCommands:
             await self.sender.send(destination(update), texts.WHOM.format(command=decision))
         else:
             await self._decide(update, whom, decision)
+
+    async def clear_care(self, update: Update, context: Context) -> None:
+        """/clearcare with an id, or as a reply: forget what was told of somebody; say what."""
+        whom = person_meant(update)
+        if whom is None:
+            said = texts.WHOM.format(command="clearcare")
+        else:
+            step = self.sender.journal.step
+            told = await step("clearcare", lambda: self.cares.clear(whom))
+            listed = ", ".join(each.replace("_", " ") for each in told)
+            text = texts.CARE_CLEARED if told else texts.NO_CARE_HELD
+            said = text.format(id=whom, told=listed)
+        await self.sender.send(destination(update), said)
 
     async def decided(self, update: Update, context: Context) -> None:
         """A button below "asks to be let in": like the command."""

@@ -33,6 +33,11 @@ class SqlCareRepository(SqlRepository):
         of_chat = CareRow.chat_id == chat_id
         await self._write(delete(CareRow).where(of_chat, CareRow.told.not_in(but)))
 
+    async def clear(self, user_id: int) -> list[str]:
+        """Forget all that a person told, in every chat; return what it was, sorted. Commits."""
+        of_person = delete(CareRow).where(CareRow.user_id == user_id).returning(CareRow.told)
+        return await self._sessions.write(lambda on: sorted(set(on.scalars(of_person))))
+
     async def forget_expired(self) -> int:
         """Delete what holds no more; how many there were."""
         return await self._write(delete(CareRow).where(CareRow.until <= self._now()))

@@ -40,6 +40,7 @@ from bot.updates.lanes import Lanes, dispatch
 from config import SettingsError, load_settings, settings_of
 from db.engine import Sessions
 from db.models import TurnRow
+from db.repositories.care import SqlCareRepository
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
 from db.repositories.turns import SqlTurnRepository
@@ -117,6 +118,7 @@ class Rooms:
         self.people = SqlPeopleRepository(self.sessions)
         self.turns = Turns(self.sessions, now=self.clock)
         self.broadcasts = SqlBroadcastRepository(self.sessions)
+        self.cares = SqlCareRepository(self.sessions)
 
     def access(self, sender: Sender) -> Access:
         return Access(self.people, sender, {ADMIN}, allow_list=self.allow_list, now=self.clock)
@@ -127,6 +129,7 @@ class Rooms:
             sender=conversation.sender,
             people=self.people,
             turns=self.turns,
+            cares=self.cares,
             admin_ids=admins,
             link=self.link,
             trace_of=self.trace_of,
@@ -736,6 +739,27 @@ class TestAllowAndBlock:
         ]
         known = [await rooms.people.access(each) for each in (42, BEA, ADMIN)]
         assert known == ["allowed", "blocked", None]
+
+
+async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
+    bot_api: BotApi, rooms: Rooms
+) -> None:
+    await rooms.cares.keep(BEA, BEA, {"under_age": None, "egg": None})
+    await rooms.cares.keep(GROUP, BEA, {"under_age": None})
+    await rooms.cares.keep(CHAT, CHAT, {"dependence": None})
+    async with rooms.open(bot_api):
+        bot_api.say(f"/clearcare {BEA}", BEA)
+        assert await bot_api.wait_for_message(1, BEA) == [UNKNOWN]
+        for said in (f"/clearcare {BEA}", f"/clearcare {BEA}", "/clearcare"):
+            bot_api.say(said, ADMIN)
+        shown = await bot_api.wait_for_message(3, ADMIN)
+    assert shown == [
+        "Of 7002 is no longer held: egg, under age.",
+        "Of 7002 nothing is held.",
+        texts.WHOM.format(command="clearcare"),
+    ]
+    assert await rooms.cares.held(GROUP, BEA) == frozenset()
+    assert await rooms.cares.held(CHAT, CHAT) == {"dependence"}
 
 
 def command_entity(command: str) -> JsonObject:
