@@ -23,6 +23,7 @@ _LEAST_PRICE: Final = 4
 _LEAST_RANGE: Final = 10
 _MOST_GUESTS: Final = 500
 _MOST_HOURS: Final = 24
+_HALF_DAY: Final = 12
 _EVENING: Final = 19
 _REACH: Final = 8
 _SHORT: Final = 8
@@ -200,7 +201,10 @@ class _Reader:
 
     def _is_range(self, low: _Amount, high: _Amount, end: int) -> bool:
         """Whether two numbers belong together: of prices, of alcohol, of guests, of the clock."""
-        link = self._phrases.at(low.end if low.currency else end)
+        end = low.end if low.currency else end
+        if low.unit in ("hours", "clock"):
+            end = self._phrases.at(low.end).end
+        link = self._phrases.at(end)
         if "joined" not in link.fields or link.end != high.start:
             return False
         if high.unit in ("percent", "people", "hours", "clock") or low.limit == "we_are":
@@ -266,7 +270,7 @@ class _Reader:
                 self._use(amount, hours=(value - amount.low) % 12 or None)
             case "hours" | "clock" if amount.limit == "max" or amount.unit == "clock":
                 self._use(amount, hours=(value - _EVENING) % 12 or 12)
-            case "hours" if value <= _MOST_HOURS:
+            case "hours" if value <= _HALF_DAY:
                 self._use(amount, hours=value)
             case "bottles" if whole <= _MOST_GUESTS:
                 self._use(amount, bottles=whole)

@@ -139,9 +139,12 @@ def read(text: str, spoken: Language | None = None) -> Change:
     marks += [("symptom", name) for name in (*subjects_by_signs(text), *faults)]
     marks += _opening(phrases) + _deictic(phrases)
     vegan = (value for name, value in marks if name == "without_allergens")
+    wishes = _wishes(scope, numbers)
+    if wishes.styles == ("alcohol_free",):
+        numbers = replace(numbers, guests=None, sober=None)
     change = Change(
         text=text,
-        wishes=_wishes(scope, numbers),
+        wishes=wishes,
         numbers=numbers,
         denied=_denied(scope),
         allergens=tuple(dict.fromkeys((*scope.allergens, *vegan))),
@@ -295,7 +298,7 @@ def _on_scale(name: str, said: Mapping[str, tuple[str, ...]], scope: Scope) -> t
 def _kinds(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) -> dict[str, Any]:
     """A colour is a style of its own, unless it qualifies another: red, but sparkling and red."""
     hues, styles = said.get("hue", ()), said.get("styles", ())
-    if "alcohol_free" in styles or numbers.alcohol_free:
+    if "alcohol_free" in styles or numbers.alcohol_free or _is_for_abstainers(said, scope, numbers):
         return {"styles": ("alcohol_free",), "colours": hues}
     qualifies = _WITH_OWN_COLOUR & set(styles) or "luscious" in said.get("sweetness", ())
     if hues and qualifies and not (_are_alternatives(scope) or _by_style(scope.phrases)):
@@ -304,6 +307,23 @@ def _kinds(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) 
     if denied and not (hues or styles):
         styles = tuple(style for style in _USUAL if style not in denied)
     return {"styles": tuple(dict.fromkeys((*hues, *styles)))}
+
+
+def _is_for_abstainers(
+    said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers
+) -> bool:
+    """Whether wine is looked for that those who drink none may have: "and for the drivers?".
+
+    That some of the guests drink nothing changes how many bottles are needed, and nothing else.
+    """
+    group = next((span for span in scope.wanted if "group" in span.values("abstains")), None)
+    of_wine = {"hue", "styles", "grapes"} & said.keys() or scope.denied
+    if group is None or of_wine or "quantity" in said.get("ask", ()):
+        return False
+    for_them = any(scope.phrases.is_among(at, "for") for at in range(group.start))
+    is_party = numbers.guests is not None and numbers.guests > _MOST_COUNT
+    counts = numbers.sober is not None or "dish" in said
+    return not is_party and (for_them or not counts)
 
 
 def _are_alternatives(scope: Scope) -> bool:

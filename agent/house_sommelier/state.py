@@ -194,7 +194,7 @@ def _concern(state: State, change: Change) -> Concern | None:
     quantity = quantity or change.has("ask", "quantity") or change.has("half")
     if told and told not in GRAVE and numbers.sober is not None and quantity:
         told = None
-    if not told and not quantity and change.has("abstains") and not change.denied:
+    if not told and not quantity and change.has("abstains", "yes") and not change.denied:
         told = "health"
     for_others = bool(change.care.beneficiaries - state.concerned) and state.care not in GRAVE
     return told or (None if for_others else state.care)
