@@ -38,6 +38,7 @@ _ENTITIES: Final = ("grapes", "regions", "entity")
 _KINDS: Final = frozenset({"hue", "styles", "wine", "grapes"})
 _A_DESSERT: Final = frozenset({"fruit_dessert", "creamy_dessert"})
 _DESSERTS: Final = _A_DESSERT | {"chocolate", "nuts"}
+_SCALED: Final = frozenset({"bodies", "tannins", "acidities", "sweetness"})
 _MOST_VALUES: Final = 6
 _MOST_TEXT: Final = 200
 _MOST_COUNT: Final = 4
@@ -169,6 +170,8 @@ def _in_context(span: Span, phrases: Phrases) -> Span:
     behind = phrases.at(span.end)
     if "of_kind" in span.fields and behind.fields & _KINDS:
         return replace(span, meanings=(Meaning("ask", ("choose",)),))
+    if "refine" in span.values("cue") and _ends_definite(span, phrases):
+        return replace(span, meanings=tuple(Meaning("most", (end,)) for end in _ends(span)))
     cues = {"cheaper", "dearer"} & set(span.values("cue"))
     before = {phrases.stem(at) for at in range(span.start - 3, span.start)}
     is_kind = phrases.before(span.start).fields & {"hue", "wine"}
@@ -181,6 +184,24 @@ def _in_context(span: Span, phrases: Phrases) -> Span:
         return span
     order = "cheapest" if cues == {"cheaper"} else "dearest"
     return replace(span, meanings=(Meaning("order", (order,)),))
+
+
+def _ends_definite(span: Span, phrases: Phrases) -> bool:
+    """Whether a comparative calls one of the wines: "the lighter one", "der leichtere"."""
+    at = span.end + phrases.is_among(span.end, "pronouns_alone")
+    is_last = at >= len(phrases.words) or not phrases.words[at].is_word
+    return is_last and phrases.is_among(span.start - 1, "definite") and bool(_ends(span))
+
+
+def _ends(span: Span) -> list[str]:
+    """The ends of scales that a comparative asks for: "body:low" of "lighter"."""
+    return [
+        end
+        for end, slots in load("questions")["ends"].items()
+        if any(
+            set(steps) <= {*span.values(slot)} for slot, steps in slots.items() if slot in _SCALED
+        )
+    ]
 
 
 def _is_used(span: Span, numbers: Numbers) -> bool:
@@ -222,7 +243,7 @@ def _definite(scope: Scope) -> frozenset[tuple[str, str]]:
     return frozenset(
         (meaning.field, value)
         for span in scope.wanted
-        if any(phrases.is_among(span.start - back, "definite") for back in (1, 2))
+        if any(phrases.is_among(span.start - back, "definite") for back in (0, 1, 2))
         for meaning in span.meanings
         for value in meaning.values
     )
@@ -309,9 +330,7 @@ def _kinds(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) 
     return {"styles": tuple(dict.fromkeys((*hues, *styles)))}
 
 
-def _is_for_abstainers(
-    said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers
-) -> bool:
+def _is_for_abstainers(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) -> bool:
     """Whether wine is looked for that those who drink none may have: "and for the drivers?".
 
     That some of the guests drink nothing changes how many bottles are needed, and nothing else.

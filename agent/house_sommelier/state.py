@@ -190,11 +190,16 @@ def _concern(state: State, change: Change) -> Concern | None:
     "Five drive", "half do not drink" tells of guests, not of who asks.
     """
     told, numbers = change.care.gravest, change.numbers
-    quantity = state.act == "quantity" or numbers.guests is not None
-    quantity = quantity or change.has("ask", "quantity") or change.has("half")
-    if told and told not in GRAVE and numbers.sober is not None and quantity:
-        told = None
-    if not told and not quantity and change.has("abstains", "yes") and not change.denied:
+    counts = numbers.guests is not None or change.has("ask", "quantity") or change.has("half")
+    if told and told not in GRAVE and numbers.sober is not None:
+        told = None if counts or state.act == "quantity" else told
+    if (
+        not told
+        and not counts
+        and numbers.sober is None
+        and change.has("abstains", "yes")
+        and not change.denied
+    ):
         told = "health"
     for_others = bool(change.care.beneficiaries - state.concerned) and state.care not in GRAVE
     return told or (None if for_others else state.care)
@@ -261,7 +266,7 @@ def _act(state: State, change: Change) -> Act:
         return "drunk" if told == "driving" and change.care.has_drunk else "care"
     if reaction := _of_a_reaction(state, change):
         return reaction
-    facts, said = _facts(state, change), change.wishes.said
+    facts, said = _facts(state, change), change.wishes.said - _called(state, change)
     act: Act = next((rule.act for rule in rules() if rule.holds(facts, said)), "ask")
     for_wine = act in ("search", "like", "same", "about", "pick", "foods", "ask")
     wants_free = "alcohol_free" in change.wishes.styles
@@ -269,6 +274,21 @@ def _act(state: State, change: Change) -> Act:
     if for_wine and grave and not (wants_free and grave == "dependence"):
         return "crisis" if grave == "crisis" else "grapes" if grave == "grapes" else "dependence"
     return act
+
+
+def _called(state: State, change: Change) -> frozenset[str]:
+    """The slots that only call the wine that is pointed at: "the first Barolo" is no wish."""
+    names = ("grapes", "regions", "countries")
+    if change.has("from_start"):
+        return frozenset(names)
+    told = [concepts(_about_itself(state.told.get(each, ""))) for each in state.pointed]
+    holds = {
+        name
+        for name in names
+        if (values := getattr(change.wishes, name))
+        and all(any((name, value) in each for value in values) for each in told)
+    }
+    return frozenset(holds if told and change.has("ordinal") else ())
 
 
 def _of_a_reaction(state: State, change: Change) -> Act | None:
@@ -294,7 +314,11 @@ def _facts(state: State, change: Change) -> frozenset[str]:
     """What is so, as the rules of acts name it."""
     numbers, traits, said = change.numbers, set(change.said("trait")), change.wishes.said
     told = [each for each in change.entities if each in profiles()]
-    others = change.has("cue") or bool(change.denied) or change.has("refuse", "yes")
+    others = (
+        change.has("cue")
+        or bool(change.denied)
+        or (change.has("refuse", "yes") and not change.has("ask", "why"))
+    )
     moves = others or change.has("same") or change.has("swap")
     moves = moves or (change.has("like") and not (state.pointed and change.has("ask", "what")))
     wants_other = numbers.has_price or change.wishes.order or change.has("cue", "cheaper", "other")
@@ -325,6 +349,7 @@ def _facts(state: State, change: Change) -> frozenset[str]:
         "names_wine": _is_name(state, change),
         "purpose": bool(change.purpose),
         "goes_on": _goes_on(state, change),
+        "superlative": any(name in ("most", "order") for name, _ in change.definite),
         "topic": bool(state.subject or state.topic.said),
     }
     groups = load("acts")["traits"].items()

@@ -525,3 +525,61 @@ async def test_a_name_is_known_by_its_sound(text: str, field: str, value: str) -
 async def test_who_drinks_nothing_is_offered_nothing_with_alcohol() -> None:
     text = "my mate doesnt drink (religion) and i want something nice for the toast for him"
     assert (await filters(text))["styles"] == ["alcohol_free"]
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("a red for lamb", "and something for the designated driver?"),
+        ("a red for lamb", "what do you have for the non-drinkers"),
+        ("Rotwein zum Lamm", "und für die beiden, die nichts trinken?"),
+        ("un rouge pour l'agneau", "et pour ceux qui ne boivent pas d'alcool ?"),
+        ("un tinto para cordero", "¿y para quien conduce?"),
+        ("un rosso per l'agnello", "e per gli astemi?"),
+        ("rode wijn bij lam", "en voor wie moet rijden?"),
+    ],
+)
+async def test_those_who_drink_nothing_get_wine_without_alcohol(before: str, text: str) -> None:
+    assert (await filters(before, text))["styles"] == ["alcohol_free"]
+
+
+async def test_wine_for_the_others_may_have_alcohol_again() -> None:
+    talk = ("a red for lamb", "and for the drivers?", "and a white for everybody else")
+    assert (await filters(*talk))["styles"] == ["white"]
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("a red for lamb", "the fuller one"),
+        ("Rotwein zum Lamm", "der leichtere"),
+        ("un rouge pour l'agneau", "le plus léger ?"),
+        ("un tinto para cordero", "el menos alcohólico"),
+        ("un rosso per l'agnello", "il più leggero?"),
+        ("Rotwein zum Lamm", "warum der erste und nicht der zweite?"),
+    ],
+)
+async def test_the_lighter_one_is_one_of_those_shown(before: str, text: str) -> None:
+    assert (await called(before, text))[0] == "get_wine"
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("a red for lamb", "more"),
+        ("Rotwein zum Lamm", "noch mehr"),
+        ("un rouge pour l'agneau", "encore"),
+        ("un rosso per l'agnello", "ancora"),
+        ("rode wijn bij lam", "meer"),
+    ],
+)
+async def test_more_are_further_ones_of_the_same_kind(before: str, text: str) -> None:
+    asked = await filters(before, text)
+    assert asked["styles"] == ["red"]
+    assert asked["not_ids"]
+
+
+async def test_an_exclusion_of_a_continent_or_a_short_name_holds() -> None:
+    assert "Chile" in (await filters("a red", "nothing from South America"))["without_countries"]
+    left = (await filters("un tinto que no sea rioja ni ribera"))["without_regions"]
+    assert left == ["Ribera del Duero", "Rioja"]
