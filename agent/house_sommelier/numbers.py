@@ -245,10 +245,18 @@ class _Reader:
             self._use(amount, hours=(value - amount.low) % 12 or None)
         elif unit or amount.limit == "we_are" or (self._asks_quantity and not amount.limit):
             self._count(amount)
+        elif self._is_table(amount):
+            self._use(amount, guests=round(value))
         elif value in _YEARS and amount.limit != "max" and not is_range:
             self._use(amount, years=(*self._found.years, amount.written))
         else:
             self._read_price(amount)
+
+    def _is_table(self, amount: _Amount) -> bool:
+        """Whether a number counts who eats: "duck for 6", "un tajine pour huit"."""
+        is_for = self._phrases.is_among(amount.start - 1, "for")
+        few = 2 <= amount.high == amount.low <= _MOST_HOURS and amount.written.find(",") < 0
+        return is_for and few and "dish" in self._fields and self._found.guests is None
 
     def _is_strength(self, amount: _Amount) -> bool:
         return not amount.unit and _LEAST_ABV <= amount.high <= _MOST_ABV

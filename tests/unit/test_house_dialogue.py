@@ -17,6 +17,7 @@ from tests.house import (
     exchange,
     filters,
     ids,
+    spoken,
 )
 
 CHEAPER: list[tuple[str, str, float]] = [
@@ -583,3 +584,15 @@ async def test_an_exclusion_of_a_continent_or_a_short_name_holds() -> None:
     assert "Chile" in (await filters("a red", "nothing from South America"))["without_countries"]
     left = (await filters("un tinto que no sea rioja ni ribera"))["without_regions"]
     assert left == ["Ribera del Duero", "Rioja"]
+
+
+async def test_who_eats_was_said_with_the_dish() -> None:
+    talk = ("roast duck for 6", "how many bottles", "two of them do not drink")
+    first, then = [(await spoken(*talk[:n])).intro for n in (2, 3)]
+    assert "6 who drink wine" in first
+    assert "4 who drink wine" in then
+
+
+async def test_why_there_is_egg_in_wine_is_explained() -> None:
+    assert (await called("pourquoi met-on des œufs dans le vin rouge ?"))[0] == "search_documents"
+    assert (await called("Wieso schmeckt Wein nach Vanille?"))[0] == "search_documents"
