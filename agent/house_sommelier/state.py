@@ -654,6 +654,8 @@ def _relative(state: State, change: Change, wishes: Wishes) -> Wishes:
     changed = replace(
         wishes, min_price=None, max_price=None, currency=currency, order="", named_price=""
     )
+    if change.has("cue", "half") and prices:
+        return replace(changed, max_price=float(round(sum(prices) / len(prices) / 2)))
     if cheaper:
         below = _below(min(prices)) if prices else float(round((old.max_price or 17) * 0.7))
         return replace(changed, max_price=below)

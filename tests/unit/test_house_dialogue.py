@@ -596,3 +596,21 @@ async def test_who_eats_was_said_with_the_dish() -> None:
 async def test_why_there_is_egg_in_wine_is_explained() -> None:
     assert (await called("pourquoi met-on des œufs dans le vin rouge ?"))[0] == "search_documents"
     assert (await called("Wieso schmeckt Wein nach Vanille?"))[0] == "search_documents"
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("a red for lamb", "like the third one but half the price"),
+        ("un rouge pour l'agneau", "comme le troisième mais à moitié prix"),
+        ("un rosso per l'agnello", "come il terzo ma a metà prezzo"),
+    ],
+)
+async def test_half_the_price_is_half_of_what_was_shown(before: str, text: str) -> None:
+    _, asked = await called(before, text)
+    assert asked["max_price"] == 20
+
+
+async def test_the_end_of_a_scale_of_those_is_one_of_those() -> None:
+    for text in ("which of these three has the most acid", "the lightest of those please"):
+        assert (await called("a red for lamb", text))[0] == "get_wine"
