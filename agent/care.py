@@ -1,15 +1,17 @@
 """Who should not be offered alcohol and who needs help, told by what a message says. Pure.
 
 Small lexicons are combined, near each other in a clause: who, which state, since when, denied or
-not.
+not. What no lexicon holds is told by a classifier that was fitted to labelled sentences.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, Literal, cast, get_args
 
 from agent.care_words import STOPS, Message, Phrase, Rule, lexicon
-from agent.text import LANGUAGES, Language
+from agent.classifier import classifier
+from agent.text import LANGUAGES, Language, sentences
 
 Concern = Literal[
     "crisis", "dependence", "under_age", "pregnancy", "medication", "health", "driving"
@@ -25,6 +27,19 @@ Intolerance = Literal["", "histamine", "sulphites", "severe"]
 FULL_AGE: Final = 18
 LONGEST: Final = 4096
 """Characters of a message that are looked at."""
+
+CARE_CLASSIFIER: Final = Path(__file__).with_name("care.bin")
+_LIKELY: Final[Mapping[Concern, float]] = {
+    "crisis": 0.7,
+    "dependence": 0.8,
+    "under_age": 0.8,
+    "pregnancy": 0.8,
+    "medication": 0.8,
+    "driving": 0.8,
+}
+"""From which likelihood on the classifier is believed."""
+_FEWEST: Final = 4
+"""Words of a text that the classifier is asked about."""
 
 _YOUNGEST: Final = 4
 _SCHOOL_YEARS: Final = range(3, 14)
@@ -125,7 +140,33 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
 
     `full_age` is the age in years from which wine is offered.
     """
-    return _Reading(Message(text[:LONGEST]), full_age).care()
+    message = Message(text[:LONGEST])
+    care, told = _Reading(message, full_age).care(), likely_concerns(text[:LONGEST])
+    if full_age < FULL_AGE:
+        told -= {"under_age"}
+    if known := care.own | care.others:
+        told &= {"crisis"} - known
+    if not told:
+        return care
+    if message.is_about_other(0, len(message.words)):
+        return replace(care, others=care.others | (told - care.own))
+    return replace(care, own=care.own | told, others=care.others - told)
+
+
+def care_of_rules(text: str) -> Care:
+    """Read the same by the lexicons alone."""
+    return _Reading(Message(text[:LONGEST]), FULL_AGE).care()
+
+
+def likely_concerns(text: str) -> frozenset[Concern]:
+    """Return what the classifier is sure enough of, in a text or in one of its sentences."""
+    model, told = classifier(CARE_CLASSIFIER), set[Concern]()
+    for each in {text, *sentences(text)}:
+        if each.count(" ") + 1 < _FEWEST:
+            continue
+        likely = model.likelihoods(each)
+        told |= {concern for concern, least in _LIKELY.items() if likely[concern] >= least}
+    return frozenset(told)
 
 
 def care_in_talk(said: Sequence[str], full_age: int = FULL_AGE) -> Care:

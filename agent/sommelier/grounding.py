@@ -16,6 +16,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from agent.classifier import classifier
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
@@ -34,6 +35,11 @@ from agent.vocabulary import (
 )
 
 CLAIMS: Final = Path(__file__).with_name("claims.toml")
+CLAIMS_CLASSIFIER: Final = Path(__file__).with_name("claims.bin")
+OFF: Final = 0.7
+"""From which likelihood on a sentence counts as none that a sommelier says."""
+SHORTEST: Final = 4
+"""Words of a sentence that is told by them as a whole."""
 RECITED: Final = 8
 """Words in a row that no answer shares with its instructions."""
 MOST_BOTTLES: Final = 60
@@ -365,4 +371,12 @@ def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str
     ):
         return claim[0].strip()
     recited = grounds.instructions.intersection(_runs(plain))
-    return next((" ".join(run) for run in recited if not grounds.known.has(run)), None)
+    run = next((" ".join(run) for run in recited if not grounds.known.has(run)), None)
+    return run or (sentence if _is_off(sentence, plain, grounds) else None)
+
+
+def _is_off(sentence: str, plain: Sequence[str], grounds: Grounds) -> bool:
+    """Whether a sentence is likely none that a sommelier says, and no source says it."""
+    if len(plain) < SHORTEST or MONEY.search(sentence) or grounds.known.sources.has(plain):
+        return False
+    return classifier(CLAIMS_CLASSIFIER).likelihoods(sentence)["off"] >= OFF
