@@ -44,6 +44,8 @@ FEW_WORDS: Final = 10
 TOKEN: Final = pattern(r"\p{L}[\p{L}\p{M}]*|\d+(?:[.,]\d+)*")
 BEGINS: Final = frozenset('\n:;–—"“„”«»‹›‘’(|•·/')
 """Signs behind which any word may have a capital."""
+ROMAN: Final = pattern(r"[IVX]{2,5}")
+"""A number of a king."""
 YEAR: Final = pattern(r"(?:19|20)\d\d")
 
 
@@ -157,6 +159,7 @@ def _vocabulary() -> Mapping[str, _Hashes]:
         "terms": _names().terms,
         "people": map(_joined, _names().people),
         "brands": map(_joined, _names().brands),
+        "world": map(_joined, _names().world),
     }
     parts = {name: data[start:end] for name, start, end in zip(names, ends, ends[1:], strict=False)}
     return {name: _Hashes(parts.get(name, b""), own.get(name, ())) for name in {*parts, *own}}
@@ -213,6 +216,7 @@ class _Names(BaseModel):
     terms: _Words
     names: _Phrases
     people: _Phrases
+    world: _Phrases
     brands: _Phrases
 
 
@@ -271,12 +275,14 @@ def _known_name(said: Sequence[Token], at: int) -> int:
     count = _named(said, at, "people")
     if count and said[at].capital and _may_be_somebody(said, at, count):
         return count
-    return _named(said, at, "proper")
+    if count := _named(said, at, "proper"):
+        return count
+    return _named(said, at, "world") if said[at].capital else 0
 
 
 def _is_known(said: Sequence[Token], at: int, known: Known, offered: bool) -> bool:
     token = said[at]
-    if len(token.text) == 1 or token.folded in known.sources.words:
+    if len(token.text) == 1 or token.folded in known.sources.words or ROMAN.fullmatch(token.text):
         return True
     if token.folded in known.asked.words and (not offered or _may_be_somebody(said, at)):
         return True
@@ -302,7 +308,7 @@ def _stands_alone(said: Sequence[Token], at: int) -> bool:
 
 def _may_be_somebody(said: Sequence[Token], at: int, count: int = 1) -> bool:
     """Whether a name can be that of a person or a town: no article before it, no wine behind it."""
-    before = said[at - 1].folded if at else ""
+    before = said[at - 1].text.casefold() if at else ""
     behind = said[at + count] if at + count < len(said) else None
     return before not in _names().articles and not (
         behind and (is_of_wine(behind) or (behind.is_number and YEAR.fullmatch(behind.text)))
@@ -316,8 +322,9 @@ def is_of_wine(token: Token) -> bool:
 
 def _is_estate(said: Sequence[Token], at: int, known: Known) -> bool:
     """Whether an estate is named here, with a word that makes one, that no source names so."""
-    if said[at].folded not in _names().estates:
-        return False
+    token = said[at]
+    if token.folded not in _names().estates or (len(token.text) < 4 and not token.capital):
+        return False  # "más" is no "mas"
     small = _names().articles | _names().links
     behind = [each for each in said[at + 1 : at + 5] if each.folded not in small]
     if not behind or not (behind[0].capital if said[at].capital else is_of_wine(said[at + 1])):

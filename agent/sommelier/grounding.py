@@ -46,6 +46,8 @@ MOST_BOTTLES: Final = 60
 """A price may be that of so many bottles, if their number stands beside it."""
 DOZEN: Final = 12
 LONGEST_MEASURE: Final = 8
+LONGEST_DENIAL: Final = 14
+"""Words of a sentence that says no more than what cannot be done or known."""
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """What stands for the name of a wine in a model's words."""
@@ -81,6 +83,7 @@ class _Claims(BaseModel):
     numbers: _Words
     money: _Words
     points: _Words
+    denials: tuple[str, ...]
     unknowable: Mapping[Language, tuple[str, ...]]
     not_mine: Mapping[Language, tuple[str, ...]]
 
@@ -88,6 +91,11 @@ class _Claims(BaseModel):
     def claimed(self) -> Pattern:
         """Finds what no evidence holds in folded words with a space around each."""
         return _any_of(self.unknowable)
+
+    @cached_property
+    def denied(self) -> Pattern:
+        """Finds that a sommelier cannot do or does not know something."""
+        return _any_of({"en": self.denials})
 
     @cached_property
     def shopped(self) -> Pattern:
@@ -364,12 +372,23 @@ def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str
         return sentence if NOTE.match(sentence) else str(structure and structure[0])
     folded = f" {' '.join(each.folded for each in said)} "
     claims, plain = _claims(), [each.folded for each in said]
+    denies = (
+        len(said) <= LONGEST_DENIAL
+        and not any(each.is_number for each in said)
+        and claims.denied.search(folded)
+    )
+    if denies:
+        return _recited(plain, grounds)
     if (claim := claims.claimed.search(folded)) and not grounds.known.sources.has(claim[0].split()):
         return claim[0].strip()
     if (claim := claims.shopped.search(folded)) and (claims.negations | claims.refers).isdisjoint(
         plain
     ):
         return claim[0].strip()
+    return _recited(plain, grounds)
+
+
+def _recited(plain: Sequence[str], grounds: Grounds) -> str | None:
     recited = grounds.instructions.intersection(_runs(plain))
     run = next((" ".join(run) for run in recited if not grounds.known.has(run)), None)
     return run or (sentence if _is_off(sentence, plain, grounds) else None)
