@@ -385,13 +385,13 @@ def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str
         plain
     ):
         return claim[0].strip()
-    return _recited(plain, grounds)
+    recited = _recited(plain, grounds)
+    return recited or (sentence if _is_off(sentence, plain, grounds) else None)
 
 
 def _recited(plain: Sequence[str], grounds: Grounds) -> str | None:
     recited = grounds.instructions.intersection(_runs(plain))
-    run = next((" ".join(run) for run in recited if not grounds.known.has(run)), None)
-    return run or (sentence if _is_off(sentence, plain, grounds) else None)
+    return next((" ".join(run) for run in recited if not grounds.known.has(run)), None)
 
 
 def _is_off(sentence: str, plain: Sequence[str], grounds: Grounds) -> bool:
