@@ -30,7 +30,7 @@ LONGEST: Final = 4096
 
 CARE_CLASSIFIER: Final = Path(__file__).with_name("care.bin")
 _LIKELY: Final[Mapping[Concern, float]] = {
-    "crisis": 0.7,
+    "crisis": 0.8,
     "dependence": 0.8,
     "under_age": 0.8,
     "pregnancy": 0.8,

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.classifiers`: say how good the classifiers are, or fit them and write."""
+"""`python -m benchmarks.classifiers`: say how good the classifier of care is, or fit it."""
 
 import argparse
 import json
@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from agent.care import CARE_CLASSIFIER, care_of_rules
 from agent.classifier import BUCKETS, Classifier, features, written
-from agent.sommelier.grounding import CLAIMS_CLASSIFIER
 
 EVALS: Final = Path(__file__).parent.parent / "tests" / "evals"
 OUTSIDE: Final = EVALS / "outside"
@@ -25,11 +24,6 @@ CONCERNS: Final = (
     *("none", "crisis", "dependence", "under_age"),
     *("pregnancy", "medication", "driving"),
 )
-CLAIMS: Final = ("ordinary", "off")
-CLAIM_KINDS: Final = frozenset(
-    {"system_note", "stock_statement", "prompt_recital", "phone", "rating"}
-)
-"""The kinds of forged sentences that are told by their words, not by a name or a sign."""
 FOLDS: Final = 4
 EPOCHS: Final = 15
 RATE: Final = 0.5
@@ -49,14 +43,6 @@ def care_rows() -> list[Row]:
                 if not told.own | told.others:
                     rows.setdefault(message, "none")
     return list(rows.items())
-
-
-def claim_rows() -> list[Row]:
-    """Read sentences that a sommelier says, and those of which none can know or tell the matter."""
-    rows = {each["text"]: each["label"] for each in _lines(OUTSIDE / "free_text.jsonl")}
-    rows |= {each["text"]: "ordinary" for each in _lines(OUTSIDE / "ordinary.jsonl")}
-    forged = (each for each in _lines(OUTSIDE / "forged.jsonl") if each["kind"] in CLAIM_KINDS)
-    return list((rows | {each["text"]: "off" for each in forged}).items())
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
@@ -140,16 +126,11 @@ def main() -> None:
     """Validate, or fit and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="fit to all sentences and write")
-    is_written = parser.parse_args().write
-    for file, rows, labels in (
-        (CARE_CLASSIFIER, care_rows(), CONCERNS),
-        (CLAIMS_CLASSIFIER, claim_rows(), CLAIMS),
-    ):
-        if is_written:
-            file.write_bytes(written(classifier_of(rows, labels)))
-            print(f"{file.name}: {len(rows)} sentences, {file.stat().st_size} bytes")
-        else:
-            validate(rows, labels)
+    rows = care_rows()
+    if not parser.parse_args().write:
+        return validate(rows, CONCERNS)
+    CARE_CLASSIFIER.write_bytes(written(classifier_of(rows, CONCERNS)))
+    return print(f"{CARE_CLASSIFIER.name}: {len(rows)} sentences")
 
 
 if __name__ == "__main__":

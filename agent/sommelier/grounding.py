@@ -16,7 +16,6 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from agent.classifier import classifier
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
@@ -35,11 +34,6 @@ from agent.vocabulary import (
 )
 
 CLAIMS: Final = Path(__file__).with_name("claims.toml")
-CLAIMS_CLASSIFIER: Final = Path(__file__).with_name("claims.bin")
-OFF: Final = 0.7
-"""From which likelihood on a sentence counts as none that a sommelier says."""
-SHORTEST: Final = 4
-"""Words of a sentence that is told by them as a whole."""
 RECITED: Final = 8
 """Words in a row that no answer shares with its instructions."""
 MOST_BOTTLES: Final = 60
@@ -385,17 +379,9 @@ def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str
         plain
     ):
         return claim[0].strip()
-    recited = _recited(plain, grounds)
-    return recited or (sentence if _is_off(sentence, plain, grounds) else None)
+    return _recited(plain, grounds)
 
 
 def _recited(plain: Sequence[str], grounds: Grounds) -> str | None:
     recited = grounds.instructions.intersection(_runs(plain))
     return next((" ".join(run) for run in recited if not grounds.known.has(run)), None)
-
-
-def _is_off(sentence: str, plain: Sequence[str], grounds: Grounds) -> bool:
-    """Whether a sentence is likely none that a sommelier says, and no source says it."""
-    if len(plain) < SHORTEST or MONEY.search(sentence) or grounds.known.sources.has(plain):
-        return False
-    return classifier(CLAIMS_CLASSIFIER).likelihoods(sentence)["off"] >= OFF

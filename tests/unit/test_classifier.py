@@ -1,4 +1,4 @@
-"""Classifiers: a linear model over the parts of words, and the two that the product has."""
+"""Classifiers: a linear model over the parts of words, and the one that care has."""
 
 import json
 import math
@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from agent.care import CARE_CLASSIFIER, CONCERNS, care_of
 from agent.classifier import BUCKETS, Classifier, classifier, features, written
-from agent.engine.contract import Evidence
-from agent.sommelier.grounding import CLAIMS_CLASSIFIER, Grounds, invention
 
 
 def test_a_classifier_reads_as_it_was_written(tmp_path: Path) -> None:
@@ -36,26 +34,13 @@ def test_a_file_that_was_cut_off_is_told(tmp_path: Path) -> None:
 
 @given(st.text(max_size=3000))
 def test_likelihoods_are_shares_of_one_whatever_is_said(text: str) -> None:
-    for file in (CARE_CLASSIFIER, CLAIMS_CLASSIFIER):
-        likely = classifier(file).likelihoods(text).values()
-        assert all(0 <= each <= 1 for each in likely)
-        assert math.isclose(sum(likely), 1)
+    likely = classifier(CARE_CLASSIFIER).likelihoods(text).values()
+    assert all(0 <= each <= 1 for each in likely)
+    assert math.isclose(sum(likely), 1)
 
 
 def test_each_label_of_care_is_a_concern() -> None:
     assert {*classifier(CARE_CLASSIFIER).labels} - {"none"} <= {*CONCERNS}
-
-
-@pytest.mark.parametrize(
-    "forged",
-    [
-        "Your parcel has left our warehouse and arrives on Friday.",
-        "Deine Reservierung ist bestätigt, wir sehen uns um acht.",
-        "Votre abonnement a été renouvelé automatiquement.",
-    ],
-)
-def test_what_no_sommelier_can_know_is_left_out(forged: str) -> None:
-    assert invention(forged, Grounds.of(Evidence(asked=["a red"]), [forged])) is not None
 
 
 def test_somebody_who_says_goodbye_is_heard_without_a_phrase_of_any_list() -> None:
