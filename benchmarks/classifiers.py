@@ -127,10 +127,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="fit to all sentences and write")
     rows = care_rows()
-    if not parser.parse_args().write:
-        return validate(rows, CONCERNS)
-    CARE_CLASSIFIER.write_bytes(written(classifier_of(rows, CONCERNS)))
-    return print(f"{CARE_CLASSIFIER.name}: {len(rows)} sentences")
+    if parser.parse_args().write:
+        CARE_CLASSIFIER.write_bytes(written(classifier_of(rows, CONCERNS)))
+    else:
+        validate(rows, CONCERNS)
 
 
 if __name__ == "__main__":

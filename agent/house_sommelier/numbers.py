@@ -43,7 +43,7 @@ _NO_PRICE: Final = frozenset(
 class Numbers:
     """What the numbers of a message say; alcohol is in % vol, `foreign` a currency as written.
 
-    `written` is the price in the person's own words, `used` the places of all that was read.
+    `used` are the places of all that was read.
     """
 
     min_price: float | None = None
@@ -58,7 +58,6 @@ class Numbers:
     years: tuple[str, ...] = ()
     foreign: str = ""
     alcohol_free: bool = False
-    written: str = ""
     used: frozenset[int] = frozenset()
 
     @property
@@ -115,7 +114,7 @@ class _Reader:
         alone = len(amounts) == len(self._phrases.words) == 1
         if not self._priced and (alone or (in_talk and self._is_bare(amounts))):
             self._price(None, amounts[0].high, amounts[0])
-        found = replace(self._shared_total(), written=self._written(), used=frozenset(self._used))
+        found = replace(self._shared_total(), used=frozenset(self._used))
         low, high = _ascending(found.min_price, found.max_price)
         weak, strong = _ascending(found.min_abv, found.max_abv)
         return replace(found, min_price=low, max_price=high, min_abv=weak, max_abv=strong)
@@ -327,17 +326,6 @@ class _Reader:
             max_price=old.max_price if high is None else high,
             currency=amount.currency or old.currency,
         )
-
-    def _written(self) -> str:
-        """The price in the person's own words: "so um die vierzig", "under 90 for the lot"."""
-        if not self._found.has_price or not self._priced:
-            return ""
-        start, end = min(self._priced), max(self._priced) + 1
-        while (span := self._phrases.before(start)).fields & set(_LIMITS):
-            start = span.start
-        while (span := self._phrases.at(end)).fields & {"currency", "total", "each"}:
-            end = span.end
-        return self._phrases.written(start, end)
 
     def _count_sober(self, numbers: Sequence[_Amount]) -> None:
         """Of how many it is said that they drink nothing or little: "12 kids", "half drive"."""

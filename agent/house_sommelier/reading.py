@@ -69,7 +69,6 @@ class Wishes:
     only: frozenset[str] = frozenset()
     named_dishes: tuple[str, ...] = ()
     named_tastes: tuple[str, ...] = ()
-    named_price: str = ""
 
     @property
     def said(self) -> frozenset[str]:
@@ -304,7 +303,6 @@ def _wishes(scope: Scope, numbers: Numbers) -> Wishes:
         named_tastes=tuple(
             dict.fromkeys(scope.phrases.written(each.start, each.end) for each in tastes)
         ),
-        named_price=numbers.written,
     )
 
 

@@ -25,8 +25,6 @@ _PLACE: Final = frozenset({"countries", "regions"})
 _NAMED: Final = {
     "dishes": "named_dishes",
     "text": "named_tastes",
-    "max_price": "named_price",
-    "min_price": "named_price",
 }
 _GROUPS: Final = (_PRICE, _ABV, _KIND, _PLACE)
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
@@ -651,9 +649,7 @@ def _relative(state: State, change: Change, wishes: Wishes) -> Wishes:
     old = state.wishes
     currency = next(iter(known.values()))[1] if known else old.currency or Currency.EUR
     prices = [amount for amount, used in known.values() if used == currency]
-    changed = replace(
-        wishes, min_price=None, max_price=None, currency=currency, order="", named_price=""
-    )
+    changed = replace(wishes, min_price=None, max_price=None, currency=currency, order="")
     if change.has("cue", "half") and prices:
         return replace(changed, max_price=float(round(sum(prices) / len(prices) / 2)))
     if cheaper:

@@ -112,12 +112,15 @@ def sweetness_in_words(sweetness: str, language: Language) -> str:
     return str(speech()[language]["sweetness"].get(sweetness, ""))
 
 
-def price_in_words(wishes: Wishes, language: Language) -> str:
-    """The price limits in the person's own words, or vaguely; empty if there are none."""
-    if wishes.min_price is None and wishes.max_price is None:
-        return ""
-    vague = say("high_price" if wishes.max_price is None else "low_price", language)
-    return wishes.named_price or vague
+def price_in_words(wishes: Wishes) -> str:
+    """The price limits of a bottle; empty if there are none."""
+    currency = wishes.currency or Currency.EUR
+    low, high = wishes.min_price, wishes.max_price
+    if low is not None and high is not None:
+        return f"{money(low, currency)}–{money(high, currency)}"
+    if high is not None:
+        return f"≤ {money(high, currency)}"
+    return "" if low is None else f"≥ {money(low, currency)}"
 
 
 def criteria(state: State) -> str:
@@ -130,7 +133,7 @@ def criteria(state: State) -> str:
         *tastes_in_words(wishes, language),
         either(wishes.grapes, language),
         either(places_in_words(wishes, language), language),
-        price_in_words(wishes, language),
+        price_in_words(wishes),
         both(wishes.named_dishes, language),
         _abv(wishes),
         wishes.name,
