@@ -160,9 +160,6 @@ class UpdateSettings(Group):
 
     burst_seconds: float = Field(0.8, alias="BURST_SECONDS", ge=0, le=10)
     max_tries: int = Field(3, alias="UPDATE_MAX_TRIES", ge=1)
-    poll_seconds: float = Field(0.05, alias="TURNS_POLL_SECONDS", ge=0.005, le=5)
-    version: str = Field("lanes-1", alias="TURNS_VERSION", min_length=1)
-    executor_id: str | None = Field(None, alias="EXECUTOR_ID")
     at_once: int = Field(64, alias="TURNS_AT_ONCE", ge=1)
     shutdown_seconds: float = Field(20, alias="SHUTDOWN_SECONDS", ge=0)
     retention_days: float = Field(7, alias="RETENTION_DAYS", gt=0)

@@ -196,7 +196,10 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AcceptedUpdate:
-    """An update that was accepted; `tries`: how often its turn began since it made progress."""
+    """An update that was accepted; `tries`: how often its turn began since it made progress.
+
+    `epoch` is how often it began in all. Who began it then is who may go on with it.
+    """
 
     update_id: int
     chat_id: int
@@ -204,6 +207,7 @@ class AcceptedUpdate:
     received_at: datetime
     state: str
     tries: int
+    epoch: int
     retries: int
     error: str | None
 
@@ -250,8 +254,19 @@ class EndedTurn:
     said: tuple[StoredMessage, ...] = ()
 
 
+class TurnTaken(BaseException):
+    """A turn was begun again by another process, so this one may record and send no more of it.
+
+    No `Exception`, as a cancellation is none: only who runs turns is to know what to do about it.
+    """
+
+
 class UpdateRepository(Protocol):
-    """The accepted updates; every method commits before it returns."""
+    """The accepted updates; every method commits before it returns.
+
+    What is done to a turn is done by who began it last: with an `epoch` that is over, TurnTaken is
+    raised and nothing is changed.
+    """
 
     async def accept(self, updates: Sequence[ReceivedUpdate]) -> Sequence[ReceivedUpdate]:
         """Keep updates, each once however often it is delivered, all in one commit.
@@ -266,8 +281,8 @@ class UpdateRepository(Protocol):
     async def waiting(self, chat_id: int, since: int) -> Sequence[AcceptedUpdate]:
         """Those of a chat that no turn has taken, from an update on."""
 
-    async def lanes(self) -> Mapping[str, int]:
-        """The lanes in which updates wait, each with the first of them."""
+    async def lanes(self) -> Sequence[str]:
+        """The lanes in which updates wait or are being answered, those of the oldest first."""
 
     async def begin(self, update_id: int, with_others: Sequence[int] = ()) -> BegunTurn | None:
         """Count a try of the update's turn, which takes others along; None if it is over.
@@ -275,23 +290,23 @@ class UpdateRepository(Protocol):
         What it took before it keeps, and takes no more.
         """
 
-    async def record(self, step: Step) -> None:
+    async def hold(self, update_id: int, epoch: int) -> None:
+        """Do nothing if the turn is still that of who began it at this epoch."""
+
+    async def record(self, step: Step, epoch: int) -> None:
         """Keep what a step returned."""
 
-    async def forget_steps(self, update_id: int) -> None:
+    async def forget_steps(self, update_id: int, epoch: int) -> None:
         """Have a turn begin anew."""
 
-    async def done(self, turn_id: int, ended: Sequence[EndedTurn] = ()) -> None:
+    async def done(self, turn_id: int, epoch: int, ended: Sequence[EndedTurn] = ()) -> None:
         """A turn is over: what it came to is kept, and what its updates held is emptied."""
 
-    async def set_aside(self, update_id: int, error: str) -> None:
+    async def set_aside(self, update_id: int, epoch: int, error: str) -> None:
         """Give up on an update, until an operator has it tried again."""
 
     async def ask_retry(self, update_id: int) -> bool:
         """Have an update that was set aside tried again; False if there is none."""
-
-    async def to_retry(self) -> Sequence[tuple[str, int, int]]:
-        """What an operator wants tried again: lane, update, and for which time."""
 
     async def backlog(self) -> Backlog:
         """How many turns are not over, and since when."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from uuid import uuid4
 
 import httpx
 from telegram.ext import Application
@@ -61,7 +60,7 @@ from bot.updates.accept import (
     single_process,
 )
 from bot.updates.journal import StepJournal
-from bot.updates.lanes import Lanes, LocalQueue, Queue, dispatch, is_readable, origin
+from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin
 from config import Settings, SettingsError
 from db.engine import Sessions, is_passing
 from db.repositories.care import SqlCareRepository
@@ -83,7 +82,8 @@ message that may have arrived, so they are kept for a shorter time than servers 
 CONNECT_SECONDS: Final = 10
 READ_SECONDS: Final = 20
 FORGET_SECONDS: Final = 3600.0
-RETRY_SCAN_SECONDS: Final = 5.0
+LOOK_SECONDS: Final = 5.0
+"""How often the only process looks for what an operator wants tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,42 +151,20 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
 
 @asynccontextmanager
 async def open_lanes(settings: Settings, app: App) -> AsyncIterator[tuple[Lanes, Sequence[Task]]]:
-    """What makes turns of updates, and what runs beside: on Postgres other replicas do so too."""
-    url, updates = settings.database.url.get_secret_value(), settings.updates
-    retention = timedelta(days=updates.retention_days)
-    if url.startswith("sqlite"):
-        queue = LocalQueue()
-        lanes = lanes_of(settings, app, queue)
-        queue.open(lanes.run)
-        try:
-            yield lanes, ()
-        finally:
-            await queue.close()
-        return
-    from bot.updates.replicas import ReplicaSettings, Takeover, open_queue  # noqa: PLC0415
+    """What makes turns of updates, on Postgres beside other replicas, and what runs with it."""
+    url = settings.database.url.get_secret_value()
+    async with AsyncExitStack() as stack:
+        if url.startswith("sqlite"):
+            seconds = LOOK_SECONDS
+            lanes = lanes_of(settings, app, app.repositories.updates.lanes, of_one_process)
+        else:
+            from bot.updates import replicas  # noqa: PLC0415
 
-    replica = ReplicaSettings(
-        url=url,
-        executor_id=updates.executor_id or f"replica-{uuid4()}",
-        version=updates.version,
-        poll_seconds=updates.poll_seconds,
-        at_once=updates.at_once,
-    )
-    made: asyncio.Future[Lanes] = asyncio.get_running_loop().create_future()
-
-    async def run(lane: str) -> None:
-        await (await made).run(lane)
-
-    async with open_queue(replica, run) as replicas:
-        made.set_result(lanes := lanes_of(settings, app, replicas))
-        forget = partial(replicas.forget, retention)
-        yield (
-            lanes,
-            (
-                cancelled_at_stop(Takeover(replica).run),
-                every(FORGET_SECONDS, "forgetting which lanes were run", forget),
-            ),
-        )
+            locks, seconds = replicas.ReplicaLocks(url), replicas.LOOK_SECONDS
+            stack.push_async_callback(bounded, "the locks of lanes", locks.close)
+            lanes = lanes_of(settings, app, locks.unowned, locks.lock)
+        stack.push_async_callback(lanes.close)
+        yield lanes, [every(seconds, "looking for lanes that nobody runs", lanes.look)]
 
 
 @asynccontextmanager
@@ -282,7 +260,6 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
     tasks = [
         cancelled_at_stop(partial(receive, settings, app, lanes)),
         cancelled_at_stop(resources.sessions.watch),
-        every(RETRY_SCAN_SECONDS, "retrying updates", lanes.retry_asked),
         every(FORGET_SECONDS, "forgetting what is old", forget),
     ]
     if app.delivery is not None:
@@ -309,7 +286,6 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
         coming = partial(point_webhook, application, url, secret)
     try:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(lanes.resume())
             tasks.create_task(show_commands(application, settings.access.admin_ids))
             tasks.create_task(coming())
     except BaseExceptionGroup as errors:
@@ -333,7 +309,12 @@ async def forget_old(
         await attempt("forgetting what is old", each)
 
 
-def lanes_of(settings: Settings, app: App, queue: Queue) -> Lanes:
+def lanes_of(
+    settings: Settings,
+    app: App,
+    unowned: Callable[[], Awaitable[Sequence[str]]],
+    lock: Lock,
+) -> Lanes:
     """What makes turns of updates, in the order of each chat."""
     # The last word is no step: a turn that is given up may have recorded others in its place.
     bot, turns = app.application.bot, app.turns.unrecorded_steps()
@@ -346,7 +327,8 @@ def lanes_of(settings: Settings, app: App, queue: Queue) -> Lanes:
 
     return Lanes(
         updates=app.repositories.updates,
-        queue=queue,
+        lock=lock,
+        unowned=unowned,
         metrics=app.turns.metrics,
         handle=partial(dispatch, app.application),
         readable=partial(is_readable, bot=bot),

@@ -5,7 +5,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -20,6 +20,7 @@ from sqlalchemy import (
     URL,
     Connection,
     Delete,
+    Engine,
     Insert,
     Update,
     event,
@@ -48,7 +49,16 @@ Work = Callable[[Connection], R]
 
 SQLITE: Final = "sqlite+aiosqlite"
 POSTGRES: Final = "postgresql+psycopg"
-CONNECT_TIMEOUT_SECONDS: Final = 10
+CONNECTING: Final = {
+    "connect_timeout": "10",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+"""A server whose machine is gone is noticed within some 11 s."""
+READERS: Final = 4
+"""Threads that read from Postgres."""
 BUSY_TIMEOUT_MS: Final = 10_000
 ADVISORY_LOCK: Final = text("SELECT pg_advisory_xact_lock(:number)")
 LOCK: Final = 7_303_014
@@ -62,19 +72,30 @@ class DatabaseUnavailable(Exception):
 class Sessions:
     """Opens sessions of a database, and does the short reads and writes that turns are made of.
 
-    SQLite has one writer at a time. All that this process writes there goes through one queue, and
-    what waits in it together is one commit; reads share a connection.
+    All that this process writes in short goes through one connection in a thread, and what waits
+    for it together is one commit: SQLite has one writer at a time, and on Postgres as well a commit
+    is what costs. Nothing of it is handed from task to task while a transaction is open.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._make = async_sessionmaker(engine, expire_on_commit=False)
-        self._engine = engine
-        self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._file: SqliteFile | None = None
-        name = engine.url.database or ":memory:"
-        if engine.dialect.name == "sqlite" and name != ":memory:" and not name.startswith("file:"):
-            self._file = file = SqliteFile(Path(name))
-            event.listen(engine.sync_engine, "engine_disposed", lambda _: file.close())
+        self._is_sqlite = engine.dialect.name == "sqlite"
+        path = Path(engine.url.database or "") if self._is_sqlite else None
+        self._file = DatabaseFile(path)
+        url = engine.url.set(drivername="sqlite") if self._is_sqlite else engine.url
+        self._reader = create_sync_engine(
+            url,
+            hide_parameters=True,
+            isolation_level="AUTOCOMMIT",
+            pool_reset_on_return=None,
+            pool_size=READERS,
+        )
+        self._readers = ThreadPoolExecutor(READERS, "db-read")
+        self._writer = Writer(create_sync_engine(url, hide_parameters=True), self._file)
+        if self._is_sqlite:
+            event.listen(self._writer.engine, "connect", _prepare_sqlite)
+            event.listen(self._reader, "connect", _prepare_reader)
+        event.listen(engine.sync_engine, "engine_disposed", lambda _: self._close())
 
     def __call__(self) -> AsyncSession:
         """A session for reading; objects stay readable after a commit."""
@@ -83,26 +104,23 @@ class Sessions:
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncSession]:
         """A session in a transaction that is committed at the end."""
-        if self._file is None:
-            async with self._make.begin() as session:
-                yield session
-        else:
-            async with self._file.writing, self._make.begin() as session:
-                yield session
+        alone = self._writer.alone if self._is_sqlite else nullcontext()
+        async with alone, self._make.begin() as session:
+            yield session
 
     async def read(self, work: Work[R]) -> R:
-        """Return what `work` reads; nothing is begun, so nothing is rolled back."""
-        if self._file is not None:
-            return self._file.read(work)
-        async with self._autocommit.connect() as connection:
-            return await connection.run_sync(work)
+        """Return what `work` reads; nothing is begun, so nothing is rolled back.
+
+        What is read of SQLite is a few rows by their keys, and nobody who writes holds it up: it
+        takes less time than handing it to a thread.
+        """
+        if self._is_sqlite:
+            return self._read(work)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     async def write(self, work: Work[R]) -> R:
         """Return what `work` returns once it is committed."""
-        if self._file is not None:
-            return await self._file.write(work)
-        async with self._engine.begin() as connection:
-            return await connection.run_sync(work)
+        return await self._writer.write(work)
 
     async def watch(self) -> None:
         """Look every second whether the file of an SQLite database is still the one in use.
@@ -111,39 +129,35 @@ class Sessions:
             DatabaseUnavailable: it was deleted or replaced.
         """
         while True:
-            if self._file is not None:
-                self._file.check()
+            self._file.check()
             await asyncio.sleep(1)
 
+    def _read(self, work: Work[R]) -> R:
+        def read() -> R:
+            with self._reader.connect() as connection:
+                return work(connection)
 
-class SqliteFile:
-    """The two connections of a process to its SQLite file: one reads, one writes for all.
+        return _on_a_new_connection_too(read)
 
-    What is read is a few rows by their keys, and nobody who writes holds it up: it takes less time
-    than handing it to a thread. What is written waits for the disk, in a thread.
+    def _close(self) -> None:
+        self._readers.shutdown()
+        self._reader.dispose()
+        self._writer.close()
+
+
+class Writer:
+    """The connection by which a process writes, in a thread of its own: it waits for the disk.
+
+    `alone` is held while it does, and by whoever else writes to SQLite.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.writing = asyncio.Lock()
-        self._path = path
-        self._opened: tuple[int, int] | None = None
-        url = URL.create("sqlite", database=str(path))
-        self._writer = create_sync_engine(url, hide_parameters=True)
-        self._reader = create_sync_engine(
-            url, hide_parameters=True, isolation_level="AUTOCOMMIT", pool_reset_on_return=None
-        )
-        event.listen(self._writer, "connect", _prepare_sqlite)
-        event.listen(self._reader, "connect", _prepare_reader)
-        self._reading: Connection | None = None
-        self._writes = ThreadPoolExecutor(1, "sqlite-write")
+    def __init__(self, engine: Engine, file: "DatabaseFile") -> None:
+        self.engine = engine
+        self.alone = asyncio.Lock()
+        self._file = file
+        self._thread = ThreadPoolExecutor(1, "db-write")
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
         self._writing: asyncio.Task[None] | None = None
-
-    def read(self, work: Work[R]) -> R:
-        """Do `work` outside of any transaction."""
-        if self._reading is None or self._reading.invalidated:
-            self._reading = self._reader.connect()
-        return work(self._reading)
 
     async def write(self, work: Work[R]) -> R:
         """Do `work` and commit it, together with all else that waits."""
@@ -153,8 +167,54 @@ class SqliteFile:
             self._writing = asyncio.create_task(self._write_all())
         return await done
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._thread.shutdown()
+        self.engine.dispose()
+
+    async def _write_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            async with self.alone:
+                waiting, self._waiting = self._waiting, []
+                works = [work for work, _ in waiting]
+                outcomes = await loop.run_in_executor(self._thread, self._commit, works)
+            for (_, done), (result, error) in zip(waiting, outcomes, strict=True):
+                if done.done():
+                    continue
+                if error is None:
+                    done.set_result(result)
+                else:
+                    done.set_exception(error)
+
+    def _commit(self, works: Sequence[Work[Any]]) -> list[tuple[Any, Exception | None]]:
+        """Commit all in one transaction; if one of them is at fault, each in one of its own."""
+        try:
+            self._file.check()
+            results = _on_a_new_connection_too(lambda: self._together(works))
+            self._file.check()
+        except Exception as error:
+            if len(works) == 1 or is_passing(error):
+                return [(None, error)] * len(works)
+            return [outcome for work in works for outcome in self._commit([work])]
+        return [(result, None) for result in results]
+
+    def _together(self, works: Sequence[Work[Any]]) -> list[Any]:
+        with self.engine.begin() as connection:
+            return [work(connection) for work in works]
+
+
+class DatabaseFile:
+    """The file of an SQLite database as it was when it was first looked at; None: there is none."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._opened: tuple[int, int] | None = None
+
     def check(self) -> None:
         """Raise DatabaseUnavailable if the file was deleted or replaced since it was first used."""
+        if self._path is None:
+            return
         try:
             found = self._path.stat()
         except OSError:
@@ -169,44 +229,15 @@ class SqliteFile:
                 "more is accepted. Put it back, or start anew with what is there."
             )
 
-    def close(self) -> None:
-        """Close both connections."""
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
-        self._reader.dispose()
-        self._writer.dispose()
 
-    async def _write_all(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            async with self.writing:
-                waiting, self._waiting = self._waiting, []
-                works = [work for work, _ in waiting]
-                outcomes = await loop.run_in_executor(self._writes, self._commit, works)
-            for (_, done), (result, error) in zip(waiting, outcomes, strict=True):
-                if done.done():
-                    continue
-                if error is None:
-                    done.set_result(result)
-                else:
-                    done.set_exception(error)
-
-    def _commit(self, works: Sequence[Work[Any]]) -> list[tuple[Any, Exception | None]]:
-        """Commit all in one transaction; if one of them is at fault, each in one of its own."""
-        try:
-            self.check()
-            results = self._together(works)
-            self.check()
-        except Exception as error:
-            if len(works) == 1 or is_passing(error):
-                return [(None, error)] * len(works)
-            return [outcome for work in works for outcome in self._commit([work])]
-        return [(result, None) for result in results]
-
-    def _together(self, works: Sequence[Work[Any]]) -> list[Any]:
-        with self._writer.begin() as connection:
-            return [work(connection) for work in works]
+def _on_a_new_connection_too(do: Callable[[], R]) -> R:
+    """Do it again if the connection turns out to be gone: the server may have been restarted."""
+    try:
+        return do()
+    except DBAPIError as error:
+        if not error.connection_invalidated:
+            raise
+    return do()
 
 
 class SqlRepository:
@@ -240,8 +271,7 @@ def create_engine(url: str) -> AsyncEngine:
     parsed = _parse(url)
     if parsed.drivername == SQLITE:
         return _sqlite_engine(parsed)
-    if "connect_timeout" not in parsed.query:
-        parsed = parsed.update_query_dict({"connect_timeout": str(CONNECT_TIMEOUT_SECONDS)})
+    parsed = parsed.update_query_dict({**CONNECTING, **parsed.query})
     return create_async_engine(parsed, pool_pre_ping=True, hide_parameters=True)
 
 

@@ -212,8 +212,8 @@ class UpdateRow(Base):
     """An accepted update; its payload is emptied when it is done.
 
     `lane` is whose order it stands in, `turn_id` the update whose turn took it, `progress` the
-    steps that were recorded when its turn was last begun, `retries` how often an operator had it
-    tried again.
+    steps that were recorded when its turn was last begun, `epoch` how often that was in all,
+    `retries` how often an operator had it tried again.
     """
 
     __tablename__ = "updates"
@@ -234,6 +234,7 @@ class UpdateRow(Base):
     turn_id: Mapped[int | None] = mapped_column(BigInteger)
     tries: Mapped[int] = mapped_column(default=0)
     progress: Mapped[int] = mapped_column(default=0)
+    epoch: Mapped[int] = mapped_column(default=0, server_default="0")
     retries: Mapped[int] = mapped_column(default=0)
     error: Mapped[str | None]
 

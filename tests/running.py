@@ -169,7 +169,7 @@ async def running(
         if await unless(stop, introduce(application)):
             lanes.ready.set()
             work = [partial(poll, application, lanes.accept), partial(show_commands, application)]
-            await run_tasks([*map(cancelled_at_stop, work), cancelled_at_stop(lanes.resume)], stop)
+            await run_tasks([*map(cancelled_at_stop, work), *looking], stop)
             await lanes.finish(finish_seconds)
 
     conversation = conversation_of(
@@ -187,7 +187,7 @@ async def running(
     look_ups = sources.handlers(conversation) if sources else []
     conversation.register(application, [*further(conversation), *look_ups])
     app = App(application=application, repositories=repositories, turns=conversation.turns)
-    async with open_lanes(settings, app) as (lanes, _):
+    async with open_lanes(settings, app) as (lanes, looking):
         serving = asyncio.create_task(serve())
         try:
             yield lanes

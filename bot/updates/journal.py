@@ -1,6 +1,7 @@
 """The journal of turns: what their steps returned, so that a turn that is run again goes on."""
 
 import pickle
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,6 +24,8 @@ R = TypeVar("R")
 
 SEND_STEP: Final = "telegram."
 """How the names of steps begin in which something is sent."""
+HELD_SECONDS: Final = 0.5
+"""How long after a look, or a record, a turn is taken for ours when a step begins."""
 
 
 @dataclass(slots=True)
@@ -30,14 +33,18 @@ class RunningTurn:
     """The turn of an update: its recorded steps by number, and what is to be kept at its end."""
 
     update_id: int
+    epoch: int
     steps: dict[int, Step]
     ended: list[EndedTurn] = field(default_factory=list)
+    held_at: float = field(default_factory=time.monotonic)
+    """When the database last said that the turn is still ours."""
     _next: int = 0
 
     @classmethod
     def of(cls, begun: BegunTurn) -> "RunningTurn":
         """The turn that begins."""
-        return cls(begun.update.update_id, {step.number: step for step in begun.steps})
+        steps = {step.number: step for step in begun.steps}
+        return cls(begun.update.update_id, begun.update.epoch, steps)
 
     def rewind(self) -> None:
         """Run it from its first step again."""
@@ -82,6 +89,7 @@ class StepJournal:
 
         Raises:
             StepsChanged: another step is recorded at this place of the turn.
+            TurnTaken: another process has begun the turn again.
         """
         turn = _running.get()
         if turn is None:
@@ -89,11 +97,13 @@ class StepJournal:
         number = turn.number()
         if (known := turn.steps.get(number)) is not None:
             return cast("R", _result(known, name))
+        if time.monotonic() - turn.held_at > HELD_SECONDS:
+            await retry_forever(lambda: self.updates.hold(turn.update_id, turn.epoch))
         with running(None):
             result = await run()
         step = Step(turn.update_id, number, name, pickle.dumps(result))
-        await retry_forever(lambda: self.updates.record(step))
-        turn.steps[number] = step
+        await retry_forever(lambda: self.updates.record(step, turn.epoch))
+        turn.steps[number], turn.held_at = step, time.monotonic()
         return result
 
     async def keep(self, record: TurnRecord, said: Sequence[StoredMessage] = ()) -> None:

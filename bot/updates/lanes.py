@@ -3,19 +3,25 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from traceback import format_tb
-from typing import Final, Protocol
+from typing import Final
 
 from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
 from agent.engine.run import StepsChanged
-from agent.repositories import AcceptedUpdate, Payload, ReceivedUpdate, UpdateRepository
+from agent.repositories import (
+    AcceptedUpdate,
+    Payload,
+    ReceivedUpdate,
+    TurnTaken,
+    UpdateRepository,
+)
 from bot.metrics import Metrics, UpdateResult
 from bot.telegram.handlers import AnyApplication
 from bot.turn import DATABASE, retry_forever
@@ -48,16 +54,22 @@ class Unreadable(Exception):
     """No update can be made of a payload: what the library needs of it is not as it should be."""
 
 
-class Queue(Protocol):
-    """Runs lanes, one process at a time each."""
+Lock = Callable[[str], AbstractAsyncContextManager[bool]]
+"""Holds a lane while it is entered; False: another process does."""
 
-    async def wake(self, lane: str, update_id: int, retry: int = 0) -> None:
-        """Have a lane run; for an update, and its so manieth retry, once."""
+
+def of_one_process(lane: str) -> AbstractAsyncContextManager[bool]:
+    """Hold a lane where there is no other process."""
+    return nullcontext(True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
     """Accepts updates and runs their turns, those of a lane one after the other by their ids.
+
+    A lane is run by the process that holds its `lock`; who does looks once more when it has let go,
+    so whoever finds it held may go away. `unowned` are the lanes that nobody runs and somebody
+    should.
 
     `burst` is how long after a message the next one still belongs to the same turn, `places` how
     many turns run side by side. An update that fails `max_tries` times is set aside, and `give_up`
@@ -67,7 +79,6 @@ class Lanes:
     """
 
     updates: UpdateRepository
-    queue: Queue
     metrics: Metrics
     handle: Callable[[Payload], Awaitable[None]]
     readable: Callable[[Payload], bool]
@@ -75,51 +86,62 @@ class Lanes:
     passing: Callable[[Exception], bool]
     burst: timedelta
     max_tries: int
+    lock: Lock = of_one_process
+    unowned: Callable[[], Awaitable[Iterable[str]]]
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(64))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     active: set[int] = field(default_factory=set)
+    _woken: dict[str, bool] = field(default_factory=dict)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
         """Take responsibility for updates: when this returns all are committed, in one go."""
-        waiting = await self.updates.accept([received(each) for each in payloads])
-        await asyncio.gather(*(self.queue.wake(each.lane, each.update_id) for each in waiting))
-        for _ in waiting:
+        for each in await self.updates.accept([received(each) for each in payloads]):
+            self.wake(each.lane)
             self.metrics.update("accepted")
 
-    async def resume(self) -> None:
-        """Wake the lanes in which updates of an earlier run wait."""
-        for lane, first in (await retry_forever(self.updates.lanes)).items():
-            await self.queue.wake(lane, first)
+    async def look(self) -> None:
+        """Wake the lanes that nobody runs: what somebody left, or an operator wants tried again."""
+        for lane in await self.unowned():
+            if lane not in self._woken:
+                self.wake(lane)
 
-    async def retry_asked(self) -> int:
-        """Wake the lanes of what an operator wants tried again; how many updates that are.
-
-        Until the turn has begun it is asked for again: its id makes it the same each time.
-        """
-        asked = await self.updates.to_retry()
-        for lane, update_id, retry in asked:
-            await self.queue.wake(lane, update_id, retry)
-        return len(asked)
+    def wake(self, lane: str) -> None:
+        """Have a lane run; one that runs here looks once more whether anything waits."""
+        runs = lane in self._woken
+        self._woken[lane] = True
+        if not runs:
+            task = asyncio.create_task(self._work(lane))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def run(self, lane: str) -> None:
-        """Run the turns of a lane until none waits; those of an operator's retry come by their ids.
-
-        Once stopping has begun no turn begins: this does not return then.
-        """
-        await self.ready.wait()
+        """Run the turns of a lane until none waits, or while it is ours; none once stopping."""
         while True:
             async with self.places:
-                if self._stopping.is_set():
-                    await asyncio.Event().wait()
                 first = await retry_forever(lambda: self.updates.first(lane))
-                if first is None:
+                if first is None or self._stopping.is_set():
                     return
-                await self._run(first)
+                async with self.lock(lane) as ours:
+                    if not ours or self._stopping.is_set():
+                        return
+                    await self._run(first)
+
+    async def _work(self, lane: str) -> None:
+        try:
+            await self.ready.wait()
+            while self._woken[lane]:
+                self._woken[lane] = False
+                await self.run(lane)
+        except Exception as error:
+            log.error("A lane stands still until it is woken again: %s", place(error))  # noqa: TRY400
+        finally:
+            del self._woken[lane]
 
     async def finish(self, seconds: float) -> bool:
         """Begin no turn any more and wait for those that run, so long at most; whether none does.
@@ -136,11 +158,19 @@ class Lanes:
             return False
         return True
 
+    async def close(self) -> None:
+        """Cut off what still runs."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     async def _run(self, first: AcceptedUpdate) -> None:
         self.active.add(first.update_id)
         try:
             async with self._alone if first.tries >= TRIES_IN_COMPANY else nullcontext():
                 await self._begin(first)
+        except TurnTaken:
+            log.warning("The turn of update %s is run by another process now", first.update_id)
         finally:
             self.active.discard(first.update_id)
             if not self.active:
@@ -168,7 +198,9 @@ class Lanes:
             try:
                 with running(turn):
                     await self.handle(payload)
-                await retry_forever(lambda: self.updates.done(update.update_id, turn.ended))
+                await retry_forever(
+                    lambda: self.updates.done(update.update_id, update.epoch, turn.ended)
+                )
             except StepsChanged as step:
                 if await self._is_over(update, turn, str(step)):
                     return
@@ -204,10 +236,10 @@ class Lanes:
         """
         if turn.has_sent:
             log.warning("Update %s was answered before its turn changed", update.update_id)
-            await retry_forever(lambda: self.updates.done(update.update_id))
+            await retry_forever(lambda: self.updates.done(update.update_id, update.epoch))
             return True
         log.warning("The turn of update %s changed at step %s: begun anew", update.update_id, step)
-        await retry_forever(lambda: self.updates.forget_steps(update.update_id))
+        await retry_forever(lambda: self.updates.forget_steps(update.update_id, update.epoch))
         turn.steps.clear()
         return False
 
@@ -244,52 +276,12 @@ class Lanes:
             error,
             update.update_id,
         )
-        await retry_forever(lambda: self.updates.set_aside(update.update_id, error))
+        await retry_forever(lambda: self.updates.set_aside(update.update_id, update.epoch, error))
         self.metrics.update(result)
         try:
             await self.give_up(update.payload, error)
         except Exception as failure:
             log.error("Nobody was told of update %s: %s", update.update_id, place(failure))  # noqa: TRY400
-
-
-class LocalQueue:
-    """Runs the lanes of the only process that there is."""
-
-    def __init__(self) -> None:
-        self._run: Callable[[str], Awaitable[None]] | None = None
-        self._woken: dict[str, bool] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def open(self, run: Callable[[str], Awaitable[None]]) -> None:
-        """Begin to run lanes."""
-        self._run = run
-
-    async def wake(self, lane: str, update_id: int, retry: int = 0) -> None:
-        """Have a lane run; one that runs looks once more whether anything waits."""
-        runs = lane in self._woken
-        self._woken[lane] = True
-        if runs:
-            return
-        task = asyncio.create_task(self._work(lane))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _work(self, lane: str) -> None:
-        assert self._run is not None  # noqa: S101 - nothing is accepted before
-        try:
-            while self._woken[lane]:
-                self._woken[lane] = False
-                await self._run(lane)
-        except Exception as error:
-            log.error("A lane stands still until it is woken again: %s", place(error))  # noqa: TRY400
-        finally:
-            del self._woken[lane]
-
-    async def close(self) -> None:
-        """Cut off what still runs."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def received(payload: Payload) -> ReceivedUpdate:

@@ -24,8 +24,9 @@ from agent.repositories import (
     Payload,
     ReceivedUpdate,
     Step,
+    TurnTaken,
 )
-from db.engine import SqlRepository
+from db.engine import SqlRepository, Work
 from db.models import StepRow, UpdateRow, insert_once, loaded, table_of, upsert, values_of
 from db.repositories.turns import keep
 
@@ -42,6 +43,9 @@ STEPS: Final[Table] = table_of(StepRow)
 U: Final = UPDATES.c
 KEY: Final[BindParameter[int]] = bindparam("key")
 
+LANES: Final = (
+    select(U.lane).where(U.state.in_(TO_RUN)).group_by(U.lane).order_by(func.min(U.update_id))
+)
 FIRST: Final = (
     select(UPDATES)
     .where(U.lane == bindparam("lane"), U.state.in_(TO_RUN))
@@ -50,10 +54,15 @@ FIRST: Final = (
 )
 FOR_TURN: Final = select(U.payload).where(U.turn_id == KEY).order_by(U.update_id)
 RECORDED: Final = select(STEPS).where(STEPS.c.update_id == KEY).order_by(STEPS.c.number)
+HELD: Final = select(U.update_id).where(U.update_id == KEY, U.epoch == bindparam("epoch"))
+LOCKED: Final = HELD.with_for_update(read=True)
+BEGINS: Final = (
+    select(UPDATES).where(U.update_id == KEY, U.state.in_(TO_RUN)).with_for_update(key_share=True)
+)
 COUNTED: Final = (
     update(UPDATES)
     .where(U.update_id == KEY)
-    .values({each: bindparam(each) for each in ("tries", "progress", "state", "turn_id")})
+    .values({each: bindparam(each) for each in ("tries", "progress", "epoch", "state", "turn_id")})
 )
 OVER: Final = (
     update(UPDATES)
@@ -121,12 +130,9 @@ class SqlUpdateRepository(SqlRepository):
         query = of_chat.where(U.update_id >= since).order_by(U.update_id)
         return await self._all(query.limit(100))
 
-    async def lanes(self) -> dict[str, int]:
-        """The lanes in which updates wait, each with the first of them."""
-        query = select(U.lane, func.min(U.update_id)).where(U.state.in_(TO_RUN)).group_by(U.lane)
-        return await self._sessions.read(
-            lambda on: {str(lane): first for lane, first in on.execute(query)}
-        )
+    async def lanes(self) -> list[str]:
+        """The lanes in which updates wait or are being answered, those of the oldest first."""
+        return await self._sessions.read(lambda on: [str(each) for each in on.scalars(LANES)])
 
     async def begin(self, update_id: int, with_others: Sequence[int] = ()) -> BegunTurn | None:
         """Count a try of a turn, from one again if more steps were recorded than at the last one.
@@ -137,12 +143,13 @@ class SqlUpdateRepository(SqlRepository):
         this = {"key": update_id}
 
         def write(on: Connection) -> BegunTurn | None:
-            row = on.execute(select(UPDATES).where(U.update_id == KEY), this).one_or_none()
-            if row is None or row.state not in TO_RUN:
+            # Locked before its steps are read: who had begun it has recorded all it ever will.
+            row = on.execute(BEGINS, this).one_or_none()
+            if row is None:
                 return None
             steps = tuple(loaded(Step, each) for each in on.execute(RECORDED, this))
-            tries = 1 if len(steps) > row.progress else row.tries + 1
-            counted = {"tries": tries, "progress": len(steps), "state": WAITING}
+            tries, epoch = 1 if len(steps) > row.progress else row.tries + 1, row.epoch + 1
+            counted = {"tries": tries, "progress": len(steps), "epoch": epoch, "state": WAITING}
             on.execute(COUNTED, this | counted | {"turn_id": update_id})
             if with_others and row.turn_id is None:
                 free = (U.state == WAITING) & U.turn_id.is_(None)
@@ -151,35 +158,43 @@ class SqlUpdateRepository(SqlRepository):
             payloads: tuple[Payload, ...] = (row.payload,)
             if with_others or row.turn_id is not None:
                 payloads = tuple(on.scalars(FOR_TURN, this))
-            return BegunTurn(loaded(AcceptedUpdate, row, tries=tries), payloads, steps)
+            begun = loaded(AcceptedUpdate, row, tries=tries, epoch=epoch)
+            return BegunTurn(begun, payloads, steps)
 
         return await self._sessions.write(write)
 
-    async def record(self, step: Step) -> None:
+    async def hold(self, update_id: int, epoch: int) -> None:
+        """Do nothing if the turn is still that of who began it at this epoch."""
+        this = {"key": update_id, "epoch": epoch}
+        if await self._sessions.read(lambda on: on.scalar(HELD, this)) is None:
+            raise TurnTaken
+
+    async def record(self, step: Step, epoch: int) -> None:
         """Keep what a step returned."""
         row = values_of(step, StepRow)
-        await self._sessions.write(lambda on: on.execute(upsert(on, StepRow), row))
+        await self._go_on(step.update_id, epoch, lambda on: on.execute(upsert(on, StepRow), row))
 
-    async def forget_steps(self, update_id: int) -> None:
+    async def forget_steps(self, update_id: int, epoch: int) -> None:
         """Have a turn begin anew."""
-        await self._sessions.write(lambda on: on.execute(FORGOTTEN, {"key": update_id}))
+        await self._go_on(update_id, epoch, lambda on: on.execute(FORGOTTEN, {"key": update_id}))
 
-    async def done(self, turn_id: int, ended: Sequence[EndedTurn] = ()) -> None:
+    async def done(self, turn_id: int, epoch: int, ended: Sequence[EndedTurn] = ()) -> None:
         """A turn is over: what it came to is kept, its updates lose their content, all at once."""
-        now = self._now()
+        this, now = {"key": turn_id}, self._now()
 
         def write(on: Connection) -> None:
             for each in ended:
                 keep(on, each, now)
-            on.execute(OVER, {"key": turn_id})
-            on.execute(FORGOTTEN, {"key": turn_id})
+            on.execute(OVER, this)
+            on.execute(FORGOTTEN, this)
 
-        await self._sessions.write(write)
+        await self._go_on(turn_id, epoch, write)
 
-    async def set_aside(self, update_id: int, error: str) -> None:
+    async def set_aside(self, update_id: int, epoch: int, error: str) -> None:
         """Give up on an update, until an operator has it tried again."""
         row = update(UPDATES).where(U.update_id == update_id)
-        await self._write(row.values(state=SET_ASIDE, error=error))
+        aside = row.values(state=SET_ASIDE, error=error)
+        await self._go_on(update_id, epoch, lambda on: on.execute(aside))
 
     async def set_aside_list(self) -> list[AcceptedUpdate]:
         """What was set aside, oldest first."""
@@ -198,13 +213,6 @@ class SqlUpdateRepository(SqlRepository):
 
         return await self._sessions.write(write)
 
-    async def to_retry(self) -> list[tuple[str, int, int]]:
-        """What an operator wants tried again: lane, update, and for which time."""
-        query = select(U.lane, U.update_id, U.retries).where(U.state == RETRY)
-        return await self._sessions.read(
-            lambda on: [(str(lane), first, n) for lane, first, n in on.execute(query)]
-        )
-
     async def turn_of(self, chat_id: int, message_id: int) -> int | None:
         """The turn that a message became a part of."""
         of_message = (U.chat_id == chat_id) & (U.message_id == message_id)
@@ -222,6 +230,24 @@ class SqlUpdateRepository(SqlRepository):
         """Delete updates that are older, save those that still wait; how many there were."""
         old = U.received_at < self._now() - older_than
         return await self._write(delete(UPDATES).where(U.state.not_in(TO_RUN), old))
+
+    async def _go_on(self, update_id: int, epoch: int, work: Work[object]) -> None:
+        """Do what belongs to a turn, unless another process has begun it since.
+
+        Raises:
+            TurnTaken: one has, and nothing was done.
+        """
+        this = {"key": update_id, "epoch": epoch}
+
+        def write(on: Connection) -> bool:
+            # Whoever begins it meanwhile waits for this commit, and then finds what it wrote.
+            if on.scalar(LOCKED, this) is None:
+                return False
+            work(on)
+            return True
+
+        if not await self._sessions.write(write):
+            raise TurnTaken
 
     async def _all(self, query: Select[Any]) -> list[AcceptedUpdate]:
         return await self._sessions.read(

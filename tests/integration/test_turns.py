@@ -5,9 +5,9 @@ The repository is the real one, on both databases; the queue is one that can be 
 
 import asyncio
 import pickle
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,7 +18,7 @@ from agent.repositories import Step, StoredMessage, TurnRecord
 from bot.metrics import Metrics
 from bot.updates.bursts import chat_of
 from bot.updates.journal import StepJournal
-from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, LocalQueue
+from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, Lock
 from db.engine import Sessions, is_passing
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.turns import SqlTurnRepository
@@ -35,14 +35,14 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-@dataclass
-class Woken:
-    """Remembers which lanes were woken, and runs none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting(Lanes):
+    """Remembers which lanes were woken, and runs none by itself."""
 
-    calls: list[tuple[str, int, int]] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
 
-    async def wake(self, lane: str, update_id: int, retry: int = 0) -> None:
-        self.calls.append((lane, update_id, retry))
+    def wake(self, lane: str) -> None:
+        self.calls.append(lane)
 
 
 @dataclass
@@ -65,10 +65,9 @@ class Clock:
 class World:
     """Turns over a real repository, and what people and handlers saw of them."""
 
-    lanes: Lanes
+    lanes: Resting
     updates: SqlUpdateRepository
     journal: StepJournal
-    queue: Woken
     clock: Clock
     handled: list[Mapping[str, Any]]
     told: list[int]
@@ -84,6 +83,11 @@ class World:
         """Run a lane as the queue would, a while later."""
         self.clock.pass_(10_000)
         await self.lanes.run(lane)
+
+    def awake(self, **others: Any) -> Lanes:
+        """Lanes that run by themselves."""
+        kept = {each.name: getattr(self.lanes, each.name) for each in fields(Lanes)}
+        return Lanes(**kept | others)
 
     def texts(self) -> list[str]:
         """What the turns that were handled were about."""
@@ -127,7 +131,7 @@ class KilledAfter:
 
 @pytest.fixture
 def world(sessions: Sessions) -> World:
-    clock, queue = Clock(), Woken()
+    clock = Clock()
     updates = SqlUpdateRepository(sessions, clock)
     handled: list[Mapping[str, Any]] = []
     told: list[int] = []
@@ -141,9 +145,9 @@ def world(sessions: Sessions) -> World:
     async def give_up(payload: Mapping[str, Any], error: str) -> None:
         told.append(chat_of(payload))
 
-    lanes = Lanes(
+    lanes = Resting(
         updates=updates,
-        queue=queue,
+        unowned=updates.lanes,
         metrics=Metrics(),
         handle=handle,
         readable=lambda payload: True,
@@ -156,13 +160,13 @@ def world(sessions: Sessions) -> World:
     )
     lanes.ready.set()
     journal = StepJournal(updates, SqlTurnRepository(sessions))
-    return World(lanes, updates, journal, queue, clock, handled, told, failing)
+    return World(lanes, updates, journal, clock, handled, told, failing)
 
 
 async def test_an_update_that_is_delivered_twice_is_one_turn(world: World) -> None:
     await world.hear(1, "red?")
     await world.hear(1, "red?")
-    assert world.queue.calls == [(LANE, 1, 0), (LANE, 1, 0)]
+    assert world.lanes.calls == [LANE, LANE]
     await world.run()
     await world.run()
     assert world.texts() == ["red?"]
@@ -264,7 +268,7 @@ async def test_a_kill_before_the_end_is_recorded_answers_once(world: World) -> N
 async def test_an_edit_of_what_still_waits_changes_it(world: World) -> None:
     await world.hear(1, "a red")
     await world.lanes.accept([edit(2, 1, "a white")])
-    assert world.queue.calls == [(LANE, 1, 0)]
+    assert world.lanes.calls == [LANE]
     await world.run()
     assert world.texts() == ["a white"]
 
@@ -275,7 +279,7 @@ async def test_an_edit_during_the_turn_is_a_turn_of_its_own(world: World) -> Non
     with pytest.raises(Killed):
         await world.run()
     await world.lanes.accept([edit(2, 1, "a white")])
-    assert world.queue.calls == [(LANE, 1, 0), (LANE, 2, 0)]
+    assert world.lanes.calls == [LANE, LANE]
     await world.run()
     await world.run()
     assert world.texts() == ["a red", "a white"]
@@ -286,7 +290,7 @@ async def test_an_edit_afterwards_finds_the_turn_of_its_message(world: World) ->
     await world.hear(2, "for lamb", after=100)
     await world.run()
     await world.lanes.accept([edit(3, 2, "for fish")])
-    assert world.queue.calls[-1] == (LANE, 3, 0)
+    assert world.lanes.calls == [LANE] * 3
     assert await world.updates.turn_of(CHAT, 20) == 1
 
 
@@ -370,7 +374,8 @@ async def test_a_turn_that_gets_on_is_never_set_aside_however_often_it_is_killed
 
 
 async def record(world: World, update_id: int, number: int, name: str) -> None:
-    await world.updates.record(Step(update_id, number, name, pickle.dumps(None)))
+    epoch = (await stored(world, update_id)).epoch
+    await world.updates.record(Step(update_id, number, name, pickle.dumps(None)), epoch)
 
 
 async def test_a_turn_that_takes_another_way_is_begun_anew_before_what_came_after_it(
@@ -394,7 +399,7 @@ async def test_a_turn_that_takes_another_way_after_its_answer_is_not_answered_ag
     await world.updates.begin(1)
     world.lanes = replace(world.lanes, handle=asking(world))
     await world.run()
-    assert (await world.lanes.retry_asked(), (await stored(world, 1)).state) == (0, "done")
+    assert (await stored(world, 1)).state == "done"
     assert (world.texts(), world.told) == ([], [])
 
 
@@ -472,11 +477,13 @@ async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
     await world.run()
     assert [each.update_id for each in await world.updates.set_aside_list()] == [1]
     assert await world.updates.ask_retry(1)
-    assert await world.lanes.retry_asked() == 1
-    assert world.queue.calls[-1] == (LANE, 1, 1)
+    world.lanes.calls.clear()
+    await world.lanes.look()
+    assert world.lanes.calls == [LANE]
     await world.run()
     assert world.texts() == ["a red\nfor lamb"]
-    assert await world.lanes.retry_asked() == 0
+    await world.lanes.look()
+    assert world.lanes.calls == [LANE]
     assert not await world.updates.ask_retry(1)
 
 
@@ -498,8 +505,8 @@ async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: Wo
     await world.hear(2, "for lamb", after=100)
     await world.hear(3, "poison", after=5000)
     world.failing += [ValueError()] * 3
-    await world.updates.done(1)
-    await world.updates.done(2)
+    await world.updates.done(1, 0)
+    await world.updates.done(2, 0)
     await world.run()
     await world.hear(4, "waits")
     world.clock.pass_(60_000)
@@ -534,41 +541,80 @@ class Flaky:
         return call
 
 
-class TestLocalQueue:
-    """Lanes in one process."""
+class TestWaking:
+    """Lanes that run by themselves, as they do in a process."""
 
-    async def test_lanes_run_side_by_side_and_each_once_at_a_time(self) -> None:
-        queue, running, most = LocalQueue(), list[str](), list[int]()
+    async def test_lanes_run_side_by_side_and_each_once_at_a_time(self, world: World) -> None:
+        running, most = set[int](), list[int]()
 
-        async def run(lane: str) -> None:
-            assert lane not in running
-            running.append(lane)
+        async def handle(payload: Mapping[str, Any]) -> None:
+            chat = chat_of(payload)
+            assert chat not in running
+            running.add(chat)
             most.append(len(running))
-            await asyncio.sleep(0.01)
-            running.remove(lane)
+            await asyncio.sleep(0.05)
+            running.remove(chat)
 
-        queue.open(run)
+        lanes = world.awake(handle=handle)
         for number in range(9):
-            await queue.wake("ABC"[number % 3], number)
-            await asyncio.sleep(0)
-        await eventually(lambda: len(most) == 6, seconds=5, otherwise=lambda: str(most))
-        await queue.close()
+            chat = {"id": number % 3 + 1, "type": "private"}
+            await lanes.accept([message(number, "/start", chat=chat)])
+        await eventually(lambda: len(most) == 9, seconds=20, otherwise=lambda: str(most))
+        await lanes.close()
         assert max(most) == 3
 
-    async def test_what_comes_while_a_lane_runs_is_seen(self) -> None:
-        queue, waiting, done = LocalQueue(), [1], list[int]()
+    async def test_what_another_process_holds_is_left_to_it_and_looked_for(
+        self, world: World
+    ) -> None:
+        held = {LANE}
 
-        async def run(_: str) -> None:
-            while waiting:
-                done.append(waiting.pop(0))
-            if len(done) == 1:
-                waiting.append(2)
-                await queue.wake("A", 2)
+        @asynccontextmanager
+        async def lock(lane: str) -> AsyncIterator[bool]:
+            yield lane not in held
 
-        queue.open(run)
-        await queue.wake("A", 1)
-        await eventually(lambda: done == [1, 2], seconds=5, otherwise=lambda: str(done))
-        await queue.close()
+        lanes = world.awake(lock=lock)
+        await world.hear(1, "/start")
+        await lanes.run(LANE)
+        assert world.texts() == []
+        held.clear()
+        await lanes.look()
+        await eventually(lambda: world.texts() == ["/start"], seconds=5, otherwise=str)
+        await lanes.close()
+
+    async def test_a_turn_that_another_process_has_begun_records_and_sends_no_more(
+        self, world: World
+    ) -> None:
+        ran: list[str] = []
+
+        async def model() -> None:
+            ran.append("model")
+            await world.updates.begin(1)  # by who took the lane over
+
+        async def send() -> None:
+            ran.append("send")
+
+        async def handle(payload: Mapping[str, Any]) -> None:
+            with suppress(Exception):
+                await world.journal.step("model", model)
+                await world.journal.step("telegram.send.1", send)
+
+        await world.hear(1, "/start")
+        await replace(world.lanes, handle=handle, lock=once()).run(LANE)
+        assert (ran, (await stored(world, 1)).state) == (["model"], "waiting")
+        begun = await world.updates.begin(1)
+        assert begun is not None
+        assert (begun.steps, begun.update.epoch) == ((), 3)
+
+
+def once() -> Lock:
+    """A lock that is had once, and by another process from then on."""
+    free = [True]
+
+    @asynccontextmanager
+    async def lock(lane: str) -> AsyncIterator[bool]:
+        yield free.pop() if free else False
+
+    return lock
 
 
 async def nothing() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import agent
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"openai", "langfuse", "telegram", "sqlalchemy", "alembic", "dbos", "rich.console"}
+HEAVY = {"openai", "langfuse", "telegram", "sqlalchemy", "alembic", "rich.console"}
 
 
 def test_config_imports_nothing_of_ours_but_what_limits_a_turn() -> None:
@@ -44,7 +44,7 @@ def test_the_public_names_are_sorted_and_there() -> None:
 def test_looking_something_up_loads_neither_telegram_nor_the_api() -> None:
     code = (
         "import sys, bot.resources, bot.http.models, bot.commands.research;"
-        "print({'telegram', 'fastapi', 'openai', 'dbos'} & set(sys.modules))"
+        "print({'telegram', 'fastapi', 'openai'} & set(sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
