@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 from telegram.ext import Application
-from telegram.request import HTTPXRequest
 
 from agent.engine.llm import load_client
 from agent.engine.run import NO_JOURNAL, Journal
@@ -50,7 +49,7 @@ from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.rate_limit import Limit, RateLimit
-from bot.telegram.sender import Sender
+from bot.telegram.sender import Sender, WholeRequests
 from bot.turn import Turns, retry_forever
 from bot.updates.accept import (
     introduce,
@@ -405,7 +404,7 @@ def telegram_application(
     builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
     if telegram is not None:
         return builder.request(telegram).get_updates_request(telegram).build()
-    request = HTTPXRequest(
+    request = WholeRequests(
         connect_timeout=CONNECT_SECONDS,
         pool_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 
-import httpx
+import httpx2
 from platformdirs import user_cache_path
 from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -93,7 +93,7 @@ async def open_resources(
         models = models_of(settings)
         for model in models:
             stack.push_async_callback(bounded, "the model", model.close)
-        http = httpx.AsyncClient()
+        http = httpx2.AsyncClient()
         stack.push_async_callback(bounded, "the place search", http.aclose)
         prompts = await stack.enter_async_context(open_prompts(settings, limited_log))
         yield Resources(
@@ -248,7 +248,7 @@ def embedder_of(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
     )
 
 
-def place_search(settings: Settings, http: httpx.AsyncClient) -> PlaceSearch | None:
+def place_search(settings: Settings, http: httpx2.AsyncClient) -> PlaceSearch | None:
     """The configured search for places; one's own instance before the one with a key."""
     if settings.places.searxng_url is not None:
         return SearxngSearch(settings.places.searxng_url, http)

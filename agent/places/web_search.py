@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-import httpx
+import httpx2
 from pydantic import SecretStr
 
 from agent.engine.errors import ToolError
@@ -38,7 +38,7 @@ WEB: Final = pattern(r"(?i)https?://\S+")
 class SearxngSearch:
     """A SearXNG instance; its settings must list `json` under `search.formats`."""
 
-    def __init__(self, base_url: str, http: httpx.AsyncClient) -> None:
+    def __init__(self, base_url: str, http: httpx2.AsyncClient) -> None:
         self._url = f"{base_url.rstrip('/')}/search"
         self._http = http
 
@@ -52,7 +52,7 @@ class BraveSearch:
     """The Brave Search API."""
 
     def __init__(
-        self, api_key: SecretStr, http: httpx.AsyncClient, *, base_url: str = BRAVE_URL
+        self, api_key: SecretStr, http: httpx2.AsyncClient, *, base_url: str = BRAVE_URL
     ) -> None:
         self._url = f"{base_url.rstrip('/')}/res/v1/web/search"
         self._api_key = api_key
@@ -68,7 +68,7 @@ class BraveSearch:
 
 
 async def _get(
-    http: httpx.AsyncClient,
+    http: httpx2.AsyncClient,
     url: str,
     parameters: Mapping[str, str],
     headers: Mapping[str, str],
@@ -84,7 +84,7 @@ async def _get(
         response = await http.get(
             url, params=parameters, headers=headers, timeout=SECONDS, follow_redirects=False
         )
-    except httpx.HTTPError as error:
+    except httpx2.HTTPError as error:
         raise ToolError(f"{name} could not be reached ({type(error).__name__})") from None
     if response.status_code != 200:
         raise ToolError(f"{name} answered {response.status_code}: {advice(response.status_code)}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import httpx
+import httpx2
 
 from agent.documents.embedding import LocalModelError
 from agent.documents.store import Embedder
@@ -168,7 +168,7 @@ async def check_model(settings: Settings) -> str:
     key = model.api_key.get_secret_value() if model.api_key else None
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     response = await _get(f"{url}/models", "OPENAI_BASE_URL", headers)
-    if response.status_code != httpx.codes.OK:
+    if response.status_code != httpx2.codes.OK:
         raise Ailment(advice(response.status_code))
     known = [str(entry.get("id")) for entry in _json(response).get("data") or []]
     if known and model.name not in known:
@@ -179,7 +179,7 @@ async def check_model(settings: Settings) -> str:
 
 async def check_places(settings: Settings) -> str:
     """Whether the place search answers; one query is made."""
-    async with httpx.AsyncClient() as http:
+    async with httpx2.AsyncClient() as http:
         search = place_search(settings, http)
         if search is None:
             raise NotConfigured(
@@ -199,9 +199,9 @@ async def check_telegram(settings: Settings) -> str:
         raise NotConfigured("set TELEGRAM_BOT_TOKEN to what @BotFather gives you")
     url = f"{telegram.base_url}/bot{telegram.bot_token.get_secret_value()}/getMe"
     response = await _get(url, "TELEGRAM_BASE_URL")
-    if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.NOT_FOUND):
+    if response.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.NOT_FOUND):
         raise Ailment("TELEGRAM_BOT_TOKEN is rejected; get a valid one from @BotFather")
-    if response.status_code != httpx.codes.OK:
+    if response.status_code != httpx2.codes.OK:
         raise Ailment(f"Telegram answers {response.status_code}; try again, or check its status")
     return f"this is @{(_json(response).get('result') or {}).get('username')}"
 
@@ -235,17 +235,19 @@ CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
 """What is checked, in the order in which it is shown."""
 
 
-async def _get(url: str, variable: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+async def _get(
+    url: str, variable: str, headers: Mapping[str, str] | None = None
+) -> httpx2.Response:
     try:
-        async with httpx.AsyncClient(timeout=SECONDS) as client:
+        async with httpx2.AsyncClient(timeout=SECONDS) as client:
             return await client.get(url, headers=headers)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise Ailment(
             f"cannot be reached ({type(error).__name__}); check the network and {variable}"
         ) from None
 
 
-def _json(response: httpx.Response) -> Mapping[str, Any]:
+def _json(response: httpx2.Response) -> Mapping[str, Any]:
     try:
         body = response.json()
     except ValueError:

@@ -38,6 +38,7 @@ from telegram.error import (
     RetryAfter,
     TelegramError,
 )
+from telegram.request import HTTPXRequest
 
 from agent import lengths
 from agent.engine.retry import Backoff, Sleep, retry
@@ -83,6 +84,19 @@ NEVER_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+
+
+class WholeRequests(HTTPXRequest):
+    """Requests to Telegram; who is cancelled leaves theirs behind, and cuts none off.
+
+    httpcore loses a connection of its pool for ever when a request is cancelled that was just given
+    it; with all of them gone nothing is sent any more. (httpcore2, which the model is asked by, has
+    mended that.)
+    """
+
+    async def do_request(self, *asked: Any, **limits: Any) -> tuple[int, bytes]:
+        """See `BaseRequest.do_request`."""
+        return await asyncio.shield(super().do_request(*asked, **limits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +275,7 @@ class Sender:
 
     @asynccontextmanager
     async def typing(self, to: Destination) -> AsyncIterator[None]:
-        """Show "typing" in a chat until the block ends.
-
-        A request is never cut off, at most left behind: httpcore loses a connection of its pool for
-        ever when a request is cancelled that was just given it.
-        """
+        """Show "typing" in a chat until the block ends."""
         ended = asyncio.Event()
 
         async def show() -> None:

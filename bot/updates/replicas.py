@@ -19,6 +19,7 @@ from typing import Any, Final, LiteralString
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from agent.engine.retry import Backoff, retry
 from bot.turn import retry_forever
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ LOOKS: Final = 3
 
 SETTLE_SECONDS: Final = LOOK_SECONDS * LOOKS
 ANSWER_SECONDS: Final = 5
+AT_ONCE: Final = Backoff(first=0.2)
 
 KEEPALIVE: Final = (
     "connect_timeout=5 keepalives_idle=5 keepalives_interval=2 keepalives_count=3 "
@@ -93,7 +95,7 @@ class ReplicaLocks:
         Raises:
             OSError, psycopg.Error: Postgres is away.
         """
-        rows = await self._ask(UNOWNED)
+        rows = await retry(lambda: self._ask(UNOWNED), tries=2, backoff=AT_ONCE)
         if any(pid != self._pid for _, pid in rows):
             log.error(POOLED)
         lanes = [lane for lane, _ in rows]
@@ -114,14 +116,22 @@ class ReplicaLocks:
             self._connection = None
 
     async def _take(self, lane: str) -> bool:
-        await asyncio.sleep(max(0.0, self._settled_at - time.monotonic()))
-        ((ours,),) = await self._ask(TAKE, lane)
-        if ours:
-            self._held.add(lane)
-        return bool(ours)
+        for (ours,) in await self._ask(TAKE, lane):
+            if ours:
+                self._held.add(lane)
+            return bool(ours)
+        await asyncio.sleep(self._unsettled)
+        return await self._take(lane)
+
+    @property
+    def _unsettled(self) -> float:
+        """How many seconds others are left to take back what they held."""
+        return max(0.0, self._settled_at - time.monotonic())
 
     async def _ask(self, statement: LiteralString, *values: object) -> Sequence[Any]:
         """What Postgres answers; if it does not, the connection is closed, and nothing is held.
+
+        Nothing if a lane is to be taken and others may come first.
 
         Raises:
             OSError, psycopg.Error: it is away.
@@ -129,16 +139,16 @@ class ReplicaLocks:
         async with self._using:
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    if self._connection is None:
-                        await self._connect()
-                    assert self._connection is not None  # noqa: S101 - for the type checker
-                    cursor = await self._connection.execute(statement, values)
+                    connection = self._connection or await self._connect()
+                    if statement == TAKE and self._unsettled:
+                        return ()
+                    cursor = await connection.execute(statement, values)
                     return await cursor.fetchall()
             except BaseException:
                 await self.close()
                 raise
 
-    async def _connect(self) -> None:
+    async def _connect(self) -> psycopg.AsyncConnection:
         """Connect; at any time but the first, take back what was held."""
         self._connection = connection = await psycopg.AsyncConnection.connect(
             self._address, autocommit=True
@@ -149,3 +159,4 @@ class ReplicaLocks:
             self._held -= {lane for (lane,) in await lost.fetchall()}
         (row,) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
         self._pid = row[0]
+        return connection

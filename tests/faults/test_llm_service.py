@@ -2,9 +2,12 @@
 
 import asyncio
 import gc
+import random
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
+import httpx2
 import pytest
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 from starlette.requests import Request
@@ -18,7 +21,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.lengths import ANSWER_BYTES
 from agent.sommelier.contract import SOMMELIER
-from tests.doubles.model_server import ModelServer, answer, answer_json
+from tests.doubles.model_server import ModelServer, answer, answer_json, hang
 from tests.doubles.server import LoopbackServer
 from tests.faults.turns import INFORMATIONAL, service, turn
 
@@ -46,6 +49,26 @@ async def test_a_client_of_ones_own_is_used_as_it_is_and_stays_open(
         assert not client.is_closed()
     sent = model_server.requests[-1].headers
     assert (sent["x-team"], sent["authorization"]) == ("cellar", "Bearer sk-own")
+
+
+async def test_requests_that_are_cut_off_cost_no_connection(model_server: ModelServer) -> None:
+    model_server.default, dice = lambda body: hang(0.005, answer("Hello")), random.Random(1)
+    limits = httpx2.Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=0.01)
+    async with AsyncOpenAI(
+        api_key="sk-own",
+        base_url=model_server.base_url,
+        http_client=httpx2.AsyncClient(limits=limits),
+    ) as client:
+        llm = LLMService(model="gpt-4o", client=client)
+
+        async def cut() -> None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(dice.uniform(0, 0.03)):
+                    await said(llm)
+
+        for _ in range(10):
+            await asyncio.gather(*(cut() for _ in range(20)))
+        assert await said(llm) == "Hello"
 
 
 async def test_azure_is_asked_by_its_deployment() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -19,7 +20,7 @@ from telegram.request import HTTPXRequest
 from agent.repositories import ChatRepository, ChatState
 from bot.app import LIMITS
 from bot.telegram.rate_limit import RateLimit
-from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender
+from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender, WholeRequests
 from db.engine import Sessions
 from db.models import ChatRow
 from db.repositories.chats import SqlChatRepository
@@ -548,11 +549,26 @@ async def test_answers_that_are_quicker_than_typing_cost_no_connection(
             assert [each.error for each in done] == [None] * 29
 
 
+async def test_answers_that_are_cut_off_cost_no_connection(telegram: Telegram) -> None:
+    dice = random.Random(1)
+    few = Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=0.01)
+    async with bot_without_me(telegram.base_url, telegram.token, few) as bot:
+
+        async def cut(chat: int) -> None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(dice.uniform(0, 0.03)):
+                    await bot.send_message(chat, "cut off")
+
+        for _ in range(10):
+            await asyncio.gather(*(cut(chat) for chat in range(1, 20)))
+        assert await bot.send_message(99, "here")
+
+
 @asynccontextmanager
 async def bot_without_me(
     url: str, token: str = "1:token", limits: Limits = LIMITS
 ) -> AsyncIterator[Bot]:
-    request = HTTPXRequest(pool_timeout=5, httpx_kwargs={"limits": limits})
+    request = WholeRequests(pool_timeout=5, httpx_kwargs={"limits": limits})
     await request.initialize()
     try:
         yield Bot(token, base_url=f"{url}/bot", request=request)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from pydantic import SecretStr
 from starlette.requests import Request
@@ -343,7 +343,7 @@ class TestProviders:
                 ]
             }
         )
-        async with httpx.AsyncClient() as http:
+        async with httpx2.AsyncClient() as http:
             found = await SearxngSearch(f"{search_server.base_url}/sx/", http).search("wine bar", 5)
         assert found == [
             PlaceHit("Ardo", "https://ardo.example/?a=1&copy=2", "Hi"),
@@ -360,7 +360,7 @@ class TestProviders:
             "description": "A <strong>wine</strong> bar",
         }
         search_server.reply = JSONResponse({"web": {"results": [result, result]}})
-        async with httpx.AsyncClient() as http:
+        async with httpx2.AsyncClient() as http:
             search = BraveSearch(SecretStr("key-1"), http, base_url=search_server.base_url)
             found = await search.search("wine bar", 1)
         assert found == [PlaceHit("Ardo & Co", "https://ardo.example", "A wine bar")]
@@ -381,7 +381,7 @@ class TestProviders:
         ]
         body = json.dumps({"results": results, "answers": ["42"], "infoboxes": [{"urls": []}]})
         search_server.reply = Response(body, media_type="application/json")
-        async with httpx.AsyncClient() as http:
+        async with httpx2.AsyncClient() as http:
             half, turned, long = await SearxngSearch(search_server.base_url, http).search("wine", 3)
         assert half == PlaceHit("half", "https://half.example")
         assert turned.title == "Nice moc.doog bar"
@@ -402,19 +402,19 @@ class TestProviders:
         self, search_server: SearchServer, reply: Response, problem: str
     ) -> None:
         search_server.reply = reply
-        async with httpx.AsyncClient() as http:
+        async with httpx2.AsyncClient() as http:
             with pytest.raises(ToolError, match=problem):
                 await SearxngSearch(search_server.base_url, http).search("wine bar")
 
     async def test_a_provider_that_is_down(self) -> None:
-        async with httpx.AsyncClient() as http:
+        async with httpx2.AsyncClient() as http:
             with pytest.raises(ToolError, match="could not be reached"):
                 await SearxngSearch("http://127.0.0.1:9", http).search("wine bar")
 
     async def test_nothing_but_the_provider_is_fetched(self, search_server: SearchServer) -> None:
         hit = {"title": "Trap", "url": f"{search_server.base_url}/trap"}
         search_server.reply = JSONResponse({"results": [hit]})
-        async with httpx.AsyncClient() as http:
+        async with httpx2.AsyncClient() as http:
             search = SearxngSearch(search_server.base_url, http)
             found = await find_places("WINE_BAR", "Bilbao", run=Run(), search=search)
         assert [each.url for each in found.results] == [hit["url"]]

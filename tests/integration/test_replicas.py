@@ -1,0 +1,109 @@
+"""Locks of lanes among replicas, on a real Postgres whose connections are cut."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import psycopg
+import pytest
+
+from bot.updates import replicas
+from bot.updates.lanes import received
+from bot.updates.replicas import LOOKS, ReplicaLocks
+from db.engine import Sessions, create_engine
+from db.repositories.updates import SqlUpdateRepository
+from tests.databases import Databases
+from tests.integration.test_turns import message
+
+DROP = """
+SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON pg_database.oid = database
+WHERE locktype = 'advisory' AND datname = current_database()
+"""
+Start = Callable[[], ReplicaLocks]
+pytestmark = pytest.mark.parametrize("databases", ["postgres"], indirect=True)
+
+
+@pytest.fixture
+def url(databases: Databases, migrated_url: str) -> str:
+    return databases.create(migrated_url)
+
+
+@pytest.fixture
+async def start(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
+    """Starts a replica, which takes nothing back slowly."""
+    monkeypatch.setattr(replicas, "SETTLE_SECONDS", 0)
+    async with AsyncExitStack() as stack:
+
+        def one() -> ReplicaLocks:
+            locks = ReplicaLocks(url)
+            stack.push_async_callback(locks.close)
+            return locks
+
+        yield one
+
+
+@pytest.fixture
+async def waiting(url: str) -> AsyncIterator[Callable[[int, int], Awaitable[object]]]:
+    """Has an update wait in the lane of a chat."""
+    engine = create_engine(url)
+    updates = SqlUpdateRepository(Sessions(engine))
+
+    async def accept(update_id: int, chat: int) -> None:
+        said = message(update_id, chat={"id": chat, "type": "private"})
+        await updates.accept([received(said)])
+
+    yield accept
+    await engine.dispose()
+
+
+def drop_connections(url: str) -> None:
+    """Cut the connections by which anybody holds a lane, as a restart of Postgres does."""
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute(DROP)
+
+
+async def test_one_replica_at_a_time_holds_a_lane(start: Start) -> None:
+    one, other = start(), start()
+    async with one.lock("7") as ours, other.lock("7") as theirs, other.lock("8") as next_to_it:
+        assert (ours, theirs, next_to_it) == (True, False, True)
+    async with other.lock("7") as theirs:
+        assert theirs
+
+
+async def test_what_a_replica_held_it_takes_back_when_its_connection_was_cut(
+    start: Start, url: str
+) -> None:
+    one, other = start(), start()
+    async with one.lock("7"), one.lock("8"):
+        drop_connections(url)
+        await one.unowned()
+        async with other.lock("7") as theirs:
+            assert not theirs
+    async with other.lock("7") as seven, other.lock("8") as eight:
+        assert (seven, eight) == (True, True)
+
+
+async def test_what_another_took_meanwhile_is_not_let_go_for_it(start: Start, url: str) -> None:
+    one, other, third = start(), start(), start()
+    async with one.lock("7"):
+        drop_connections(url)
+        async with other.lock("7") as theirs:
+            assert theirs
+            await one.unowned()
+            assert one._held == set()
+            async with third.lock("7") as free:
+                assert not free
+
+
+async def test_what_waits_and_nobody_runs_is_taken_at_the_start_or_after_some_looks(
+    start: Start, waiting: Callable[[int, int], Awaitable[object]]
+) -> None:
+    one, other = start(), start()
+    await waiting(1, 8)
+    await waiting(2, 7)
+    assert await one.unowned() == ["8", "7"]
+    async with other.lock("7"):
+        looks = [await one.unowned() for _ in range(LOOKS)]
+        assert looks == [[]] * (LOOKS - 1) + [["8"]]
+        # Its own it looks after itself.
+        assert await other.unowned() == ["8", "7"]
+    assert [await one.unowned() for _ in range(LOOKS)][-1] == ["8", "7"]
