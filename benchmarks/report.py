@@ -19,7 +19,6 @@ MOST_RATIO: Final = 1.5
 MOST_MORE_MS: Final = 1.5
 MOST_GROWTH_MIB: Final = 1.0
 NOTHING: Final = "–"
-MEASURED: Final = re.compile(r"(<!-- measured -->\n).*(<!-- /measured -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -208,13 +207,14 @@ def markdown(parts: Sequence[Grid], plan: Plan, where: str) -> str:
     return "\n\n".join(said) + "\n"
 
 
-def with_measured(document: str, text: str) -> str:
+def with_measured(document: str, text: str, mark: str = "measured") -> str:
     """A document with `text` between its markers.
 
     Raises:
         ValueError: it has no markers.
     """
-    found = MEASURED.search(document)
+    markers = rf"(<!-- {mark} -->\n).*(<!-- /{mark} -->)"
+    found = re.search(markers, document, re.DOTALL)
     if found is None:
-        raise ValueError("the document has no <!-- measured --> … <!-- /measured -->")
+        raise ValueError(f"the document has no <!-- {mark} --> … <!-- /{mark} -->")
     return f"{document[: found.end(1)]}\n{text}\n{document[found.start(2) :]}"

@@ -40,7 +40,7 @@ from sqlalchemy.ext.asyncio import (
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from db.models import FULL_TEXTS, utc_now
+from db.models import FULL_TEXT, utc_now
 
 R = TypeVar("R")
 
@@ -406,7 +406,7 @@ def newest_revision() -> str:
 
 def compared(name: str | None, kind: str) -> bool:
     """Whether a comparison of schema and models looks at `name`: not at the full-text indexes."""
-    return kind not in {"table", "column", "index"} or not (name or "").startswith(FULL_TEXTS)
+    return kind not in {"table", "column", "index"} or not (name or "").startswith(FULL_TEXT)
 
 
 def lock(connection: Connection) -> None:

@@ -3,17 +3,13 @@
 Rows are what is stored; what others see of them is in `agent`.
 """
 
-from array import array
-from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from sqlalchemy import (
-    ARRAY,
     JSON,
-    REAL,
     BigInteger,
     Connection,
     Date,
@@ -34,7 +30,6 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
-from sqlalchemy.types import TypeEngine
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -45,11 +40,6 @@ T = TypeVar("T", bound="DataclassInstance")
 FULL_TEXT: Final = "wines_fts"
 """The full-text index of wines: a virtual table in SQLite, a generated column in Postgres.
 Only migrations know how it is made; comparisons of schema and models leave such names out."""
-
-CHUNKS_FULL_TEXT: Final = "chunks_fts"
-"""The full-text index of the documents: a virtual table in SQLite, a table of postings in Postgres.
-Triggers keep both in step with the chunks."""
-FULL_TEXTS: Final = (FULL_TEXT, CHUNKS_FULL_TEXT)
 
 
 class Base(DeclarativeBase):
@@ -84,31 +74,6 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-class Vector(TypeDecorator[Sequence[float]]):
-    """32-bit floats: a blob in SQLite, an array in Postgres, which pgvector reads as its own."""
-
-    impl = LargeBinary
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """The type of the database at hand."""
-        if dialect.name == "postgresql":
-            return dialect.type_descriptor(ARRAY(REAL))
-        return dialect.type_descriptor(LargeBinary())
-
-    def process_bind_param(
-        self, value: Sequence[float] | None, dialect: Dialect
-    ) -> list[float] | bytes | None:
-        """As the database stores it."""
-        if value is None:
-            return None
-        return list(value) if dialect.name == "postgresql" else array("f", value).tobytes()
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Sequence[float] | None:
-        """Numbers again."""
-        return array("f", value) if isinstance(value, bytes) else value
 
 
 class WineRow(Base):
@@ -264,7 +229,7 @@ class ChatRow(Base):
 
 
 class DocumentRow(Base):
-    """A document of the knowledge base. `length` is the number of terms in all its chunks."""
+    """A document of the knowledge base."""
 
     __tablename__ = "documents"
 
@@ -275,28 +240,37 @@ class DocumentRow(Base):
     content_hash: Mapped[str]
     size: Mapped[int] = mapped_column(BigInteger)
     parts: Mapped[int]
-    length: Mapped[int]
     added_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
+class LibraryRow(Base):
+    """One row: how often documents have changed, each new chunk counted too."""
+
+    __tablename__ = "library"
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    changes: Mapped[int]
+
+
 class ChunkRow(Base):
-    """A chunk of a document, with the terms that it is found by, separated by spaces."""
+    """A chunk of a document, with the terms that it is found by as `db.documents.terms` has them.
+
+    Its number is given by the counter of the library, and to no other chunk ever again.
+    """
 
     __tablename__ = "chunks"
     __table_args__ = (Index(None, "document_id", "position", unique=True),)
 
-    # As with wines, SQLite's full-text index needs an integer that survives VACUUM.
     number: Mapped[int] = mapped_column(Integer, primary_key=True)
     document_id: Mapped[str] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
     position: Mapped[int]
     headings: Mapped[list[str]] = mapped_column(JSON)
     text: Mapped[str]
-    heading_terms: Mapped[str]
-    text_terms: Mapped[str]
+    postings: Mapped[bytes]
 
 
 class ChunkVectorRow(Base):
-    """What a chunk means to an embedding model: a vector of length 1 and the signs in it."""
+    """What a chunk means to an embedding model: a vector of length 1, 4 bytes a number."""
 
     __tablename__ = "chunk_vectors"
     __table_args__ = (Index(None, "model", "dimensions"),)
@@ -306,8 +280,7 @@ class ChunkVectorRow(Base):
     )
     model: Mapped[str]
     dimensions: Mapped[int]
-    signs: Mapped[bytes]
-    vector: Mapped[Sequence[float]] = mapped_column(Vector)
+    vector: Mapped[bytes]
 
 
 class TurnRow(Base):

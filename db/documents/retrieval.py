@@ -1,149 +1,201 @@
-"""Finding chunks by their words, ranked by bm25 (k1 1.2, b 0.75), heading words weighing more.
+"""Finding chunks by their words and by their meaning, in indexes that this process holds in memory.
 
-SQLite has that formula in FTS5; in Postgres it is written out over a table of postings, since its
-own `ts_rank` knows nothing of how rare a word is. Terms are made in Python for both, so that both
-databases find the same chunks in the same order.
+A counter in the database tells when they are out of date; then what is new is read, and what is
+gone is left out. It also gives chunks their numbers, so that none is ever used again.
 """
 
-import json
-import math
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
 
-from sqlalchemy import ARRAY, Float, String, bindparam, func, select, text
+from sqlalchemy import Connection, Executable, Row, Select, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.store import Chunk
-from db.documents.terms import query_terms
-from db.models import ChunkRow, DocumentRow
+from db.documents.terms import query_terms, term_number
+from db.engine import Sessions
+from db.models import ChunkRow, ChunkVectorRow, DocumentRow, LibraryRow
+
+if TYPE_CHECKING:
+    from db.documents.index import VectorIndex, WordIndex
+
+
+class _Index(Protocol):
+    """Chunks by one of the things they are found by; `numbers` is an array of theirs."""
+
+    @property
+    def numbers(self) -> Any: ...
+
+    def changed(self, numbers: Sequence[int], added: Sequence[tuple[int, bytes]]) -> Self: ...
+
+
+Held = TypeVar("Held", bound=_Index)
 
 RANK_CONSTANT: Final = 60
 """Of reciprocal rank fusion, from Cormack, Clarke and Buettcher (2009)."""
 MAX_PER_DOCUMENT: Final = 3
-HEADING_WEIGHT: Final = 2.0
-TEXT_WEIGHT: Final = 1.0
-LEAST_WEIGHT: Final = 1e-6
+ROWS_AT_ONCE: Final = 2_000
+"""Rows read between two moments in which others have their turn."""
 
-_SQLITE_COUNTS: Final = text(
-    "SELECT term, doc FROM chunks_fts_terms WHERE term IN (SELECT value FROM json_each(:terms))"
-)
-_POSTGRES_COUNTS: Final = text(
-    "SELECT term, count(*) FROM chunks_fts WHERE term = ANY(:terms) GROUP BY term"
-).bindparams(bindparam("terms", type_=ARRAY(String)))
-_SQLITE: Final = text("""
-    SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :phrase
-    ORDER BY bm25(chunks_fts, :heading_weight, :text_weight), rowid LIMIT :limit
+_CHANGES: Final = select(LibraryRow.changes)
+_CHANGE: Final = text("""
+    INSERT INTO library (id, changes) VALUES (1, :count)
+    ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
 """)
-_POSTGRES: Final = text("""
-    WITH found AS (
-        SELECT chunk, weight, length / :mean_length AS relative_length,
-            :heading_weight * in_headings + :text_weight * in_text AS frequency
-        FROM unnest(CAST(:terms AS text[]), CAST(:weights AS float8[])) AS asked (term, weight)
-        JOIN chunks_fts USING (term)
-    )
-    SELECT chunk FROM found GROUP BY chunk
-    ORDER BY sum(
-        weight * frequency / (frequency + 0.3::float8 + 0.9::float8 * relative_length)
-    ) DESC, chunk LIMIT :limit
-""").bindparams(
-    bindparam("terms", type_=ARRAY(String)),
-    bindparam("weights", type_=ARRAY(Float)),
-    bindparam("mean_length", type_=Float),
-    bindparam("heading_weight", type_=Float),
-    bindparam("text_weight", type_=Float),
+_SOURCES: Final = (
+    ChunkRow.number,
+    ChunkRow.position,
+    DocumentRow.id,
+    DocumentRow.content_hash,
 )
 
 
-async def matching(session: AsyncSession, query: str, limit: int) -> list[int]:
-    """Return numbers of the chunks that hold a telling word of `query`, best match first."""
-    words = query_terms(query)
-    total = select(func.sum(DocumentRow.parts), func.sum(DocumentRow.length))
-    chunks, length = (await session.execute(total)).one()
-    weights = telling(await _counts(session, words), chunks or 0)
-    if not weights:
-        return []
-    asked = {"heading_weight": HEADING_WEIGHT, "text_weight": TEXT_WEIGHT, "limit": limit}
-    if _on_postgres(session):
-        asked |= {"mean_length": length / chunks}
-        lists = {"terms": list(weights), "weights": list(weights.values())}
-        return list(await session.scalars(_POSTGRES, asked | lists))
-    phrase = " OR ".join(f'"{word}"' for word in weights)
-    return list(await session.scalars(_SQLITE, {**asked, "phrase": phrase}))
+async def change(session: AsyncSession, chunks: int = 0) -> int:
+    """Tell every process that documents change; return the number of the first of new chunks.
 
-
-def telling(counts: Mapping[str, int], chunks: int) -> dict[str, float]:
-    """Return the weight of every word worth looking for, given how many of all chunks hold it.
-
-    A word that half of the chunks hold weighs nothing in bm25, whatever the language. It is looked
-    for only if there is no other, since it costs most.
+    Whoever changes documents has the lock of the store until the transaction ends.
     """
-    weights = {
-        word: math.log((chunks - count + 0.5) / (count + 0.5)) for word, count in counts.items()
-    }
-    rare = {word: weight for word, weight in weights.items() if weight > LEAST_WEIGHT}
-    return rare or dict.fromkeys(weights, LEAST_WEIGHT)
+    changes: int = await session.scalar(_CHANGE, {"count": chunks + 1})
+    return changes - chunks
 
 
-async def _counts(session: AsyncSession, words: Sequence[str]) -> dict[str, int]:
-    """How many chunks hold each of `words`; none for those that no chunk holds."""
-    if _on_postgres(session):
-        found = await session.execute(_POSTGRES_COUNTS, {"terms": list(words)})
-    else:
-        found = await session.execute(_SQLITE_COUNTS, {"terms": json.dumps(words)})
-    counts: dict[str, int] = dict(found.all())
-    # In the order asked, so that sums of equal weights are equal on both databases.
-    return {word: counts[word] for word in words if word in counts}
+class Retrieval:
+    """Searches the chunks of a database."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        words = select(ChunkRow.number, ChunkRow.postings)
+        self._words: _Copy[WordIndex] = _Copy(sessions, words, _no_words)
+        self._vectors: dict[tuple[str, int], _Copy[VectorIndex]] = {}
+
+    async def by_words(self, queries: Sequence[str], limit: int) -> list[list[int]]:
+        """Return, for each query, numbers of chunks that hold a telling word, best match first."""
+        asked = [list(map(term_number, query_terms(query))) for query in queries]
+        index = await self._words.now()
+        return await asyncio.to_thread(lambda: [index.nearest(terms, limit) for terms in asked])
+
+    async def by_meaning(
+        self, model: str, vectors: Sequence[Sequence[float]], limit: int
+    ) -> list[list[int]]:
+        """Return, for each vector, numbers of chunks that `model` finds most like it."""
+        if not vectors:
+            return []
+        kind = model, len(vectors[0])
+        if kind not in self._vectors:
+            rows = select(ChunkVectorRow.chunk, ChunkVectorRow.vector).where(
+                ChunkVectorRow.model == model, ChunkVectorRow.dimensions == kind[1]
+            )
+            self._vectors[kind] = _Copy(self._sessions, rows, _no_vectors)
+        index = await self._vectors[kind].now()
+        return await asyncio.to_thread(lambda: [index.nearest(each, limit) for each in vectors])
+
+    async def sources(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the document id of each of these chunks, without those whose copy comes earlier.
+
+        The same file at two paths would take the place of another answer.
+        """
+        wanted = (
+            select(*_SOURCES)
+            .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
+            .where(ChunkRow.number.in_(numbers))
+        )
+        found = {row.number: row for row in await self._sessions.read(_all(wanted))}
+        first: dict[tuple[str, int], int] = {}
+        for number in filter(found.__contains__, numbers):
+            first.setdefault((found[number].content_hash, found[number].position), number)
+        return {number: found[number].id for number in first.values()}
+
+    async def chunks(self, scores: dict[int, float]) -> list[Chunk]:
+        """Return these chunks in the order given, each with its score."""
+        wanted = (
+            select(
+                *(ChunkRow.number, ChunkRow.position, ChunkRow.headings, ChunkRow.text),
+                *(DocumentRow.id, DocumentRow.path, DocumentRow.title, DocumentRow.parts),
+            )
+            .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
+            .where(ChunkRow.number.in_(list(scores)))
+        )
+        found = {row.number: row for row in await self._sessions.read(_all(wanted))}
+        return [_to_chunk(found[number], scores[number]) for number in scores if number in found]
 
 
-def _on_postgres(session: AsyncSession) -> bool:
-    return session.get_bind().dialect.name == "postgresql"
+class _Copy(Generic[Held]):
+    """An index as of some change of the documents; `rows` are numbers of chunks, and its data."""
+
+    def __init__(
+        self, sessions: Sessions, rows: Select[int, bytes], empty: Callable[[], Held]
+    ) -> None:
+        self._sessions = sessions
+        self._rows = rows
+        self._empty = empty
+        self._held: Held | None = None
+        self._changes: int | None = None
+        self._changing = asyncio.Lock()
+
+    async def now(self) -> Held:
+        """Return the index of the chunks that there are."""
+        changes = await self._sessions.read(lambda on: on.scalar(_CHANGES))
+        async with self._changing:
+            if self._held is None or changes != self._changes:
+                held = self._held
+                if held is None:
+                    held = await asyncio.to_thread(self._empty)
+                # What is read may be newer than the counter: then it is compared once more.
+                self._held, self._changes = await self._read(held), changes
+            return self._held
+
+    async def _read(self, held: Held) -> Held:
+        number, _ = self._rows.selected_columns
+        known = set(held.numbers.tolist())
+        async with self._sessions() as session:
+            numbers = self._rows.with_only_columns(number)
+            now = [each async for (each,) in _streamed(session, numbers)]
+            new = sorted(each for each in now if each not in known)
+            rows = self._rows.where(number >= new[0]).order_by(number) if new else None
+            added = [] if rows is None else [row async for row in _streamed(session, rows)]
+        missing = [(each, data) for each, data in added if each not in known]
+        return await asyncio.to_thread(held.changed, now, missing)
 
 
-async def documents_of(session: AsyncSession, numbers: Sequence[int]) -> dict[int, str]:
-    """Return the document id of each of these chunks, without those whose copy comes earlier.
-
-    The same file at two paths would take the place of another answer.
-    """
-    wanted = (
-        select(ChunkRow.number, DocumentRow.id, DocumentRow.content_hash, ChunkRow.position)
-        .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
-        .where(ChunkRow.number.in_(numbers))
-    )
-    found = {row.number: row for row in await session.execute(wanted)}
-    first: dict[tuple[str, int], int] = {}
-    for number in filter(found.__contains__, numbers):
-        first.setdefault((found[number].content_hash, found[number].position), number)
-    return {number: found[number].id for number in first.values()}
+async def _streamed(session: AsyncSession, rows: Executable) -> AsyncIterator[Any]:
+    result = await session.stream(rows.execution_options(yield_per=ROWS_AT_ONCE))
+    async for part in result.partitions():
+        for row in part:
+            yield row
 
 
-async def load_chunks(session: AsyncSession, scored: Sequence[tuple[int, float]]) -> list[Chunk]:
-    """Return these chunks, in the order given, each with its score."""
-    wanted = (
-        select(ChunkRow, DocumentRow)
-        .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
-        .where(ChunkRow.number.in_([number for number, _ in scored]))
-    )
-    rows = await session.execute(wanted)
-    found = {chunk.number: (chunk, document) for chunk, document in rows}
-    return [_to_chunk(*found[number], score) for number, score in scored if number in found]
+def _all(wanted: Executable) -> Callable[[Connection], Sequence[Row[Any]]]:
+    return lambda on: on.execute(wanted).all()
 
 
-def _to_chunk(row: ChunkRow, document: DocumentRow, score: float) -> Chunk:
+def _no_words() -> "WordIndex":
+    from db.documents.index import WordIndex  # noqa: PLC0415 - numpy, when first needed
+
+    return WordIndex.empty()
+
+
+def _no_vectors() -> "VectorIndex":
+    from db.documents.index import VectorIndex  # noqa: PLC0415 - numpy, when first needed
+
+    return VectorIndex.empty()
+
+
+def _to_chunk(row: Row[Any], score: float) -> Chunk:
     return Chunk(
-        id=f"{document.id}-{row.position}",
-        document_id=document.id,
-        path=document.path,
-        title=document.title,
+        id=f"{row.id}-{row.position}",
+        document_id=row.id,
+        path=row.path,
+        title=row.title,
         headings=tuple(row.headings),
         position=row.position,
-        parts=document.parts,
+        parts=row.parts,
         text=row.text,
         score=score,
     )
 
 
-def fuse(rankings: Sequence[Sequence[int]]) -> list[tuple[int, float]]:
+def fuse(rankings: Iterable[Sequence[int]]) -> list[tuple[int, float]]:
     """Merge rankings: items with their scores, best first.
 
     An item scores 1 / (60 + its rank) in each ranking; equals keep the order of the smaller number.

@@ -1,13 +1,16 @@
-"""The terms a text is indexed and found by, the same for both databases. Pure.
+"""The terms a text is indexed and found by. Pure.
 
 Language-neutral where it can be: case and accents are folded in every script, and only the first
 letters of a word count, since most languages bend words at their end. Words in Latin letters are
 stemmed first. Scripts written without spaces, and Korean, are cut into overlapping pairs or threes.
 """
 
+import struct
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
+from zlib import crc32
 
 from agent.text import REMEMBERED, pattern, stem, stop_words, words
 
@@ -17,6 +20,10 @@ LATIN_LETTERS: Final = 7
 """How much of a stem counts: "recommend", "recommandation" and "recomendación" differ later."""
 OTHER_LETTERS: Final = 5
 """How much of an unstemmed word of another alphabet counts."""
+HEADING_WEIGHT: Final = 2
+"""How often a word of title and headings counts."""
+MOST_COUNTED: Final = 255
+"""Of a word that is written more often no more is counted: bm25 would not tell the difference."""
 
 # Thai, Lao, Burmese and Khmer are spelt: a pair of their letters says less than one of syllables.
 _UNSPACED: Final = pattern(
@@ -28,11 +35,7 @@ _ARABIC_ARTICLE: Final = pattern(r"\A[\u0648\u0641\u0628\u0643\u0644]?\u0627\u06
 
 
 def terms(text: str) -> list[str]:
-    """Return the terms of `text` in order, with repetitions, without stop words.
-
-    A term holds letters, digits and marks only, at most 64 of them, so that none can break the
-    syntax of a query or outgrow an index.
-    """
+    """Return the terms of `text` in order, with repetitions, without stop words."""
     return [term for word in words(text) for term in _word_terms(word)]
 
 
@@ -44,6 +47,40 @@ def index_terms(text: str) -> list[str]:
 def query_terms(text: str) -> tuple[str, ...]:
     """Return the terms to look for: each once, at most 64."""
     return tuple(dict.fromkeys(terms(text)))[:MAX_QUERY_TERMS]
+
+
+def term_number(term: str) -> int:
+    """Return 32 bits for a term; among 500,000 terms, 1 in 10,000 shares its own with another."""
+    return crc32(term.encode())
+
+
+def postings(headings: str, text: str) -> bytes:
+    """Return what a chunk is found by: how many terms it has, their numbers, and counts of each.
+
+    Numbers have 4 bytes, little end first, counts one; a term of the headings counts twice.
+    """
+    counts: dict[int, int] = {}
+    length = 0
+    for said, weight in ((headings, HEADING_WEIGHT), (text, 1)):
+        for word, often in Counter(words(said)).items():
+            for number in _NUMBERS[word]:
+                counts[number] = counts.get(number, 0) + weight * often
+                length += often
+    most = (min(count, MOST_COUNTED) for count in counts.values())
+    return struct.pack(f"<{len(counts) + 1}I", length, *counts) + bytes(most)
+
+
+class _Numbers(dict[str, tuple[int, ...]]):
+    """The numbers of the terms of each word, worked out when it is first met."""
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        numbers = tuple(map(term_number, (*_word_terms(word), *_characters(word))))
+        if len(self) < REMEMBERED:
+            self[word] = numbers
+        return numbers
+
+
+_NUMBERS: Final = _Numbers()
 
 
 def _word_terms(word: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The documents over SQL."""
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -13,16 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.documents.store import Chunk, Embedder
 from db.documents.chunking import Piece, chunk
 from db.documents.reading import Document
-from db.documents.retrieval import documents_of, fuse, load_chunks, matching, spread
-from db.documents.terms import index_terms
-from db.documents.vectors import (
-    BATCH,
-    EmbeddingError,
-    embed,
-    nearest,
-    save_vectors,
-    without_vectors,
-)
+from db.documents.retrieval import Retrieval, change, fuse, spread
+from db.documents.terms import postings
+from db.documents.vectors import BATCH, EmbeddingError, embed, save_vectors, without_vectors
 from db.engine import Sessions, take_turns
 from db.models import ChunkRow, DocumentRow, record_of, storable, utc_now
 
@@ -71,6 +65,7 @@ class SqlDocumentStore:
         self._sessions = sessions
         self._embedder = embedder
         self._now = now
+        self._retrieval = Retrieval(sessions)
         self._embedder_failed = False
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
@@ -79,15 +74,13 @@ class SqlDocumentStore:
             return []
         candidates = max(CANDIDATES, limit * 5)
         vectors = await self._vectors_of(asked, SEARCH_SECONDS)
-        async with self._sessions() as session:
-            rankings = [await matching(session, query, candidates) for query in asked]
-            for vector in vectors:
-                rankings.append(await nearest(session, self._model, vector, candidates))
-            scores = dict(fuse(rankings))
-            documents = await documents_of(session, list(scores))
-            ranked = [number for number in scores if number in documents]
-            best = spread(ranked, limit, documents.__getitem__)
-            return await load_chunks(session, [(number, scores[number]) for number in best])
+        rankings = await self._retrieval.by_words(asked, candidates)
+        rankings += await self._retrieval.by_meaning(self._model, vectors, candidates)
+        scores = dict(fuse(rankings))
+        documents = await self._retrieval.sources(list(scores))
+        ranked = [number for number in scores if number in documents]
+        best = spread(ranked, limit, documents.__getitem__)
+        return await self._retrieval.chunks({number: scores[number] for number in best})
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         wanted = {path for path in paths if path == storable(path)}
@@ -125,29 +118,27 @@ class SqlDocumentStore:
                 .where(or_(DocumentRow.path == wanted, below))
                 .returning(DocumentRow.id)
             )
-            return len(gone.all())
+            if count := len(gone.all()):
+                await change(session)
+            return count
 
     async def save(self, *documents: Document) -> list[Fate]:
         """Store documents and their chunks in place of older versions: all of them, or none.
 
         What became of each, in order. No path may be there twice. Commits.
         """
-        rows = [_to_row(document, self._now()) for document in documents]
-        chunks = [_to_chunk_rows(document) for document in documents]
-        for row, values in zip(rows, chunks, strict=True):
-            row["parts"], row["length"] = len(values), sum(map(_length, values))
+        made = await asyncio.to_thread(lambda: [_to_rows(each, self._now()) for each in documents])
+        rows = [row for row, _ in made]
         async with self._sessions.begin() as session:
             await session.run_sync(take_turns, LOCK)
             updated, known = await _forget_older(session, rows)
-            new = [row for row in rows if row["id"] not in known]
+            new = [each for each in made if each[0]["id"] not in known]
             if new:
-                await session.execute(insert(DocumentRow), new)
-                added = [
-                    value
-                    for values in chunks
-                    for value in values
-                    if value["document_id"] not in known
-                ]
+                added = [chunk for _, chunks in new for chunk in chunks]
+                first = await change(session, len(added))
+                for number, each in enumerate(added, first):
+                    each["number"] = number
+                await session.execute(insert(DocumentRow), [row for row, _ in new])
                 await session.execute(insert(ChunkRow), added)
         return [_fate(str(row["id"]), updated, known) for row in rows]
 
@@ -165,6 +156,8 @@ class SqlDocumentStore:
             if not found:
                 break
             async with self._sessions.begin() as session:
+                await session.run_sync(take_turns, LOCK)
+                await change(session)
                 await save_vectors(session, self._model, found)
             done, last = done + len(found), missing[-1][0]
             if progress:
@@ -234,21 +227,20 @@ def _fate(document: str, updated: Collection[str], known: Collection[str]) -> Fa
     return "updated" if document in updated else "added"
 
 
-def _to_row(document: Document, now: datetime) -> Row:
-    return {
-        "id": document_id(document.path),
+def _to_rows(document: Document, now: datetime) -> tuple[Row, list[Row]]:
+    """A document and its chunks, which have no numbers yet."""
+    owner, pieces = document_id(document.path), chunk(document.sections)
+    row: Row = {
+        "id": owner,
         "path": document.path,
         "title": document.title,
         "kind": document.kind,
         "content_hash": document.hash,
         "size": document.size,
+        "parts": len(pieces),
         "added_at": now,
     }
-
-
-def _to_chunk_rows(document: Document) -> list[Row]:
-    owner, pieces = document_id(document.path), chunk(document.sections)
-    return [
+    return row, [
         _to_chunk_row(owner, document.title, position, piece)
         for position, piece in enumerate(pieces, 1)
     ]
@@ -260,10 +252,5 @@ def _to_chunk_row(owner: str, title: str, position: int, piece: Piece) -> Row:
         "position": position,
         "headings": list(piece.headings),
         "text": piece.text,
-        "heading_terms": " ".join(index_terms(" ".join([title, *piece.headings]))),
-        "text_terms": " ".join(index_terms(piece.text)),
+        "postings": postings(" ".join([title, *piece.headings]), piece.text),
     }
-
-
-def _length(chunk_row: Row) -> int:
-    return len(f"{chunk_row['heading_terms']} {chunk_row['text_terms']}".split())

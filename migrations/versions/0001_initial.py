@@ -31,34 +31,6 @@ SQLITE_FULL_TEXT = (
         INSERT INTO wines_fts(rowid, search_text) VALUES (new.number, new.search_text);
     END
     """,
-    # The terms of chunks are ready to be indexed: this tokenizer only splits them at spaces.
-    """
-    CREATE VIRTUAL TABLE chunks_fts USING fts5(
-        heading_terms, text_terms, content='chunks', content_rowid='number', tokenize='ascii'
-    )
-    """,
-    "CREATE VIRTUAL TABLE chunks_fts_terms USING fts5vocab(chunks_fts, row)",
-    """
-    CREATE TRIGGER chunks_fts_insert AFTER INSERT ON chunks BEGIN
-        INSERT INTO chunks_fts(rowid, heading_terms, text_terms)
-        VALUES (new.number, new.heading_terms, new.text_terms);
-    END
-    """,
-    """
-    CREATE TRIGGER chunks_fts_delete AFTER DELETE ON chunks BEGIN
-        INSERT INTO chunks_fts(chunks_fts, rowid, heading_terms, text_terms)
-        VALUES ('delete', old.number, old.heading_terms, old.text_terms);
-    END
-    """,
-    """
-    CREATE TRIGGER chunks_fts_update AFTER UPDATE OF number, heading_terms, text_terms ON chunks
-    BEGIN
-        INSERT INTO chunks_fts(chunks_fts, rowid, heading_terms, text_terms)
-        VALUES ('delete', old.number, old.heading_terms, old.text_terms);
-        INSERT INTO chunks_fts(rowid, heading_terms, text_terms)
-        VALUES (new.number, new.heading_terms, new.text_terms);
-    END
-    """,
 )
 POSTGRES_FULL_TEXT = (
     """
@@ -66,59 +38,6 @@ POSTGRES_FULL_TEXT = (
         GENERATED ALWAYS AS (to_tsvector('english', search_text)) STORED
     """,
     "CREATE INDEX wines_fts_gin ON wines USING gin (wines_fts)",
-    # Postings hold all that bm25 needs, so that a search reads this table's index and nothing else.
-    # A trigger deletes them: a foreign key would be checked for every word of every chunk.
-    """
-    CREATE TABLE chunks_fts (
-        term text COLLATE "C" NOT NULL,
-        chunk integer NOT NULL,
-        in_headings smallint NOT NULL,
-        in_text smallint NOT NULL,
-        length integer NOT NULL,
-        CONSTRAINT chunks_fts_pk PRIMARY KEY (term, chunk) INCLUDE (in_headings, in_text, length)
-    )
-    """,
-    "CREATE INDEX chunks_fts_chunk ON chunks_fts (chunk)",
-    """
-    CREATE FUNCTION chunks_fts_index() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-        IF TG_OP <> 'INSERT' THEN
-            DELETE FROM chunks_fts WHERE chunk IN (SELECT number FROM former);
-        END IF;
-        IF TG_OP = 'DELETE' THEN
-            RETURN NULL;
-        END IF;
-        INSERT INTO chunks_fts (term, chunk, in_headings, in_text, length)
-        SELECT term, number, least(sum(heads), 32767), least(sum(words), 32767), max(length)
-        FROM changed, LATERAL (
-            SELECT string_to_array(heading_terms, ' ') AS heading_list,
-                string_to_array(text_terms, ' ') AS text_list
-        ) AS lists, LATERAL (
-            SELECT unnest(heading_list) AS term, 1 AS heads, 0 AS words,
-                cardinality(heading_list) + cardinality(text_list) AS length
-            UNION ALL
-            SELECT unnest(text_list), 0, 1, cardinality(heading_list) + cardinality(text_list)
-        ) AS found
-        GROUP BY term, number;
-        RETURN NULL;
-    END
-    $$
-    """,
-    """
-    CREATE TRIGGER chunks_fts_insert AFTER INSERT ON chunks
-    REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION chunks_fts_index()
-    """,
-    """
-    CREATE TRIGGER chunks_fts_delete AFTER DELETE ON chunks
-    REFERENCING OLD TABLE AS former
-    FOR EACH STATEMENT EXECUTE FUNCTION chunks_fts_index()
-    """,
-    """
-    CREATE TRIGGER chunks_fts_update AFTER UPDATE ON chunks
-    REFERENCING OLD TABLE AS former NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION chunks_fts_index()
-    """,
 )
 UNDELIVERED = sa.text("revision > delivered_revision")
 TABLES = (
@@ -144,18 +63,13 @@ def upgrade() -> None:
     on_sqlite = op.get_context().dialect.name == "sqlite"
     for statement in SQLITE_FULL_TEXT if on_sqlite else POSTGRES_FULL_TEXT:
         op.execute(statement)
-    if not on_sqlite:
-        _use_pgvector()
 
 
 def downgrade() -> None:
-    on_sqlite = op.get_context().dialect.name == "sqlite"
-    for table in ("chunks_fts_terms", "chunks_fts", "wines_fts") if on_sqlite else ("chunks_fts",):
-        op.execute(f"DROP TABLE {table}")
+    if op.get_context().dialect.name == "sqlite":
+        op.execute("DROP TABLE wines_fts")
     for table in reversed(TABLES):
         op.drop_table(table)
-    if not on_sqlite:
-        op.execute("DROP FUNCTION chunks_fts_index")
 
 
 def _create_wines() -> None:
@@ -433,16 +347,3 @@ def _create_traces() -> None:
         sa.PrimaryKeyConstraint("trace_id", name="pk_traces"),
     )
     op.create_index("ix_traces_started_at", "traces", ["started_at"])
-
-
-def _use_pgvector() -> None:
-    """Switch pgvector on where the server has it and this user may; without it vectors work too."""
-    connection = op.get_bind()
-    present = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'")
-    if not connection.scalar(present):
-        return
-    try:
-        with connection.begin_nested():
-            connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS vector"))
-    except sa.exc.DBAPIError:
-        return

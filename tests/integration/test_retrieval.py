@@ -1,4 +1,4 @@
-"""The contract of the document search, on SQLite and on Postgres with and without pgvector."""
+"""The contract of the document search, on SQLite and on Postgres."""
 
 import logging
 import math
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from db.documents.chunking import Section
+from db.documents.index import VectorIndex
 from db.documents.reading import Document
 from db.documents.retrieval import fuse, spread
 from db.documents.terms import query_terms, terms
-from db.documents.vectors import embed, nearest
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 
@@ -164,21 +164,15 @@ class TestFullText:
         assert await store.remove("tannin.md") == 1
         assert await store.search(["skins polyphenols"]) == []
 
-    async def test_the_index_follows_every_change_of_a_chunk(
+    async def test_what_another_process_changes_is_found_and_gone(
         self, sessions: Sessions, engine: AsyncEngine
     ) -> None:
-        store = await filled(sessions)
-        async with engine.begin() as connection:
-            change = "UPDATE chunks SET text_terms = 'gravel' WHERE text_terms LIKE '%violet%'"
-            await connection.execute(text(change))
-        assert await store.search(["violets"]) == []
-        assert [chunk.path for chunk in await store.search(["gravel"])] == ["rhone.md"]
-        await store.remove("rhone.md")
-        async with engine.connect() as connection:
-            left = "SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH 'gravel'"
-            if engine.dialect.name == "postgresql":
-                left = "SELECT count(*) FROM chunks_fts WHERE term = 'gravel'"
-            assert await connection.scalar(text(left)) == 0
+        here, there = await filled(sessions), SqlDocumentStore(Sessions(engine))
+        assert len(await here.search(["lees"])) == len(await there.search(["lees"])) == 3
+        await there.remove("lees.md")
+        await there.save(document("gravel.md", "Gravel keeps warm."))
+        assert [chunk.path for chunk in await here.search(["lees"])] == ["loire.md"]
+        assert [chunk.path for chunk in await here.search(["gravel"])] == ["gravel.md"]
 
     async def test_a_word_written_very_often_is_counted(self, sessions: Sessions) -> None:
         store = await filled(sessions)
@@ -260,13 +254,8 @@ def by_formula(query: str) -> list[str]:
 class TestVectors:
     """Search by meaning, beside words."""
 
-    @pytest.fixture(params=["as it is", "without pgvector"])
-    async def embedder(self, request: pytest.FixtureRequest, engine: AsyncEngine) -> WordEmbedder:
-        if request.param == "without pgvector":
-            if engine.dialect.name == "sqlite":
-                pytest.skip("there is only one way in SQLite")
-            async with engine.begin() as connection:
-                await connection.execute(text("DROP EXTENSION vector"))
+    @pytest.fixture
+    def embedder(self) -> WordEmbedder:
         return WordEmbedder()
 
     async def test_meaning_finds_what_words_do_not(
@@ -345,16 +334,17 @@ class TestVectors:
         assert await store.embed_missing() == 0
         assert len(await store.search(["lees"])) == 3
 
-    async def test_beyond_the_shortlist_the_nearest_are_still_found(
-        self, sessions: Sessions, embedder: WordEmbedder
-    ) -> None:
-        store = await filled(sessions, embedder)
-        await store.embed_missing()
-        (vector,) = await embed(embedder, ["sediment"], seconds=1)
-        async with sessions() as session:
-            every = await nearest(session, embedder.name, vector, limit=9)
-            best = await nearest(session, embedder.name, vector, limit=3, shortlist=3)
-        assert (len(every), best) == (9, every[:3])
+    @pytest.mark.parametrize("alike", [0.0, 3.0])
+    def test_beyond_the_shortlist_the_nearest_are_still_found(self, alike: float) -> None:
+        chance = np.random.default_rng(7)
+        topics = chance.normal(alike, 1, (50, 100))
+        made = topics[chance.integers(0, 50, 3000)] + chance.normal(0, 0.7, (3000, 100))
+        made = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype("<f4")
+        rows = [(number, row.tobytes()) for number, row in enumerate(made, 1)]
+        index = VectorIndex.empty().changed(range(1, 3001), rows)
+        for topic in topics[:10] / np.linalg.norm(topics[:10], axis=1, keepdims=True):
+            every = index.nearest(topic, limit=8, shortlist=3000)
+            assert len(set(every) & set(index.nearest(topic, limit=8, shortlist=300))) >= 7
 
 
 class TestFusion:
