@@ -88,7 +88,8 @@ async def bounded(
 ) -> bool:
     """Do one step of stopping, for so long at most; whether it ended well. Never raises."""
     try:
-        await asyncio.wait_for(close(), seconds)
+        async with asyncio.timeout(seconds):
+            await close()
     except TimeoutError:
         log.warning("Stopping: %s took more than %g s and was cut short", what, seconds)
         return False

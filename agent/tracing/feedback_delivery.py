@@ -86,7 +86,8 @@ class FeedbackDelivery:
             await self.sleep(self.backoff.after(failures))
             return
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._new.wait(), self.look_seconds)
+            async with asyncio.timeout(self.look_seconds):
+                await self._new.wait()
 
     async def _deliver(self, feedback: Feedback) -> None:
         """Deliver one, and again if it changed meanwhile: whoever is last has delivered the last.

@@ -287,7 +287,8 @@ class Sender:
                 except TelegramError as error:
                     log.debug("Typing was not shown: %s", error)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), TYPING_SECONDS)
+                    async with asyncio.timeout(TYPING_SECONDS):
+                        await ended.wait()
 
         task = asyncio.create_task(show())
         self.showing.add(task)

@@ -153,7 +153,8 @@ class Lanes:
             return True
         self._idle.clear()
         try:
-            await asyncio.wait_for(self._idle.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
         except TimeoutError:
             return False
         return True

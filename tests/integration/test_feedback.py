@@ -10,6 +10,7 @@ from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
+from unittest.mock import AsyncMock
 
 import pytest
 from telegram import Update
@@ -777,6 +778,21 @@ class TestDelivery:
         await task
         longest = [1, 2, 4, 4, 4]
         assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True))
+
+    @pytest.mark.parametrize("later", range(4))
+    async def test_a_press_in_the_moment_of_stopping_does_not_keep_it_running(
+        self, later: int
+    ) -> None:
+        nothing = AsyncMock(**{"undelivered.return_value": []})
+        delivery = FeedbackDelivery(nothing, nothing)
+        task = asyncio.create_task(delivery.run())
+        await asyncio.sleep(0.05)
+        delivery.wake()
+        for _ in range(later):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=10)
+        assert done
 
     async def test_a_black_hole_does_not_hold_up_stopping(self, room: Room) -> None:
         client = client_of(room.langfuse)

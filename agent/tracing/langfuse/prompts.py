@@ -115,7 +115,8 @@ class LangfusePrompts:
         """
         self._fetching = asyncio.create_task(self._fetch())
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._fetched.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._fetched.wait()
 
     async def close(self) -> None:
         """Stop fetching, at once. Never raises."""
