@@ -57,6 +57,13 @@ def _at_commas(value: object) -> object:
     return value
 
 
+def _at_equals(value: object) -> object:
+    pairs = [part.partition("=") for part in value] if isinstance(value, tuple) else []
+    if not all(name.strip() and sign for name, sign, _ in pairs):
+        raise ValueError("must be headers like name=value,other=value")
+    return tuple((name.strip(), unquote(text.strip())) for name, _, text in pairs)
+
+
 def _are_people(value: object) -> object:
     ids = value if isinstance(value, tuple) else ()
     if not all(PERSON.fullmatch(str(each)) for each in ids):
@@ -89,6 +96,9 @@ def _is_supported(value: SecretStr) -> SecretStr:
 
 Url = Annotated[str, AfterValidator(_without_slash)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_at_commas)]
+Headers = Annotated[
+    tuple[tuple[str, str], ...], BeforeValidator(_at_equals), BeforeValidator(_at_commas)
+]
 # Of validators that run before the type's own, the last one is the first.
 PeopleIds = Annotated[tuple[int, ...], BeforeValidator(_are_people), BeforeValidator(_at_commas)]
 Environment = Annotated[str, AfterValidator(_is_taken_by_langfuse)]
@@ -174,6 +184,7 @@ class HttpSettings(Group):
     port: int | None = Field(None, alias="HTTP_PORT", ge=0, le=65535)
     trusted_proxies: str = Field("127.0.0.1", alias="HTTP_TRUSTED_PROXIES")
     api_token: SecretStr | None = Field(None, alias="API_TOKEN")
+    admin_token: SecretStr | None = Field(None, alias="ADMIN_TOKEN")
 
     @model_validator(mode="after")
     def _webhook_is_whole(self) -> Self:
@@ -192,16 +203,17 @@ class HttpSettings(Group):
         return self
 
     @model_validator(mode="after")
-    def _api_is_whole(self) -> Self:
-        if self.api_token is None:
-            return self
-        if not TOKEN.fullmatch(self.api_token.get_secret_value()):
-            raise ValueError(
-                "API_TOKEN must be 16 or more of A-Z, a-z, 0-9, . _ ~ + / and -, as "
-                "`openssl rand -hex 32` prints them"
-            )
-        if self.port is None:
-            raise ValueError("HTTP_PORT must be set with API_TOKEN: the port to listen on")
+    def _tokens_are_whole(self) -> Self:
+        for name, token in (("API_TOKEN", self.api_token), ("ADMIN_TOKEN", self.admin_token)):
+            if token is None:
+                continue
+            if not TOKEN.fullmatch(token.get_secret_value()):
+                raise ValueError(
+                    f"{name} must be 16 or more of A-Z, a-z, 0-9, . _ ~ + / and -, as "
+                    "`openssl rand -hex 32` prints them"
+                )
+            if self.port is None:
+                raise ValueError(f"HTTP_PORT must be set with {name}: the port to listen on")
         return self
 
 
@@ -250,7 +262,11 @@ class TracingSettings(Group):
     prompt_seconds: float = Field(60, alias="LANGFUSE_PROMPT_SECONDS", ge=5)
     user_key: SecretStr = Field(SecretStr("sommelier"), alias="TRACE_USER_KEY")
     content: Literal["full", "masked", "none"] = Field("masked", alias="TRACE_CONTENT")
+    timeout_seconds: float = Field(30, alias="LANGFUSE_TIMEOUT", ge=1, le=120)
+    otlp_url: Url | None = Field(None, alias="OTEL_EXPORTER_OTLP_ENDPOINT")
+    otlp_headers: Headers = Field((), alias="OTEL_EXPORTER_OTLP_HEADERS")
     retention_days: float = Field(14, alias="TRACE_RETENTION_DAYS", gt=0)
+    store_mb: float = Field(500, alias="TRACE_STORE_MB", gt=0)
     stats_retention_days: float = Field(90, alias="STATS_RETENTION_DAYS", ge=8)
 
     @property
@@ -259,6 +275,11 @@ class TracingSettings(Group):
         if self.public_key is None or self.secret_key is None:
             return None
         return self.public_key.get_secret_value(), self.secret_key.get_secret_value()
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether traces are sent anywhere; else they are kept in the database alone."""
+        return self.langfuse_keys is not None or self.otlp_url is not None
 
 
 class AccessSettings(Group):
@@ -337,6 +358,8 @@ class Settings(BaseModel):
             self.tracing.secret_key,
             self.http.webhook_secret,
             self.http.api_token,
+            self.http.admin_token,
+            *(SecretStr(value) for _, value in self.tracing.otlp_headers),
             self.tracing.user_key if "user_key" in self.tracing.model_fields_set else None,
         )
         known = [value.get_secret_value() for value in values if value]

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.messages import Message
-from agent.engine.span import Level
+from agent.engine.span import Level, TraceRecord
 
 Role = Literal["user", "assistant"]
 
@@ -167,11 +167,27 @@ class TraceSummary:
     cost_usd: float
     tokens: int
     error_types: tuple[str, ...] = ()
+    name: str = "chat"
+    tags: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
         """How long the turn took."""
         return (self.ended_at - self.started_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceFilter:
+    """Which traces are listed: all that is given holds of each. `level` is that or worse."""
+
+    since: datetime | None = None
+    level: Level | None = None
+    name: str = ""
+    outcome: str = ""
+    session: str = ""
+    user: str = ""
+    tags: tuple[str, ...] = ()
+    disliked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +264,11 @@ class BegunTurn:
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """What is kept of a turn: what it came to, and what was said in it."""
+    """What is kept of a turn: what it came to, what was said in it, and its trace."""
 
     record: TurnRecord
     said: tuple[StoredMessage, ...] = ()
+    trace: TraceRecord | None = None
 
 
 class TurnTaken(BaseException):
@@ -318,8 +335,13 @@ class UpdateRepository(Protocol):
 class TurnRepository(Protocol):
     """The turns that have ended."""
 
-    async def record(self, turn: TurnRecord, said: Sequence[StoredMessage] = ()) -> None:
-        """Keep a turn and what was said in it, once however often. Commits before it returns."""
+    async def record(
+        self,
+        turn: TurnRecord,
+        said: Sequence[StoredMessage] = (),
+        trace: TraceRecord | None = None,
+    ) -> None:
+        """Keep a turn, what was said in it and its trace, once however often. Commits."""
 
     async def get(self, turn_id: int) -> TurnRecord | None:
         """A turn, None if it is not known."""
@@ -335,6 +357,22 @@ class TurnRepository(Protocol):
 
     async def stats(self, since: datetime) -> Stats:
         """Every day (UTC) from that of `since` until today, and all of them together."""
+
+
+class TraceQueue(Protocol):
+    """The kept traces that wait to be sent; every method commits before it returns."""
+
+    async def claim(self, limit: int, lease: timedelta) -> list[TraceRecord]:
+        """The oldest traces that are due, as nobody else gets them before the lease ends."""
+
+    async def settle(self, traces: Collection[TraceRecord], *, refused: bool = False) -> None:
+        """Note that these traces arrived, or that they never will."""
+
+    async def release(self, traces: Collection[TraceRecord], seconds: float) -> None:
+        """Have traces be due again after so many seconds."""
+
+    async def seconds_until_due(self) -> float | None:
+        """How long until a trace that waits is due, None if none waits."""
 
 
 class FeedbackRepository(Protocol):
@@ -362,7 +400,7 @@ class FeedbackRepository(Protocol):
         """What is thought of a turn; None if nobody ever said."""
 
     async def undelivered(self, limit: int = 50) -> list[Feedback]:
-        """Feedback on traced turns that changed since it was delivered, oldest change first."""
+        """Feedback that changed since it was delivered, on traces that do not wait themselves."""
 
     async def delivered(self, turn_id: int, revision: int) -> None:
         """Remember that this revision, and with it all before, was delivered."""

@@ -1,4 +1,4 @@
-"""What a turn comes to, whoever asks, and how that stands on its trace: reply, outcome, guards."""
+"""What a turn comes to, whoever asks, and how that stands on its trace: reply, outcome, guard."""
 
 import tomllib
 import unicodedata
@@ -132,7 +132,7 @@ def record_outcome(
     if prompt is not None:
         metadata |= {
             "prompt_name": prompt.name,
-            "prompt_version": prompt.version,
+            "prompt_version": prompt.origin,
             "prompt_is_fallback": prompt.is_fallback,
         }
     if prompt is not None and prompt.label:
@@ -151,6 +151,8 @@ def score_turn(
     span.score("structured_retries", retries, "NUMERIC")
     span.score("outcome", outcome, "CATEGORICAL")
     span.score("grounding", 1 - invented / (retries + 1), "NUMERIC")
+    if error_types:
+        span.score("first_error", error_types[0], "CATEGORICAL")
 
 
 def record_ledger(span: Span, ledger: Ledger) -> None:
@@ -217,17 +219,3 @@ def guard_input(message: str, span: Span) -> str:
         if flags:
             span.update(metadata={"security_flags": ",".join(flags)})
         return visible(message[: lengths.MESSAGE]).strip()
-
-
-def guard_output(response: AgenticResponse[Any], span: Span, output: object = None) -> None:
-    """Record what grounding came to: the check itself is a part of the contract."""
-    ungrounded = invented_attempts(response.error_types)
-    with span.child("guard.output", "guardrail") as guard:
-        guard.update(
-            output=output,
-            metadata={
-                "ungrounded_attempts": ungrounded,
-                "salvaged": response.outcome == "salvaged",
-            },
-            level="WARNING" if ungrounded else None,
-        )

@@ -22,7 +22,6 @@ from agent.tracing.recorder import Recorder
 from bot.telegram.feedback import rating
 from db.engine import Sessions
 from db.repositories.chats import SqlMessageRepository
-from db.repositories.traces import SqlTraceStore, store_sink
 from db.repositories.turns import SqlTurnRepository
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
@@ -66,11 +65,10 @@ async def turns(telegram: BotApi, model: ModelServer, called: set[tuple[str, str
     await load_starter(sessions)
     messages, turns = SqlMessageRepository(sessions), SqlTurnRepository(sessions)
     sommelier = Sommelier(catalogue=SqlCatalogue(sessions), house=HouseSommelier())
-    tracer = Recorder(store_sink(SqlTraceStore(sessions).save, lambda trace: trace))
     service = LLMService(model="gpt-4o", api_key="bench", base_url=model.base_url)
     kept: dict[str, Any] = {"keep": turns.record, "rating": rating}
     search = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
-    async with running(telegram, sommelier, messages, tracer, run=Run([service]), **kept):
+    async with running(telegram, sommelier, messages, Recorder(), run=Run([service]), **kept):
         for number in (1, 2):
             model.script(search, answer_json(INFORMATIONAL))
             called.clear()
@@ -78,7 +76,6 @@ async def turns(telegram: BotApi, model: ModelServer, called: set[tuple[str, str
             await telegram.wait_for_message(number, timeout=60)
             await asyncio.sleep(1)
         seen = set(called)
-    await tracer.close()
     await service.close()
     await engine.dispose()
     called.clear()

@@ -94,4 +94,4 @@ class Candidate:
     """A way to answer. `flush` does what is still to be done in the background."""
 
     answer: Callable[[Kind], Awaitable[Answer]]
-    flush: Callable[[], object] = lambda: None
+    flush: Callable[[], Awaitable[None]] | None = None

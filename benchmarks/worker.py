@@ -27,7 +27,8 @@ async def run(candidate: Candidate, kind: Kind, turns: int) -> dict[str, Any]:
         if (answer.intro, len(answer.wines)) != (VALID.intro, len(VALID.wines)):
             raise AssertionError(f"the answer to a {kind.name} turn is wrong")
     wall = time.perf_counter() - wall
-    candidate.flush()
+    if candidate.flush is not None:
+        await candidate.flush()
     cpu = time.process_time() - cpu
     gc.collect()
     return {

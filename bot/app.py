@@ -22,17 +22,16 @@ from agent.house_sommelier.lexicon import lexicon
 from agent.repositories import Payload
 from agent.sommelier.service import Sommelier
 from agent.text import pattern
-from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.feedback_delivery import FeedbackDelivery
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, trace_url
-from agent.tracing.masking import Masking, mask
-from agent.tracing.recorder import keyed_hash
+from agent.tracing.exporter import Exporter, RateLimitedLogger
+from agent.tracing.langfuse.client import trace_url
+from agent.tracing.masking import mask
+from agent.tracing.recorder import Recorder, keyed_hash
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.care import Carer
 from bot.metrics import Metrics
-from bot.resources import Resources, open_resources, research_tools, tracer_of
+from bot.resources import Resources, open_exporter, open_resources, research_tools, trace_rows
 from bot.service import (
     Task,
     attempt,
@@ -66,7 +65,7 @@ from db.repositories.care import SqlCareRepository
 from db.repositories.chats import SqlChatRepository, SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
-from db.repositories.traces import SqlTraceStore
+from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
 from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
 from db.wines.catalogue import SqlCatalogue
@@ -107,7 +106,7 @@ class App:
     application: AnyApplication
     repositories: Repositories
     turns: Turns
-    delivery: FeedbackDelivery | None = None
+    exporter: Exporter | None = None
 
     @property
     def messages(self) -> SqlMessageRepository:
@@ -132,7 +131,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         limited_log = RateLimitedLogger()
         resources = await stack.enter_async_context(open_resources(settings, limited_log))
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
-        repositories = repositories_of(resources.sessions)
+        repositories = repositories_of(resources.sessions, trace_rows(settings))
         journal = StepJournal(repositories.updates, repositories.turns)
         app = await stack.enter_async_context(
             open_app(settings, resources, token, limited_log=limited_log, journal=journal)
@@ -144,7 +143,8 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         await run_tasks([*tasks_of(settings, resources, app, lanes), *further], stop)
         if await lanes.finish(settings.updates.shutdown_seconds):
             return True
-        await bounded("tracing", app.turns.tracer.close)
+        if app.exporter is not None:
+            await bounded("tracing", app.exporter.round)
         os._exit(0)
 
 
@@ -174,14 +174,12 @@ async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterato
         open_resources(settings, limited_log) as resources,
         open_app(settings, resources, TOKEN, limited_log=limited_log, telegram=telegram) as app,
     ):
-        await forget_old(settings, app.repositories)
+        await forget_old(settings, app)
         try:
             yield app
         finally:
             forget = partial(app.repositories.cares.forget, telegram.chat_id)
             await bounded("what was told", forget)
-            if app.delivery is not None:
-                await bounded("feedback", app.delivery.round)
 
 
 @asynccontextmanager
@@ -195,23 +193,21 @@ async def open_app(
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
     """Everything between Telegram and the agent; `telegram` takes the network's place if given."""
-    repositories = repositories_of(resources.sessions)
+    repositories = repositories_of(resources.sessions, trace_rows(settings))
     # Whoever sits at the machine is its admin.
     admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
     async with AsyncExitStack() as stack:
-        tracer = tracer_of(settings, repositories.traces, limited_log)
-        stack.push_async_callback(bounded, "tracing", tracer.close)
+        exporter = await stack.enter_async_context(
+            open_exporter(settings, resources.sessions, limited_log)
+        )
         application = telegram_application(settings, token, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        delivery = await stack.enter_async_context(
-            open_langfuse(settings, repositories, limited_log)
-        )
         steps = journal or NO_JOURNAL
         limit = rate_limit_of(settings, telegram)
         sender = Sender(application.bot, limit, repositories.chats, steps)
         turns = Turns(
             run=resources.run,
-            tracer=tracer,
+            tracer=Recorder(),
             hashed=partial(keyed_hash, key=settings.tracing.user_key),
             journal=steps,
             sender=sender,
@@ -221,7 +217,7 @@ async def open_app(
             keep=journal.keep if journal else repositories.turns.record,
             rating=rating,
             last=repositories.turns.last,
-            metrics=Metrics(lambda: tracer.dropped_spans),
+            metrics=Metrics(lambda: exporter.given_up if exporter else 0),
             carer=Carer(help=resources.help, cares=repositories.cares),
         )
         conversation = Conversation(
@@ -238,7 +234,7 @@ async def open_app(
             sender=sender,
             feedback=repositories.feedback,
             turns=repositories.turns,
-            changed=delivery.wake if delivery else lambda: None,
+            changed=exporter.wake if exporter else lambda: None,
             hide=comment_hider(settings),
         )
         admin = admin_handlers(settings, repositories, sender, admins)
@@ -249,20 +245,20 @@ async def open_app(
             application=application,
             repositories=repositories,
             turns=turns,
-            delivery=delivery,
+            exporter=exporter,
         )
 
 
 def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> Sequence[Task]:
     """What runs while people are answered."""
-    forget = partial(forget_old, settings, app.repositories, of_updates=True)
+    forget = partial(forget_old, settings, app, of_updates=True)
     tasks = [
         cancelled_at_stop(partial(receive, settings, app, lanes)),
         cancelled_at_stop(resources.sessions.watch),
         every(FORGET_SECONDS, "forgetting what is old", forget),
     ]
-    if app.delivery is not None:
-        tasks.append(cancelled_at_stop(app.delivery.run))
+    if app.exporter is not None:
+        tasks.append(cancelled_at_stop(app.exporter.run))
     if settings.http.port is not None:
         tasks.append(partial(serve, settings, resources, app, lanes))
     return tasks
@@ -291,14 +287,22 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
         raise errors.exceptions[0] from None
 
 
-async def forget_old(
-    settings: Settings, repositories: Repositories, *, of_updates: bool = False
-) -> None:
+async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) -> None:
     """Forget what is older than the settings keep it; what cannot be now is the next time."""
-    days = settings.tracing
+    days, repositories = settings.tracing, app.repositories
+
+    async def forget_traces() -> None:
+        unsent = await repositories.traces.forget(
+            timedelta(days=days.retention_days),
+            timedelta(days=days.stats_retention_days),
+            int(days.store_mb * 1e6),
+        )
+        if app.exporter is not None:
+            app.exporter.give_up(unsent)
+
     what: list[Callable[[], Awaitable[object]]] = [
         partial(repositories.turns.forget, timedelta(days=days.stats_retention_days)),
-        partial(repositories.traces.forget, timedelta(days=days.retention_days)),
+        forget_traces,
         repositories.cares.forget_expired,
     ]
     if of_updates:
@@ -445,18 +449,18 @@ def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLim
     return RateLimit(in_all=(Limit(in_all, 1),))
 
 
-def repositories_of(sessions: Sessions) -> Repositories:
-    """Those of this database."""
+def repositories_of(sessions: Sessions, rows: TraceRows = LOCAL_TRACES) -> Repositories:
+    """Those of this database; `rows` says how traces are kept."""
     return Repositories(
         messages=SqlMessageRepository(sessions),
-        updates=SqlUpdateRepository(sessions),
+        updates=SqlUpdateRepository(sessions, rows=rows),
         chats=SqlChatRepository(sessions),
-        turns=SqlTurnRepository(sessions),
+        turns=SqlTurnRepository(sessions, rows=rows),
         feedback=SqlFeedbackRepository(sessions),
         people=SqlPeopleRepository(sessions),
         cares=SqlCareRepository(sessions),
         broadcasts=SqlBroadcastRepository(sessions),
-        traces=SqlTraceStore(sessions),
+        traces=SqlTraceStore(sessions, rows=rows),
     )
 
 
@@ -552,25 +556,3 @@ def turn_of(
 def comment_hider(settings: Settings) -> Callable[[str, Collection[str]], str]:
     """What is kept of a comment on an answer: without personal data, unless traces may hold it."""
     return (lambda text, names: text) if settings.tracing.content == "full" else mask
-
-
-@asynccontextmanager
-async def open_langfuse(
-    settings: Settings, repositories: Repositories, limited_log: RateLimitedLogger
-) -> AsyncIterator[FeedbackDelivery | None]:
-    """What brings people's verdicts to where traces are shown; nothing without keys."""
-    tracing = settings.tracing
-    if tracing.langfuse_keys is None:
-        yield None
-        return
-    client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url)
-    masking = Masking(tracing.content, (), settings.secrets)
-    feedback = LangfuseFeedback(
-        client,
-        environment=tracing.environment,
-        hide=(lambda text: "") if tracing.content == "none" else masking.text,
-    )
-    try:
-        yield FeedbackDelivery(repositories.feedback, feedback.deliver, limited_log=limited_log)
-    finally:
-        await bounded("feedback", client.aclose)

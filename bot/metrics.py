@@ -43,11 +43,11 @@ START_BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30, 60
 class Metrics:
     """The numbers of one process, in a registry of their own.
 
-    `dropped_spans` tells how many spans were dropped so far; it is asked whenever the metrics are
-    read. The queue's depth and age are not a number until `backlog` was told them.
+    `dropped_traces` tells how many traces were given up so far; it is asked whenever the metrics
+    are read. The queue's depth and age are not a number until `backlog` was told them.
     """
 
-    def __init__(self, dropped_spans: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, dropped_traces: Callable[[], int] = lambda: 0) -> None:
         self._registry = CollectorRegistry()
         self._updates = self._counter("updates", "Updates, by what became of them", "result")
         self._refusals = self._counter("webhook_refusals", "Webhook requests refused", "reason")
@@ -65,7 +65,7 @@ class Metrics:
         )
         self._waiting = self._gauge("queue_depth", "Updates accepted and not done")
         self._oldest = self._gauge("queue_oldest_seconds", "Seconds the oldest of them has waited")
-        self._registry.register(_DroppedSpans(dropped_spans))
+        self._registry.register(_DroppedTraces(dropped_traces))
         _begin(self._updates, get_args(UpdateResult))
         _begin(self._refusals, get_args(Refusal))
         _begin(self._turns, get_args(Outcome))
@@ -116,7 +116,7 @@ class Metrics:
         return Gauge(f"sommelier_{name}", meaning, registry=self._registry)
 
 
-class _DroppedSpans:
+class _DroppedTraces:
     """A counter that somebody else keeps."""
 
     def __init__(self, read: Callable[[], int]) -> None:
@@ -124,8 +124,8 @@ class _DroppedSpans:
 
     def collect(self) -> Iterable[Metric]:
         """The counter as it is now."""
-        meaning = "Spans that were dropped instead of being sent to Langfuse"
-        yield CounterMetricFamily("sommelier_spans_dropped", meaning, value=self._read())
+        meaning = "Traces that were given up instead of being sent"
+        yield CounterMetricFamily("sommelier_traces_dropped", meaning, value=self._read())
 
 
 def _begin(counter: Counter, values: Iterable[str]) -> None:

@@ -32,15 +32,18 @@ from agent.engine.limits import Ledger, Prices
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLM, ResponseMode
 from agent.engine.run import Prompts, Run
+from agent.engine.span import TraceRecord
 from agent.engine.tools import Tool
 from agent.places.find import PlaceSearch, find_places_tool
 from agent.places.web_search import BraveSearch, SearxngSearch
 from agent.prompts import REPOSITORY
-from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.client import LangfuseClient
+from agent.tracing.exporter import Exporter, RateLimitedLogger
+from agent.tracing.http import HttpClient
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
+from agent.tracing.langfuse.traces import LangfuseTraces
 from agent.tracing.masking import Masking, prepared
-from agent.tracing.recorder import Recorder, TraceRecord
+from agent.tracing.otlp import Origin, OtlpTraces
 from bot.service import bounded
 from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
@@ -53,7 +56,8 @@ from db.engine import (
     upgrade_schema,
 )
 from db.repositories.documents import SqlDocumentStore
-from db.repositories.traces import SqlTraceStore, store_sink
+from db.repositories.feedback import SqlFeedbackRepository
+from db.repositories.traces import SqlTraceStore, TraceRows
 from db.wines.importing import load_starter
 
 
@@ -289,25 +293,64 @@ def prices(settings: Settings) -> Prices:
     return found
 
 
-def tracer_of(
-    settings: Settings, traces: SqlTraceStore, limited_log: RateLimitedLogger
-) -> Recorder:
-    """Where turns are traced: in Langfuse with its keys, else in the database."""
-    tracing, prepare = settings.tracing, prepare_trace(settings)
-    if tracing.langfuse_keys is None:
-        return Recorder(store_sink(traces.save, prepare))
-    from agent.tracing.langfuse.traces import langfuse_sink  # noqa: PLC0415 - only needed with keys
+def trace_rows(settings: Settings) -> TraceRows:
+    """How traces are kept: what may be shown of them, to be sent where that is wanted."""
+    return TraceRows(prepare_trace(settings), settings.tracing.is_exported)
 
-    sink = langfuse_sink(
-        *tracing.langfuse_keys,
-        tracing.base_url,
-        environment=tracing.environment,
-        release=tracing.release,
-        version=version("sommelier"),
-        limited_log=limited_log,
-        prepare=prepare,
+
+@asynccontextmanager
+async def open_exporter(
+    settings: Settings, sessions: Sessions, limited_log: RateLimitedLogger
+) -> AsyncIterator[Exporter | None]:
+    """What brings traces and verdicts to where they are read; None where they are only kept.
+
+    With Langfuse's keys that is Langfuse, else any backend of OpenTelemetry. What is left at the
+    end is tried once more.
+    """
+    tracing = settings.tracing
+    if not tracing.is_exported:
+        yield None
+        return
+    traces = SqlTraceStore(sessions)
+    origin = Origin(tracing.environment, tracing.release, version("sommelier"))
+    if tracing.langfuse_keys is None:
+        client = otlp_client(settings)
+        send = OtlpTraces(client, origin).send
+        exporter = Exporter(traces, send, where=str(tracing.otlp_url), limited_log=limited_log)
+    else:
+        seconds = tracing.timeout_seconds
+        client = langfuse = LangfuseClient(
+            *tracing.langfuse_keys, tracing.base_url, seconds=seconds, waits_longer=True
+        )
+        hidden = Masking(tracing.content, (), settings.secrets).text
+        shown = (lambda text: "") if tracing.content == "none" else hidden
+        feedback = LangfuseFeedback(langfuse, environment=tracing.environment, hide=shown)
+        exporter = Exporter(
+            traces,
+            LangfuseTraces(langfuse, origin).send,
+            where="Langfuse",
+            feedback=SqlFeedbackRepository(sessions),
+            deliver=feedback.deliver,
+            limited_log=limited_log,
+        )
+    try:
+        yield exporter
+    finally:
+        await bounded("tracing", exporter.round)
+        await bounded("tracing", client.aclose)
+
+
+def otlp_client(settings: Settings) -> HttpClient:
+    """A client of the backend that OpenTelemetry's own variables name."""
+    tracing = settings.tracing
+    return HttpClient(
+        f"{tracing.otlp_url}/v1/traces",
+        name="The OTLP endpoint",
+        check="OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS",
+        seconds=tracing.timeout_seconds,
+        headers=dict(tracing.otlp_headers),
+        waits_longer=True,
     )
-    return Recorder(sink)
 
 
 def prepare_trace(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:

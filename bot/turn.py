@@ -1,22 +1,21 @@
 """The life of a turn, whoever asks: traced, within its allowance, worked on, delivered, kept."""
 
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from agent.care import care_of
-from agent.engine.limits import UNLIMITED, Allowance
+from agent.engine.limits import UNLIMITED, Allowance, Spent
 from agent.engine.retry import Backoff, retry
 from agent.engine.run import NO_JOURNAL, Journal, Run
-from agent.engine.span import Span
+from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
 from agent.repositories import MessageRepository, StoredMessage, TurnRecord
 from agent.text import truncate_at_boundary
-from agent.tracing.recorder import NO_TRACE, Recorder
+from agent.tracing.recorder import Recorder, RootSpan
 from agent.turn import APOLOGY, BUDGET, Reply, Work, answer_turn, with_notes, worked_on
 from bot.budgets import Budgets, Note
 from bot.care import Carer
@@ -35,6 +34,10 @@ MAY_BE_LOST: Final = "send_ambiguous"
 LOST_BY: Final[Mapping[str | None, tuple[str, ...]]] = {"ambiguous": (MAY_BE_LOST,)}
 
 
+Kind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
+"""What a turn is; its trace is named so."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What is asked, by whom, and where the answer goes.
@@ -42,7 +45,8 @@ class Question:
     `id` is that of the update; of a question that came otherwise it is negative. Without `to` the
     reply is only returned. `session` and `user` stand for the chat and the person in traces,
     `names` are what people are called there: they are masked. Of a question that is not
-    `remembered` nothing becomes a part of the conversation.
+    `remembered` nothing becomes a part of the conversation. A trace shows it as it was `typed`,
+    from when it was accepted, and how often its turn was interrupted.
     """
 
     id: int
@@ -55,14 +59,27 @@ class Question:
     trace_id: str | None = None
     to: Destination | None = None
     remembered: bool = True
+    kind: Kind = "chat"
+    typed: str = ""
+    accepted_at: datetime | None = None
+    interruptions: int = 0
 
 
 Show = Callable[[Any], Sequence[Outgoing]]
 """Makes the messages of what a reply was made of, its `answer`."""
 
 
-Keep = Callable[[TurnRecord, Sequence[StoredMessage]], Awaitable[None]]
-"""Keeps what a turn came to, and what was said in it."""
+class Keep(Protocol):
+    """Keeps what a turn came to, what was said in it, and its trace."""
+
+    async def __call__(
+        self,
+        record: TurnRecord,
+        said: Sequence[StoredMessage] = (),
+        trace: TraceRecord | None = None,
+        /,
+    ) -> None:
+        """Keep all of it, or nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +94,7 @@ class Turns:
     """
 
     run: Run = field(default_factory=Run)
-    tracer: Recorder = NO_TRACE
+    tracer: Recorder | None = None
     hashed: Callable[[str, int], str] = lambda kind, value: ""
     journal: Journal = NO_JOURNAL
     sender: Sender | None = None
@@ -95,8 +112,27 @@ class Turns:
 
         The text of the reply is sent, or the messages that `show` makes of its answer.
         """
-        started = time.monotonic()
-        with self._trace(question) as span:
+        began, root = question.accepted_at or datetime.now(UTC), self._trace(question)
+        try:
+            reply, delivery, spent = await self._lived(question, work, show, root)
+        except BaseException as error:
+            await self._keep_broken(question, root, error)
+            raise
+        seconds = max(0.0, (datetime.now(UTC) - began).total_seconds())
+        reply = replace(reply, spent=spent, seconds=seconds)
+        await self._keep(question, reply, delivery, root)
+        self.metrics.turn_ended(
+            reply.outcome,
+            seconds=reply.seconds,
+            requests=reply.spent.requests,
+            retries=reply.retries,
+        )
+        return reply
+
+    async def _lived(
+        self, question: Question, work: Work, show: Show | None, root: RootSpan | NoSpan
+    ) -> tuple[Reply, Delivery, Spent]:
+        with root as span:
             async with self._typing(question):
                 allowance = await self._allowance(question)
                 care = await self.carer.care_for(
@@ -112,15 +148,13 @@ class Turns:
             messages = rendered(reply, show)
             deliver = self._send if reply.outcome == "care" else self._deliver
             delivery = await deliver(question, messages, span)
-            reply = replace(reply, spent=run.ledger.spent, seconds=time.monotonic() - started)
-            await self._keep(question, reply, delivery, span)
-        self.metrics.turn_ended(
-            reply.outcome,
-            seconds=reply.seconds,
-            requests=reply.spent.requests,
-            retries=reply.retries,
-        )
-        return reply
+        return reply, delivery, run.ledger.spent
+
+    async def _keep_broken(self, question: Question, root: Span, error: BaseException) -> None:
+        """Keep what is left of a turn that nobody runs again: who asked has gone, say."""
+        if self.journal is NO_JOURNAL and root.trace is not None:
+            reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
+            await self._keep(replace(question, remembered=False), reply, Delivery(), root)
 
     async def _with_what_was_lost(self, question: Question, reply: Reply) -> Reply:
         """The reply, which says so if the one before it may not have arrived."""
@@ -154,7 +188,7 @@ class Turns:
             span.update(output=reply.text, level="ERROR", metadata=metadata)
             span.score("outcome", "failed", "CATEGORICAL")
             delivery = await self._send(question, [Outgoing(reply.text)], span)
-            await self._keep(replace(question, remembered=False), reply, delivery, span)
+        await self._keep(replace(question, remembered=False), reply, delivery, span)
 
     def unrecorded_steps(self) -> "Turns":
         """The same, none of whose steps is recorded."""
@@ -184,10 +218,15 @@ class Turns:
         said = truncate_at_boundary(reply.text, self.max_content_length)
         return StoredMessage("user", asked), StoredMessage("assistant", said, reply.wine_ids)
 
-    def _trace(self, question: Question, *, goes_on: bool = False) -> AbstractContextManager[Span]:
+    def _trace(self, question: Question, *, goes_on: bool = False) -> RootSpan | NoSpan:
         """The root span of a turn; run again after a crash, it is the same trace."""
-        return self.tracer.turn(
-            input=question.text,
+        if self.tracer is None:
+            return NO_SPAN
+        accepted = question.accepted_at
+        root = self.tracer.turn(
+            input=question.typed or question.text,
+            name=question.kind,
+            started_ns=int(accepted.timestamp() * 1e9) if accepted else None,
             session=question.session or self.hashed("chat", question.chat_id),
             user=question.user or self.hashed("user", question.user_id),
             trace_id=question.trace_id,
@@ -195,6 +234,9 @@ class Turns:
             resumable=self.journal is not NO_JOURNAL and not goes_on,
             goes_on=goes_on,
         )
+        if question.interruptions:
+            root.update(metadata={"resumed": question.interruptions})
+        return root
 
     def _typing(self, question: Question) -> AbstractAsyncContextManager[None]:
         if self.sender is None or question.to is None:
@@ -274,7 +316,12 @@ class Turns:
                 "tries": delivery.tries,
                 "error": delivery.error,
             }
-            send.update(metadata=metadata, level="ERROR" if delivery.error else "DEFAULT")
+            send.update(
+                metadata=metadata,
+                level="ERROR" if delivery.error else "DEFAULT",
+                started_ns=delivery.began_ns or None,
+                ended_ns=delivery.ended_ns or None,
+            )
         if delivery.error not in (None, "ambiguous"):
             span.update(level="ERROR", metadata={"send_error": delivery.error})
         return delivery
@@ -304,7 +351,7 @@ class Turns:
             message_ids=delivery.message_ids,
         )
         try:
-            await retry_briefly(lambda: keep(ended, said))
+            await retry_briefly(lambda: keep(ended, said, span.trace))
         except Exception as error:
             kind = type(error).__name__
             log.error("What turn %s took could not be stored: %s", question.id, kind)  # noqa: TRY400

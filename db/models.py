@@ -406,10 +406,20 @@ class BroadcastRow(Base):
     failed: Mapped[int]
 
 
+NOT_SENT: Final = text("state = 'waiting'")
+
+
 class TraceRow(Base):
-    """A trace of the local store: what a list shows and filters, and the whole as JSON."""
+    """A trace of the local store: what a list shows and filters, and the whole as packed JSON.
+
+    `steps` are its spans by name, model, seconds and cost. The `record` is gone after a while, the
+    numbers stay. One that is `waiting` is sent when it is `due_at`.
+    """
 
     __tablename__ = "traces"
+    __table_args__ = (
+        Index("ix_traces_waiting", "due_at", sqlite_where=NOT_SENT, postgresql_where=NOT_SENT),
+    )
 
     trace_id: Mapped[str] = mapped_column(String, primary_key=True)
     started_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
@@ -423,7 +433,12 @@ class TraceRow(Base):
     cost_usd: Mapped[float]
     tokens: Mapped[int] = mapped_column(BigInteger)
     error_types: Mapped[list[str]] = mapped_column(JSON)
-    record: Mapped[dict[str, Any]] = mapped_column(JSON)
+    name: Mapped[str]
+    tags: Mapped[list[str]] = mapped_column(JSON)
+    steps: Mapped[list[Any]] = mapped_column(JSON)
+    state: Mapped[str]
+    due_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    record: Mapped[bytes | None] = mapped_column(LargeBinary)
 
 
 def utc_now() -> datetime:

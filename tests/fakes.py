@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from agent.engine.messages import Usage
 from agent.engine.run import Run
-from agent.engine.span import Level, PromptRef, ScoreType, SpanKind, SpanUpdate
+from agent.engine.span import Level, PromptRef, ScoreType, SpanKind, SpanUpdate, TraceRecord
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
 from agent.turn import Reply, answer_turn
@@ -104,6 +104,7 @@ class SpanRecord:
     prompt: PromptRef | None = None
     trace_id: str | None = "0" * 32
     span_id: str | None = "1" * 16
+    trace: TraceRecord | None = None
     recording: bool = True
 
     @contextmanager
@@ -117,18 +118,16 @@ class SpanRecord:
     ) -> Iterator["SpanRecord"]:
         span = SpanRecord(name, kind, input, metadata=dict(metadata or {}))
         self.children.append(span)
-        with span.opened():
+        with span:
             yield span
 
-    @contextmanager
-    def opened(self) -> Iterator["SpanRecord"]:
-        try:
-            yield self
-        except BaseException as error:
-            self.update(level="ERROR", metadata={"error_type": type(error).__name__})
-            raise
-        finally:
-            self.closed = True
+    def __enter__(self) -> "SpanRecord":
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is not None:
+            self.update(level="ERROR", metadata={"error_type": error.__name__})
+        self.closed = True
 
     def update(self, **fields: Unpack[SpanUpdate]) -> None:
         self.metadata |= fields.pop("metadata", None) or {}

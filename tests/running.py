@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,10 @@ from agent.documents.store import DocumentStore
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM
 from agent.engine.run import NO_JOURNAL, Journal, Run
-from agent.engine.span import Span
 from agent.places.find import PlaceSearch
 from agent.repositories import ChatRepository, MessageRepository
 from agent.sommelier.service import Answerer
-from agent.tracing.recorder import NO_TRACE, Recorder
+from agent.tracing.recorder import Recorder
 from bot.app import (
     App,
     close_application,
@@ -37,9 +36,12 @@ from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes
 from config import settings_of
 from db.engine import Sessions
+from db.repositories.traces import TraceRows
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
+from tests.doubles.otlp import OtlpReceiver
 from tests.fakes import SpanRecord, root_span
+from tests.traces import export
 
 R = TypeVar("R")
 
@@ -55,16 +57,13 @@ class RecordingTracer(Recorder):
     def __post_init__(self) -> None:
         super().__init__()
 
-    def turn(
+    def turn(  # type: ignore[override]
         self, *, input: str, session: str, user: str, **_: object
-    ) -> AbstractContextManager[Span]:
+    ) -> SpanRecord:
         self.turns.append(root_span())
         self.inputs.append(input)
         self.sessions.append((session, user))
-        return self.turns[-1].opened()
-
-    async def close(self) -> None:
-        pass
+        return self.turns[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +133,7 @@ async def running(
     bot_api: BotApi,
     answerer: Answerer,
     messages: MessageRepository,
-    tracer: Recorder = NO_TRACE,
+    tracer: Recorder | None = None,
     *,
     sources: Sources | None = None,
     run: Run | None = None,
@@ -143,12 +142,13 @@ async def running(
     finish_seconds: float = 5,
     burst: float = 0,
     tries: int = 3,
+    langfuse: OtlpReceiver | None = None,
     **turns_with: Any,
 ) -> AsyncIterator[Lanes]:
     """The bot, polling; stopped as SIGTERM stops it. Bursts are not awaited.
 
     With `sources` it looks things up. `further` makes more handlers, `access` says who is
-    let in; its `Turns` get `turns_with` too.
+    let in; its `Turns` get `turns_with` too. What is traced has arrived in `langfuse` at the end.
     """
     settings = settings_of(
         {
@@ -160,10 +160,14 @@ async def running(
         }
     )
     engine = await migrated_sqlite(Path("updates.sqlite3"))
-    repositories = repositories_of(Sessions(engine))
+    rows = TraceRows(exported=langfuse is not None)
+    repositories = repositories_of(Sessions(engine), rows)
     stop = asyncio.Event()
     application = telegram_application(settings, bot_api.token)
     journal = StepJournal(repositories.updates, repositories.turns)
+    if langfuse is not None:
+        tracer = Recorder()
+        turns_with = {"keep": journal.keep, **turns_with}
 
     async def serve() -> None:
         if await unless(stop, introduce(application)):
@@ -195,4 +199,6 @@ async def running(
             stop.set()
             await serving
             await close_application(application)
+    if langfuse is not None:
+        await export(repositories.traces, langfuse)
     await engine.dispose()

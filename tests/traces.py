@@ -1,11 +1,45 @@
 """Traces to keep and to show."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 from agent.engine.messages import Usage
-from agent.engine.span import Level, PromptRef
-from agent.repositories import TraceSummary
-from agent.tracing.recorder import ScoreRecord, SpanRecord, TraceRecord
+from agent.engine.span import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
+from agent.repositories import TraceQueue, TraceSummary
+from agent.tracing.exporter import Exporter
+from agent.tracing.langfuse.client import LangfuseClient
+from agent.tracing.langfuse.traces import LangfuseTraces
+from agent.tracing.otlp import Origin
+from tests.doubles.otlp import OtlpReceiver
+
+
+async def deliver(
+    receiver: OtlpReceiver, *traces: TraceRecord, origin: Origin | None = None
+) -> int:
+    """Send these traces to a receiver; how many parts of them it refused."""
+    async with langfuse_traces(receiver, origin) as destination:
+        return await destination.send(traces)
+
+
+async def export(queue: TraceQueue, receiver: OtlpReceiver) -> float:
+    """Send a receiver what waits; how many seconds to wait before the next look."""
+    async with langfuse_traces(receiver) as destination:
+        return await Exporter(queue, destination.send, where="Langfuse").round()
+
+
+@asynccontextmanager
+async def langfuse_traces(
+    receiver: OtlpReceiver, origin: Origin | None = None, seconds: float = 30
+) -> AsyncIterator[LangfuseTraces]:
+    """What delivers traces to a receiver."""
+    keys = receiver.public_key, receiver.secret_key
+    client = LangfuseClient(*keys, receiver.base_url, seconds=seconds, waits_longer=True)
+    try:
+        yield LangfuseTraces(client, origin or Origin())
+    finally:
+        await client.aclose()
+
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SUMMARY = TraceSummary(

@@ -11,7 +11,7 @@ from agent.documents.store import Chunk, DocumentStore
 from agent.engine.loop import AgenticResponse
 from agent.engine.span import PromptRef, Span
 from agent.text import REMEMBERED, language_of, pattern, sentences, truncate_at_boundary, words
-from agent.turn import Outcome, Reply, error_types, guard_output, record_outcome
+from agent.turn import Outcome, Reply, error_types, record_outcome
 
 T = TypeVar("T")
 
@@ -214,12 +214,10 @@ def record(
     response: AgenticResponse[T] | None,
     prompt: PromptRef | None = None,
 ) -> None:
-    """Put what an answer came to onto its span, and what grounding came to below it.
+    """Put what an answer came to onto its span.
 
     `prompt` is what a model was asked with, if one was.
     """
     errors = error_types(response) if response else ()
     retries = response.retry_count if response else 0
     record_outcome(span, outcome, retries=retries, error_types=errors, prompt=prompt)
-    if response:
-        guard_output(response, span)

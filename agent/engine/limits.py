@@ -40,15 +40,15 @@ class Price(BaseModel):
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     completion: float = Field(ge=0, allow_inf_nan=False)
 
-    def of(self, usage: Usage) -> float:
-        """What `usage` costs, in US dollars."""
+    def parts(self, usage: Usage) -> dict[str, float]:
+        """What `usage` costs by bucket of tokens, in US dollars."""
         cached = self.prompt if self.cached is None else self.cached
         uncached = usage.prompt_tokens - usage.cached_tokens
-        return (
-            uncached * self.prompt
-            + usage.cached_tokens * cached
-            + usage.completion_tokens * self.completion
-        ) / 1_000_000
+        return {
+            "input": uncached * self.prompt / 1_000_000,
+            "input_cached_tokens": usage.cached_tokens * cached / 1_000_000,
+            "output": usage.completion_tokens * self.completion / 1_000_000,
+        }
 
 
 class PriceFile(BaseModel):
@@ -98,8 +98,12 @@ class Prices:
 
     def cost(self, response: LLMResponse) -> float:
         """What a response cost, in US dollars."""
+        return sum(self.costs(response).values())
+
+    def costs(self, response: LLMResponse) -> dict[str, float]:
+        """What a response cost by bucket of tokens; nothing if it used none."""
         used = response.usage
-        return self.of(response.model, response.base_url).of(used) if used.total_tokens else 0.0
+        return self.of(response.model, response.base_url).parts(used) if used.total_tokens else {}
 
 
 KNOWN_PRICES: Final = Prices()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract
@@ -104,9 +104,10 @@ async def generate_agentic_response(
                 evidence.add_results(results)
                 continue
             parse = partial(parse_response, reply, contract, evidence, toolbox.names)
-            result = await aside([reply], parse)
+            with run.span.child("guard.output", "guardrail") as guard:
+                result = await aside([reply], parse)
             attempts.append(attempt := Attempt.of(reply, result, attempts))
-            attempt.record(span)
+            attempt.record(span, guard)
             if not attempt.result.retryable:
                 break
             chat.correct(reply, attempt.result, contract.correction)
@@ -169,10 +170,14 @@ class Attempt(Generic[T]):
             result = replace(result, error_type="degenerate")
         return cls(reply, result)
 
-    def record(self, span: Span) -> None:
-        """Say on the span of its generation what the answer came to."""
+    def record(self, span: Span, guard: Span) -> None:
+        """Say on the spans of its generation and of its check what the answer came to."""
         error = self.result.error_type
-        metadata = {"validation_path": self.result.path} | ({"error_type": error} if error else {})
+        if error == "grounding":
+            guard.update(output=self.result.error, metadata={"error_type": error}, level="WARNING")
+        metadata: dict[str, Any] = {"validation_path": self.result.path}
+        if error:
+            metadata |= {"error_type": error, "reason": self.result.error}
         span.update(name="llm.answer", metadata=metadata, level="WARNING" if error else None)
 
 

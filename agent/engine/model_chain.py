@@ -98,7 +98,12 @@ class ModelChain:
             metadata={"step": self.steps, "attempt": request.attempt, "model": model.model},
         ) as span:
             run.ledger.requests += 1
-            span.update(model=model.model, model_parameters=request.parameters, prompt=run.prompt)
+            span.update(
+                model=model.model,
+                model_parameters=request.parameters,
+                prompt=run.prompt,
+                tools=tuple(request.tools),
+            )
             response = await self._step(messages, request, span)
             cost = run.ledger.add(response)
             if span.recording:
@@ -107,6 +112,7 @@ class ModelChain:
                     output=as_output(response),
                     usage=response.usage,
                     cost_usd=cost,
+                    costs=run.ledger.prices.costs(response),
                     metadata={"mode": response.mode} if response.mode else None,
                 )
         return self._signed(response), span

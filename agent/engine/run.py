@@ -5,6 +5,7 @@ templates with Langfuse's `{{variable}}` syntax.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Final, Protocol, TypeVar
@@ -12,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 from agent.engine.errors import LimitReached
 from agent.engine.limits import UNLIMITED, Allowance, Ledger, Limits
 from agent.engine.messages import LLM, Message
-from agent.engine.span import NO_SPAN, PromptRef, Span
+from agent.engine.span import NO_SPAN, PromptRef, Span, SpanUpdate
 from agent.text import pattern
 
 R = TypeVar("R")
@@ -199,17 +200,22 @@ class Run:
     async def step(self, name: str, work: Callable[[], Awaitable[R]], span: Span) -> R:
         """Take a step of the journal; what comes from its record is marked so on `span`.
 
+        The span has the times then at which the step was taken.
+
         Raises:
             StepsChanged: another step is recorded at this place.
         """
         ran = False
 
-        async def seen() -> R:
+        async def timed() -> tuple[R, int, int]:
             nonlocal ran
-            ran = True
-            return await work()
+            ran, began = True, time.time_ns()
+            return await work(), began, time.time_ns()
 
-        result = await self.journal.step(name, seen)
+        result, began, ended = await self.journal.step(name, timed)
         if not ran:
-            span.update(metadata=REPLAYED)
+            told: SpanUpdate = {"metadata": REPLAYED}
+            if span is not self.span:
+                told |= {"started_ns": began, "ended_ns": ended}
+            span.update(**told)
         return result

@@ -1,8 +1,8 @@
-"""What the code of a turn says to its trace: a span; and the one that keeps nothing."""
+"""What the code of a turn says to its trace: a span; and a whole trace as plain data."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypedDict, Unpack
 
 from agent.engine.messages import Usage
@@ -25,6 +25,78 @@ class PromptRef:
     label: str = ""
     is_fallback: bool = True
 
+    @property
+    def origin(self) -> str:
+        """Where it comes from and its version there: `repository:3`, `langfuse:5`."""
+        return f"{'repository' if self.is_fallback else 'langfuse'}:{self.version}"
+
+
+@dataclass(slots=True)
+class SpanRecord:
+    """One node of a trace. Ids are 16 hex digits, times nanoseconds since the epoch (UTC).
+
+    Of a generation `costs` are US dollars by bucket of tokens (`input`, `input_cached_tokens`,
+    `output`), `tools` what it might call, and `first_token_ns` when its answer began.
+    """
+
+    span_id: str
+    parent_id: str | None
+    name: str
+    kind: SpanKind
+    started_ns: int
+    ended_ns: int | None = None
+    input: object = None
+    output: object = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    level: Level = "DEFAULT"
+    model: str | None = None
+    model_parameters: Mapping[str, Any] | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    costs: Mapping[str, float] | None = None
+    prompt: PromptRef | None = None
+    tools: tuple[Any, ...] = ()
+    first_token_ns: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it took; 0 while it is open."""
+        return ((self.ended_ns or self.started_ns) - self.started_ns) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRecord:
+    """A score of a trace. The id is fixed by trace and name: the same again replaces."""
+
+    name: str
+    value: float | str
+    kind: ScoreType
+    comment: str = ""
+
+
+@dataclass(slots=True)
+class TraceRecord:
+    """A whole trace, the root first and every parent before its children.
+
+    `trace_id` is 32 hex digits; `session` and `user` are keyed hashes. `names` are what the bot
+    knows people of this conversation to be called: they are masked, not shown. `name` is what the
+    turn was (`chat`, `ask`, ...), `tags` what it is found by.
+    """
+
+    trace_id: str
+    session: str
+    user: str
+    names: tuple[str, ...] = ()
+    spans: list[SpanRecord] = field(default_factory=list)
+    scores: dict[str, ScoreRecord] = field(default_factory=dict)
+    name: str = "chat"
+    tags: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> SpanRecord:
+        """The span of the turn itself."""
+        return self.spans[0]
+
 
 class SpanUpdate(TypedDict, total=False):
     """What can be said of a span while it is open; None says nothing."""
@@ -37,7 +109,12 @@ class SpanUpdate(TypedDict, total=False):
     model_parameters: Mapping[str, Any] | None
     usage: Usage | None
     cost_usd: float | None
+    costs: Mapping[str, float] | None
     prompt: PromptRef | None
+    tools: tuple[Any, ...]
+    started_ns: int | None
+    ended_ns: int | None
+    first_token_ns: int | None
 
 
 class Span(Protocol):
@@ -55,6 +132,11 @@ class Span(Protocol):
     @property
     def span_id(self) -> str | None:
         """The id of this span (16 hex digits), None when nothing is traced."""
+        ...
+
+    @property
+    def trace(self) -> TraceRecord | None:
+        """The trace as far as it is recorded, None when nothing is traced."""
         ...
 
     @property
@@ -89,6 +171,7 @@ class NoSpan:
 
     trace_id: Final = None
     span_id: Final = None
+    trace: Final = None
     recording: Final = False
 
     def __enter__(self) -> "NoSpan":

@@ -56,7 +56,7 @@ async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompt:
 
     Raises:
         PromptRefused: there is no such version, or it fails the checks every prompt must pass.
-        LangfuseUnavailable: Langfuse gave no answer, or another one.
+        Unavailable: Langfuse gave no answer, or another one.
     """
     name, _, version = managed.partition("@")
     by_number = version.isdecimal()

@@ -15,13 +15,13 @@ from typing import Final, Protocol
 from agent.engine.errors import log_failure
 from agent.engine.limits import Spent
 from agent.engine.run import Run
-from agent.engine.span import Span
+from agent.engine.span import ScoreRecord, Span, TraceRecord
 from agent.evals.dataset import Case, Conversation
 from agent.evals.evaluators import Mark, Observed, marks
 from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue, Wine
-from agent.tracing.recorder import Recorder, ScoreRecord, TraceRecord, trace_id_of
+from agent.tracing.recorder import Recorder, trace_id_of
 from agent.turn import Reply, answer_turn
 
 USER: Final = "eval"
@@ -31,19 +31,18 @@ SCORE_PREFIX: Final = "eval_"
 
 @dataclass(slots=True)
 class Trial:
-    """One case by one variant while it is tried; the sink of its turns' traces."""
+    """One case by one variant while it is tried, with its turns' traces."""
 
     run: str
     variant: str
     case: Case
     traces: list[TraceRecord] = field(default_factory=list)
-    dropped_spans: int = 0
 
     @contextmanager
     def turn(self, message: str) -> Iterator[Span]:
         """Trace one message; its trace has the same id in every run of this name."""
         number = len(self.traces)
-        opened = Recorder(self).turn(
+        opened = Recorder().turn(
             input=message,
             session=f"eval:{self.run}",
             user=USER,
@@ -51,6 +50,7 @@ class Trial:
         )
         with opened as span:
             span.update(metadata={"case": self.case.id, "variant": self.variant})
+            self.traces.append(span.trace)
             yield span
 
     def score(self, metric: str, score: float, reason: str = "") -> None:
@@ -58,13 +58,6 @@ class Trial:
         if self.traces:
             given = ScoreRecord(f"{SCORE_PREFIX}{metric}", score, "NUMERIC", reason)
             self.traces[-1].scores[given.name] = given
-
-    def write(self, trace: TraceRecord) -> None:
-        """Keep a turn's trace."""
-        self.traces.append(trace)
-
-    def close(self, deadline: float) -> None:
-        """Do nothing: nothing is left to deliver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

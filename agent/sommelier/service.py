@@ -19,7 +19,7 @@ from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
 from agent.text import Language
-from agent.turn import Outcome, Reply, error_types, guard_input, guard_output
+from agent.turn import Outcome, Reply, error_types, guard_input
 
 BY_RULES: Final = Limits(seconds=30)
 """What the house sommelier may use: it costs nothing, but waits for the catalogue."""
@@ -183,9 +183,7 @@ class Sommelier:
     ) -> Response:
         sober = caring.care_in(run).forbids_alcohol
         tools = self._toolbox_without_places if sober else self._toolbox
-        response = await generate_agentic_response(message, run=run, contract=contract, tools=tools)
-        guard_output(response, run.span, {"wines": ParseResult.of(response).wine_ids})
-        return response
+        return await generate_agentic_response(message, run=run, contract=contract, tools=tools)
 
 
 def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:

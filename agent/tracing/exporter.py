@@ -1,242 +1,222 @@
-"""Finished traces on their way out: a bounded queue, and a thread that empties it in batches.
+"""What waits in the store on its way to where admins read it: traces first, then verdicts on them.
 
-A batch that cannot be delivered now is tried again later, while new traces push the oldest out; so
-a server that restarts costs no trace, and one that is dead costs no memory.
+Everything is kept before it is sent, and has fixed ids: what was sent and not noted, since the
+process died between, is sent once more and replaces itself.
 """
 
-import atexit
+import asyncio
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 from agent.engine.errors import AgentError
-from agent.engine.retry import Backoff
-from agent.tracing.recorder import TraceRecord
+from agent.engine.retry import Backoff, Sleep
+from agent.engine.span import TraceRecord
+from agent.repositories import Feedback, FeedbackRepository, TraceQueue
 
 log = logging.getLogger(__name__)
 
-Send = Callable[[Sequence[TraceRecord]], None]
-"""Delivers a batch. Raises `RetryLater`, `PartialSuccess`, or `Rejected` if no trace will ever be
-taken; anything else that it raises means that one of the batch never will be."""
-
-LONGEST_QUEUE: Final = 8_000  # spans: about a thousand turns
 LARGEST_BATCH: Final = 32  # traces
-GAP_SECONDS: Final = 0.5  # between two batches, in which more traces may come
-BACKOFF: Final = Backoff(first=1.0, longest=30.0)
-EXIT_SECONDS: Final = 4.0
+LOOK_SECONDS: Final = 2.0  # between two looks
+LEASE: Final = timedelta(minutes=10)  # longer than all requests of a batch may take
+BACKOFF: Final = Backoff(first=2.0, longest=300.0)
+PARKED: Final = Backoff(first=300.0, longest=3600.0)
 LONGEST_RETRY_AFTER: Final = 300.0  # seconds
 QUIET_SECONDS: Final = 60.0
+SETTLED_SECONDS: Final = 60.0
+FIRST_AFTER_DELETION: Final = 3
+"""The revision of a verdict that was given, taken back and given again."""
 
 
 class RetryLater(AgentError):
-    """A batch of traces was not taken, and may be later: after `retry_after` seconds at least."""
+    """Something was not taken, and may be later: after `retry_after` seconds at least."""
 
     def __init__(self, message: str | None = None, *, retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after = min(retry_after, LONGEST_RETRY_AFTER)
 
 
-class PartialSuccess(AgentError):
-    """A batch of traces was taken, but for so many `spans`, or for some scores."""
-
-    def __init__(self, spans: int) -> None:
-        super().__init__(f"{spans} spans refused" if spans else "some scores refused")
-        self.spans = spans
-
-
 class Rejected(AgentError):
-    """Nothing that is sent will be taken."""
+    """Nothing that is sent is taken, until an admin has changed something."""
+
+
+class Unreadable(AgentError):
+    """What was sent is not taken, and never will be."""
+
+
+Send = Callable[[Sequence[TraceRecord]], Awaitable[int]]
+"""Delivers traces, then their scores; returns how many spans were not taken.
+
+Raises `RetryLater`, `Rejected` or `Unreadable`."""
+Deliver = Callable[[Feedback], Awaitable[None]]
+"""Delivers one verdict. Raises the same."""
 
 
 class RateLimitedLogger:
-    """Warns once in 60 s, whichever part of the process has trouble; safe to use from any thread.
-
-    Those who depend on the same server share one: when it is down, that is one line.
-    """
+    """Warns of each kind of trouble once in 60 s, whoever has it; safe to use from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._quiet_until = clock()
+        self._quiet_until: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def warning(self, logger: logging.Logger, message: str) -> None:
-        """Log `message` as a warning of `logger`, unless something was said a short time ago."""
+    def warning(self, logger: logging.Logger, kind: str, message: str) -> None:
+        """Log `message` as a warning of `logger`, unless its kind was logged a short time ago."""
         with self._lock:
             now = self._clock()
-            if now < self._quiet_until:
+            if now < self._quiet_until.get(kind, now):
                 return
-            self._quiet_until = now + QUIET_SECONDS
+            self._quiet_until[kind] = now + QUIET_SECONDS
         logger.warning("%s", message)
 
 
+@dataclass(slots=True)
 class Exporter:
-    """A sink that delivers with `send`, on a thread of its own; `where` names it in the log.
+    """Sends what waits in `traces`, and in `feedback`, one request at a time, with growing waits.
 
-    `released` is called once, when nothing is sent any more.
+    `where` names the other side in the log. `given_up` counts the traces that were refused, and
+    `spans_refused` those of traces that were taken in part. Another replica may send beside this
+    one, never the same at the same time. It waits `backoff` after trouble that passes, `parked`
+    while nothing is taken, and looks every `look_seconds`.
     """
 
-    def __init__(
-        self,
-        send: Send,
-        *,
-        where: str,
-        released: Callable[[], None] = lambda: None,
-        limited_log: RateLimitedLogger | None = None,
-        gap_seconds: float = GAP_SECONDS,
-        backoff: Backoff = BACKOFF,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._send = send
-        self._where = where
-        self._released = released
-        self._limited_log = limited_log or RateLimitedLogger()
-        self._gap = gap_seconds
-        self._backoff = backoff
-        self._clock = clock
-        self._queue: deque[TraceRecord] = deque()
-        self._waiting = 0  # spans in the queue
-        self._dropped = 0
-        self._failures = 0  # in a row
-        self._pause_until = 0.0
-        self._changed = threading.Condition()
-        self._sending = False
-        self._flushing = False
-        self._deadline: float | None = None
-        # Started now: from Python 3.12 on, no thread can start while the interpreter exits.
-        self._thread = threading.Thread(target=self._run, name=f"traces-{where}", daemon=True)
-        self._thread.start()
-        atexit.register(self._exit)
+    traces: TraceQueue
+    send: Send
+    where: str
+    feedback: FeedbackRepository | None = None
+    deliver: Deliver | None = None
+    limited_log: RateLimitedLogger = field(default_factory=RateLimitedLogger)
+    backoff: Backoff = BACKOFF
+    parked: Backoff = PARKED
+    look_seconds: float = LOOK_SECONDS
+    settled_seconds: float = SETTLED_SECONDS
+    sleep: Sleep = asyncio.sleep
+    given_up: int = 0
+    spans_refused: int = 0
+    _failures: int = 0
+    _parked: int = 0
+    _new: asyncio.Event = field(default_factory=asyncio.Event)
+    _again: dict[int, float] = field(default_factory=dict)
 
-    @property
-    def dropped_spans(self) -> int:
-        """How many spans were pushed out of the queue, refused, or left when it was closed."""
-        return self._dropped
+    def wake(self) -> None:
+        """Look for something new soon."""
+        self._new.set()
 
-    def write(self, trace: TraceRecord) -> None:
-        """Queue a finished trace; when the queue is full the oldest makes room."""
-        with self._changed:
-            if self._closing:
-                self._dropped += len(trace.spans)
-                return
-            self._queue.append(trace)
-            self._waiting += len(trace.spans)
-            self._drop(LONGEST_QUEUE)
-            self._changed.notify_all()
+    def give_up(self, traces: int) -> None:
+        """Count traces that never arrived: refused, too old, or too many."""
+        self.given_up += traces
 
-    def flush(self, seconds: float) -> bool:
-        """Deliver what is queued, waiting so long at most; whether all of it is gone."""
-        with self._changed:
-            self._flushing = True
-            self._changed.notify_all()
-            return self._changed.wait_for(lambda: not (self._queue or self._sending), seconds)
+    async def run(self) -> None:
+        """Send until cancelled; what is not sent then is after the next start."""
+        while True:
+            self._new.clear()
+            wait = await self.round()
+            if wait:
+                await self.sleep(wait)
+                continue
+            due = await self._seconds_until_due()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(self.look_seconds, due)):
+                    await self._new.wait()
 
-    def close(self, deadline: float) -> None:
-        """Deliver what is left until `deadline` (`time.monotonic`), and stop.
+    async def round(self) -> float:
+        """Send all that is due; the seconds to wait then before anything is tried. Never raises."""
+        try:
+            while batch := await self.traces.claim(LARGEST_BATCH, LEASE):
+                try:
+                    await self._send(batch)
+                except (RetryLater, Rejected):
+                    await self.traces.release(batch, 0)
+                    raise
+            await self._deliver_feedback()
+        except RetryLater as error:
+            self._parked, self._failures = 0, self._failures + 1
+            self._warn("passing", f"not delivered to {self.where} ({error}), trying again later")
+            return max(self.backoff.after(self._failures), error.retry_after)
+        except Rejected as error:
+            self._parked += 1
+            if self._parked == 1:
+                self._warn("rejected", f"refused by {self.where} and wait in the store: {error}")
+            return self.parked.after(self._parked)
+        except Exception as error:
+            self._failures += 1
+            self._warn("store", f"not read from the store ({type(error).__name__})")
+            return self.backoff.after(self._failures)
+        self._failures = self._parked = 0
+        return 0.0
 
-        What is left then counts as dropped, but for a batch on its way: nobody knows of that.
-        """
-        atexit.unregister(self._exit)
-        with self._changed:
-            self._deadline = deadline
-            self._changed.notify_all()
-        self._thread.join(max(0.0, deadline - time.monotonic()))
-        if self._thread.is_alive():
-            self._warn(f"still on their way to {self._where} at the end, some may be lost")
-            with self._changed:
-                self._drop(0)
+    async def _seconds_until_due(self) -> float:
+        try:
+            due = await self.traces.seconds_until_due()
+        except Exception:
+            return self.look_seconds
+        return self.look_seconds if due is None else due
 
-    def _exit(self) -> None:
-        self.close(time.monotonic() + EXIT_SECONDS)
-
-    def _run(self) -> None:
-        while batch := self._next_batch():
-            self._deliver(batch)
-            if self._closing and self._failures:
-                break  # what failed once is not tried again, nor what comes after it
-        with self._changed:
-            self._drop(0)
-            self._sending = False
-            self._changed.notify_all()
-        self._released()
-
-    def _next_batch(self) -> list[TraceRecord]:
-        """The oldest traces, once there are any and the pause is over; empty when all is done."""
-        with self._changed:
-            self._sending = False
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._queue or self._closing)
-            self._changed.wait_for(lambda: self._closing or self._in_a_hurry, self._pause())
-            if self._deadline is not None and time.monotonic() >= self._deadline:
-                self._drop(0)
-            batch = [self._queue.popleft() for _ in range(min(len(self._queue), LARGEST_BATCH))]
-            self._waiting -= spans_of(batch)
-            self._sending = bool(batch)
-            self._flushing = self._flushing and bool(self._queue)
-            return batch
-
-    @property
-    def _closing(self) -> bool:
-        return self._deadline is not None
-
-    @property
-    def _in_a_hurry(self) -> bool:
-        return not self._failures and (self._flushing or len(self._queue) >= LARGEST_BATCH)
-
-    def _pause(self) -> float:
-        """Seconds until the next batch may be sent."""
-        backoff = self._backoff.after(self._failures) if self._failures else self._gap
-        return max(backoff, self._pause_until - self._clock())
-
-    def _deliver(self, batch: list[TraceRecord]) -> None:
+    async def _send(self, batch: Sequence[TraceRecord]) -> None:
         """Send a batch; one that cannot be read is sent in halves, to lose but the bad trace."""
         try:
-            self._send(batch)
-        except RetryLater as error:
-            self._warn(f"not delivered to {self._where} ({error}), trying again later")
-            self._put_back(batch, error.retry_after)
-        except PartialSuccess as error:
-            self._warn(f"not taken whole by {self._where} ({error})")
-            self._settle(error.spans)
+            refused = await self.send(batch)
+        except (RetryLater, Rejected):
+            raise
         except Exception as error:
-            lasting = isinstance(error, Rejected)
-            half = 0 if lasting else len(batch) // 2
-            if half:
-                self._deliver(batch[:half])
-                self._deliver(batch[half:])
+            if half := len(batch) // 2:
+                await self._send(batch[:half])
+                await self._send(batch[half:])
                 return
-            self._warn(f"refused by {self._where} ({type(error).__name__}: {error}), dropped")
-            self._settle(spans_of(batch), failures=self._failures + 1 if lasting else 0)
+            self._warn("unreadable", f"refused by {self.where} ({error or type(error).__name__})")
+            self.give_up(1)
+            await self.traces.settle(batch, refused=True)
         else:
-            self._settle()
+            if refused:
+                self.spans_refused += refused
+                self._warn("partial", f"not taken whole by {self.where} ({refused} parts refused)")
+            await self.traces.settle(batch)
 
-    def _settle(self, dropped: int = 0, *, failures: int = 0) -> None:
-        """Note that a batch is done with, but for so many spans."""
-        with self._changed:
-            self._dropped += dropped
-            self._failures = failures
+    async def _deliver_feedback(self) -> None:
+        """Deliver the verdicts that changed, of traces that arrived."""
+        if self.feedback is None or self.deliver is None:
+            return
+        while undelivered := await self.feedback.undelivered():
+            for each in undelivered:
+                await self._deliver_latest(self.feedback, self.deliver, each)
+        due = [turn_id for turn_id, at in self._again.items() if at <= time.monotonic()]
+        for turn_id in due:
+            if kept := await self.feedback.get(turn_id):
+                await self._deliver(self.deliver, kept)
+            del self._again[turn_id]
 
-    def _put_back(self, batch: list[TraceRecord], retry_after: float) -> None:
-        with self._changed:
-            self._failures += 1
-            self._pause_until = self._clock() + retry_after
-            self._queue.extendleft(reversed(batch))
-            self._waiting += spans_of(batch)
-            self._drop(LONGEST_QUEUE)
+    async def _deliver_latest(
+        self, stored: FeedbackRepository, deliver: Deliver, feedback: Feedback
+    ) -> None:
+        """Deliver one, and again if it changed meanwhile: whoever is last has delivered the last.
 
-    def _drop(self, longest: int) -> None:
-        """Let the oldest traces go until no more than so many spans wait."""
-        while self._waiting > longest:
-            gone = len(self._queue.popleft().spans)
-            self._waiting -= gone
-            self._dropped += gone
+        Another replica may have delivered a change while this one was delivering what was before.
+        Langfuse deletes a score some time after it was told to, and with it one of the same id that
+        came meanwhile: what comes after a deletion is delivered once more when that time is over.
+        """
+        latest: Feedback | None = feedback
+        while latest is not None:
+            sent = latest
+            await self._deliver(deliver, sent)
+            await stored.delivered(sent.turn_id, sent.revision)
+            if sent.verdict and sent.revision >= FIRST_AFTER_DELETION:
+                self._again[sent.turn_id] = time.monotonic() + self.settled_seconds
+            now = await stored.get(sent.turn_id)
+            latest = now if now and now.revision != sent.revision else None
 
-    def _warn(self, what: str) -> None:
-        self._limited_log.warning(log, f"Traces were {what}")
+    async def _deliver(self, deliver: Deliver, feedback: Feedback) -> None:
+        try:
+            await deliver(feedback)
+        except (RetryLater, Rejected):
+            raise
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            self.limited_log.warning(log, "verdict", f"A verdict was refused ({reason}), dropped")
 
-
-def spans_of(traces: Iterable[TraceRecord]) -> int:
-    """Count the spans of traces in all."""
-    return sum(len(trace.spans) for trace in traces)
+    def _warn(self, kind: str, what: str) -> None:
+        self.limited_log.warning(log, kind, f"Traces were {what}")

@@ -14,10 +14,10 @@ from functools import lru_cache
 from operator import is_
 from typing import Final, Literal
 
+from agent.engine.span import TraceRecord
 from agent.text import Match, escape, fold, pattern
 from agent.tracing.patterns import is_secret, trade_names, without_credentials
 from agent.tracing.personal import is_coordinate, without_personal_data
-from agent.tracing.recorder import TraceRecord
 
 Content = Literal["full", "masked", "none"]
 Change = Callable[[str], str]
@@ -87,7 +87,7 @@ def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> 
             name=masking.text(span.name),
             input=masking.value(span.input) if shown else None,
             output=masking.value(span.output) if shown else None,
-            metadata=dict(masking.mapping(span.metadata)),
+            metadata=_metadata(masking.mapping(span.metadata), shown=shown),
         )
         for span in trace.spans
     ]
@@ -95,7 +95,13 @@ def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> 
         name: replace(score, comment=masking.text(score.comment) if shown else "")
         for name, score in trace.scores.items()
     }
-    return replace(trace, names=(), spans=spans, scores=scores)
+    tags = tuple(map(masking.text, trace.tags))
+    return replace(trace, names=(), tags=tags, spans=spans, scores=scores)
+
+
+def _metadata(known: Mapping[str, object], *, shown: bool) -> dict[str, object]:
+    """What is known of a span; why an answer is invalid may say what stands in it."""
+    return {key: value for key, value in known.items() if shown or key != "reason"}
 
 
 class Masking:

@@ -1,85 +1,26 @@
-"""A turn's trace as plain data, and what records it: kept until the turn ends, then handed on.
+"""What records a turn's trace, as plain data, which whoever runs the turn keeps when it has ended.
 
 While a turn runs this costs a few microseconds a span; all that is dear (masking, encoding,
-sending) happens behind the sinks. A turn that a crash interrupted leaves nothing; run again, it is
-traced whole, under the same ids.
+sending) comes later. A turn that a crash interrupted leaves nothing; run again, it is traced whole,
+under the same ids.
 """
 
-import asyncio
 import hashlib
 import hmac
 import secrets
 import time
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, Unpack
+from typing import Any, Final, Unpack
 
 from pydantic import SecretStr
 
-from agent.engine.messages import Usage
-from agent.engine.span import NO_SPAN, Level, PromptRef, ScoreType, Span, SpanKind, SpanUpdate
+from agent.engine.span import ScoreRecord, ScoreType, SpanKind, SpanRecord, SpanUpdate, TraceRecord
 
-CLOSE_SECONDS: Final = 2.5  # of the 5 s that stopping the whole process may take
+LONGEST_TAG: Final = 100  # characters
+MOST_TAGS: Final = 40
 MOST_HELD: Final = 100  # traces of turns that failed and are run again
-
-
-@dataclass(slots=True)
-class SpanRecord:
-    """One node of a trace. Ids are 16 hex digits, times nanoseconds since the epoch (UTC)."""
-
-    span_id: str
-    parent_id: str | None
-    name: str
-    kind: SpanKind
-    started_ns: int
-    ended_ns: int | None = None
-    input: object = None
-    output: object = None
-    metadata: dict[str, Any] = field(default_factory=dict)
-    level: Level = "DEFAULT"
-    model: str | None = None
-    model_parameters: Mapping[str, Any] | None = None
-    usage: Usage | None = None
-    cost_usd: float | None = None
-    prompt: PromptRef | None = None
-
-    @property
-    def seconds(self) -> float:
-        """How long it took; 0 while it is open."""
-        return ((self.ended_ns or self.started_ns) - self.started_ns) / 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreRecord:
-    """A score of a trace. The id is fixed by trace and name: the same again replaces."""
-
-    name: str
-    value: float | str
-    kind: ScoreType
-    comment: str = ""
-
-
-@dataclass(slots=True)
-class TraceRecord:
-    """A whole trace, the root first and every parent before its children.
-
-    `trace_id` is 32 hex digits; `session` and `user` are keyed hashes. `names` are what the bot
-    knows people of this conversation to be called: they are masked, not shown.
-    """
-
-    trace_id: str
-    session: str
-    user: str
-    names: tuple[str, ...] = ()
-    spans: list[SpanRecord] = field(default_factory=list)
-    scores: dict[str, ScoreRecord] = field(default_factory=dict)
-
-    @property
-    def root(self) -> SpanRecord:
-        """The span of the turn itself."""
-        return self.spans[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,28 +57,10 @@ def item_id(dataset: str, name: str) -> str:
     return hashlib.sha256(f"{dataset}:{name}".encode()).hexdigest()[:32]
 
 
-HandOn = Callable[[TraceRecord], None]
-
-
-class TraceSink(Protocol):
-    """Where finished traces go."""
-
-    @property
-    def dropped_spans(self) -> int:
-        """Count the spans that never got there."""
-
-    def write(self, trace: TraceRecord) -> None:
-        """Take a finished trace. Returns at once and never raises."""
-
-    def close(self, deadline: float) -> None:
-        """Deliver what is left until `deadline` (`time.monotonic`), and stop."""
-
-
 class Recorder:
-    """Records turns for `sinks`; without any nothing is kept."""
+    """Opens the traces of turns, and holds those of turns that failed until they are run again."""
 
-    def __init__(self, *sinks: TraceSink) -> None:
-        self._sinks = sinks
+    def __init__(self) -> None:
         self._held: dict[str, TraceRecord] = {}
 
     def turn(
@@ -147,51 +70,35 @@ class Recorder:
         session: str,
         user: str,
         trace_id: str | None = None,
+        name: str = "chat",
         names: Sequence[str] = (),
+        started_ns: int | None = None,
         resumable: bool = False,
         goes_on: bool = False,
-    ) -> AbstractContextManager[Span]:
+    ) -> "RootSpan":
         """Open the root span of one turn; session and user go onto every span below it.
 
         With a `trace_id` of 32 hex digits the turn has the same ids each time it is run. One that
-        is `resumable` leaves no trace when it is cancelled: it is traced when it is run again. What
-        it leaves when it fails is kept until then; a turn that `goes_on` adds to that.
-        `names` are masked wherever they stand.
+        is `resumable` is no trace when it is cut off: it is traced when it is run again. What it
+        leaves when it fails is kept until then; a turn that `goes_on` adds to that.
+        `name` says what it is, `names` are masked wherever they stand, `started_ns` is when its
+        update was accepted; now unless given.
         """
-        if not self._sinks:
-            return NO_SPAN
         failed = self._held.pop(trace_id, None) if trace_id else None
-        if failed is None or not goes_on:
-            trace = TraceRecord(trace_id or secrets.token_hex(16), session, user, tuple(names))
-            root = SpanRecord(_span_id(trace), None, "turn", "agent", time.time_ns(), input=input)
-            trace.spans.append(root)
-        else:
-            trace = failed
-        return RootSpan(trace, self._ended, self._hold if resumable else None)
-
-    @property
-    def dropped_spans(self) -> int:
-        """Count the spans that never got where they should."""
-        return sum(sink.dropped_spans for sink in self._sinks)
-
-    async def close(self) -> None:
-        """Deliver what is left, for at most 5 s, and stop. Never raises."""
-        deadline = time.monotonic() + CLOSE_SECONDS
-        await asyncio.gather(*(asyncio.to_thread(sink.close, deadline) for sink in self._sinks))
+        if failed is not None and goes_on:
+            return RootSpan(failed, None)
+        trace = TraceRecord(
+            trace_id or secrets.token_hex(16), session, user, tuple(names), name=name
+        )
+        started = started_ns or time.time_ns()
+        trace.spans.append(SpanRecord(_span_id(trace), None, "turn", "agent", started, input=input))
+        return RootSpan(trace, self._hold if resumable else None)
 
     def _hold(self, trace: TraceRecord) -> None:
         """Keep what failed until the turn is run again: then it is the same trace."""
         self._held[trace.trace_id] = trace
         if len(self._held) > MOST_HELD:
-            self._ended(self._held.pop(next(iter(self._held))))
-
-    def _ended(self, trace: TraceRecord) -> None:
-        for sink in self._sinks:
-            sink.write(trace)
-
-
-NO_TRACE: Final = Recorder()
-"""The recorder of an installation that traces nothing."""
+            del self._held[next(iter(self._held))]
 
 
 class RecordedSpan:
@@ -211,7 +118,13 @@ class RecordedSpan:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if error is not None:
             self.update(level="ERROR", metadata={"error_type": error.__name__})
-        self._record.ended_ns = time.time_ns()
+        if self._record.ended_ns is None:
+            self._record.ended_ns = time.time_ns()
+
+    @property
+    def trace(self) -> TraceRecord:
+        """The trace as far as it is recorded."""
+        return self._trace
 
     @property
     def trace_id(self) -> str:
@@ -257,27 +170,58 @@ class RecordedSpan:
 
 
 class RootSpan(RecordedSpan):
-    """The span of a turn: when it ends, the trace is handed on to `ended`.
+    """The span of a turn: when it ends, `trace` is whole; nobody has kept it yet.
 
     With `hold` the turn is resumable: `hold` gets the trace if it fails, nobody if it is cancelled.
     """
 
-    __slots__ = ("_ended", "_hold")
+    __slots__ = ("_hold",)
 
-    def __init__(self, trace: TraceRecord, ended: HandOn, hold: HandOn | None) -> None:
+    def __init__(self, trace: TraceRecord, hold: Callable[[TraceRecord], None] | None) -> None:
         super().__init__(trace, trace.root)
-        self._ended = ended
+        self._record.ended_ns = None
         self._hold = hold
+
+    def __enter__(self) -> "RootSpan":
+        return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         super().__exit__(error)
-        if self._hold is not None and error is not None and issubclass(error, CancelledError):
-            return
         for span in self._trace.spans:
             if span.ended_ns is None:
                 span.ended_ns = self._record.ended_ns
-        hand_on = self._hold if self._hold is not None and error is not None else self._ended
-        hand_on(self._trace)
+        tell_root(self._trace)
+        if self._hold is not None and error is not None and not issubclass(error, CancelledError):
+            self._hold(self._trace)
+
+
+def tell_root(trace: TraceRecord) -> None:
+    """Put onto the root which model answered, and onto the trace the tags that it is found by."""
+    said, spans = trace.root.metadata, trace.spans
+    asked = [span for span in spans if span.kind == "generation" and span.metadata.get("model")]
+    answered = [span for span in asked if span.name == "llm.answer" and span.level != "ERROR"]
+    if answered:
+        first, last = asked[0].metadata["model"], answered[-1].metadata["model"]
+        fell_back = said.get("outcome") == "fallback" or last != first
+        said |= {"model": last, "fallback": "yes" if fell_back else "no"}
+    tags = {
+        **{tag: None for tag in ("retried", "fallback") if said.get(tag) == "yes"},
+        **({"resumed": None} if said.get("resumed") else {}),
+        **{f"error:{kind}": None for kind in _listed(said.get("error_types"))},
+        **{f"send_error:{kind}": None for kind in _listed(said.get("send_error"))},
+        **{
+            f"tool_error:{span.name.removeprefix('tool.')}": None
+            for span in spans
+            if span.kind == "tool" and span.level == "ERROR"
+        },
+        **{f"mode:{span.metadata['mode']}": None for span in asked if "mode" in span.metadata},
+        **({"model:" + str(said["model"]): None} if "model" in said else {}),
+    }
+    trace.tags = tuple(tag[:LONGEST_TAG] for tag in tags)[:MOST_TAGS]
+
+
+def _listed(kinds: object) -> list[str]:
+    return [kind.strip() for kind in str(kinds or "").split(",") if kind.strip()]
 
 
 def _span_id(trace: TraceRecord) -> str:

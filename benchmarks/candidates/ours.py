@@ -1,5 +1,7 @@
 """The loop of this project, tracing off."""
 
+from collections.abc import Awaitable, Callable
+
 from agent import (
     Limits,
     LLMService,
@@ -8,7 +10,8 @@ from agent import (
     generate_agentic_response,
 )
 from agent import tool as as_tool
-from agent.tracing.recorder import NO_TRACE, Recorder
+from agent.engine.span import NO_SPAN, NoSpan, TraceRecord
+from agent.tracing.recorder import Recorder, RootSpan
 from benchmarks.scenario import (
     INSTRUCTIONS,
     MAX_TOKENS,
@@ -23,14 +26,17 @@ from benchmarks.scenario import (
 LIMITS = Limits(structured_output_max_retries=RETRIES, answer_tokens=MAX_TOKENS)
 
 
-def make(base_url: str, tracer: Recorder = NO_TRACE) -> Candidate:
-    """`generate_agentic_response`, each turn with a trace of `tracer`."""
+def make(base_url: str, keep: Callable[[TraceRecord], Awaitable[None]] | None = None) -> Candidate:
+    """`generate_agentic_response`, each turn with a trace if there is who keeps it."""
     llm = LLMService(model=MODEL, base_url=f"{base_url}/v1")
     contract = OutputContract(Answer)
     tools = [as_tool(find_wines)]
 
     async def answer(kind: Kind) -> Answer:
-        with tracer.turn(input=kind.question, session="42", user="a1b2c3d4e5f60718") as span:
+        root: RootSpan | NoSpan = NO_SPAN
+        if keep:
+            root = Recorder().turn(input=kind.question, session="42", user="a1b2c3d4e5f60718")
+        with root as span:
             run = Run([llm], instructions=INSTRUCTIONS, limits=LIMITS, span=span)
             response = await generate_agentic_response(
                 kind.question, run=run, contract=contract, tools=tools
@@ -47,6 +53,8 @@ def make(base_url: str, tracer: Recorder = NO_TRACE) -> Candidate:
             )
             span.score("structured_retries", response.retry_count, "NUMERIC")
             span.score("outcome", response.outcome, "CATEGORICAL")
+        if keep and root.trace:
+            await keep(root.trace)
         if response.answer is None:
             raise RuntimeError(response.error)
         return response.answer

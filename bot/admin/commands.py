@@ -13,9 +13,9 @@ from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.retry import retry
+from agent.engine.span import TraceRecord
 from agent.repositories import CareRepository, PeopleRepository, TurnRecord, TurnRepository
 from agent.text import pattern
-from agent.tracing.recorder import TraceRecord
 from bot.admin.stats import stats_chart, stats_table
 from bot.telegram import texts
 from bot.telegram.handlers import TYPED, AnyHandler, Context

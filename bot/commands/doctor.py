@@ -17,7 +17,8 @@ from agent.documents.embedding import LocalModelError
 from agent.documents.store import Embedder
 from agent.engine.errors import ToolError
 from agent.engine.llm import advice
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
+from agent.tracing.http import Unavailable
+from agent.tracing.langfuse.client import LangfuseClient
 from bot.resources import (
     embedder_of,
     open_documents,
@@ -216,7 +217,7 @@ async def check_langfuse(settings: Settings) -> str:
     ) as client:
         try:
             found = await client.ask(dict[str, Any], "GET", "/api/public/projects")
-        except LangfuseUnavailable as error:
+        except Unavailable as error:
             raise Ailment(str(error)) from None
     names = ", ".join(str(project.get("name")) for project in found.get("data", []))
     said = f"traces go to {names or tracing.base_url}"

@@ -22,7 +22,8 @@ from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.model import MODEL_NAME
 from agent.prompts import REPOSITORY as OWN
 from agent.sommelier.service import Sommelier
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
+from agent.tracing.http import Unavailable
+from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.experiments import Experiments
 from agent.tracing.recorder import Item
 from bot.commands.output import fail
@@ -108,7 +109,7 @@ async def _read_langfuse(
 
     try:
         items = await experiments.items(name)
-    except LangfuseUnavailable as error:
+    except Unavailable as error:
         fail(f"the data set {name!r} cannot be read: {error}")
     read = [(conversation_of(item, name), item) for item in items]
     return unique(each for each, _ in read), {each.id: item for each, item in read}

@@ -10,7 +10,8 @@ import typer
 
 from agent.engine.run import Prompt, variables
 from agent.prompts import braced, refusal, repository_prompts
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
+from agent.tracing.http import Unavailable
+from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
 from bot.commands.output import fail, open_settings, printable, show, table
 from config import Settings
@@ -121,5 +122,5 @@ async def open_prompt_store(settings: Settings) -> AsyncIterator[PromptStore]:
     async with aclosing(client):
         try:
             yield PromptStore(client)
-        except LangfuseUnavailable as error:
+        except Unavailable as error:
             fail(str(error), 2)

@@ -116,7 +116,7 @@ async def _ask(question: str, *, refine: bool) -> "Answer":
             )
         return found.reply("\n".join(_answer_lines(found)))
 
-    answer: Answer = await _turn(question, look_up)
+    answer: Answer = await _turn("ask", question, look_up)
     return answer
 
 
@@ -130,7 +130,7 @@ async def _quotes(query: str) -> "Quotes":
             found = await find_quotes(query, documents=resources.documents, run=run)
         return found.reply("\n".join(_quotes_lines(found)))
 
-    found: Quotes = await _turn(query, look_up)
+    found: Quotes = await _turn("quotes", query, look_up)
     return found
 
 
@@ -156,22 +156,26 @@ async def _find(category: str, place: str) -> "Places":
         )
 
     try:
-        places: Places = await _turn(f"{name} {where}", look_up)
+        places: Places = await _turn("find", f"{name} {where}", look_up)
     except QueryGenerationFailed as error:
         fail(str(error))
     return places
 
 
-async def _turn(asked: str, look_up: "Callable[[Resources, Run], Awaitable[Reply]]") -> Any:
+async def _turn(
+    kind: str, asked: str, look_up: "Callable[[Resources, Run], Awaitable[Reply]]"
+) -> Any:
     """What a turn looked up: traced like every other. Raises what kept it from an answer."""
     from agent.tracing.exporter import RateLimitedLogger
+    from agent.tracing.recorder import Recorder
     from agent.turn import APOLOGY, Reply, answer_turn
-    from bot.resources import open_resources, tracer_of
+    from bot.resources import open_exporter, open_resources, trace_rows
     from db.repositories.traces import SqlTraceStore
 
     settings, raised = open_settings(), list[Exception]()
     async with open_resources(settings) as resources:
-        tracer = tracer_of(settings, SqlTraceStore(resources.sessions), RateLimitedLogger())
+        traces = SqlTraceStore(resources.sessions, rows=trace_rows(settings))
+        root = Recorder().turn(input=asked, session=SESSION, user=SESSION, name=kind)
 
         async def work(run: "Run") -> "Reply":
             try:
@@ -181,11 +185,12 @@ async def _turn(asked: str, look_up: "Callable[[Resources, Run], Awaitable[Reply
                 raised.append(error)
                 return Reply(text=APOLOGY, outcome="failed", error_types=(type(error).__name__,))
 
-        try:
-            with tracer.turn(input=asked, session=SESSION, user=SESSION) as span:
-                reply = await answer_turn(resources.run.turn(span=span), work)
-        finally:
-            await tracer.close()
+        async with open_exporter(settings, resources.sessions, RateLimitedLogger()):
+            try:
+                with root as span:
+                    reply = await answer_turn(resources.run.turn(span=span), work)
+            finally:
+                await traces.save([root.trace])
     if raised:
         raise raised[0]
     return reply.answer

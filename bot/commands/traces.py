@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeGuard
+from typing import Annotated, Any, Final, TypeGuard
 
 import typer
 from rich.console import Group
@@ -17,9 +17,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from agent.engine.messages import Usage
-from agent.repositories import TraceSummary
+from agent.engine.span import ScoreRecord, SpanRecord, TraceRecord
+from agent.repositories import TraceFilter, TraceSummary
 from agent.tracing.masking import Masking
-from agent.tracing.recorder import ScoreRecord, SpanRecord, TraceRecord
 from bot.commands.output import (
     AsJson,
     fail,
@@ -36,7 +36,7 @@ from bot.resources import hide
 from config import Settings
 from db.engine import Sessions
 from db.repositories.feedback import SqlFeedbackRepository
-from db.repositories.traces import SqlTraceStore, to_json
+from db.repositories.traces import SqlTraceStore, plain
 from db.repositories.turns import exported_turns
 
 LONGEST_AGO: Final = 4  # digits
@@ -46,7 +46,6 @@ NO_TRACES: Final = (
     "No turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier run` "
     "for Telegram) and each turn is kept here."
 )
-IN_LANGFUSE: Final = "No turn is in the local store: new ones are traced in Langfuse, at {}."
 
 LEVELS: Final[Mapping[str, str]] = {"ERROR": "bold red", "WARNING": "yellow", "DEFAULT": "green"}
 KINDS: Final[Mapping[str, str]] = {
@@ -75,18 +74,39 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 @app.command("list")
 def list_traces(
+    *,
     limit: Annotated[int, typer.Option(min=1, help="How many traces at most.")] = 20,
     since: Since = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Only those that failed.")] = False,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Only those that failed, or fell back.")
+    ] = False,
+    error: Annotated[bool, typer.Option("--error", help="Only those that failed.")] = False,
+    disliked: Annotated[bool, typer.Option("--disliked", help="Only those with a 👎.")] = False,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(help="Only those with this tag: retried, error:grounding ...; repeatable."),
+    ] = None,
+    name: Annotated[str, typer.Option(help="Only these: chat, ask, quotes, find ...")] = "",
+    outcome: Annotated[str, typer.Option(help="Only these: answered, failed, refused ...")] = "",
+    session: Annotated[str, typer.Option(help="Only those of this chat, by its hash.")] = "",
+    user: Annotated[str, typer.Option(help="Only those of this person, by their hash.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Show the turns: first those that failed, then those that fell back, then the newest."""
-    settings, moment = open_settings(), since_moment(since)
-    level: Literal["WARNING"] | None = "WARNING" if failed else None
+    settings = open_settings()
+    which = TraceFilter(
+        since=since_moment(since),
+        level="ERROR" if error else "WARNING" if failed else None,
+        name=name,
+        outcome=outcome,
+        session=session,
+        user=user,
+        tags=tuple(tag or ()),
+        disliked=disliked,
+    )
 
     found = with_database(
-        settings,
-        lambda sessions: SqlTraceStore(sessions).summaries(limit, since=moment, level=level),
+        settings, lambda sessions: SqlTraceStore(sessions).summaries(limit, which)
     )
     if as_json:
         print_json(found)
@@ -94,7 +114,7 @@ def list_traces(
         show(trace_table(found))
         typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
     else:
-        typer.echo("No such turn." if failed or since else _how_to_fill(settings))
+        typer.echo(NO_TRACES if which == TraceFilter() else "No such turn.")
 
 
 @app.command("show")
@@ -112,9 +132,9 @@ def show_trace(
     except LookupError as error:
         fail(f"{error}; see `sommelier traces list`")
     if trace is None:
-        fail(_how_to_fill(settings))
+        fail(NO_TRACES)
     if as_json:
-        print_json(to_json(trace))
+        print_json(plain(trace))
     else:
         show(trace_page(trace, full=full))
 
@@ -179,12 +199,6 @@ async def _read_trace(settings: Settings, sessions: Sessions, trace_id: str) -> 
     return trace
 
 
-def _how_to_fill(settings: Settings) -> str:
-    if settings.tracing.langfuse_keys:
-        return IN_LANGFUSE.format(settings.tracing.base_url)
-    return NO_TRACES
-
-
 def trace_table(traces: Iterable[TraceSummary]) -> Table:
     """One trace a row."""
     columns = [Column(name, no_wrap=True) for name in ("When (UTC)", "Id", "Level", "Outcome")]
@@ -200,12 +214,13 @@ def trace_table(traces: Iterable[TraceSummary]) -> Table:
             str(each.retry_count),
             f"{each.seconds:.2f}",
             cost_text(each.cost_usd),
+            each.name,
             ", ".join(each.error_types),
             _cut(each.question, SHOWN_QUESTION),
         )
         for each in traces
     )
-    return table([*columns, "What went wrong", "Question"], rows)
+    return table([*columns, "What", "What went wrong", "Question"], rows)
 
 
 def trace_page(trace: TraceRecord, *, full: bool = False) -> Group:

@@ -6,15 +6,23 @@ from telegram.constants import ChatType
 from agent import lengths
 from agent.tracing.recorder import trace_id_of
 from bot.telegram.sender import Destination
-from bot.turn import Question
+from bot.turn import Kind, Question
+from bot.updates.journal import running_turn
 
 
-def question_of(update: Update, bot: Bot, text: str, *, remembered: bool = True) -> Question:
+def question_of(
+    update: Update, bot: Bot, text: str, *, kind: Kind = "chat", remembered: bool = True
+) -> Question:
     """What an update asks, and where the answer goes; run again, it is the same trace."""
     chat_id, user_id = people_of(update)
+    turn, typed = running_turn(), (update.message and update.message.text) or ""
     return Question(
         id=update.update_id,
         text=text,
+        kind=kind,
+        typed=typed if typed.startswith("/") else text,
+        accepted_at=turn.accepted_at if turn else None,
+        interruptions=turn.interruptions if turn else 0,
         chat_id=chat_id,
         user_id=user_id,
         names=names_of(update),

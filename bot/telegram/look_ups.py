@@ -67,7 +67,8 @@ class LookUps:
         words = text.behind_command(message_of(update).text or "")
         question, refine = text.read_question(words)
         if not await self._objected(update, question, texts.ASK_USAGE):
-            await self._ask(question_of(update, context.bot, question), refine=refine)
+            asked = question_of(update, context.bot, question, kind="ask")
+            await self._ask(asked, refine=refine)
 
     async def quotes(self, update: Update, context: Context) -> None:
         """/quotes QUERY: passages word for word, one by one, then a summary."""
@@ -82,7 +83,7 @@ class LookUps:
                 return Reply(text=texts.NO_DOCUMENTS)
             return text.quotes_reply(found)
 
-        asked = question_of(update, context.bot, f"/quotes {query}")
+        asked = question_of(update, context.bot, f"/quotes {query}", kind="quotes")
         await self._turn(asked, look_up, text.quotes_messages)
 
     async def find(self, update: Update, context: Context) -> None:
@@ -100,7 +101,8 @@ class LookUps:
         elif len(place) > LONGEST_PLACE:
             await self._say(update, texts.PLACE_TOO_LONG)
         else:
-            asked = question_of(update, context.bot, f"/find {category} {place}")
+            named = f"/find {category} {place}"
+            asked = question_of(update, context.bot, named, kind="find")
             await self._find(asked, category, place)
 
     async def location(self, update: Update, context: Context) -> None:
@@ -113,7 +115,8 @@ class LookUps:
         )
         place = text.coordinates(message.location.latitude, message.location.longitude)
         # Where somebody is stays out of the conversation that is kept.
-        asked = question_of(update, context.bot, f"/find {category} {place}", remembered=False)
+        named = f"/find {category} {place}"
+        asked = question_of(update, context.bot, named, kind="find", remembered=False)
         await self._find(asked, category, place)
 
     async def refine(self, update: Update, context: Context) -> None:
@@ -123,7 +126,8 @@ class LookUps:
             return
         quoted = list(message.parse_entities([MessageEntity.BLOCKQUOTE]).values())
         if quoted:
-            await self._ask(question_of(update, context.bot, quoted[-1]), refine=True)
+            asked = question_of(update, context.bot, quoted[-1], kind="ask")
+            await self._ask(asked, refine=True)
         else:
             await self._say(update, texts.BUTTON_TOO_OLD)
 

@@ -10,6 +10,7 @@ they were when it was pressed.
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -191,18 +192,23 @@ class Delivery:
 
     `unreachable`: the person blocked the bot, or the chat is gone. `rejected`: Telegram refused the
     message itself. `ambiguous`: a message may or may not have arrived. `rate_limited`: Telegram
-    kept asking to wait. `network`: Telegram could not be reached.
+    kept asking to wait. `network`: Telegram could not be reached. It was sent from `began_ns` to
+    `ended_ns` (since the epoch), also where a turn that goes on only reads so.
     """
 
     message_ids: tuple[int, ...] = ()
     tries: int = 0
     error: DeliveryError | None = None
+    began_ns: int = field(default=0, compare=False)
+    ended_ns: int = field(default=0, compare=False)
 
     def __add__(self, later: "Delivery") -> "Delivery":
         return Delivery(
             self.message_ids + later.message_ids,
             self.tries + later.tries,
             later.error or self.error,
+            self.began_ns or later.began_ns,
+            later.ended_ns or self.ended_ns,
         )
 
 
@@ -305,6 +311,11 @@ class Sender:
             await _stored(self.chats.reachable(chat_id), chat_id)
 
     async def _send(self, message: "_Message") -> Delivery:
+        began = time.time_ns()
+        sent = await self._tried(message)
+        return replace(sent, began_ns=began, ended_ns=time.time_ns())
+
+    async def _tried(self, message: "_Message") -> Delivery:
         state = await self._state(message.to.chat_id)
         if state.unreachable is not None:
             log.info("Nothing is sent to chat %s: %s", state.chat_id, state.unreachable)

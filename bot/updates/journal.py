@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, TypeVar, cast
 
 from agent.engine.run import StepsChanged
+from agent.engine.span import TraceRecord
 from agent.repositories import (
     BegunTurn,
     EndedTurn,
@@ -18,7 +20,7 @@ from agent.repositories import (
     TurnRepository,
     UpdateRepository,
 )
-from bot.turn import retry_briefly, retry_forever
+from bot.turn import retry_forever
 
 R = TypeVar("R")
 
@@ -30,11 +32,16 @@ HELD_SECONDS: Final = 0.5
 
 @dataclass(slots=True)
 class RunningTurn:
-    """The turn of an update: its recorded steps by number, and what is to be kept at its end."""
+    """The turn of an update: its recorded steps by number, and what is to be kept at its end.
+
+    `interruptions` is how often it began before this process ran it.
+    """
 
     update_id: int
     epoch: int
     steps: dict[int, Step]
+    accepted_at: datetime | None = None
+    interruptions: int = 0
     ended: list[EndedTurn] = field(default_factory=list)
     held_at: float = field(default_factory=time.monotonic)
     """When the database last said that the turn is still ours."""
@@ -43,8 +50,10 @@ class RunningTurn:
     @classmethod
     def of(cls, begun: BegunTurn) -> "RunningTurn":
         """The turn that begins."""
-        steps = {step.number: step for step in begun.steps}
-        return cls(begun.update.update_id, begun.update.epoch, steps)
+        update, steps = begun.update, {step.number: step for step in begun.steps}
+        return cls(
+            update.update_id, update.epoch, steps, update.received_at, max(0, update.epoch - 1)
+        )
 
     def rewind(self) -> None:
         """Run it from its first step again."""
@@ -63,6 +72,11 @@ class RunningTurn:
 
 
 _running: ContextVar[RunningTurn | None] = ContextVar("running turn", default=None)
+
+
+def running_turn() -> RunningTurn | None:
+    """The turn that is running here, None outside of one."""
+    return _running.get()
 
 
 @contextmanager
@@ -106,13 +120,18 @@ class StepJournal:
         turn.steps[number], turn.held_at = step, time.monotonic()
         return result
 
-    async def keep(self, record: TurnRecord, said: Sequence[StoredMessage] = ()) -> None:
+    async def keep(
+        self,
+        record: TurnRecord,
+        said: Sequence[StoredMessage] = (),
+        trace: TraceRecord | None = None,
+    ) -> None:
         """Keep what a turn came to, together with its end; outside of one at once."""
         turn = _running.get()
         if turn is None:
-            await retry_briefly(lambda: self.turns.record(record, said))
+            await self.turns.record(record, said, trace)
         else:
-            turn.ended.append(EndedTurn(record, tuple(said)))
+            turn.ended.append(EndedTurn(record, tuple(said), trace))
 
 
 def _result(step: Step, name: str) -> object:

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.repositories import Feedback, FeedbackReason, Verdict
 from db.engine import SqlRepository
-from db.models import FeedbackRow, TurnRow, UtcDateTime, insert_into, record_of, storable
+from db.models import FeedbackRow, TraceRow, TurnRow, UtcDateTime, insert_into, record_of, storable
 
 LONGEST_COMMENT: Final = 1000  # characters
 
@@ -71,9 +71,12 @@ class SqlFeedbackRepository(SqlRepository):
 
     async def undelivered(self, limit: int = 50) -> list[Feedback]:
         changed = FeedbackRow.revision > FeedbackRow.delivered_revision
+        unsent = select(TraceRow.trace_id).where(
+            TraceRow.trace_id == TurnRow.trace_id, TraceRow.state != "sent"
+        )
         query = (
             _joined()
-            .where(changed, TurnRow.trace_id.is_not(None))
+            .where(changed, TurnRow.trace_id.is_not(None), ~unsent.exists())
             .order_by(FeedbackRow.updated_at, FeedbackRow.turn_id)
             .limit(max(limit, 0))
         )

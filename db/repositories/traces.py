@@ -1,51 +1,96 @@
-"""The local store of traces, over SQL: what an admin sees without Langfuse.
+"""The local store of traces, over SQL: what an admin sees, and what waits to be sent elsewhere.
 
-What is kept of a trace is plain JSON: `plain` says what becomes of other values. The names that
-are to be masked are not kept, so that nothing stands there that the spans do not show.
+A trace is kept in the transaction that ends its turn, masked before. What an exporter claims no
+other gets for a while: what is not settled then, since the process died, comes again.
 """
 
-import asyncio
+import json
+import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import TimeoutError as NotInTime
-from dataclasses import fields, is_dataclass, replace
+import zlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from sqlalchemy import RowMapping, case, delete, select
-from sqlalchemy.exc import InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from pydantic_core import to_json
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    String,
+    case,
+    cast,
+    delete,
+    func,
+    select,
+    update,
+)
 
-from agent.engine.span import Level
-from agent.repositories import TraceSummary
-from agent.tracing.exporter import Exporter, RetryLater
-from agent.tracing.recorder import TraceRecord
-from db.engine import SqlRepository
-from db.models import TraceRow, storable, upsert
+from agent.engine.span import Level, TraceRecord
+from agent.repositories import TraceFilter, TraceSummary
+from db.engine import Sessions, SqlRepository
+from db.models import FeedbackRow, TraceRow, TurnRow, storable, table_of, upsert, utc_now
 
-SAVE_SECONDS: Final = 10.0
+log = logging.getLogger(__name__)
+
 LONGEST_QUESTION: Final = 200  # characters, in the list
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+KEPT: Final = "kept"
+WAITING: Final = "waiting"
+SENT: Final = "sent"
+REFUSED: Final = "refused"
 
 _RECORD: Final = TypeAdapter(TraceRecord)
 
 Json = dict[str, Any]
-Save = Callable[[Sequence[TraceRecord]], Awaitable[None]]
+Prepare = Callable[[TraceRecord], TraceRecord]
 
+T: Final = table_of(TraceRow).c
 FAILING_FIRST: Final[dict[Level, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT": 2}
 SUMMARY: Final = tuple(getattr(TraceRow, each.name) for each in fields(TraceSummary))
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRows:
+    """How traces become rows: `prepare` makes of each what may be kept, and leave if `exported`."""
+
+    prepare: Prepare = lambda trace: trace
+    exported: bool = False
+
+    def keep(self, on: Connection, traces: Sequence[TraceRecord], now: datetime) -> None:
+        """Keep finished traces; one that is kept already is replaced, and is sent again."""
+        rows = {}
+        for trace in traces:
+            try:
+                rows[trace.trace_id] = to_row(self.prepare(trace), exported=self.exported, now=now)
+            except Exception as error:
+                # The turn is over and answered; only its trace is lost.
+                log.error("A trace cannot be kept: %s", type(error).__name__)  # noqa: TRY400
+        if rows:
+            on.execute(upsert(on, TraceRow), list(rows.values()))
+
+
+LOCAL_TRACES: Final = TraceRows()
 
 
 class SqlTraceStore(SqlRepository):
     """Traces in the database, on SQLite and Postgres alike. Writes commit."""
 
+    def __init__(
+        self,
+        sessions: Sessions,
+        now: Callable[[], datetime] = utc_now,
+        rows: TraceRows = LOCAL_TRACES,
+    ) -> None:
+        super().__init__(sessions, now)
+        self._rows = rows
+
     async def save(self, traces: Sequence[TraceRecord]) -> None:
         """Keep finished traces, all or none; one that is kept already is replaced."""
-        rows = [to_row(trace) for trace in {each.trace_id: each for each in traces}.values()]
-        if not rows:
-            return
-        await self._sessions.write(lambda on: on.execute(upsert(on, TraceRow), rows))
+        now = self._now()
+        await self._sessions.write(lambda on: self._rows.keep(on, traces, now))
 
     async def get(self, trace_id: str) -> TraceRecord:
         """The trace with this id, or the only one whose id begins so.
@@ -54,50 +99,135 @@ class SqlTraceStore(SqlRepository):
             LookupError: none does, or several do; the message says which.
         """
         begins = TraceRow.trace_id.startswith(trace_id.lower(), autoescape=True)
-        query = select(TraceRow.trace_id).where(begins).order_by(TraceRow.trace_id).limit(3)
+        query = select(TraceRow.trace_id).where(begins, TraceRow.record.is_not(None))
         async with self._sessions() as session:
-            ids = (await session.scalars(query)).all() if trace_id else ()
+            ids = (await session.scalars(query.order_by(TraceRow.trace_id).limit(3))).all()
+            ids = ids if trace_id else ()
             if len(ids) == 1 and (row := await session.get(TraceRow, ids[0])):
-                return from_json(row.record)
+                return unpacked(row.record or b"")
         if not ids:
             raise LookupError(f"there is no trace {trace_id!r} in the local store")
         raise LookupError(f"more than one trace begins with {trace_id!r}: {', '.join(ids)}")
 
     async def summaries(
-        self,
-        limit: int = 20,
-        *,
-        failing_first: bool = True,
-        since: datetime | None = None,
-        level: Level | None = None,
+        self, limit: int = 20, which: TraceFilter | None = None, *, failing_first: bool = True
     ) -> list[TraceSummary]:
-        """The newest traces, at most `limit`; with `failing_first` the worst before all others.
-
-        Only those since a moment, and those of `level` or worse, if given.
-        """
-        query = select(*SUMMARY).limit(max(limit, 0))
-        if since is not None:
-            query = query.where(TraceRow.started_at >= since)
-        if level is not None:
-            as_bad = [each for each in FAILING_FIRST if FAILING_FIRST[each] <= FAILING_FIRST[level]]
-            query = query.where(TraceRow.level.in_(as_bad))
+        """The newest traces, at most `limit`; with `failing_first` the worst before all others."""
+        query = select(*SUMMARY).where(TraceRow.record.is_not(None))
+        if which is not None:
+            query = _filtered(query, which)
         if failing_first:
             query = query.order_by(case(FAILING_FIRST, value=TraceRow.level, else_=2))
         query = query.order_by(TraceRow.started_at.desc(), TraceRow.trace_id)
         async with self._sessions() as session:
-            return [_summary(row) for row in (await session.execute(query)).mappings()]
+            rows = (await session.execute(query.limit(max(limit, 0)))).mappings()
+            return [_summary(row) for row in rows]
 
-    async def forget(self, older_than: timedelta) -> int:
-        """Delete traces that began earlier; how many there were."""
-        old = TraceRow.started_at < self._now() - older_than
-        return await self._write(delete(TraceRow).where(old))
+    async def steps(self, since: datetime) -> list[tuple[str, str, float, float]]:
+        """The spans of all traces since a moment: name, model, seconds, US dollars."""
+        query = select(TraceRow.steps).where(TraceRow.started_at >= since)
+        async with self._sessions() as session:
+            return [tuple(step) for steps in await session.scalars(query) for step in steps]
+
+    async def claim(self, limit: int, lease: timedelta) -> list[TraceRecord]:
+        """The oldest traces that are due, as nobody else gets them before the lease ends."""
+        now = self._now()
+        due = select(T.trace_id).where(T.state == WAITING, T.due_at <= now)
+        due = due.order_by(T.due_at).limit(limit).with_for_update(skip_locked=True)
+        claimed = update(table_of(TraceRow)).where(T.trace_id.in_(due.scalar_subquery()))
+        claimed = claimed.values(due_at=now + lease).returning(T.trace_id, T.started_at, T.record)
+
+        def write(on: Connection) -> list[TraceRecord]:
+            rows = sorted(on.execute(claimed), key=lambda row: row.started_at)
+            return [unpacked(row.record) for row in rows if row.record is not None]
+
+        return await self._sessions.write(write)
+
+    async def settle(self, traces: Collection[TraceRecord], *, refused: bool = False) -> None:
+        """Note that these traces arrived, or that they never will."""
+        state = REFUSED if refused else SENT
+        # One that was replaced meanwhile, since its turn was run again, is due and stays so.
+        untouched = (T.state == WAITING) & (T.due_at > self._now())
+        await self._change(traces, T.state == WAITING if refused else untouched, state=state)
+
+    async def release(self, traces: Collection[TraceRecord], seconds: float) -> None:
+        """Have traces be due again after so many seconds."""
+        due_at = self._now() + timedelta(seconds=seconds)
+        await self._change(traces, T.state == WAITING, due_at=due_at)
+
+    async def _change(self, traces: Collection[TraceRecord], where: Any, **values: object) -> None:
+        ids = [each.trace_id for each in traces]
+        changed = update(table_of(TraceRow)).where(T.trace_id.in_(ids), where)
+        await self._sessions.write(lambda on: on.execute(changed.values(values)))
+
+    async def seconds_until_due(self) -> float | None:
+        """How long until a trace that waits is due, None if none waits."""
+        first = select(func.min(T.due_at)).where(T.state == WAITING)
+        due = await self._sessions.read(lambda on: on.scalar(first))
+        return None if due is None else max(0.0, (due - self._now()).total_seconds())
+
+    async def backlog(self) -> Mapping[str, int]:
+        """How many traces are in each state."""
+        query = select(T.state, func.count()).group_by(T.state)
+        rows = await self._sessions.read(lambda on: on.execute(query).all())
+        return {str(state): count for state, count in rows}
+
+    async def forget(
+        self, older_than: timedelta, numbers_older_than: timedelta, most_bytes: int
+    ) -> int:
+        """Forget what was said in older traces, and in the oldest beyond `most_bytes`.
+
+        Their numbers stay until they are older than `numbers_older_than`. How many of them were
+        still to be sent is returned.
+        """
+        now, traces = self._now(), table_of(TraceRow)
+
+        def write(on: Connection) -> int:
+            old = T.record.is_not(None) & (T.started_at < now - older_than)
+            if (since := _oldest_kept(on, most_bytes)) is not None:
+                old |= T.record.is_not(None) & (T.started_at < since)
+            lost = on.execute(update(traces).where(old, T.state == WAITING).values(state=REFUSED))
+            on.execute(update(traces).where(old).values(record=None, question=""))
+            on.execute(delete(traces).where(T.started_at < now - numbers_older_than))
+            return lost.rowcount
+
+        return await self._sessions.write(write)
+
+
+def _oldest_kept(on: Connection, most_bytes: int) -> datetime | None:
+    """From when on traces take `most_bytes` at most; None if all do."""
+    size = func.sum(func.length(T.record)).over(order_by=T.started_at.desc())
+    sizes = select(T.started_at, size.label("size")).where(T.record.is_not(None)).subquery()
+    first = select(func.max(sizes.c.started_at)).where(sizes.c.size > most_bytes)
+    newest_over = on.scalar(first)
+    return None if newest_over is None else newest_over + timedelta(microseconds=1)
+
+
+def _filtered(query: Select[Any], which: TraceFilter) -> Select[Any]:
+    if which.since is not None:
+        query = query.where(TraceRow.started_at >= which.since)
+    if which.level is not None:
+        least = FAILING_FIRST[which.level]
+        as_bad = [level for level, rank in FAILING_FIRST.items() if rank <= least]
+        query = query.where(TraceRow.level.in_(as_bad))
+    if which.disliked:
+        turns = select(TurnRow.trace_id).join(FeedbackRow, FeedbackRow.turn_id == TurnRow.turn_id)
+        query = query.where(TraceRow.trace_id.in_(turns.where(FeedbackRow.verdict == "disliked")))
+    for column in ("name", "session", "user", "outcome"):
+        if wanted := getattr(which, column):
+            query = query.where(getattr(TraceRow, column) == wanted)
+    for tag in which.tags:
+        listed = cast(TraceRow.tags, String)
+        query = query.where(listed.contains(json.dumps(tag), autoescape=True))
+    return query
 
 
 def _summary(row: RowMapping) -> TraceSummary:
-    return TraceSummary(**dict(row) | {"error_types": tuple(row["error_types"])})
+    lists = {"error_types": tuple(row["error_types"]), "tags": tuple(row["tags"])}
+    return TraceSummary(**dict(row) | lists)
 
 
-def to_row(trace: TraceRecord) -> Json:
+def to_row(trace: TraceRecord, *, exported: bool, now: datetime) -> Json:
     """The columns of a trace."""
     root = trace.root
     said = root.metadata
@@ -114,19 +244,31 @@ def to_row(trace: TraceRecord) -> Json:
         "cost_usd": _cost(trace),
         "tokens": sum(span.usage.total_tokens for span in trace.spans if span.usage),
         "error_types": _error_types(said),
-        "record": to_json(trace),
+        "name": storable(trace.name),
+        "tags": [storable(tag) for tag in trace.tags],
+        "steps": [
+            (storable(span.name), storable(span.model or ""), span.seconds, span.cost_usd or 0.0)
+            for span in trace.spans
+        ],
+        "state": WAITING if exported else KEPT,
+        "due_at": now,
+        "record": packed(trace),
     }
 
 
-def to_json(trace: TraceRecord) -> Json:
-    """A trace as JSON, without the names to be masked."""
-    kept: Json = plain(replace(trace, names=()))
-    return kept
+def packed(trace: TraceRecord) -> bytes:
+    """A trace as it is kept: without the names to be masked, as compressed JSON."""
+    bare = replace(trace, names=())
+    try:
+        whole = to_json(bare, inf_nan_mode="strings", serialize_unknown=True)
+    except ValueError:  # half a character, or what is no text
+        whole = to_json(plain(bare), inf_nan_mode="strings")
+    return zlib.compress(whole, 1)
 
 
-def from_json(record: Mapping[str, Any]) -> TraceRecord:
-    """The trace that `to_json` wrote."""
-    return _RECORD.validate_python(record)
+def unpacked(record: bytes) -> TraceRecord:
+    """The trace that `packed` wrote."""
+    return _RECORD.validate_json(zlib.decompress(record))
 
 
 def plain(value: object) -> Any:
@@ -172,24 +314,3 @@ def _error_types(said: Mapping[str, Any]) -> list[str]:
     names = str(said.get("error_types") or said.get("error_type") or "").split(",")
     names.append(str(said.get("send_error") or ""))
     return [storable(name.strip()) for name in names if name.strip()]
-
-
-def store_sink(save: Save, prepare: Callable[[TraceRecord], TraceRecord]) -> Exporter:
-    """Open a sink that has `save` keep what `prepare` leaves of a trace, on this event loop."""
-    loop = asyncio.get_running_loop()
-
-    async def keep(traces: Sequence[TraceRecord]) -> None:
-        await save(traces)
-
-    def send(traces: Sequence[TraceRecord]) -> None:
-        shown = [prepare(trace) for trace in traces]
-        saving = asyncio.run_coroutine_threadsafe(keep(shown), loop)
-        try:
-            saving.result(SAVE_SECONDS)
-        except NotInTime:
-            saving.cancel()
-            raise RetryLater("it does not answer") from None
-        except (InterfaceError, OperationalError, PoolTimeout, OSError) as error:
-            raise RetryLater(type(error).__name__) from None
-
-    return Exporter(send, where="the database")

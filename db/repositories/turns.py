@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from agent.engine.limits import Spent
+from agent.engine.span import TraceRecord
 from agent.repositories import (
     DayStats,
     EndedTurn,
@@ -32,9 +33,11 @@ from db.models import (
     loaded,
     table_of,
     upsert,
+    utc_now,
     values_of,
 )
 from db.repositories.chats import message_row
+from db.repositories.traces import LOCAL_TRACES, TraceRows
 
 LOCK: Final = 0x70726F73
 """The number of the lock that turns begin under, one after the other; no other code uses it."""
@@ -63,10 +66,24 @@ Said = aliased(MessageRow)
 class SqlTurnRepository(SqlRepository):
     """Fulfils `agent.repositories.TurnRepository` on SQLite and Postgres alike."""
 
-    async def record(self, turn: TurnRecord, said: Sequence[StoredMessage] = ()) -> None:
-        """Keep a turn, its answers and what was said, once however often. Commits."""
-        ended, now = EndedTurn(turn, tuple(said)), self._now()
-        await self._sessions.write(lambda on: keep(on, ended, now))
+    def __init__(
+        self,
+        sessions: Sessions,
+        now: Callable[[], datetime] = utc_now,
+        rows: TraceRows = LOCAL_TRACES,
+    ) -> None:
+        super().__init__(sessions, now)
+        self._rows = rows
+
+    async def record(
+        self,
+        turn: TurnRecord,
+        said: Sequence[StoredMessage] = (),
+        trace: TraceRecord | None = None,
+    ) -> None:
+        """Keep a turn, its answers, what was said and its trace, once however often. Commits."""
+        ended, now = EndedTurn(turn, tuple(said), trace), self._now()
+        await self._sessions.write(lambda on: keep(on, ended, now, self._rows))
 
     async def get(self, turn_id: int) -> TurnRecord | None:
         """A turn, None if it is not known."""
@@ -142,8 +159,8 @@ class SqlTurnRepository(SqlRepository):
         return await self._write(delete(TurnRow).where(TurnRow.at < self._now() - older_than))
 
 
-def keep(on: Connection, ended: EndedTurn, now: datetime) -> None:
-    """Keep a turn, its answers and what was said, once however often it is kept.
+def keep(on: Connection, ended: EndedTurn, now: datetime, rows: TraceRows) -> None:
+    """Keep a turn, its answers, what was said and its trace, once however often it is kept.
 
     Messages that an interrupted run of the same turn sent stay answers of it: a person may react to
     either.
@@ -160,6 +177,8 @@ def keep(on: Connection, ended: EndedTurn, now: datetime) -> None:
     ]
     if answers:
         on.execute(upsert(on, AnswerRow), answers)
+    if ended.trace is not None:
+        rows.keep(on, [ended.trace], now)
 
 
 def _sums(since: datetime) -> Select[int, int, float, int]:

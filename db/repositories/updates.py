@@ -1,7 +1,7 @@
 """Accepted updates over SQL: what was received and is not done, and what was set aside."""
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -26,8 +26,18 @@ from agent.repositories import (
     Step,
     TurnTaken,
 )
-from db.engine import SqlRepository, Work
-from db.models import StepRow, UpdateRow, insert_once, loaded, table_of, upsert, values_of
+from db.engine import Sessions, SqlRepository, Work
+from db.models import (
+    StepRow,
+    UpdateRow,
+    insert_once,
+    loaded,
+    table_of,
+    upsert,
+    utc_now,
+    values_of,
+)
+from db.repositories.traces import LOCAL_TRACES, TraceRows
 from db.repositories.turns import keep
 
 WAITING: Final = "waiting"
@@ -74,6 +84,15 @@ FORGOTTEN: Final = delete(STEPS).where(STEPS.c.update_id == KEY)
 
 class SqlUpdateRepository(SqlRepository):
     """Fulfils `agent.repositories.UpdateRepository` on SQLite and Postgres alike."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        now: Callable[[], datetime] = utc_now,
+        rows: TraceRows = LOCAL_TRACES,
+    ) -> None:
+        super().__init__(sessions, now)
+        self._rows = rows
 
     async def accept(self, updates: Sequence[ReceivedUpdate]) -> list[ReceivedUpdate]:
         """Store updates, each once however often it is delivered; those with turns of their own.
@@ -184,7 +203,7 @@ class SqlUpdateRepository(SqlRepository):
 
         def write(on: Connection) -> None:
             for each in ended:
-                keep(on, each, now)
+                keep(on, each, now, self._rows)
             on.execute(OVER, this)
             on.execute(FORGOTTEN, this)
 

@@ -88,8 +88,8 @@ async def test_a_message_is_answered_by_the_model_and_traced(
     assert len(texts) == 1
     assert texts[0].startswith("For your trout & almonds:\n\n1. Trimbach")
     assert texts[0].endswith("Dry and <fresh>.")
-    await otlp_receiver.wait_for_spans(9)
-    await otlp_receiver.wait_for_scores(2)
+    await otlp_receiver.wait_for_spans(10)
+    await otlp_receiver.wait_for_scores(4)
     root = otlp_receiver.span("turn")
     assert root.input == "Something for trout?"
     assert root.metadata["outcome"] == "answered"
@@ -98,6 +98,7 @@ async def test_a_message_is_answered_by_the_model_and_traced(
     names = sorted(span.name for span in otlp_receiver.spans)
     assert names == [
         "guard.input",
+        "guard.output",
         "guard.output",
         "llm.answer",
         "llm.answer",
@@ -114,6 +115,7 @@ async def test_a_message_is_answered_by_the_model_and_traced(
         "structured_retries": 1,
         "outcome": "answered",
         "grounding": 1,
+        "first_error": "semantic",
     }
 
 
@@ -149,15 +151,20 @@ async def test_a_turn_that_was_cut_off_in_the_middle_is_one_trace(
         "turn",
         "agent",
         [
-            ("guard.input", "guardrail", []),
             ("llm.plan", "generation", []),
             ("tool.search_wines", "tool", []),
+            ("guard.input", "guardrail", []),
             ("llm.answer", "generation", []),
             ("guard.output", "guardrail", []),
             ("telegram.send", "span", []),
         ],
     )
-    assert otlp_receiver.span("llm.plan").metadata["replayed"] is True
+    root, replayed = otlp_receiver.span("turn"), otlp_receiver.span("llm.plan")
+    assert replayed.metadata["replayed"] is True
+    assert root.metadata["resumed"] == 1
+    assert "resumed" in root.tags
+    # The person has waited since the message was accepted; the request was made before the kill.
+    assert root.start < replayed.start < replayed.end < otlp_receiver.span("guard.input").start
     assert len(otlp_receiver.spans) == 7
 
 

@@ -76,6 +76,11 @@ class Span:
         }
 
     @property
+    def tags(self) -> list[str]:
+        """The tags of the trace that this is the root of."""
+        return list(self.attributes.get("langfuse.trace.tags", []))
+
+    @property
     def model(self) -> object:
         """The model of a generation."""
         return self.attributes.get(f"{OBSERVATION}model.name")
@@ -201,13 +206,7 @@ class OtlpReceiver(LoopbackServer):
         body = await request.body()
         if trouble := await self._trouble(request):
             return trouble
-        if request.headers.get("content-encoding") == "gzip":
-            body = gzip.decompress(body)
-        export = ExportTraceServiceRequest.FromString(body)
-        for batch in export.resource_spans:
-            resource = attributes_of(batch.resource.attributes)
-            for scope in batch.scope_spans:
-                self.spans.extend(span_of(span, resource) for span in scope.spans)
+        self.spans.extend(spans_in(body))
         return Response(b"", media_type="application/x-protobuf")
 
     async def _scores(self, request: Request) -> Response:
@@ -269,6 +268,18 @@ def decoded(value: object) -> object:
     except ValueError:
         return value
     return found
+
+
+def spans_in(body: bytes) -> list[Span]:
+    """The spans of a request, compressed or not."""
+    if body.startswith(b"\x1f\x8b"):
+        body = gzip.decompress(body)
+    return [
+        span_of(span, attributes_of(batch.resource.attributes))
+        for batch in ExportTraceServiceRequest.FromString(body).resource_spans
+        for scope in batch.scope_spans
+        for span in scope.spans
+    ]
 
 
 def span_of(span: trace_pb2.Span, resource: JsonObject) -> Span:

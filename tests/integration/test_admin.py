@@ -25,9 +25,9 @@ from agent.repositories import Broadcast, Spending, TurnRecord
 from agent.sommelier.contract import say
 from agent.sommelier.service import Sommelier
 from agent.tracing.langfuse.client import trace_url
-from agent.tracing.recorder import NO_TRACE, Recorder, TraceRecord
+from agent.tracing.recorder import Recorder
 from bot.admin.broadcast import BroadcastCommand
-from bot.admin.commands import CHART_NAME, AdminCommands, TraceOf
+from bot.admin.commands import CHART_NAME, AdminCommands
 from bot.admin.stats import HEIGHT, WIDTH
 from bot.app import close_application, telegram_application
 from bot.budgets import Budgets
@@ -43,6 +43,7 @@ from db.models import TurnRow
 from db.repositories.care import SqlCareRepository
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
+from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi, Call
@@ -87,36 +88,19 @@ class Clock:
 
 
 @dataclass
-class Traces:
-    """Finished traces in memory; also the store they are found in."""
-
-    kept: dict[str, TraceRecord] = field(default_factory=dict)
-    dropped_spans: int = 0
-
-    def write(self, trace: TraceRecord) -> None:
-        self.kept[trace.trace_id] = trace
-
-    def close(self, deadline: float) -> None:
-        pass
-
-    async def get(self, trace_id: str) -> TraceRecord:
-        return self.kept[trace_id]
-
-
-@dataclass
 class Rooms:
     """What is kept, and the admin's rooms over it."""
 
     sessions: Sessions
     clock: Clock = field(default_factory=Clock)
     link: Callable[[str], str] | None = None
-    trace_of: TraceOf = field(default_factory=lambda: Traces().get)
     allow_list: bool = False
 
     def __post_init__(self) -> None:
         self.messages = SqlMessageRepository(self.sessions)
         self.people = SqlPeopleRepository(self.sessions)
         self.turns = Turns(self.sessions, now=self.clock)
+        self.traces = SqlTraceStore(self.sessions)
         self.broadcasts = SqlBroadcastRepository(self.sessions)
         self.cares = SqlCareRepository(self.sessions)
 
@@ -132,7 +116,7 @@ class Rooms:
             cares=self.cares,
             admin_ids=admins,
             link=self.link,
-            trace_of=self.trace_of,
+            trace_of=self.traces.get,
             now=self.clock,
         )
         broadcast = BroadcastCommand(
@@ -167,7 +151,7 @@ class Rooms:
             bot_api,
             Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
             self.messages,
-            further.pop("tracer", NO_TRACE),
+            further.pop("tracer", None),
             further=self.handlers,
             access=self.access,
             keep=self.turns.record,
@@ -604,9 +588,7 @@ class TestTrace:
     async def test_the_tree_of_the_last_turn_and_of_the_one_replied_to(
         self, bot_api: BotApi, rooms: Rooms
     ) -> None:
-        traces = Traces()
-        rooms.trace_of = traces.get
-        async with rooms.open(bot_api, tracer=Recorder(traces)):
+        async with rooms.open(bot_api, tracer=Recorder()):
             bot_api.say("a red for lamb", ADMIN)
             await bot_api.wait_for_message(1, ADMIN)
             (first,) = bot_api.messages(ADMIN)
@@ -626,15 +608,14 @@ class TestTrace:
         assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
 
     async def test_with_langfuse_it_is_a_link(self, bot_api: BotApi, rooms: Rooms) -> None:
-        traces = Traces()
         rooms.link = partial(trace_url, "https://langfuse.example/")
-        async with rooms.open(bot_api, tracer=Recorder(traces)):
+        async with rooms.open(bot_api, tracer=Recorder()):
             bot_api.say("a red for lamb", ADMIN)
             await bot_api.wait_for_message(1, ADMIN)
             bot_api.say("/trace", ADMIN)
             (shown,) = (await bot_api.wait_for_message(2, ADMIN))[1:]
-        (trace_id,) = traces.kept
-        assert shown == f"https://langfuse.example/trace/{trace_id}"
+        (trace,) = await rooms.traces.summaries()
+        assert shown == f"https://langfuse.example/trace/{trace.trace_id}"
 
 
 class TestWhoTyped:

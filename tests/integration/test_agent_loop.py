@@ -112,7 +112,7 @@ class TestRetries:
         root = root_span()
         response = await turn(service(model_server), span=root)
         assert (response.retry_count, response.error_types) == (2, ("invalid_json", "grounding"))
-        assert root.names == ["llm.plan", "tool.search_wines", *["llm.answer"] * 3]
+        assert root.names == ["llm.plan", "tool.search_wines", *["llm.answer", "guard.output"] * 3]
         answers = [child for child in root.children if child.name == "llm.answer"]
         assert [child.metadata.get("error_type") for child in answers] == [
             "invalid_json",

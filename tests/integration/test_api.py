@@ -19,13 +19,11 @@ from starlette.routing import BaseRoute
 
 from agent.documents.store import Chunk
 from agent.engine.limits import DailyBudget
+from agent.engine.span import TraceRecord
 from agent.repositories import (
     DayStats,
     Spending,
-    StoredMessage,
-    TurnRecord,
 )
-from agent.tracing.langfuse.traces import langfuse_sink
 from agent.tracing.recorder import Recorder, keyed_hash
 from bot.app import api_routes
 from bot.budgets import Budgets
@@ -43,6 +41,7 @@ from tests.doubles.server import LoopbackServer
 from tests.library import SUR_LIE, FakeLibrary, open_model, sent
 from tests.running import Sources
 from tests.serving import serving as serve
+from tests.traces import deliver
 
 TOKEN = "a-long-random-token-5c1f"
 GOOD = {"authorization": f"Bearer {TOKEN}"}
@@ -497,17 +496,19 @@ async def test_a_call_is_a_turn_in_the_trace(
         answer_json(REFINED),
         answer("On its lees [methods/sur-lie.md]."),
     )
-    tracer = Recorder(
-        langfuse_sink(otlp_receiver.public_key, otlp_receiver.secret_key, otlp_receiver.base_url)
-    )
+    traces: list[TraceRecord] = []
+
+    async def keep(*ended: Any) -> None:
+        traces.extend(ended[2:])
+
     token = settings_of({"API_TOKEN": TOKEN, "HTTP_PORT": "0", "TRACE_USER_KEY": "key"})
     async with open_model(model_server) as model:
         found: Any = sources(models=[model])
-        routes = api_routes(token, found, Turns(run=found.run, tracer=tracer))
+        routes = api_routes(token, found, Turns(run=found.run, tracer=Recorder(), keep=keep))
         async with serving(routes) as it:
             await it.post("/api/rag/rewrite", json={"question": QUESTION})
             await it.post("/api/rag/ask", json={"question": QUESTION})
-    await tracer.close()
+    await deliver(otlp_receiver, *traces)
     rewritten, answered = sorted(
         (span for span in otlp_receiver.spans if span.name == "turn"), key=lambda span: span.start
     )
@@ -605,7 +606,7 @@ class TestBudget:
             async def begin(self, *_: Any, **__: Any) -> Spending:
                 raise DatabaseGone(QUESTION)
 
-            async def record(self, turn: TurnRecord, said: Sequence[StoredMessage] = ()) -> None:
+            async def record(self, *_: Any, **__: Any) -> None:
                 raise DatabaseGone(QUESTION)
 
         model_server.script(answer_json(REFINED))

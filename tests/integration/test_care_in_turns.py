@@ -55,7 +55,7 @@ async def reply_to(
     run = Run(
         [model], history=window([StoredMessage("user", each) for each in said[:-1]]), span=root
     )
-    with root.opened():
+    with root:
         sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue(wines))
         reply = await asked(sommelier, said[-1], run)
     await model.close()

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from agent.engine.span import TraceRecord
 from agent.evals.dataset import Conversation, DatasetError, conversation_of, item_of, parsed
 from agent.evals.run import Trial
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
+from agent.tracing.http import Unavailable
+from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.experiments import Experiments, experiment_id
-from agent.tracing.recorder import Item, TraceRecord, item_id
+from agent.tracing.recorder import Item, item_id
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
 from tests.doubles.model_server import ModelServer, answer_json
@@ -171,7 +173,7 @@ async def test_a_server_that_refuses_is_told_in_one_line(
 ) -> None:
     langfuse.mode = mode
     experiments = experiments_at(langfuse)
-    with pytest.raises(LangfuseUnavailable) as told:
+    with pytest.raises(Unavailable) as told:
         await experiments.items("mine")
     await experiments.client.aclose()
     assert said in str(told.value)
@@ -191,7 +193,7 @@ async def test_a_server_that_never_answers_is_waited_for_only_so_long(
 
 async def test_a_server_that_is_gone_is_told_in_one_line() -> None:
     experiments = Experiments(LangfuseClient("pk", "sk", "http://127.0.0.1:9"))
-    with pytest.raises(LangfuseUnavailable, match=r"cannot be reached \(ConnectError\)"):
+    with pytest.raises(Unavailable, match=r"cannot be reached \(ConnectError\)"):
         await experiments.items("mine")
     await experiments.client.aclose()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from unittest.mock import AsyncMock
 
 import pytest
@@ -19,11 +19,12 @@ from agent.documents.answer import NOT_ENOUGH
 from agent.engine.limits import Limits
 from agent.engine.retry import Backoff
 from agent.engine.run import Run
-from agent.repositories import Feedback, StoredMessage, TurnRecord
-from agent.tracing.exporter import RetryLater
-from agent.tracing.feedback_delivery import FeedbackDelivery
+from agent.engine.span import TraceRecord
+from agent.repositories import Feedback, TurnRecord
+from agent.tracing.exporter import Deliver, Exporter, RetryLater
 from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback
-from agent.tracing.langfuse.traces import langfuse_sink
+from agent.tracing.langfuse.traces import LangfuseTraces
+from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from bot.app import close_application, telegram_application
@@ -36,6 +37,7 @@ from config import settings_of
 from db.engine import Sessions
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
+from db.repositories.traces import SqlTraceStore, TraceRows
 from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
@@ -50,11 +52,17 @@ R = TypeVar("R")
 GROUP = -500
 ADA, BOB = 1, 2
 QUICK = 0.05  # seconds between two looks
+AT_ONCE = Backoff(QUICK, QUICK)
 SCORES = "/api/public/scores"
 
 
 def client_of(langfuse: OtlpReceiver) -> LangfuseClient:
     return LangfuseClient(langfuse.public_key, langfuse.secret_key, langfuse.base_url)
+
+
+async def taken(traces: Sequence[TraceRecord]) -> int:
+    """A server that takes every trace."""
+    return 0
 
 
 @dataclass
@@ -96,6 +104,7 @@ class Room:
     feedback: SqlFeedbackRepository
     turns: SqlTurnRepository
     messages: SqlMessageRepository
+    traces: SqlTraceStore
     answers_read: asyncio.Event = field(default_factory=asyncio.Event)
     running_turns: Collection[int] = ()
 
@@ -110,12 +119,8 @@ class Room:
         """The bot answers people until the block ends."""
         client = client_of(self.langfuse)
         deliver = LangfuseFeedback(client, environment="test").deliver
-        delivery = FeedbackDelivery(self.feedback, deliver, QUICK)
-        tracer = Recorder(
-            langfuse_sink(
-                self.langfuse.public_key, self.langfuse.secret_key, self.langfuse.base_url
-            )
-        )
+        send = LangfuseTraces(client, Origin()).send
+        delivery = self.exporter(deliver, send=send, backoff=AT_ONCE, parked=AT_ONCE)
         slow = SlowTurns(self.turns, self.answers_read)
 
         def further(conversation: Conversation) -> list[AnyHandler]:
@@ -135,7 +140,7 @@ class Room:
                 self.bot_api,
                 self.answerer,
                 self.messages,
-                tracer,
+                Recorder(),
                 sources=sources,
                 further=further,
                 keep=keep or self.turns.record,
@@ -147,8 +152,13 @@ class Room:
             stopped.set()
             if delivering_now:
                 await delivering_now
-            await tracer.close()
             await client.aclose()
+
+    def exporter(self, deliver: Deliver, **known: Any) -> Exporter:
+        """What brings traces and verdicts to where they are read; unless told, traces are taken."""
+        send = known.pop("send", taken)
+        known = {"look_seconds": QUICK, **known, "feedback": self.feedback}
+        return Exporter(self.traces, send, "Langfuse", deliver=deliver, **known)
 
     async def answered(self, text: str = "a red for lamb", **said: int) -> JsonObject:
         """The message that answers a person; its turn is kept."""
@@ -194,7 +204,8 @@ class Room:
         """Return when nothing is left to deliver."""
 
         async def is_empty() -> bool:
-            return not await self.feedback.undelivered()
+            waits = (await self.traces.backlog()).get("waiting")
+            return not (waits or await self.feedback.undelivered())
 
         await until(is_empty)
 
@@ -229,8 +240,9 @@ async def room(bot_api: BotApi, otlp_receiver: OtlpReceiver) -> AsyncIterator[Ro
         otlp_receiver,
         FakeAnswerer(),
         SqlFeedbackRepository(sessions),
-        SqlTurnRepository(sessions),
+        SqlTurnRepository(sessions, rows=TraceRows(exported=True)),
         SqlMessageRepository(sessions),
+        SqlTraceStore(sessions),
     )
     room.answers_read.set()
     yield room
@@ -565,9 +577,9 @@ class TestAtOnce:
     async def test_a_press_quicker_than_the_turn_is_kept_counts(self, room: Room) -> None:
         may_record = asyncio.Event()
 
-        async def keep(turn: TurnRecord, said: Sequence[StoredMessage]) -> None:
+        async def keep(*ended: Any) -> None:
             await may_record.wait()
-            await room.turns.record(turn, said)
+            await room.turns.record(*ended)
 
         async with room.open(keep=keep):
             room.bot_api.say("a red")
@@ -610,6 +622,7 @@ class TestDelivery:
     ) -> None:
         async with room.open():
             message = await room.answered()
+            await room.traced()
             room.langfuse.mode = "503"
             await room.press("👍")
             await room.press("👎")
@@ -618,15 +631,13 @@ class TestDelivery:
             room.langfuse.mode = "ok"
             room.langfuse.requests.clear()
             await room.delivered()
-        # The scores of the turn waited too.
         assert set(room.score_requests) == {"POST"}
         assert room.verdicts["user_feedback"]["comment"] == "Tone"
         assert len(room.verdicts) == 2
         assert await room.kept(message)
-        told = [each for each in caplog.messages if "What people think" in each]
-        assert told == [
-            "What people think of answers was not delivered (Langfuse answered HTTP 503: Out of "
-            "order.), it is tried again later"
+        assert [each for each in caplog.messages if "503" in each] == [
+            "Traces were not delivered to Langfuse (Langfuse answered HTTP 503: Out of order.), "
+            "trying again later"
         ]
 
     async def test_a_restart_between_press_and_delivery_loses_nothing(self, room: Room) -> None:
@@ -634,11 +645,11 @@ class TestDelivery:
             await room.answered()
             await room.press("👎")
         assert room.verdicts == {}
-        room.langfuse.requests.clear()
         async with room.open():
+            await room.traced()
             await room.delivered()
         assert room.verdicts["user_feedback"]["value"] == 0
-        assert room.score_requests == ["POST"]
+        assert room.score_requests == ["POST", "POST"]  # those of the turn, before
 
     async def test_each_change_is_one_request_and_what_is_gone_may_be_gone_already(
         self, room: Room
@@ -671,6 +682,7 @@ class TestDelivery:
     async def test_with_wrong_keys_presses_wait_until_they_are_right(self, room: Room) -> None:
         async with room.open():
             await room.answered()
+            await room.traced()
             room.langfuse.mode = "401"
             await room.press("👍")
             assert len(await room.feedback.undelivered()) == 1
@@ -692,11 +704,10 @@ class TestDelivery:
             for _ in range(2):
                 await room.answered()
                 await room.press("👍")
-        assert await FeedbackDelivery(room.feedback, deliver, QUICK).round() is True
+        assert await room.exporter(deliver).round() == 0
         assert len(sent) == len(set(sent)) == 2
         assert await room.feedback.undelivered() == []
-        (told,) = [each for each in caplog.messages if "What people think" in each]
-        assert told.endswith("was refused (ValueError: no such project), dropped")
+        assert "A verdict was refused (no such project), dropped" in caplog.messages
 
     async def test_a_change_by_another_replica_meanwhile_is_delivered_last(
         self, room: Room
@@ -714,7 +725,7 @@ class TestDelivery:
         async with room.open(delivering=False):
             await room.answered()
             await room.press("👍")
-        assert await FeedbackDelivery(room.feedback, deliver, QUICK).round() is True
+        assert await room.exporter(deliver).round() == 0
         assert sent == ["liked", "disliked"]
 
     async def test_what_a_late_deletion_may_have_taken_is_delivered_once_more(
@@ -727,16 +738,16 @@ class TestDelivery:
 
         async with room.open(delivering=False):
             await room.answered()
-            delivery = FeedbackDelivery(room.feedback, deliver, QUICK, settled=3600)
+            delivery = room.exporter(deliver, settled_seconds=3600)
             for label in ("👍", "👍 ✓", "👍"):
                 await room.press(label)
-                assert await delivery.round() is True
+                assert await delivery.round() == 0
         assert sent == ["liked", None, "liked"]
-        assert await delivery.round() is True
+        assert await delivery.round() == 0
         assert sent == ["liked", None, "liked"]
         delivery._again = dict.fromkeys(delivery._again, 0.0)  # that time is over
         for _ in range(2):
-            assert await delivery.round() is True
+            assert await delivery.round() == 0
         assert sent == ["liked", None, "liked", "liked"]
 
     async def test_what_was_given_once_is_delivered_once(self, room: Room) -> None:
@@ -748,9 +759,9 @@ class TestDelivery:
         async with room.open(delivering=False):
             await room.answered()
             await room.press("👍")
-        delivery = FeedbackDelivery(room.feedback, deliver, QUICK, settled=0)
+        delivery = room.exporter(deliver, settled_seconds=0)
         for _ in range(2):
-            assert await delivery.round() is True
+            assert await delivery.round() == 0
         assert sent == ["liked"]
 
     async def test_failures_are_tried_at_growing_intervals_and_stopping_is_quick(
@@ -771,7 +782,7 @@ class TestDelivery:
             await room.press("👍")
         stopped = asyncio.Event()
         backoff = Backoff(first=1, longest=4)
-        delivery = FeedbackDelivery(room.feedback, deliver, backoff=backoff, sleep=sleep)
+        delivery = room.exporter(deliver, backoff=backoff, sleep=sleep)
         task = asyncio.create_task(unless(stopped, delivery.run()))
         await eventually(lambda: len(waits) == 5, seconds=30, otherwise=lambda: str(waits))
         stopped.set()
@@ -783,8 +794,14 @@ class TestDelivery:
     async def test_a_press_in_the_moment_of_stopping_does_not_keep_it_running(
         self, later: int
     ) -> None:
-        nothing = AsyncMock(**{"undelivered.return_value": []})
-        delivery = FeedbackDelivery(nothing, nothing)
+        nothing: dict[str, Any] = {"claim.return_value": [], "undelivered.return_value": []}
+        delivery = Exporter(
+            AsyncMock(**nothing, **{"seconds_until_due.return_value": None}),
+            AsyncMock(),
+            where="a server",
+            feedback=AsyncMock(**nothing),
+            deliver=AsyncMock(),
+        )
         task = asyncio.create_task(delivery.run())
         await asyncio.sleep(0.05)
         delivery.wake()
@@ -802,7 +819,7 @@ class TestDelivery:
         room.langfuse.mode = "black_hole"
         room.langfuse.requests.clear()
         stopped = asyncio.Event()
-        delivery = FeedbackDelivery(room.feedback, LangfuseFeedback(client).deliver)
+        delivery = room.exporter(LangfuseFeedback(client).deliver)
         task = asyncio.create_task(unless(stopped, delivery.run()))
         await eventually(lambda: room.score_requests == ["POST"], seconds=30, otherwise=str)
         stopped.set()

@@ -20,7 +20,7 @@ from agent.house_sommelier import HouseSommelier
 from agent.markdown import NOTE_SIGN
 from agent.places.find import NO_PROVIDER, PlaceHit
 from agent.sommelier.service import Sommelier
-from agent.tracing.recorder import NO_TRACE, Recorder
+from agent.tracing.recorder import Recorder
 from agent.turn import APOLOGY
 from bot.app import close_application, telegram_application
 from bot.telegram import texts
@@ -93,7 +93,7 @@ def looking_up(
     bot_api: BotApi,
     sources: Sources,
     messages: SqlMessageRepository,
-    tracer: Recorder = NO_TRACE,
+    tracer: Recorder | None = None,
 ) -> AbstractAsyncContextManager[Lanes]:
     """The bot; a wine question is answered by the house."""
     return running(
@@ -155,10 +155,10 @@ class TestAsk:
         (message,) = bot_api.messages(CHAT)
         assert marks(message) == ["bold", "expandable_blockquote"]
         assert buttons(message) == []
-        assert prompt_of(tracer) == ("documents-answer", 1, True)
+        assert prompt_of(tracer) == ("documents-answer", "repository:1", True)
         assert len(bot_api.calls_of("sendChatAction")) >= 1
         (turn,) = tracer.turns
-        assert tracer.inputs == ["What are lees?"]
+        assert tracer.inputs == ["/ask What are lees?"]
         assert turn.names == [
             "guard.input",
             "retrieve.documents",
@@ -427,7 +427,7 @@ class TestFind:
         assert [len(buttons(each)) for each in bot_api.messages(CHAT)] == [0, 1]
         assert tracer.turns[0].metadata["outcome"] == "answered"
         assert tracer.turns[0].metadata["llm_calls"] == 1
-        assert prompt_of(tracer) == ("place-queries", 2, True)
+        assert prompt_of(tracer) == ("place-queries", "repository:2", True)
 
     async def test_a_model_that_is_down_is_a_fallback(
         self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
@@ -538,7 +538,7 @@ def conversation_in(
     application: AnyApplication,
     messages: SqlMessageRepository,
     journal: Journal,
-    tracer: Recorder = NO_TRACE,
+    tracer: Recorder | None = None,
     run: Run | None = None,
 ) -> Conversation:
     answerer = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
@@ -550,7 +550,7 @@ async def in_terminal(
     sources: Sources,
     messages: SqlMessageRepository,
     journal: Journal = NO_JOURNAL,
-    tracer: Recorder = NO_TRACE,
+    tracer: Recorder | None = None,
 ) -> AsyncIterator[Callable[[str], Awaitable[list[str]]]]:
     """The same handlers in a terminal: what is shown for a line."""
     telegram = LocalTelegram()

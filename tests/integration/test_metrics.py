@@ -73,9 +73,9 @@ def test_updates_and_sends_are_counted_by_what_became_of_them() -> None:
 def test_dropped_spans_are_asked_for_when_the_metrics_are_read() -> None:
     dropped = 2
     metrics = Metrics(lambda: dropped)
-    assert counts(metrics) == {"spans_dropped_total": 2}
+    assert counts(metrics) == {"traces_dropped_total": 2}
     dropped = 7
-    assert counts(metrics) == {"spans_dropped_total": 7}
+    assert counts(metrics) == {"traces_dropped_total": 7}
 
 
 def test_the_backlog_is_shown_as_last_told_and_as_no_number_when_unknown() -> None:
@@ -98,7 +98,7 @@ def test_the_backlog_is_shown_as_last_told_and_as_no_number_when_unknown() -> No
         "telegram_sends_total sent",
         "telegram_sends_total rate_limited",
         "model_requests_total",
-        "spans_dropped_total",
+        "traces_dropped_total",
     ],
 )
 def test_every_series_is_there_from_the_start(series: str) -> None:

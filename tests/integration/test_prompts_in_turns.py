@@ -93,7 +93,7 @@ class TestSommelier:
         assert [system.count(MARK) for system in systems] == [1, 1, 1]
         assert {key: root.metadata[key] for key in root.metadata if key.startswith("prompt")} == {
             "prompt_name": "sommelier",
-            "prompt_version": 7,
+            "prompt_version": "langfuse:7",
             "prompt_is_fallback": False,
             "prompt_label": "production",
         }

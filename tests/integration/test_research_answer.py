@@ -349,11 +349,12 @@ class TestRecord:
         root = root_span()
         async with open_model(model_server) as model:
             await answer_question(QUESTION, run=Run([model], span=root), documents=FakeLibrary())
-        assert root.names == ["retrieve.documents", "llm.answer", "llm.answer", "guard.output"]
+        assert root.names == ["retrieve.documents", *["llm.answer", "guard.output"] * 2]
         assert root.metadata["outcome"] == "answered"
         assert (root.metadata["retry_count"], root.metadata["error_types"]) == (1, "grounding")
-        guard = root.children[-1]
-        assert (guard.level, guard.metadata["ungrounded_attempts"]) == ("WARNING", 1)
+        guards = [each for each in root.children if each.name == "guard.output"]
+        assert [each.level for each in guards] == ["WARNING", None]
+        assert guards[0].metadata["error_type"] == "grounding"
 
     async def test_at_most_eight_chunks_are_retrieved(self) -> None:
         library = FakeLibrary()

@@ -296,7 +296,7 @@ class TestPlaces:
         root = root_span()
         async with open_model(model_server) as model:
             await places(FakeSearch({}, otherwise=[ARDO]), Run([model], span=root))
-        assert root.names == ["llm.answer", "llm.answer", "retrieve.places"]
+        assert root.names == [*["llm.answer", "guard.output"] * 2, "retrieve.places"]
         assert root.metadata["retry_count"] == 1
         assert root.children[-1].output == [ARDO.url]
 

@@ -425,9 +425,9 @@ async def test_the_trace_of_quotes(model_server: ModelServer) -> None:
     root = root_span()
     async with open_model(model_server) as model:
         await find_quotes(QUERY, run=Run([model], span=root), documents=FakeLibrary())
-    assert root.names == ["retrieve.documents", "llm.answer", "llm.answer", "guard.output"]
+    assert root.names == ["retrieve.documents", *["llm.answer", "guard.output"] * 2]
     assert (root.metadata["retried"], root.metadata["error_types"]) == ("yes", "grounding")
     assert (root.metadata["prompt_name"], root.metadata["prompt_version"]) == (
         "documents-quotes",
-        1,
+        "repository:1",
     )

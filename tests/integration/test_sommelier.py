@@ -23,7 +23,7 @@ async def reply_to(
     root = root_span()
     earlier = window([StoredMessage("user", "Hello")] * history)
     run = Run(models, limits=limits or Limits(), history=earlier, span=root)
-    with root.opened():
+    with root:
         sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
         reply = await asked(sommelier, message, run)
     for model in models:
@@ -59,7 +59,7 @@ async def test_a_valid_answer_is_shown_with_facts_of_the_catalogue(
         "tool_errors": 0,
         "cost_usd": root.metadata["cost_usd"],
         "prompt_name": "sommelier",
-        "prompt_version": repository_prompts()["sommelier"].ref.version,
+        "prompt_version": repository_prompts()["sommelier"].ref.origin,
         "prompt_is_fallback": True,
     }
     assert root.metadata["cost_usd"] > 0

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.engine.messages import Usage
-from agent.engine.span import PromptRef
-from agent.repositories import TraceSummary
-from agent.tracing.recorder import ScoreRecord, SpanRecord, TraceRecord
+from agent.engine.span import PromptRef, ScoreRecord, SpanRecord, TraceRecord
+from agent.repositories import TraceFilter, TraceSummary
 from db.engine import Sessions
-from db.repositories.traces import SqlTraceStore, from_json, plain, to_json, to_row
+from db.repositories.traces import SqlTraceStore, TraceRows, packed, plain, to_row, unpacked
 from tests.traces import NOON, SUMMARY, bare_trace, retried_trace
 
 KEPT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
@@ -65,8 +64,7 @@ def traces(draw: st.DrawFn) -> TraceRecord:
 
 @given(traces())
 def test_a_trace_is_the_same_after_json_but_for_the_names_to_mask(trace: TraceRecord) -> None:
-    text = json.dumps(to_json(trace), allow_nan=False)
-    assert from_json(json.loads(text)) == replace(trace, names=())
+    assert unpacked(packed(trace)) == replace(trace, names=())
 
 
 @given(
@@ -105,7 +103,7 @@ def test_what_json_does_not_know_becomes_text() -> None:
 
 @given(traces())
 def test_the_columns_of_any_trace_can_be_made(trace: TraceRecord) -> None:
-    row = to_row(trace)
+    row = to_row(trace, exported=False, now=NOON)
     assert row["started_at"].tzinfo is not None
     assert len(row["question"]) <= 200
 
@@ -114,13 +112,13 @@ def test_a_turn_that_does_not_say_what_it_cost_costs_what_its_spans_cost() -> No
     trace = retried_trace()
     del trace.root.metadata["cost_usd"]
     trace.spans[2].cost_usd = 0.5
-    assert to_row(trace)["cost_usd"] == pytest.approx(0.5042)
+    assert to_row(trace, exported=False, now=NOON)["cost_usd"] == pytest.approx(0.5042)
 
 
 def test_an_exception_that_ended_the_turn_is_its_error_type() -> None:
     trace = bare_trace("1" * 32)
     trace.root.metadata["error_type"] = "CancelledError"
-    assert to_row(trace)["error_types"] == ["CancelledError"]
+    assert to_row(trace, exported=False, now=NOON)["error_types"] == ["CancelledError"]
 
 
 @pytest.fixture
@@ -177,9 +175,13 @@ class TestTraceStore:
         assert numbers == ["3", "1", "2", "5", "4"]
         newest = await store.summaries(2, failing_first=False)
         assert [each[0] for each in ids(newest)] == ["5", "4"]
-        assert [each[0] for each in ids(await store.summaries(level="WARNING"))] == ["3", "1", "2"]
-        assert [each[0] for each in ids(await store.summaries(level="ERROR"))] == ["3", "1"]
-        recent = await store.summaries(since=NOON - 2 * hour)
+        assert [
+            each[0] for each in ids(await store.summaries(which=TraceFilter(level="WARNING")))
+        ] == ["3", "1", "2"]
+        assert [
+            each[0] for each in ids(await store.summaries(which=TraceFilter(level="ERROR")))
+        ] == ["3", "1"]
+        recent = await store.summaries(which=TraceFilter(since=NOON - 2 * hour))
         assert [each[0] for each in ids(recent)] == ["3", "5", "4"]
         assert await store.summaries(0) == []
 
@@ -196,9 +198,31 @@ class TestTraceStore:
             with pytest.raises(LookupError, match="there is no trace"):
                 await store.get(nobody)
 
-    async def test_old_traces_are_forgotten(self, store: SqlTraceStore) -> None:
+    async def test_of_old_traces_the_words_go_first_and_the_numbers_later(
+        self, store: SqlTraceStore
+    ) -> None:
         day = timedelta(days=1)
-        await store.save([bare_trace("1" * 32, NOON - 8 * day), bare_trace("2" * 32, NOON - day)])
-        assert await store.forget(7 * day) == 1
-        assert await store.forget(7 * day) == 0
+        old, recent = bare_trace("1" * 32, NOON - 8 * day), bare_trace("2" * 32, NOON - day)
+        await store.save([old, recent])
+        assert await store.forget(7 * day, 30 * day, MUCH) == 0
         assert ids(await store.summaries()) == ["2" * 32]
+        with pytest.raises(LookupError):
+            await store.get("1" * 32)
+        assert len(await store.steps(NOON - 30 * day)) == 2
+        await store.forget(7 * day, 8 * day - timedelta(hours=1), MUCH)
+        assert len(await store.steps(NOON - 30 * day)) == 1
+
+    async def test_what_takes_too_much_room_is_forgotten_from_its_old_end_and_counted(
+        self, sessions: Sessions
+    ) -> None:
+        store = SqlTraceStore(sessions, lambda: NOON, TraceRows(exported=True))
+        traces = [bare_trace(f"{n:032x}", NOON - timedelta(minutes=n)) for n in range(6)]
+        size = len(packed(traces[0]))
+        await store.save(traces)
+        week = timedelta(days=7)
+        assert await store.forget(week, week, 3 * size + size // 2) == 3
+        assert ids(await store.summaries()) == [each.trace_id for each in traces[:3]]
+        assert await store.backlog() == {"waiting": 3, "refused": 3}
+
+
+MUCH = 10**9  # bytes

@@ -10,9 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.engine.messages import Usage
-from agent.engine.span import PromptRef
+from agent.engine.span import PromptRef, ScoreRecord, SpanRecord, TraceRecord
 from agent.tracing.masking import DEEPEST, Masking, mask, prepared
-from agent.tracing.recorder import ScoreRecord, SpanRecord, TraceRecord
 
 NAMES = ("José", "Müller", "anna_k", "Al", "田中", "O'Brien", "Anna Maria 🍷")
 SECRETS = ('s3cr3t/with"quote', "secret", "12:telegram")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from agent.engine.messages import Usage
-from agent.tracing.recorder import TraceRecord
+from agent.engine.span import TraceRecord
 from bot.commands.traces import (
     cost_text,
     since_moment,
@@ -84,10 +84,10 @@ def test_levels_are_in_colour() -> None:
 def test_the_list_shows_one_turn_a_line() -> None:
     header, row = shown(trace_table([SUMMARY])).splitlines()
     assert header.split() == (
-        "When (UTC) Id Level Outcome Retries Seconds Cost What went wrong Question".split()
+        "When (UTC) Id Level Outcome Retries Seconds Cost What What went wrong Question".split()
     )
     assert row.split() == (
-        "2026-05-01 12:00:00 abababab WARNING fallback 1 1.83 $0.0042 "
+        "2026-05-01 12:00:00 abababab WARNING fallback 1 1.83 $0.0042 chat "
         "grounding, model_error a red for lamb under 25".split()
     )
 

@@ -4,28 +4,18 @@ from pydantic import SecretStr
 from agent.engine.messages import Usage
 from agent.engine.span import NO_SPAN, Span
 from agent.tracing.langfuse.traces import usage_buckets
-from agent.tracing.recorder import NO_TRACE, Recorder, keyed_hash, trace_id_of
+from agent.tracing.recorder import keyed_hash, trace_id_of
 from config import SettingsError, load_settings
 
 
-async def test_without_keys_every_span_is_the_same_object_and_keeps_nothing() -> None:
-    tracer: Recorder = NO_TRACE
-    with (
-        tracer.turn(input="a red", session="chat", user="someone") as root,
-        root.child("llm.answer", "generation", input="prompt") as span,
-    ):
+def test_where_nothing_is_traced_every_span_is_the_same_object_and_keeps_nothing() -> None:
+    with NO_SPAN as root, root.child("llm.answer", "generation", input="prompt") as span:
         span.update(output="answer", usage=Usage(1, 2), level="ERROR")
         span.score("outcome", "answered", "CATEGORICAL")
     no_span: Span = NO_SPAN
     assert root is no_span
     assert span is no_span
-    assert (root.recording, root.trace_id) == (False, None)
-    await tracer.close()
-
-
-def test_without_keys_an_exception_passes_through() -> None:
-    with pytest.raises(KeyError), NO_TRACE.turn(input="", session="", user=""):
-        raise KeyError("wine")
+    assert (root.recording, root.trace_id, root.trace) == (False, None, None)
 
 
 def test_a_hash_is_16_hex_digits_that_depend_on_kind_id_and_key() -> None:

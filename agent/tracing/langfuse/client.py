@@ -1,25 +1,19 @@
-"""Langfuse's HTTP API: one client whose requests are bounded, people's feedback.
+"""Langfuse's HTTP API, and people's verdicts on their way there."""
 
-Traces take another way, `agent.tracing.langfuse.traces`: they are sent by a thread.
-"""
-
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import httpx
-from pydantic import TypeAdapter
 
-from agent.engine.errors import AgentError
-from agent.engine.feedback import fence
+from agent.engine.span import ScoreRecord
 from agent.repositories import Feedback, FeedbackReason
-from agent.tracing.exporter import Rejected, RetryLater
+from agent.tracing.exporter import Unreadable
+from agent.tracing.http import HttpClient, Unavailable
 from agent.tracing.masking import mask
-from agent.tracing.recorder import ScoreRecord, score_id
-
-T = TypeVar("T")
+from agent.tracing.otlp import text
+from agent.tracing.recorder import score_id
 
 log = logging.getLogger(__name__)
 
@@ -28,11 +22,7 @@ UNKNOWN_KEYS: Final = (
     "Langfuse does not know the keys (HTTP 401): check LANGFUSE_PUBLIC_KEY and "
     "LANGFUSE_SECRET_KEY, and that LANGFUSE_BASE_URL is their region"
 )
-FOREIGN: Final = "the answer is not Langfuse's: check LANGFUSE_BASE_URL"
-
-
 SCORES: Final = "/api/public/scores"
-AGAIN: Final = frozenset({408, 425, 429})
 VERDICT: Final = "user_feedback"
 REASON: Final = "user_feedback_reason"
 LABELS: Final[Mapping[FeedbackReason, str]] = {
@@ -41,71 +31,33 @@ LABELS: Final[Mapping[FeedbackReason, str]] = {
     "wrong_facts": "Wrong facts",
     "tone": "Tone",
 }
-PASSING: Final = AGAIN | {200, 401, 403}  # a web page in the way, keys that may be right soon
 METHOD_UNKNOWN: Final = frozenset({405, 501})
 
 
-class LangfuseUnavailable(AgentError):
-    """Langfuse did not do what it was asked; `status` is that of its answer, None without one."""
-
-    def __init__(self, message: str, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class LangfuseClient:
+class LangfuseClient(HttpClient):
     """The API of one project; a request takes `seconds` at most and is made once."""
 
     def __init__(
-        self, public_key: str, secret_key: str, base_url: str, *, seconds: float = REQUEST_SECONDS
+        self,
+        public_key: str,
+        secret_key: str,
+        base_url: str,
+        *,
+        seconds: float = REQUEST_SECONDS,
+        waits_longer: bool = False,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.public_key = public_key
-        self.base_url = base_url.rstrip("/")
-        self._seconds = seconds
-        self._http = httpx.AsyncClient(
-            auth=(public_key, secret_key), base_url=self.base_url, timeout=seconds
+        super().__init__(
+            base_url,
+            name="Langfuse",
+            check="LANGFUSE_BASE_URL",
+            seconds=seconds,
+            auth=(public_key, secret_key),
+            unknown_keys=UNKNOWN_KEYS,
+            waits_longer=waits_longer,
+            transport=transport,
         )
-
-    async def ask(self, answer: type[T], method: str, path: str, **request: Any) -> T:
-        """Return what the API answers, read as `answer`.
-
-        Raises:
-            LangfuseUnavailable: it gave no answer in time, or another one.
-        """
-        response = await self.request(method, path, **request)
-        try:
-            return TypeAdapter(answer).validate_json(response.content)
-        except ValueError:
-            raise LangfuseUnavailable(FOREIGN, 200) from None
-
-    async def request(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """Make a request of the API.
-
-        Raises:
-            LangfuseUnavailable: it was not done; in one line, whatever the reason.
-        """
-        try:
-            async with asyncio.timeout(self._seconds):
-                response = await self._http.request(method, path, **request)
-        except (httpx.TimeoutException, TimeoutError):
-            raise LangfuseUnavailable(
-                f"Langfuse did not answer within {self._seconds:g} s: check LANGFUSE_BASE_URL and "
-                "the network"
-            ) from None
-        except httpx.HTTPError as error:
-            kind = type(error).__name__
-            raise LangfuseUnavailable(
-                f"Langfuse cannot be reached ({kind}): check LANGFUSE_BASE_URL and the network"
-            ) from None
-        if not response.is_success:
-            raise _answered(response)
-        if media_type(response) == "text/html":
-            raise LangfuseUnavailable(FOREIGN, 200)
-        return response
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
+        self.public_key = public_key
 
 
 def trace_url(base_url: str, trace_id: str) -> str:
@@ -135,8 +87,7 @@ class LangfuseFeedback:
         """Make the scores of a trace say what is thought of it now; the same again is no change.
 
         Raises:
-            RetryLater: the server is away, slow or overloaded, or does not accept the keys.
-            Rejected: it does not take these scores, and never will.
+            AgentError: see `agent.tracing.exporter.Send`.
         """
         if feedback.trace_id is None:
             return
@@ -166,12 +117,12 @@ async def _done(request: Awaitable[object], expected: frozenset[int] = frozenset
     """The status of a request that was done (200), or that is one of `expected`."""
     try:
         await request
-    except LangfuseUnavailable as error:
+    except Unavailable as error:
         if error.status in expected:
             return error.status or 0
-        if error.status is None or error.status >= 500 or error.status in PASSING:
-            raise RetryLater(str(error)) from None
-        raise Rejected(str(error)) from None
+        if error.status == 404:  # one verdict is nobody's; the address is right, traces arrive
+            raise Unreadable(str(error)) from None
+        raise error.delivery_error from None
     return 200
 
 
@@ -211,27 +162,3 @@ def score_body(
         "timestamp": timestamp.isoformat() if timestamp else None,
     }
     return {name: each for name, each in named.items() if each is not None}
-
-
-def text(value: str) -> str:
-    """Replace lone surrogates in `value`: one of them would cost the whole batch."""
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
-
-
-def media_type(response: httpx.Response) -> str:
-    """Return what a response says it is, without parameters."""
-    said: str = response.headers.get("content-type", "")
-    return said.partition(";")[0].strip().lower()
-
-
-def _answered(response: httpx.Response) -> LangfuseUnavailable:
-    status = response.status_code
-    if status == 401:
-        return LangfuseUnavailable(UNKNOWN_KEYS, status)
-    try:
-        body = response.json()
-    except ValueError:
-        body = None
-    message = body.get("message") if isinstance(body, dict) else None
-    said = f": {fence(message, 200)}" if isinstance(message, str) else ""
-    return LangfuseUnavailable(f"Langfuse answered HTTP {status}{said}", status)

@@ -5,7 +5,6 @@ item's trace. Traces are therefore sent here, with these attributes, and not by 
 """
 
 import asyncio
-import gzip
 import hashlib
 import json
 import logging
@@ -16,9 +15,12 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
-from agent.tracing.langfuse.client import SCORES, LangfuseClient, LangfuseUnavailable
-from agent.tracing.langfuse.traces import TRACES, Origin, encoded, headers, scores_of
-from agent.tracing.recorder import Item, TraceRecord
+from agent.engine.span import TraceRecord
+from agent.tracing.http import Unavailable
+from agent.tracing.langfuse.client import SCORES, LangfuseClient
+from agent.tracing.langfuse.traces import TRACES, headers, langfuse_spans, scores_of
+from agent.tracing.otlp import Origin
+from agent.tracing.recorder import Item
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ class Experiments:
         """Return the items of a dataset that are not archived, in the order Langfuse has them.
 
         Raises:
-            LangfuseUnavailable: there is no such dataset, or Langfuse gave no answer.
+            Unavailable: there is no such dataset, or Langfuse gave no answer.
         """
         await self._existing(dataset)
         found: list[dict[str, Any]] = []
@@ -89,7 +91,7 @@ class Experiments:
                 return Recording(self, await self._existing(dataset), run, items)
             made = await self.client.ask(Dataset, "POST", DATASETS, json={"name": dataset})
             await self._put(dataset, list(items.values()))
-        except LangfuseUnavailable as error:
+        except Unavailable as error:
             log.warning("This run is not recorded: %s", error)
             return None
         return Recording(self, made, run, items)
@@ -152,7 +154,7 @@ class Recording:
             return
         try:
             await self._send(traces, self._link(variant, self.items[item], traces[-1]))
-        except LangfuseUnavailable as error:
+        except Unavailable as error:
             if not self.lost:
                 log.warning("Not everything is recorded: %s", error)
             self.failures += 1
@@ -169,13 +171,13 @@ class Recording:
         if scores := [score for trace in shown for score in scores_of(trace, ENVIRONMENT)]:
             taken = await self.experiments.client.request("POST", SCORES, json=scores)
             if taken.status_code == 207:
-                raise LangfuseUnavailable(f"Langfuse refused some of {len(scores)} scores", 207)
+                raise Unavailable(f"Langfuse refused some of {len(scores)} scores", 207)
 
     async def _send_spans(self, traces: Sequence[TraceRecord], link: Mapping[str, str]) -> None:
         if traces:
             client = self.experiments.client
-            origin = Origin(client.public_key, ENVIRONMENT, link=link)
-            body = gzip.compress(encoded(traces, origin), 1)
+            origin = Origin(ENVIRONMENT, link=link)
+            body = langfuse_spans(traces, origin, client.public_key)
             await client.request("POST", TRACES, content=body, headers=headers(client.public_key))
 
     def _link(self, variant: str, item: Item, trace: TraceRecord) -> dict[str, str]:

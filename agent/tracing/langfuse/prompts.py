@@ -14,7 +14,8 @@ from agent.engine.run import Prompt
 from agent.engine.span import PromptRef
 from agent.prompts import refusal, repository_prompts
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseUnavailable
+from agent.tracing.http import Unavailable
+from agent.tracing.langfuse.client import LangfuseClient
 
 log = logging.getLogger(__name__)
 
@@ -55,13 +56,13 @@ class PromptStore:
         """Return the version of a prompt that has this label or number, None if none has.
 
         Raises:
-            LangfuseUnavailable: Langfuse gave no answer, or another one.
+            Unavailable: Langfuse gave no answer, or another one.
         """
         asked = {"label": label} if version is None else {"version": version}
         try:
             path = f"{PROMPTS}/{quote(name, safe='')}"
             return (await self._client.ask(_Prompt, "GET", path, params=asked)).stored
-        except LangfuseUnavailable as error:
+        except Unavailable as error:
             if error.status == 404:
                 return None
             raise
@@ -70,7 +71,7 @@ class PromptStore:
         """Add a version of a prompt, which takes `label` from the version that had it.
 
         Raises:
-            LangfuseUnavailable: Langfuse did not take it.
+            Unavailable: Langfuse did not take it.
         """
         made = {"name": name, "type": "text", "prompt": text, "labels": [label]}
         return (await self._client.ask(_Prompt, "POST", PROMPTS, json=made)).stored
@@ -135,7 +136,7 @@ class LangfusePrompts:
     async def _fetch_one(self, name: str) -> None:
         try:
             self._take(name, await self._store.get(name, label=self._label))
-        except LangfuseUnavailable as error:
+        except Unavailable as error:
             self._warn(str(error))
         except Exception as error:  # a task that ended would keep the prompts as they are forever
             self._warn(type(error).__name__)
@@ -166,7 +167,7 @@ class LangfusePrompts:
 
     def _warn(self, reason: str) -> None:
         said = f"prompts cannot be fetched, the last good ones stay: {reason}"
-        self._limited_log.warning(log, said)
+        self._limited_log.warning(log, "prompts", said)
 
 
 def described(ref: PromptRef) -> str:

@@ -1,0 +1,56 @@
+"""An event loop whose clock goes on when nothing else is to be done: seconds take no time."""
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+START = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """Threads are not waited for: what would go into one is done at once."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        super().__init__(_Selector(self))
+
+    def time(self) -> float:
+        return self.now
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., R], *args: Any
+    ) -> Any:
+        done: asyncio.Future[R] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def moment(self) -> datetime:
+        """The time of day."""
+        return START + timedelta(seconds=self.now)
+
+
+class _Selector(selectors.DefaultSelector):
+    def __init__(self, loop: VirtualTimeLoop) -> None:
+        super().__init__()
+        self._of = loop
+
+    def select(self, timeout: float | None = None) -> Any:
+        found = super().select(0)
+        if not found and timeout:
+            self._of.now += timeout
+        return found
+
+
+def in_virtual_time(work: Callable[[VirtualTimeLoop], Coroutine[Any, Any, R]]) -> R:
+    """What `work` returns, on a clock of its own."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        return runner.run(work(loop))
