@@ -101,6 +101,7 @@ class WineRow(Base):
     currency: Mapped[str]
     notes: Mapped[str]
     in_stock: Mapped[bool]
+    source: Mapped[str] = mapped_column(String, server_default="")
 
     price_in_euros: Mapped[float | None] = mapped_column(index=True)
     country_key: Mapped[str] = mapped_column(String, index=True)

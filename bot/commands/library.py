@@ -1,9 +1,11 @@
 """`sommelier wines` and `sommelier documents`: filling the library and searching it."""
 
-from collections.abc import Awaitable, Callable, Iterable
+import sys
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, NoReturn, TypeVar
 
 import typer
 from rich.table import Column, Table
@@ -28,12 +30,14 @@ from db.documents import indexing
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
-from db.wines.csv_files import CatalogueFileError, Problem
-from db.wines.importing import ImportReport, import_catalogue
+from db.wines.csv_files import SHOWN_PROBLEMS, CatalogueFileError, Problem
+from db.wines.importing import CatalogueFile, ImportReport, count_samples, read_catalogue
+from db.wines.importing import import_wines as add_wines
 
 T = TypeVar("T")
 
 BYTES_PER_MB: Final = 1_000_000
+SHOWN_WINES: Final = 5
 
 wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
 documents_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -41,25 +45,81 @@ documents_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 @wines_app.command("import")
 def import_wines(
-    file: Annotated[Path, typer.Argument(help="A CSV file; docs/wines.md describes it.")],
+    file: Annotated[
+        Path, typer.Argument(help="A CSV file, as your shop or cellar program writes it.")
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Import what can be, without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
+    without_samples: Annotated[
+        bool, typer.Option("--without-samples", help="Take the starter wines out of stock.")
+    ] = False,
+    encoding: Annotated[str | None, typer.Option(help="If it is not found: cp1250, ...")] = None,
 ) -> None:
-    """Add the wines of a CSV file, all or none. Wines that are there already are updated."""
+    """Add or update the wines of a CSV file; what left the file is out of stock.
+
+    On a terminal you see first how the file was understood. In a pipe a file with bad rows is not
+    imported, unless with --yes.
+    """
     settings = open_settings()
-
-    async def add(sessions: Sessions) -> ImportReport:
-        with progress_bar("Importing") as progress:
-            return await import_catalogue(sessions, file, progress)
-
     try:
-        report = with_database(settings, add)
+        read = read_catalogue(file, encoding)
     except CatalogueFileError as error:
-        typer.echo(f"sommelier: nothing was imported from {file}", err=True)
-        show(_problem_table(error.problems), error=True)
-        raise typer.Exit(1) from None
-    typer.echo(f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged.")
-    if report.problems:
-        typer.echo("Imported without these details:")
-        show(_problem_table(report.problems))
+        _refuse(file, error.problems)
+    if not (yes or dry_run or sys.stdin.isatty()) and read.problems:
+        _refuse(file, read.problems)
+
+    async def add(sessions: Sessions, *, really: bool = True) -> ImportReport:
+        with progress_bar("Importing" if really else "Comparing") as progress:
+            return await add_wines(
+                sessions, read, progress, without_samples=without_samples, dry_run=not really
+            )
+
+    if dry_run or (sys.stdin.isatty() and not yes):
+        _show_understood(read)
+        typer.echo(_told(with_database(settings, partial(add, really=False)), would=True))
+        bad = len({each.line for each in read.problems})
+        needs = f" {bad} need attention." if bad else ""
+        asked = f"Import {len(read.wines)} of {len(read.wines) + bad}?{needs}"
+        if dry_run or not typer.confirm(asked):
+            typer.echo("Nothing was imported.")
+            return
+    typer.echo(_told(with_database(settings, add)))
+    for problems, title in ((read.problems, "Not imported:"), (read.left_out, "Without details:")):
+        if problems:
+            typer.echo(title)
+            show(_problem_table(problems))
+    samples = with_database(settings, count_samples)
+    if samples and not without_samples:
+        typer.echo(f"{samples} starter wines are offered too; --without-samples takes them away.")
+
+
+def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
+    typer.echo(f"sommelier: nothing was imported from {file}", err=True)
+    show(_problem_table(problems), error=True)
+    raise typer.Exit(1)
+
+
+def _told(report: ImportReport, *, would: bool = False) -> str:
+    counts = [f"{report.added} added", f"{report.updated} updated", f"{report.unchanged} unchanged"]
+    counts += [f"{report.gone} out of stock (not in the file any more)"] if report.gone else []
+    return f"{'Would be: ' if would else ''}{', '.join(counts)}."
+
+
+def _show_understood(read: CatalogueFile) -> None:
+    """What a file was taken for, and its first wines."""
+    typer.echo(f"{read.source}, read as {read.encoding}:")
+    show(table(["Column", "Is"], ((name, field or "not used") for name, field in read.columns)))
+    if "allergens" in read.assumed:
+        typer.echo(
+            "No column tells allergens: sulphites are assumed, egg, milk and fish are not known."
+        )
+    first = (
+        (wine.label, wine.style.value, wine.country, price_text(wine), wine.id)
+        for wine in read.wines[:SHOWN_WINES]
+    )
+    show(table(["Wine", "Style", "From", "Price", "Id"], first))
+    if read.problems:
+        show(_problem_table(read.problems))
 
 
 @wines_app.command("search")
@@ -188,6 +248,10 @@ def _with_documents(settings: Settings, work: Callable[[SqlDocumentStore], Await
     return with_database(settings, run)
 
 
-def _problem_table(problems: Iterable[Problem]) -> Table:
-    rows = ((str(each.line or "–"), each.column, each.reason) for each in problems)
-    return table([Column("Line", justify="right"), "Column", "What is wrong"], rows)
+def _problem_table(problems: Sequence[Problem]) -> Table:
+    shown = [
+        (str(each.line or "–"), each.column, each.reason) for each in problems[:SHOWN_PROBLEMS]
+    ]
+    if more := len(problems) - len(shown):
+        shown.append(("", "", f"... and {more} more"))
+    return table([Column("Line", justify="right"), "Column", "What is wrong"], shown)

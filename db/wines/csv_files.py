@@ -1,9 +1,10 @@
-"""Reading wines from a CSV file, collecting everything that is wrong with it."""
+"""CSV files as they come: encoding, delimiter and header found, all that is wrong collected."""
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -11,11 +12,20 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agent.sommelier.wine import Wine
 
 SHOWN_PROBLEMS: Final = 20
+DELIMITERS: Final = ",;\t|"
+LINES_BEFORE_HEADER: Final = 10
+"""A title, a date, or the `sep=;` of a spreadsheet may stand above the header."""
+PEEK: Final = 50_000
+"""Characters in which the header is looked for."""
+BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+
+Row = tuple[int, list[str]]
+"""The line that a row begins in, and its cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong in a file. Line 1 is the header, line 0 the file as a whole."""
+    """What is wrong in a file; the header is in line 1 as a rule, line 0 the file as a whole."""
 
     line: int
     column: str
@@ -36,6 +46,15 @@ class CatalogueFileError(Exception):
         if len(self.problems) > SHOWN_PROBLEMS:
             lines.append(f"... and {len(self.problems) - SHOWN_PROBLEMS} more")
         super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A CSV file: the names of its columns, and its rows that hold anything."""
+
+    delimiter: str
+    names: tuple[str, ...]
+    rows: tuple[Row, ...]
 
 
 class FileRow(BaseModel):
@@ -67,40 +86,85 @@ class ReadRow:
     left_out: list[Problem] = field(default_factory=list)
 
 
-def read_rows(content: str, kind_of: Callable[[list[str]], type[FileRow]]) -> Iterator[ReadRow]:
-    """Yield the rows of a CSV text; `kind_of` tells their kind by the names of the columns.
+def decoded(content: bytes, encoding: str | None = None) -> tuple[str, str]:
+    """Return a file's text and its encoding: UTF-8, UTF-16 with a mark, else Windows-1252.
 
     Raises:
-        CatalogueFileError: it is not CSV, or `kind_of` knows no such header.
+        UnicodeDecodeError: it is in none of them, or not in the one that is named.
+        LookupError: there is no such encoding.
     """
-    rows = csv.reader(io.StringIO(content, newline=""), strict=True)
+    if encoding is not None:
+        return content.decode(encoding), encoding
+    if content.startswith(BYTE_ORDER_MARKS):
+        return content.decode("utf-16"), "utf-16"
+    try:
+        return content.decode("utf-8-sig"), "utf-8"
+    except UnicodeDecodeError:
+        return content.decode("cp1252"), "cp1252"
+
+
+def read_table(content: str, known: Callable[[Sequence[str]], int]) -> Table:
+    """Return what a CSV text holds; `known` counts the names of columns that it knows.
+
+    Raises:
+        CatalogueFileError: it is not CSV.
+    """
+    delimiter, above = _header(content[:PEEK], known)
+    rows = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
+    found: list[Row] = []
+    names: tuple[str, ...] = ()
     line = 0
     try:
-        names = [name.strip() for name in next(rows, [])]
-        kind = kind_of(names)
-        by_folded = {name.lower(): name for name in kind.columns()}
-        columns = [by_folded.get(name.lower(), "") for name in names]
-        line = rows.line_num
-        for row in rows:
+        for number, row in enumerate(rows):
             start, line = line + 1, rows.line_num
-            if any(value.strip() for value in row):
-                yield _read_row(start, columns, row, kind)
+            if number == above:
+                names = tuple(name.strip("\ufeff \t") for name in row)
+            elif number > above and any(cell.strip() for cell in row):
+                found.append((start, [" ".join(cell.replace("\x00", "").split()) for cell in row]))
     except csv.Error as error:
         raise CatalogueFileError([Problem(line + 1, "", f"is not CSV: {error}")]) from None
+    return Table(delimiter, names, tuple(found))
 
 
-def _read_row(
-    line: int, columns: Sequence[str], row: Sequence[str], kind: type[FileRow]
-) -> ReadRow:
-    """A row as a wine; empty fields are not there, and columns of other names are ignored."""
-    if len(row) != len(columns):
-        reason = f"has {len(row)} fields, the header has {len(columns)}"
-        return ReadRow(line, problems=[Problem(line, "", reason)])
-    cells = [" ".join(text.replace("\x00", "").split()) for text in row]
+def _header(start: str, known: Callable[[Sequence[str]], int]) -> tuple[str, int]:
+    """The delimiter by which most columns are known, and how many rows are above their names."""
+    best, found = 0, (DELIMITERS[0], 0)
+    for delimiter in DELIMITERS:
+        rows = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
+        for above, row in enumerate(islice(_readable(rows), LINES_BEFORE_HEADER)):
+            if (count := known(row)) > best:
+                best, found = count, (delimiter, above)
+    return found
+
+
+def _readable(rows: Iterator[list[str]]) -> Iterator[list[str]]:
     try:
-        read = kind.model_validate(
-            {name: text for name, text in zip(columns, cells, strict=True) if name and text}
-        )
+        yield from rows
+    except csv.Error:
+        return
+
+
+def read_rows(
+    table: Table, columns: Sequence[str], kind: type[FileRow], everywhere: Mapping[str, str]
+) -> Iterator[ReadRow]:
+    """Yield what the rows come to; `columns` names the field of each column, "" for none.
+
+    `everywhere` holds what is so in every row that does not say otherwise.
+    """
+    for line, cells in table.rows:
+        surplus = cells[len(columns) :]
+        if len(cells) < len(columns) or any(surplus):
+            reason = f"has {len(cells)} fields, the header has {len(columns)}"
+            yield ReadRow(line, problems=[Problem(line, "", reason)])
+        else:
+            filled = zip(columns, cells, strict=False)
+            said = {name: text for name, text in filled if name and text}
+            yield _read_row(line, {**everywhere, **said}, kind)
+
+
+def _read_row(line: int, cells: dict[str, str], kind: type[FileRow]) -> ReadRow:
+    try:
+        read = kind.model_validate(cells)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
         return ReadRow(line, problems=[_problem(line, each) for each in problems])
@@ -109,7 +173,7 @@ def _read_row(
 
 
 def _problem(line: int, error: Any) -> Problem:
-    column = str(error["loc"][0])
+    column = str(error["loc"][0]) if error["loc"] else ""
     if error["type"] == "missing":
         return Problem(line, column, "is empty")
     if error["type"] == "value_error":

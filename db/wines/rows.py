@@ -35,14 +35,20 @@ async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str
     return found
 
 
-async def save_wines(session: AsyncSession, wines: Sequence[Wine]) -> None:
-    """Insert these wines, or replace those whose ids exist. Does not commit."""
+async def sources_of(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, str]:
+    """Return the names of the files that these wines came from, by id."""
+    statement = select(WineRow.id, WineRow.source).where(WineRow.id.in_(wine_ids))
+    return {row.id: row.source for row in await session.execute(statement)}
+
+
+async def save_wines(session: AsyncSession, wines: Sequence[Wine], source: str = "") -> None:
+    """Insert these wines of a file, or replace those whose ids exist. Does not commit."""
     statement = insert_into(session, WineRow)
     kept = ("number", "id")
     changed = {c.key: statement.excluded[c.key] for c in WineRow.__table__.columns}
     changed = {name: value for name, value in changed.items() if name not in kept}
     upsert = statement.on_conflict_do_update(index_elements=["id"], set_=changed)
-    await session.execute(upsert, [_to_record(wine) for wine in wines])
+    await session.execute(upsert, [_to_record(wine) | {"source": source} for wine in wines])
     for name, model in _LISTS.items():
         await session.execute(delete(model).where(model.wine_id.in_([wine.id for wine in wines])))
         if items := [item for wine in wines for item in _items(wine, name)]:

@@ -1,6 +1,8 @@
 """The command line as a person or an admin meets it; a process where the process matters."""
 
 import asyncio
+import os
+import pty
 import re
 import signal
 import subprocess
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from config import load_settings, variables
-from tests.commands import running, sommelier, sommelier_here
+from tests.commands import COMMAND, running, sommelier, sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer
 from tests.doubles.otlp import OtlpReceiver
@@ -165,8 +167,10 @@ def test_wines_are_imported_counted_and_found(environment: dict[str, str], tmp_p
     first = sommelier("wines", "import", str(file), environment=environment)
     second = sommelier_here("wines", "import", str(file), environment=environment)
     found = sommelier_here("wines", "search", "Domaine Zebulon", environment=environment)
-    assert first.stdout == "1 added, 0 updated, 0 unchanged.\n"
-    assert second.stdout == "0 added, 0 updated, 1 unchanged.\n"
+    samples = "starter wines are offered too; --without-samples takes them away.\n"
+    assert first.stdout.startswith("1 added, 0 updated, 0 unchanged.\n")
+    assert second.stdout.startswith("0 added, 0 updated, 1 unchanged.\n")
+    assert first.stdout.endswith(samples)
     assert (first.stderr, second.stderr) == ("", "")
     assert int(sommelier_here("wines", "count", environment=environment).stdout) > 300
     assert "Domaine Zebulon Cuvée Acceptance NV" in found.stdout.splitlines()[1]
@@ -181,6 +185,30 @@ def test_a_search_obeys_the_filters_in_its_words(environment: dict[str, str]) ->
     assert rows
     assert all("sparkling" in row for row in rows)
     assert all(float(re.findall(r"€([\d.]+)", row)[0]) <= 30 for row in rows)
+
+
+@pytest.mark.parametrize(("said", "count"), [("n\n", 0), ("y\n", 1)])
+def test_on_a_terminal_a_list_is_shown_before_anything_is_written(
+    environment: dict[str, str], tmp_path: Path, said: str, count: int
+) -> None:
+    file = tmp_path / "liste.csv"
+    file.write_text(
+        "Weingut;Bezeichnung;Farbe;Preis\nZebulon;Rot;rot;9,50 €\nZ;Y;blau;9\n", "utf-8"
+    )
+    terminal, theirs = pty.openpty()
+    os.write(terminal, said.encode())
+    done = subprocess.run(
+        [*COMMAND, "wines", "import", str(file)],
+        check=False, stdin=theirs, capture_output=True, text=True, env=environment,
+    )  # fmt: skip
+    shown = done.stdout
+    assert "Bezeichnung" in shown
+    assert "Zebulon Rot NV" in shown
+    assert "'blau' should be" in shown
+    assert "Import 1 of 2? 1 need attention. [y/N]" in shown
+    assert ("Nothing was imported." in shown) == (count == 0)
+    found = sommelier_here("wines", "search", "Zebulon", environment=environment)
+    assert found.stdout.count("Zebulon Rot") == count
 
 
 def test_bad_rows_of_an_import_are_listed_with_line_and_reason(

@@ -1,13 +1,18 @@
 """Importing wines from files."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.sommelier.wine import (
+    Allergen,
     Body,
     Colour,
     Currency,
@@ -24,12 +29,14 @@ from db.wines.csv_files import CatalogueFileError, Problem
 from db.wines.importing import (
     STARTER,
     ImportReport,
-    OwnRow,
+    count_samples,
     import_catalogue,
+    import_wines,
     load_starter,
     parse_catalogue,
     read_catalogue,
 )
+from db.wines.lists import OwnRow
 from tests.databases import CELLAR, Databases
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -48,9 +55,11 @@ def write(folder: Path, content: str | bytes) -> Path:
 
 
 def problems_of(content: str) -> list[tuple[int, str, str]]:
-    with pytest.raises(CatalogueFileError) as caught:
-        parse_catalogue(content)
-    return [(problem.line, problem.column, problem.reason) for problem in caught.value.problems]
+    try:
+        problems = parse_catalogue(content).problems
+    except CatalogueFileError as error:
+        problems = error.problems
+    return [(problem.line, problem.column, problem.reason) for problem in problems]
 
 
 async def test_a_file_is_imported_once_and_then_unchanged(sessions: Sessions) -> None:
@@ -172,6 +181,7 @@ def test_empty_fields_have_their_documented_meaning() -> None:
         country="Germany",
         style=Style.ROSE,
         colour=Colour.ROSE,
+        allergens=(Allergen.SULPHITES,),
     )
     assert wine.currency is Currency.EUR
     assert wine.in_stock
@@ -195,7 +205,6 @@ def test_case_order_byte_order_mark_and_blank_lines_do_not_matter(tmp_path: Path
     ("column", "value", "reason"),
     [
         ("price", "cheap", "'cheap' should be a valid number"),
-        ("price", '"12,50"', "'12,50' should be a valid number"),
         ("price", "nan", "'nan' should be a finite number"),
         ("price", "inf", "'inf' should be a finite number"),
         ("price", "-3", "'-3' should be greater than or equal to 0.01"),
@@ -210,7 +219,7 @@ def test_case_order_byte_order_mark_and_blank_lines_do_not_matter(tmp_path: Path
         ),
         ("foods", "lamb;shoes", "'shoes' should be 'lamb', 'beef',"),
         ("in_stock", "maybe", "'maybe' should be a valid boolean"),
-        ("id", "A wine!", "needs an id of the letters a-z, digits, '-', '.' and '_'"),
+        ("id", "Кагор", "needs an id of the letters a-z, digits, '-', '.' and '_'"),
         ("id", "x" * 101, f"'{'x' * 101}' has more than 100 characters"),
     ],
 )
@@ -245,18 +254,142 @@ def test_a_name_that_makes_no_id_needs_one() -> None:
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        ("name;style;country", "unknown columns: 'name;style;country'; missing columns: country,"),
-        ("producer,name,country", "missing columns: style"),
-        ("producer,name,country,style,rating", "unknown columns: 'rating'"),
-        ("producer,name,country,style,name", "a column is there twice"),
-        ("", "missing columns: country, name, producer, style"),
+        ("producer,name,country", "no column for: style."),
+        ("Farbton;Etwas", "no column for: name, style."),
+        ("", "no column for: name, style."),
     ],
 )
-def test_an_unknown_header_is_answered_with_the_known_one(header: str, reason: str) -> None:
+def test_a_header_that_says_too_little_is_answered_with_what_is_known(
+    header: str, reason: str
+) -> None:
     ((line, _, why),) = problems_of(header)
     assert line == 1
     assert why.startswith(reason)
-    assert why.endswith(f"Expected, separated by commas: {','.join(OwnRow.columns())}")
+    assert why.endswith(f"Columns may be called: {','.join(OwnRow.columns())}")
+
+
+GERMAN = """Preisliste Weinhandlung;;;;;;;;;
+Stand: 01.10.2026;;;;;;;;;
+Art.-Nr.;Weingut;Bezeichnung;Jahr;Land;Rebsorten;Farbe;Geschmack;Alkohol;Preis inkl. MwSt.;Bestand
+1001;Müller;Riesling Bürgergarten;2021;Deutschland;Riesling;weiß;halbtrocken;12,5 % vol;24,50 €;12
+1002;Ama;Chianti;2019;Italien;95% Sangiovese, 5% Merlot;Rotwein;trocken;13,5;"1.234,50 €";0
+1003;Veuve;Brut;o. J.;Frankreich;Chardonnay;Schaumwein;brut;12;49.-;ausverkauft
+"""
+FRENCH = (
+    "Domaine\tCuvée\tMillésime\tPays\tCouleur\tCépages\tPrix TTC (CHF)\tDisponibilité\n"
+    "Château Test\tLes Vieilles Vignes\t2018\tFrance\tVin rouge\tMerlot / Cabernet\t19,90\tépuisé\n"
+)
+CELLARTRACKER = (
+    "iWine,Type,Color,Category,Size,Currency,Value,Price,Quantity,Vintage,Wine,Country,Producer\n"
+    "7,White - Sparkling,White,Dry,750ml,USD,80,75,2,1001,Krug Grande Cuvée,France,Krug\n"
+    "8,Red - Fortified,Red,Sweet,750ml,USD,80,55.5,1,1994,Graham Porto,Portugal,Graham\n"
+)
+SHOPIFY = (
+    "Handle,Title,Vendor,Type,Tags,Variant Price,Variant Inventory Qty\n"
+    'big-red,Big Red 2020,Maker,Red wine,"a, b",12.00,3\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "expected"),
+    [
+        (
+            GERMAN,
+            "cp1252",
+            [
+                ("1001", "Riesling Bürgergarten", 2021, "Germany", "white", "off_dry", 24.5, "EUR"),
+                ("1002", "Chianti", 2019, "Italy", "red", "dry", 1234.5, "EUR"),
+                ("1003", "Brut", None, "France", "sparkling", "dry", 49, "EUR"),
+            ],
+        ),
+        (
+            FRENCH,
+            "utf-16",
+            [
+                (
+                    "chateau-test-les-vieilles-vignes-2018",
+                    *("Les Vieilles Vignes", 2018, "France", "red", None, 19.9, "CHF"),
+                )
+            ],
+        ),
+        (
+            CELLARTRACKER,
+            "utf-8",
+            [
+                ("7", "Krug Grande Cuvée", None, "France", "sparkling", None, 75, "USD"),
+                ("8", "Graham Porto", 1994, "Portugal", "fortified", None, 55.5, "USD"),
+            ],
+        ),
+        (SHOPIFY, "utf-8", [("big-red", "Big Red", 2020, "", "red", None, 12, "EUR")]),
+    ],
+)
+def test_lists_are_read_as_shops_and_programs_write_them(
+    tmp_path: Path, content: str, encoding: str, expected: list[tuple[object, ...]]
+) -> None:
+    file = read_catalogue(write(tmp_path, content.encode(encoding)))
+    assert file.problems == ()
+    assert file.encoding == encoding
+    assert [
+        (
+            *(wine.id, wine.name, wine.vintage, wine.country, wine.style),
+            *(wine.sweetness, wine.price, wine.currency),
+        )
+        for wine in file.wines
+    ] == expected
+
+
+def test_stock_grapes_and_strength_are_read_from_words_and_numbers() -> None:
+    first, second, third = parse_catalogue(GERMAN).wines
+    assert [wine.in_stock for wine in (first, second, third)] == [True, False, False]
+    assert second.grapes == ("Sangiovese", "Merlot")
+    assert (first.abv, first.colour) == (12.5, Colour.WHITE)
+    assert {each.allergens for each in (first, second, third)} == {(Allergen.SULPHITES,)}
+
+
+def test_of_two_columns_the_one_whose_cells_can_be_read_is_taken() -> None:
+    rows = "".join(f"B{n},simple,Rosé wine,A nice bottle\n" for n in range(5))
+    file = parse_catalogue("Name,Type,Categories,Body\n" + rows)
+    assert dict(file.columns) == {
+        "Name": "name", "Type": "", "Categories": "style", "Body": "body"
+    }  # fmt: skip
+    file = parse_catalogue("Name,Type,Categories,Struktur,Corps\n" + rows.replace("A nice", "x,A"))
+    assert dict(file.columns)["Corps"] == ""
+
+
+@given(st.binary(max_size=2_000))
+def test_whatever_a_file_holds_is_read_or_refused(content: bytes) -> None:
+    with TemporaryDirectory() as folder, suppress(CatalogueFileError):
+        read_catalogue(write(Path(folder), content))
+
+
+async def test_what_left_a_file_is_out_of_stock_until_it_is_back(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    october, november, other = (
+        tmp_path / f"{name}.csv" for name in ("L 2026-10", "L 2026-11", "M")
+    )
+    october.write_text(SMALL + "A,B,Italy,red\nC,D,Italy,red\n")
+    november.write_text(SMALL + "A,B,Italy,red\n")
+    other.write_text(SMALL + "E,F,Italy,red\n")
+    assert await import_catalogue(sessions, october) == ImportReport(added=2)
+    assert await import_catalogue(sessions, other) == ImportReport(added=1)
+    plan = await import_wines(sessions, read_catalogue(november), dry_run=True)
+    gone = await import_catalogue(sessions, november)
+    assert plan == gone == ImportReport(unchanged=1, gone=1)
+    wines = await SqlCatalogue(sessions).get(["a-b-nv", "c-d-nv", "e-f-nv"])
+    assert [wine.in_stock for wine in wines] == [True, False, True]
+    assert await import_catalogue(sessions, october) == ImportReport(updated=1, unchanged=1)
+
+
+async def test_the_starter_wines_go_when_they_are_not_wanted(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    await load_starter(sessions)
+    samples = await count_samples(sessions)
+    file = read_catalogue(write(tmp_path, SMALL + "A,B,Italy,red\n"))
+    report = await import_wines(sessions, file, without_samples=True)
+    assert report == ImportReport(added=1, gone=samples)
+    assert [w.id for w in (await SqlCatalogue(sessions).search(WineQuery())).wines] == ["a-b-nv"]
 
 
 def test_a_quote_that_never_ends_is_a_problem_of_its_line() -> None:
@@ -264,10 +397,11 @@ def test_a_quote_that_never_ends_is_a_problem_of_its_line() -> None:
     assert (line, why) == (3, "is not CSV: unexpected end of data")
 
 
-def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, (SMALL + "Müller,Rosé,Germany,rose\n").encode("latin-1"))
-    with pytest.raises(CatalogueFileError, match="is not UTF-8"):
-        read_catalogue(path)
+def test_a_file_in_another_encoding_is_read_in_the_one_that_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, (SMALL + "Žitný,Růžové,Czechia,rose\n").encode("cp1250"))
+    assert read_catalogue(path, "cp1250").wines[0].producer == "Žitný"
+    with pytest.raises(CatalogueFileError, match="is not in ascii"):
+        read_catalogue(path, "ascii")
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
@@ -291,7 +425,7 @@ async def test_all_of_x_wines_is_imported_and_the_second_time_nothing_changes(
 ) -> None:
     report = await import_catalogue(sessions, XWINES)
     assert (report.added, report.updated, report.unchanged) == (1007, 0, 0)
-    assert [problem.line for problem in report.problems] == [
+    assert [problem.line for problem in read_catalogue(XWINES).left_out] == [
         53, 54, 369, 468, 483, 508, 510, 512, 655,
     ]  # fmt: skip
     again = await import_catalogue(sessions, XWINES)

@@ -14,7 +14,7 @@ from agent.sommelier.synonyms import Kind, folded, key, names
 from agent.sommelier.wine import Style, Wine
 from db.models import storable
 from db.wines.filters import MAX_TERMS, terms
-from db.wines.importing import slug
+from db.wines.lists import slug
 from db.wines.rows import places, search_text
 
 
