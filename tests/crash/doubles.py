@@ -1,10 +1,12 @@
 """Telegram and a model that tell when a step is asked for and answered, so that a kill can hit."""
 
 import asyncio
+import itertools
+import json
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -68,19 +70,26 @@ class Watch:
 
 
 class WatchedBotApi(BotApi):
-    """Telegram whose `watch` sees updates fetched and messages sent; `sends` of a mark by time."""
+    """Telegram whose `watch` sees updates fetched and messages sent.
+
+    `closings` says of each message whether the connection closes before or after it is sent.
+    """
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()
         self.watch = watch
+        self.closings: Iterator[Literal["", "before", "after"]] = itertools.repeat("")
 
     async def _answer(self, request: Request) -> Response:
         method = request.path_params["method"].lower()
-        if method == "sendmessage" and self.watch.reached("send asked", request):
+        closing = next(self.closings) if method == "sendmessage" else ""
+        if method == "sendmessage" and (
+            closing == "before" or self.watch.reached("send asked", request)
+        ):
             return await hang_up(request)
         response = await super()._answer(request)
         if method == "sendmessage":
-            if self.watch.reached("send done", request):
+            if closing == "after" or self.watch.reached("send done", request):
                 return await hang_up(request)
             return Seen(response, lambda: self.watch.reached("send answered", request))
         if method == "getupdates" and b"update_id" in response.body:
@@ -91,8 +100,7 @@ class WatchedBotApi(BotApi):
         """What people read: by chat the marks of the messages that replies name, in order."""
         found: dict[int, list[str]] = {}
         for message in self.messages():
-            marks = MARK.findall(message.get("text", ""))
-            found.setdefault(message["chat"]["id"], []).append(marks[0] if marks else "?")
+            found.setdefault(message["chat"]["id"], []).append(shown(message.get("text", "")))
         return found
 
 
@@ -123,22 +131,45 @@ class EchoModel(ModelServer):
         self.watch = watch
         self.seconds = seconds
         self.asked: list[Asked] = []
+        self.overlapping: list[str] = []
+        """The messages that were asked about while another of their chat was."""
+        self._asking: dict[str, Request] = {}
 
     async def _complete(self, request: Request) -> Response:
         if self.watch.reached("model asked", request):
             return await hang_up(request)
-        response = await super()._complete(request)
+        mark = mark_of(json.loads(await request.body()))
+        chat = mark.partition("-")[0]
+        if chat in self._asking and not gone(self._asking[chat]):
+            self.overlapping.append(mark)
+        self._asking[chat] = request
+        try:
+            response = await super()._complete(request)
+        finally:
+            if self._asking.get(chat) is request:
+                del self._asking[chat]
         if gone(request):
             return JSONResponse({})
         return Seen(response, lambda: self.watch.reached("model answered", request))
 
     def _echo(self, body: JsonObject) -> Step:
-        users = [each["content"] for each in body["messages"] if each["role"] == "user"]
-        found = MARK.findall(users[-1])
-        self.asked.append(Asked(found[0] if found else "?"))
-        intro = f"You asked {' and '.join(found)}."
+        mark = mark_of(body)
+        self.asked.append(Asked(mark))
+        intro = f"You asked {mark}."
         said = answer_json({"response_type": "informational", "intro": intro, "wines": []})
         return hang(self.seconds, said) if self.seconds else said
+
+
+def mark_of(body: JsonObject) -> str:
+    """The name of the message that a model is asked about."""
+    users = [each["content"] for each in body["messages"] if each["role"] == "user"]
+    return shown(users[-1])
+
+
+def shown(text: str) -> str:
+    """The name of the message that a text is about."""
+    found = MARK.findall(text)
+    return found[0] if found else "?"
 
 
 async def sleep_until(condition: Callable[[], bool], seconds: float) -> bool:

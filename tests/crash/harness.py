@@ -1,12 +1,14 @@
 """Real processes of the bot, the messages they are sent, and what became of each."""
 
 import asyncio
+import io
 import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import warnings
@@ -19,9 +21,10 @@ from typing import Protocol
 
 import httpx
 import psycopg
-from sqlalchemy import make_url
+from alembic import command
+from sqlalchemy import Connection, make_url
 
-from db.engine import Sessions, create_engine, upgrade_schema
+from db.engine import Sessions, _config, create_engine, newest_revision, upgrade_schema
 from db.wines.importing import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
 from tests.crash.records import OVER, Records
@@ -31,6 +34,7 @@ from tests.doubles.server import JsonObject
 
 SECRET = "a-webhook-secret"
 START_SECONDS = 60
+ROOT = Path(__file__).parents[2]
 _ports = itertools.count(1)
 
 
@@ -81,6 +85,36 @@ async def new_database(server: Server | None, folder: Path) -> str:
     return url
 
 
+async def downgrade(url: str) -> None:
+    """Give a database the tables of the release before."""
+    engine = create_engine(url)
+    async with engine.begin() as connection:
+        await connection.run_sync(_downgrade)
+    await engine.dispose()
+
+
+def _downgrade(connection: Connection) -> None:
+    config = _config()
+    config.attributes["connection"] = connection
+    command.downgrade(config, "-1")
+
+
+def release_before(folder: Path) -> Path | None:
+    """The code as it was before the newest revision of the tables; None if git does not know it."""
+    newest = f"migrations/versions/{newest_revision()}_*.py"
+    git = ["git", "-C", str(ROOT)]
+    try:
+        found = subprocess.check_output(
+            [*git, "log", "-1", "--diff-filter=A", "--format=%H", "--", newest], text=True
+        )
+        code = subprocess.check_output([*git, "archive", f"{found.split()[0]}^"])
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return None
+    with tarfile.open(fileobj=io.BytesIO(code)) as archive:
+        archive.extractall(folder / "before", filter="data")
+    return folder / "before"
+
+
 @dataclass
 class Bot:
     """One process of the bot; it can be killed and started again."""
@@ -88,6 +122,7 @@ class Bot:
     environment: Mapping[str, str]
     log: Path
     port: int
+    code: Path = ROOT
     process: subprocess.Popen[bytes] | None = None
     kills: int = 0
 
@@ -95,8 +130,8 @@ class Bot:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "bot", "run"],
-                cwd=Path(__file__).parents[2],
-                env={**self.environment, "HTTP_PORT": str(self.port)},
+                cwd=self.code,
+                env={**self.environment, "HTTP_PORT": str(self.port), "PGAPPNAME": self.name},
                 stdout=log,
                 stderr=log,
             )
@@ -145,6 +180,11 @@ class Bot:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def name(self) -> str:
+        """What Postgres calls it."""
+        return f"bot-{self.port}"
 
     def said(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
@@ -220,6 +260,10 @@ class Stage:
         self.paid |= {
             by_id[i] for i, names in recorded.items() if {"model", OVER} & names and i in by_id
         }
+
+    def marks_of(self, update_id: int) -> list[str]:
+        """The message of an update."""
+        return [mark for mark, found in self.updates.items() if found == update_id]
 
     async def answered(self, seconds: float) -> bool:
         """Whether every message has its reply within so many seconds."""

@@ -1,10 +1,12 @@
-"""Databases that restart, chats that must not wait, stopping, and a replica that stays dead."""
+"""Databases that restart, clocks that go back, releases that follow one another, and the like."""
 
 import asyncio
+import itertools
 import json
 import math
 import random
 import shutil
+import signal
 import sqlite3
 import time
 from collections import Counter
@@ -12,13 +14,26 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 import psutil  # type: ignore[import-untyped]
 import psycopg
 from sqlalchemy import make_url
 
-from tests.crash.doubles import sleep_until
-from tests.crash.harness import Bot, Server, Stage, free_port, new_database, stage
+from bot.telegram import texts
+from db.engine import create_engine, upgrade_schema
+from tests.crash.doubles import shown, sleep_until
+from tests.crash.harness import (
+    ROOT,
+    Bot,
+    Server,
+    Stage,
+    downgrade,
+    free_port,
+    new_database,
+    release_before,
+    stage,
+)
 from tests.crash.scenarios import Result, judged, owner, start
 
 WAITING = "SELECT COUNT(*) FROM updates WHERE state = 'waiting'"
@@ -47,9 +62,17 @@ async def database_restarts(folder: Path, server: Server, restarts: int = 5) -> 
         statuses = [(await bot.stop())[0] for bot in on.bots]
         return [
             *judged(name, on, quiet=False),
+            asked_twice(name, on),
             Result(name, "seconds until the rest was answered", f"{drained:.1f}"),
             Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
         ]
+
+
+def asked_twice(name: str, on: Stage) -> Result:
+    """About how many messages the model was asked more than once."""
+    asked = Counter(one.mark for one in on.model.asked)
+    twice = [mark for mark, times in asked.items() if times > 1]
+    return Result(name, "model asked twice", str(len(twice)), not twice)
 
 
 async def write(on: Stage, dice: random.Random, *, messages: int, seconds: float) -> None:
@@ -229,6 +252,35 @@ async def dead_replica(
         ]
 
 
+async def frozen_replica(folder: Path, server: Server, messages: int = 60) -> list[Result]:
+    """One of two replicas is cut off from Postgres and stands still; then it goes on."""
+    name = "a replica that stands still without its locks"
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{}'"
+    async with stage(folder, server=server, replicas=2) as on:
+        await start(on.bots)
+        on.model.seconds = 0.3
+        for number in range(messages):
+            on.say(1001 + number % 20)
+        await sleep_until(lambda: on.records.recorded("model") > messages // 6, 20)
+        process = on.bots[0].process
+        assert process is not None
+        process.send_signal(signal.SIGSTOP)
+        on.records.product(cut.format(on.bots[0].name))
+        await on.note_kill()
+        await sleep_until(lambda: "Taking over" in on.bots[1].said(), 20)
+        await asyncio.sleep(1)
+        process.send_signal(signal.SIGCONT)
+        await on.answered(60)
+        await all_done(on)
+        fenced = on.bots[0].said().count("is run by another process now")
+        statuses = [(await bot.stop())[0] for bot in on.bots]
+        return [
+            *(one for one in judged(name, on) if "at once" not in one.what),
+            Result(name, "turns it may not go on with", str(fenced), fenced > 0),
+            Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
+        ]
+
+
 async def two_pollers(folder: Path) -> list[Result]:
     """Two processes with two databases poll with one token."""
     name = "two processes polling with one token"
@@ -244,6 +296,133 @@ async def two_pollers(folder: Path) -> list[Result]:
             Result(name, "the log says so", str(clear), clear),
             Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
         ]
+
+
+async def on_both(
+    name: str,
+    scenario: Callable[[str, Stage], Coroutine[None, None, list[Result]]],
+    folder: Path,
+    server: Server,
+    replicas: int = 1,
+) -> list[Result]:
+    """A scenario on SQLite, and on Postgres with so many replicas."""
+    async with stage(folder) as on:
+        found = await scenario(f"{name}, SQLite", on)
+    async with stage(folder, server=server, replicas=replicas) as on:
+        return found + await scenario(f"{name}, Postgres × {replicas}", on)
+
+
+LATER = (
+    "UPDATE updates SET received_at = strftime('%Y-%m-%d %H:%M:%f000', received_at, '+1 hour')",
+    "UPDATE updates SET received_at = received_at + interval '1 hour'",
+)
+"""To whoever looks at the clock, it was set back by an hour; on SQLite, on Postgres."""
+
+
+async def clock(folder: Path, server: Server, rounds: int = 6) -> list[Result]:
+    """The clock is set back an hour while updates wait, again and again, and over a kill."""
+
+    async def scenario(name: str, on: Stage) -> list[Result]:
+        await start(on.bots)
+        on.model.seconds = 0.3
+        for number in range(rounds):
+            for chat in range(20):
+                on.say(1001 + chat)
+            await asyncio.sleep(0.3)
+            on.records.product(LATER["postgres" in on.database_url])
+            if number == rounds // 2:
+                await die(on, on.bots[0])
+        await on.answered(120)
+        await asyncio.sleep(1)
+        return judged(name, on)
+
+    return await on_both("clock set back an hour", scenario, folder, server, replicas=2)
+
+
+async def die(on: Stage, bot: Bot) -> None:
+    """Kill a process and start it again."""
+    bot.kill()
+    bot.reap()
+    await on.note_kill()
+    bot.start()
+
+
+async def upgrade(folder: Path, server: Server, each: int = 3) -> list[Result]:
+    """The release before dies in its turns; this one upgrades the tables and goes on with them.
+
+    On SQLite it is the code of before that runs, on Postgres this, and its tables are made as they
+    were before.
+    """
+    before = release_before(folder)
+
+    async def scenario(name: str, on: Stage) -> list[Result]:
+        (bot,) = on.bots
+        on.model.seconds = 0.5
+        if before and "sqlite" in on.database_url:
+            await downgrade(on.database_url)
+            bot.code = before
+        await start(on.bots)
+        for chat in range(20 * each):
+            on.say(1001 + chat % 20)
+        await sleep_until(lambda: on.records.recorded("model") > 10, 20)
+        bot.kill()
+        bot.reap()
+        await on.note_kill()
+        if bot.code == ROOT:
+            await downgrade(on.database_url)
+        engine = create_engine(on.database_url)
+        await upgrade_schema(engine)
+        await engine.dispose()
+        bot.code = ROOT
+        await start(on.bots)
+        await on.answered(60)
+        await asyncio.sleep(1)
+        paid = len(on.paid)
+        return [*judged(name, on), Result(name, "model calls paid before", str(paid), paid > 0)]
+
+    return await on_both("upgrade from the release before", scenario, folder, server)
+
+
+async def kept_connections(folder: Path, server: Server, each: int = 12) -> list[Result]:
+    """Telegram closes connections at sends: one in ten before it sends, one in ten after."""
+    moments: Sequence[Literal["", "before", "after"]] = ("", "", "", "before", "", "", "", "after")
+
+    async def scenario(name: str, on: Stage) -> list[Result]:
+        on.api.closings = itertools.cycle([*moments, "", ""])
+        await start(on.bots)
+        on.model.seconds = 0.05
+        for _ in range(each):
+            for chat in range(20):
+                on.say(1001 + chat)
+            await all_done(on)
+        on.api.closings = itertools.repeat("")
+        for chat in range(20):
+            on.say(1001 + chat)
+        await all_done(on)
+        lost, said = on.tally().lost, {shown(text): text for text in on.api.sent()}
+        query = "SELECT turn_id FROM turns WHERE CAST(error_types AS VARCHAR) LIKE '%ambig%'"
+        unsure = {mark for (found,) in on.records.product(query) for mark in on.marks_of(found)}
+        untold = [
+            later
+            for marks in on.sent.values()
+            for earlier, later in itertools.pairwise(marks)
+            if earlier in unsure and texts.MAY_BE_LOST not in said.get(later, texts.MAY_BE_LOST)
+        ]
+        unknown = sorted(set(lost) - unsure)
+        return [
+            *(one for one in judged(name, on) if one.what != "lost"),
+            Result(name, "closed before they were sent", str(len(lost)), len(lost) > each),
+            Result(name, "lost without a trace", str(len(unknown)), not unknown),
+            Result(name, "not told with the next answer", str(len(untold)), not untold),
+        ]
+
+    return await on_both("connections closed at sends", scenario, folder, server)
+
+
+async def all_done(on: Stage, seconds: float = 20) -> bool:
+    """Whether every message's turn is over within so many seconds."""
+    done = "SELECT COUNT(*) FROM updates WHERE state = 'done'"
+    return await sleep_until(lambda: on.records.product(done)[0][0] == len(on.updates), seconds)
 
 
 async def outages(folder: Path, seconds: float = 20) -> list[Result]:
@@ -276,14 +455,12 @@ async def outage(
             on.say(1001 + chat)
         await on.answered(60)
         await sleep_until(lambda: not on.records.product(WAITING)[0][0], 10)
-        asked = Counter(one.mark for one in on.model.asked)
-        twice = [mark for mark, times in asked.items() if times > 1]
         kept = on.records.product("SELECT COUNT(*) FROM messages")[0][0]
         refused = on.bots[0].said().count("OperationalError")
         status, _ = await on.bots[0].stop()
         return [
             *judged(name, on),
-            Result(name, "model asked twice", str(len(twice)), not twice),
+            asked_twice(name, on),
             Result(name, "messages in the history", str(kept), kept == 120),
             Result(name, "records refused", str(refused), refused > 0 or seconds < 10),
             Result(name, "exit status", str(status), status == 0),
@@ -358,11 +535,9 @@ async def dropped_connections(folder: Path, server: Server, rounds: int = 20) ->
                 connection.execute(drop, (database,))
         await on.answered(120)
         await sleep_until(lambda: not on.records.product(WAITING)[0][0], 10)
-        asked = Counter(one.mark for one in on.model.asked)
-        twice = [mark for mark, times in asked.items() if times > 1]
         kept = on.records.product("SELECT COUNT(*) FROM messages")[0][0]
         return [
             *judged(name, on, quiet=False),
-            Result(name, "model asked twice", str(len(twice)), not twice),
+            asked_twice(name, on),
             Result(name, "messages in the history", str(kept), kept == 8 * rounds),
         ]

@@ -192,6 +192,9 @@ def judged(name: str, on: Stage, *, quiet: bool = True) -> list[Result]:
         Result(name, "duplicated, killed between send and record", _shown(found.explained)),
         Result(name, "replies of another kind", str(found.other), not found.other),
         Result(name, "model calls paid twice", _shown(on.paid_twice), not on.paid_twice),
+        Result(
+            name, "two turns of a chat at once", _shown(twice := on.model.overlapping), not twice
+        ),
         Result(name, "turns that failed", _shown([str(each) for each in failed]), not failed),
         Result(name, "updates by state", str(states), set(states) <= {"done", "taken"}),
         Result(name, "tracebacks in the logs", str(tracebacks), not (quiet and tracebacks)),
