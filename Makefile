@@ -18,10 +18,10 @@ chat: $(VENV)/.main  ## talk to the sommelier in this terminal
 test: $(VENV)/.dev  ## run every test, but those that measure time
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal
 
-crash-test: $(VENV)/.dev  ## kill processes, restart databases, count what is lost (15 minutes)
+crash-test: $(VENV)/.dev  ## kill processes, restart databases, count what is lost (25 minutes)
 	@$(BIN)/python -m tests.crash
 
-crash-test-short: $(VENV)/.dev  ## the same with fewer kills and scenarios (3 minutes)
+crash-test-short: $(VENV)/.dev  ## the same with fewer kills and scenarios (5 minutes)
 	@$(BIN)/python -m tests.crash --short
 
 lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter

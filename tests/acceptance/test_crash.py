@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.crash.more import dead_replica, locked, lost_file, outage
+from tests.crash.more import dead_replica, frozen_replica, locked, lost_file, outage, upgrade
 from tests.crash.scenarios import Moment, Result, crashes
 
 MOMENTS = (
@@ -38,6 +38,18 @@ async def test_the_chats_of_a_replica_that_stays_dead_are_answered_by_another(
 ) -> None:
     results = await dead_replica(tmp_path, Running(postgres_url), replicas=2, messages=20)
     assert bad(results) == []
+
+
+async def test_a_replica_that_lost_its_locks_goes_on_with_no_turn_of_theirs(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    assert bad(await frozen_replica(tmp_path, Running(postgres_url), messages=24)) == []
+
+
+async def test_what_the_release_before_left_is_gone_on_with(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    assert bad(await upgrade(tmp_path, Running(postgres_url), each=1)) == []
 
 
 async def test_a_database_file_that_is_lost_ends_the_process_with_one_line(tmp_path: Path) -> None:

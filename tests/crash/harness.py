@@ -356,6 +356,7 @@ async def stage(
         finally:
             for task in made._deliveries:
                 task.cancel()
+            await asyncio.gather(*made._deliveries, return_exceptions=True)
             for bot in bots:
                 bot.kill()
                 bot.reap()

@@ -253,20 +253,25 @@ async def dead_replica(
 
 
 async def frozen_replica(folder: Path, server: Server, messages: int = 60) -> list[Result]:
-    """One of two replicas is cut off from Postgres and stands still; then it goes on."""
+    """One of two replicas is cut off from Postgres and stands still; then it goes on.
+
+    What it was sending it sends then.
+    """
     name = "a replica that stands still without its locks"
     cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{}'"
     async with stage(folder, server=server, replicas=2) as on:
         await start(on.bots)
-        on.model.seconds = 0.3
+        on.model.seconds = 1
         for number in range(messages):
             on.say(1001 + number % 20)
-        await sleep_until(lambda: on.records.recorded("model") > messages // 6, 20)
+        await sleep_until(lambda: len(on.model.asked) > messages // 4, 20)
         process = on.bots[0].process
         assert process is not None
         process.send_signal(signal.SIGSTOP)
         on.records.product(cut.format(on.bots[0].name))
         await on.note_kill()
+        sending = [i for i, names in on.records.steps().items() if names == {"model"}]
+        on.unrecorded.update(mark for i in sending for mark in on.marks_of(i))
         await sleep_until(lambda: "Taking over" in on.bots[1].said(), 20)
         await asyncio.sleep(1)
         process.send_signal(signal.SIGCONT)
