@@ -15,19 +15,22 @@ import httpx2
 
 from agent.documents.embedding import LocalModelError
 from agent.documents.store import Embedder
-from agent.engine.errors import ToolError
+from agent.engine.errors import AgentError, ToolError
 from agent.engine.llm import advice
 from agent.tracing.http import Unavailable
 from agent.tracing.langfuse.client import LangfuseClient
+from agent.tracing.otlp import Origin, OtlpTraces
 from bot.resources import (
     embedder_of,
     open_documents,
     open_engine,
+    otlp_client,
     place_search,
     require_newest_schema,
 )
 from config import Settings, SettingsError
-from db.engine import DatabaseUnavailable, Sessions, schema_revision
+from db.engine import DatabaseUnavailable, Sessions, newest_revision, schema_revision
+from db.repositories.traces import SqlTraceStore
 from db.wines.catalogue import SqlCatalogue
 
 SECONDS: Final = 5
@@ -36,6 +39,11 @@ SECONDS: Final = 5
 State = Literal["ok", "off", "wrong"]
 SIGNS: Final[Mapping[State, str]] = {"ok": "✓", "off": "–", "wrong": "✗"}
 
+DECODES_METADATA: Final = (4, 59)
+QUOTED_METADATA: Final = (
+    "before 4.59 it keeps metadata in quotation marks, so that filters by metadata find nothing: "
+    "filter by tags and scores, as docs/tracing.md does"
+)
 GUESSABLE_KEY: Final = (
     "set TRACE_USER_KEY to a long random text, as `openssl rand -hex 32` prints one: with the "
     "default, whoever reads traces and knows Telegram ids can tell whose hash is whose"
@@ -207,21 +215,68 @@ async def check_telegram(settings: Settings) -> str:
     return f"this is @{(_json(response).get('result') or {}).get('username')}"
 
 
-async def check_langfuse(settings: Settings) -> str:
-    """Whether Langfuse takes the keys, and nobody can guess whose hash is whose."""
+async def check_tracing(settings: Settings) -> str:
+    """Whether traces get to where they are to be read, and nobody can guess whose hash is whose."""
     tracing = settings.tracing
-    if tracing.langfuse_keys is None:
-        raise NotConfigured("set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to trace turns")
+    if not tracing.is_exported:
+        raise NotConfigured(
+            "traces stay in the database (`sommelier traces list`); set LANGFUSE_PUBLIC_KEY and "
+            "LANGFUSE_SECRET_KEY, or OTEL_EXPORTER_OTLP_ENDPOINT, to send them too"
+        )
+    said = await (_langfuse(settings) if tracing.langfuse_keys else _otlp(settings))
+    if "user_key" not in tracing.model_fields_set:
+        said.append(GUESSABLE_KEY)
+    return "; ".join([*said, *await waiting_traces(settings)])
+
+
+async def _langfuse(settings: Settings) -> list[str]:
+    tracing = settings.tracing
+    assert tracing.langfuse_keys is not None  # noqa: S101 - asked for by who calls
     async with aclosing(
         LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=SECONDS)
     ) as client:
         try:
             found = await client.ask(dict[str, Any], "GET", "/api/public/projects")
+            health = await client.ask(dict[str, Any], "GET", "/api/public/health")
         except Unavailable as error:
             raise Ailment(str(error)) from None
     names = ", ".join(str(project.get("name")) for project in found.get("data", []))
-    said = f"traces go to {names or tracing.base_url}"
-    return said if "user_key" in tracing.model_fields_set else f"{said}; {GUESSABLE_KEY}"
+    version = str(health.get("version") or "an unknown version")[:20]
+    said = [f"traces go to {names or tracing.base_url}, Langfuse {version}"]
+    if is_older(version, DECODES_METADATA):
+        said.append(QUOTED_METADATA)
+    if tracing.otlp_url is not None:
+        said.append("OTEL_EXPORTER_OTLP_ENDPOINT is not used beside Langfuse's keys")
+    return said
+
+
+def is_older(version: str, than: tuple[int, int]) -> bool:
+    """Whether a version is known to be older than that."""
+    parts = version.removeprefix("v").split(".")[:2]
+    return len(parts) == 2 and all(map(str.isdecimal, parts)) and tuple(map(int, parts)) < than
+
+
+async def waiting_traces(settings: Settings) -> list[str]:
+    """What is to be said of traces that have not arrived; nothing where none is kept yet."""
+    try:
+        async with open_engine(settings) as engine:
+            if await schema_revision(engine) != newest_revision():
+                return []
+            found = await SqlTraceStore(Sessions(engine)).backlog()
+    except DatabaseUnavailable:
+        return []
+    told = (("waiting", "to be sent"), ("refused", "given up"))
+    return [f"{found[state]} traces {said}" for state, said in told if found.get(state)]
+
+
+async def _otlp(settings: Settings) -> list[str]:
+    """What a request without a span comes to."""
+    async with aclosing(otlp_client(settings)) as client:
+        try:
+            await OtlpTraces(client, Origin()).send([])
+        except AgentError as error:
+            raise Ailment(str(error)) from None
+    return [f"traces go to {settings.tracing.otlp_url}"]
 
 
 CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
@@ -231,7 +286,7 @@ CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
     "model": check_model,
     "places": check_places,
     "Telegram": check_telegram,
-    "Langfuse": check_langfuse,
+    "tracing": check_tracing,
 }
 """What is checked, in the order in which it is shown."""
 

@@ -236,7 +236,7 @@ def test_doctor_on_an_empty_machine_finds_nothing_wrong(environment: dict[str, s
         "– model: n",
         "– places: ",
         "– Telegram",
-        "– Langfuse",
+        "– tracing:",
     ]
 
 

@@ -113,10 +113,11 @@ class OtlpReceiver(LoopbackServer):
     Langfuse's client keeps one connection per public key for the life of the process.
 
     `mode` says how every request is answered: "ok", an error's status, or never ("black_hole").
+    `version` is what its health address tells; see `tests.doubles.langfuse_filters`.
     One that cannot delete scores (`deletes` is False) answers 405.
     """
 
-    def __init__(self, mode: Mode = "ok") -> None:
+    def __init__(self, mode: Mode = "ok", version: tuple[int, int] = (4, 59)) -> None:
         super().__init__(
             [
                 Route("/api/public/otel/v1/traces", self._traces, methods=["POST"]),
@@ -129,6 +130,7 @@ class OtlpReceiver(LoopbackServer):
             ]
         )
         self.mode: Mode = mode
+        self.version = version
         self.deletes = True
         self.public_key = f"pk-lf-test-{next(_serial)}"
         self.secret_key = "sk-lf-test"
@@ -237,7 +239,8 @@ class OtlpReceiver(LoopbackServer):
         return JSONResponse({"successes": accepted, "errors": []}, 207)
 
     async def _health(self, request: Request) -> Response:
-        healthy = JSONResponse({"status": "OK", "version": "4.59.0"})
+        version = ".".join(map(str, (*self.version, 0)))
+        healthy = JSONResponse({"status": "OK", "version": version})
         return await self._trouble(request) or healthy
 
     async def _projects(self, request: Request) -> Response:
