@@ -6,7 +6,8 @@ Budgets, statistics and the way from a message back to its trace are made of the
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, Protocol
+from math import ceil
+from typing import Any, Literal, NamedTuple, Protocol
 
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.messages import Message
@@ -174,6 +175,35 @@ class TraceSummary:
     def seconds(self) -> float:
         """How long the turn took."""
         return (self.ended_at - self.started_at).total_seconds()
+
+
+class TracedStep(NamedTuple):
+    """One span of a trace, in numbers; `model` is empty but for requests to one."""
+
+    name: str
+    model: str
+    seconds: float
+    cost_usd: float
+
+
+class TracedTurn(NamedTuple):
+    """What of a trace is counted; the first step is the turn itself."""
+
+    at: datetime
+    name: str
+    error_types: tuple[str, ...]
+    steps: tuple[TracedStep, ...]
+
+    @property
+    def seconds(self) -> float:
+        """How long the turn took."""
+        return self.steps[0].seconds
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that at least `share` of all do not exceed; 0 without values."""
+    ordered = sorted(values)
+    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,6 +131,16 @@ app.command()(research.find)
 
 
 @app.command()
+def admin(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8765,
+) -> None:
+    """Show what happened, what it cost and what people disliked, in a browser on this machine."""
+    from bot.commands.admin import serve
+
+    asyncio.run(serve(open_settings(), port))
+
+
+@app.command()
 def doctor() -> None:
     """Check the settings and everything they name, and say what to do about each."""
     from config import SettingsError

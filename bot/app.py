@@ -31,7 +31,14 @@ from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.care import Carer
 from bot.metrics import Metrics
-from bot.resources import Resources, open_exporter, open_resources, research_tools, trace_rows
+from bot.resources import (
+    Resources,
+    admin_page,
+    open_exporter,
+    open_resources,
+    research_tools,
+    trace_rows,
+)
 from bot.service import (
     Task,
     attempt,
@@ -354,7 +361,7 @@ async def serve(
     from bot.http.server import Webhook, http_app, serve_http  # noqa: PLC0415 - not for the terminal
 
     http, backlog = settings.http, app.repositories.updates.backlog
-    secret = http.webhook_secret
+    secret, admin = http.webhook_secret, http.admin_token
 
     async def ready() -> bool:
         await backlog()
@@ -368,7 +375,10 @@ async def serve(
         backlog=backlog,
         ready=ready,
         webhook=webhook,
-        routes=api_routes(settings, resources, app.turns),
+        routes=[
+            *api_routes(settings, resources, app.turns),
+            *(admin_page(settings, resources.sessions, admin).routes() if admin else ()),
+        ],
     )
     await serve_http(
         page,

@@ -8,12 +8,14 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import httpx2
 from platformdirs import user_cache_path
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.care_help import Help, help_texts
@@ -37,9 +39,10 @@ from agent.engine.tools import Tool
 from agent.places.find import PlaceSearch, find_places_tool
 from agent.places.web_search import BraveSearch, SearxngSearch
 from agent.prompts import REPOSITORY
+from agent.repositories import TraceFilter, TraceSummary
 from agent.tracing.exporter import Exporter, RateLimitedLogger
 from agent.tracing.http import HttpClient
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback
+from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, trace_url
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.langfuse.traces import LangfuseTraces
 from agent.tracing.masking import Masking, prepared
@@ -58,7 +61,11 @@ from db.engine import (
 from db.repositories.documents import SqlDocumentStore
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
+from db.repositories.turns import SqlTurnRepository, exported_turns
 from db.wines.importing import load_starter
+
+if TYPE_CHECKING:
+    from bot.http.admin import Admin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +300,40 @@ def prices(settings: Settings) -> Prices:
     return found
 
 
+def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "Admin":
+    """The page of admins over this database, for those who have the token."""
+    from bot.admin.page import SHOWN, AdminPage  # noqa: PLC0415 - jinja2 is only needed here
+    from bot.http.admin import Admin  # noqa: PLC0415
+
+    tracing, traces, turns = settings.tracing, SqlTraceStore(sessions), SqlTurnRepository(sessions)
+
+    async def failing(since: datetime) -> list[TraceSummary]:
+        return await traces.summaries(SHOWN, TraceFilter(since=since, level="WARNING"))
+
+    async def dislikes(since: datetime) -> list[dict[str, object]]:
+        return await exported_turns(sessions, words(settings), since=since, disliked=True)
+
+    return Admin(
+        page=AdminPage(
+            stats=turns.stats,
+            traced=traces.traced,
+            failing=failing,
+            dislikes=dislikes,
+            backlog=traces.backlog,
+        ),
+        token=token,
+        trace_of=traces.get,
+        link=partial(trace_url, tracing.base_url) if tracing.langfuse_keys else None,
+    )
+
+
+def words(settings: Settings) -> Callable[[str], str]:
+    """What may be shown to admins of what people wrote."""
+    if settings.tracing.content == "none":
+        return lambda text: ""
+    return Masking(settings.tracing.content, (), settings.secrets).text
+
+
 def trace_rows(settings: Settings) -> TraceRows:
     """How traces are kept: what may be shown of them, to be sent where that is wanted."""
     return TraceRows(prepare_trace(settings), settings.tracing.is_exported)
@@ -322,9 +363,8 @@ async def open_exporter(
         client = langfuse = LangfuseClient(
             *tracing.langfuse_keys, tracing.base_url, seconds=seconds, waits_longer=True
         )
-        hidden = Masking(tracing.content, (), settings.secrets).text
-        shown = (lambda text: "") if tracing.content == "none" else hidden
-        feedback = LangfuseFeedback(langfuse, environment=tracing.environment, hide=shown)
+        environment = tracing.environment
+        feedback = LangfuseFeedback(langfuse, environment=environment, hide=words(settings))
         exporter = Exporter(
             traces,
             LangfuseTraces(langfuse, origin).send,

@@ -75,10 +75,17 @@ def sommelier(
 
 
 @asynccontextmanager
-async def running(environment: Mapping[str, str], **settings: str) -> AsyncIterator[Process]:
-    """`sommelier run` in the background; killed at the end if it still runs."""
+async def running(
+    environment: Mapping[str, str], *command: str, **settings: str
+) -> AsyncIterator[Process]:
+    """`sommelier run`, or another command, in the background; killed at the end."""
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, "run", env={**environment, **settings}, cwd=environment["HOME"], stderr=PIPE
+        *COMMAND,
+        *(command or ["run"]),
+        env={**environment, **settings},
+        cwd=environment["HOME"],
+        stdout=PIPE if command else None,
+        stderr=PIPE,
     )
     try:
         yield process

@@ -1,6 +1,5 @@
 """A run as an operator reads it: table, bars and worst cases; Markdown, JSON, SVG, transcripts."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from typing import Any, Final
 from agent.evals.dataset import Conversation, as_item
 from agent.evals.evaluators import EVALUATORS
 from agent.evals.run import Result
+from agent.repositories import percentile
 
 WORST: Final = 10
 LONGEST_REASON: Final = 160
@@ -313,12 +313,6 @@ def svg(found: Sequence[Summary]) -> str:
     console = Console(record=True, file=StringIO(), width=max(map(len, lines), default=1))
     console.print(Text("\n".join(lines)))
     return console.export_svg(title="Mean score by metric")
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that `share` of all values do not exceed, 0 of nothing."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
 def _table(columns: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:

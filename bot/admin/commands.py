@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from io import StringIO
 from typing import Final, Literal
 
 from telegram import CallbackQuery, Message, MessageOriginUser, Update
@@ -96,7 +95,9 @@ class AdminCommands:
             found = await retry(look, tries=LOOKS, on=lambda each: isinstance(each, LookupError))
         except LookupError:
             return texts.NOT_TRACED
-        return as_block(tree_text(found))
+        from bot.commands.traces import tree_text  # noqa: PLC0415 - only for admins
+
+        return as_block(tree_text(found, TREE_WIDTH))
 
     async def decide(self, decision: Decision, update: Update, context: Context) -> None:
         """/allow or /block with an id, or as a reply to somebody's message."""
@@ -195,15 +196,3 @@ def as_block(text: str) -> str:
     longest = max((len(run) for run in TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"
-
-
-def tree_text(trace: TraceRecord) -> str:
-    """A trace as plain text."""
-    from rich.console import Console  # noqa: PLC0415 - only for admins without Langfuse
-
-    from bot.commands.traces import trace_page  # noqa: PLC0415
-
-    plain = StringIO()
-    console = Console(file=plain, width=TREE_WIDTH, color_system=None, emoji=False)
-    console.print(trace_page(trace))
-    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())

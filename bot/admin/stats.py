@@ -45,7 +45,8 @@ def stats_table(stats: Stats) -> str:
     )
 
 
-def _money(amount: float) -> str:
+def money(amount: float) -> str:
+    """An amount in dollars, to the digits that say something."""
     return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.4f}"
 
 
@@ -70,7 +71,7 @@ ROWS: Final[tuple[tuple[str, Callable[[DayStats], str]], ...]] = (
     ("turns", lambda day: _amount(day.turns)),
     ("retried", lambda day: _share(day.retried, day.turns)),
     *map(_outcome, ("failed", "salvaged", "fallback", "refused")),
-    ("cost", lambda day: _money(day.cost_usd)),
+    ("cost", lambda day: money(day.cost_usd)),
     ("tokens", lambda day: _amount(day.tokens)),
     ("median", lambda day: f"{day.median_seconds:.1f} s"),
     ("95 % within", lambda day: f"{day.p95_seconds:.1f} s"),

@@ -7,11 +7,12 @@ without characters that a terminal would obey.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeGuard
 
 import typer
-from rich.console import Group
+from rich.console import Console, Group
 from rich.table import Column, Table
 from rich.text import Text
 from rich.tree import Tree
@@ -226,6 +227,14 @@ def trace_table(traces: Iterable[TraceSummary]) -> Table:
 def trace_page(trace: TraceRecord, *, full: bool = False) -> Group:
     """A trace as a page: what it is, and its tree; inputs and outputs are cut unless `full`."""
     return Group(_head(trace), _tree(trace, full=full))
+
+
+def tree_text(trace: TraceRecord, width: int) -> str:
+    """A trace as plain text, of so many characters a line."""
+    plain = StringIO()
+    console = Console(file=plain, width=width, color_system=None, emoji=False)
+    console.print(trace_page(trace))
+    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())
 
 
 def _head(trace: TraceRecord) -> Text:

@@ -34,7 +34,7 @@ from agent.engine.limits import NO_BUDGET
 from agent.engine.run import NO_JOURNAL, Run
 from agent.markdown import visible
 from agent.turn import Reply, guard_input
-from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
+from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, bounded_body
 from bot.http.guards import WrongTokens
 from bot.http.models import (
     AskRequest,
@@ -219,7 +219,7 @@ class Api:
         self, request: Request, handle: Callable[[Request], Awaitable[Response]]
     ) -> Response:
         try:
-            body = await json_body(request, self.max_body_bytes, self.body_seconds)
+            body = await bounded_body(request, self.max_body_bytes, self.body_seconds)
             return await handle(ReadRequest(request, body))
         except Refused as refused:
             return _closing(refused.status, str(refused))

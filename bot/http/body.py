@@ -45,14 +45,16 @@ class Refused(Exception):
         return REFUSALS[self.reason][0]
 
 
-async def json_body(request: Request, max_bytes: int, seconds: float) -> bytes:
-    """The bytes of a body that says it is JSON, at most `max_bytes`, here within `seconds`.
+async def bounded_body(
+    request: Request, max_bytes: int, seconds: float, kind: str = "application/json"
+) -> bytes:
+    """The bytes of a body that says it is of a kind, at most `max_bytes`, here within `seconds`.
 
     Raises:
         Refused: it says it is something else, is too large, too slow, or cut off.
     """
     media_type = request.headers.get("content-type", "").partition(";")[0]
-    if media_type.strip().lower() != "application/json":
+    if media_type.strip().lower() != kind:
         raise Refused("content_type")
     if int(request.headers.get("content-length", 0)) > max_bytes:
         raise Refused("too_large")

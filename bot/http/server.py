@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Route
 from uvicorn import Config, Server
 
 from agent.repositories import Backlog
-from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, json_body
+from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, bounded_body
 from bot.http.guards import MOST_CONNECTIONS, GuardedProtocol, WrongTokens
 from bot.metrics import CONTENT_TYPE, Metrics
 from bot.updates.accept import Accept, read_json, update_id_of
@@ -61,7 +61,7 @@ class Webhook:
         """Take one update; 200 means that it is accepted."""
         try:
             self._check_secret(request)
-            body = await json_body(request, self.max_body_bytes, self.body_seconds)
+            body = await bounded_body(request, self.max_body_bytes, self.body_seconds)
             await self._accept(parse_update(body))
         except Refused as refused:
             self.metrics.webhook_refused(refused.reason)

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import starmap
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -29,7 +30,7 @@ from sqlalchemy import (
 )
 
 from agent.engine.span import Level, TraceRecord
-from agent.repositories import TraceFilter, TraceSummary
+from agent.repositories import TracedStep, TracedTurn, TraceFilter, TraceSummary
 from db.engine import Sessions, SqlRepository
 from db.models import FeedbackRow, TraceRow, TurnRow, storable, table_of, upsert, utc_now
 
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_QUESTION: Final = 200  # characters, in the list
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+ROWS_AT_ONCE: Final = 1000
 KEPT: Final = "kept"
 WAITING: Final = "waiting"
 SENT: Final = "sent"
@@ -123,11 +125,16 @@ class SqlTraceStore(SqlRepository):
             rows = (await session.execute(query.limit(max(limit, 0)))).mappings()
             return [_summary(row) for row in rows]
 
-    async def steps(self, since: datetime) -> list[tuple[str, str, float, float]]:
-        """The spans of all traces since a moment: name, model, seconds, US dollars."""
-        query = select(TraceRow.steps).where(TraceRow.started_at >= since)
+    async def traced(self, since: datetime) -> list[TracedTurn]:
+        """The numbers of all traces since a moment, also of those whose words are forgotten."""
+        columns = (TraceRow.started_at, TraceRow.name, TraceRow.error_types, TraceRow.steps)
+        query = select(*columns).where(TraceRow.started_at >= since)
         async with self._sessions() as session:
-            return [tuple(step) for steps in await session.scalars(query) for step in steps]
+            rows = await session.stream(query, execution_options={"yield_per": ROWS_AT_ONCE})
+            return [
+                TracedTurn(at, name, tuple(errors), tuple(starmap(TracedStep, steps)))
+                async for at, name, errors, steps in rows
+            ]
 
     async def claim(self, limit: int, lease: timedelta) -> list[TraceRecord]:
         """The oldest traces that are due, as nobody else gets them before the lease ends."""

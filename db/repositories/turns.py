@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from math import ceil
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -21,6 +20,7 @@ from agent.repositories import (
     Stats,
     StoredMessage,
     TurnRecord,
+    percentile,
 )
 from db.engine import Sessions, SqlRepository, take_turns
 from db.models import (
@@ -226,12 +226,6 @@ def stats_of(turns: Sequence[CountedTurn], first: date, last: date) -> Stats:
     days = (first + timedelta(days=number) for number in range((last - first).days + 1))
     by_day = tuple(_counted(day, of_day[day]) for day in days)
     return Stats(by_day, _counted(first, turns))
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` of all do not exceed; 0 without values."""
-    ordered = sorted(values)
-    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
 def _counted(day: date, turns: Sequence[CountedTurn]) -> DayStats:

@@ -30,6 +30,7 @@ def test_help_lists_the_commands(environment: dict[str, str]) -> None:
         "ask",
         "quotes",
         "find",
+        "admin",
         "doctor",
         "db",
         "wines",

@@ -6,6 +6,7 @@ import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 
 from agent.evals import dataset
@@ -15,7 +16,7 @@ from db.repositories.chats import SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import SqlTurnRepository
-from tests.commands import empty_home, sommelier_here
+from tests.commands import empty_home, running, sommelier_here
 from tests.traces import bare_trace, retried_trace
 
 ADA, CHAT = 8_123_456_789, 8_123_456_789
@@ -184,3 +185,17 @@ def test_a_file_that_cannot_be_written_is_one_line(filled: dict[str, str], tmp_p
     assert "No such file or directory" in run(
         filled, "export", str(tmp_path / "none" / "x.jsonl"), status=1
     )
+
+
+async def test_the_page_of_admins_is_served_on_this_machine_to_who_started_it(
+    filled: dict[str, str],
+) -> None:
+    async with running(filled, "admin", "--port", "0") as process, httpx.AsyncClient() as client:
+        assert process.stdout is not None
+        address = (await process.stdout.readline()).decode().split()[1]
+        page = await client.get(address, follow_redirects=True)
+        assert (page.status_code, "a red for lamb?" in page.text) == (200, True)
+        client.cookies.clear()
+        assert (await client.get(address.split("?")[0])).status_code == 401
+        process.terminate()
+        assert await process.wait() == 0

@@ -20,7 +20,6 @@ from agent.evals.report import (
     Summary,
     as_json,
     as_markdown,
-    percentile,
     summaries,
 )
 from agent.evals.run import Result, evaluate
@@ -280,12 +279,6 @@ async def test_several_modes_are_compared_side_by_side(model_server: ModelServer
     formats = [sent(model_server, n).get("response_format", {}).get("type") for n in range(3)]
     assert formats == [None, "json_object", "json_schema"]
     assert "| Metric | Threshold | A | B | C |" in as_markdown("x", results, plot="plot.svg")
-
-
-def test_percentiles_are_nearest_ranks() -> None:
-    values = [float(number) for number in range(1, 25)]
-    assert (percentile(values, 0.5), percentile(values, 0.95)) == (12, 23)
-    assert percentile([], 0.5) == 0
 
 
 class TestGroundTruth:

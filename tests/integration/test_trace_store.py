@@ -208,9 +208,9 @@ class TestTraceStore:
         assert ids(await store.summaries()) == ["2" * 32]
         with pytest.raises(LookupError):
             await store.get("1" * 32)
-        assert len(await store.steps(NOON - 30 * day)) == 2
+        assert len(await store.traced(NOON - 30 * day)) == 2
         await store.forget(7 * day, 8 * day - timedelta(hours=1), MUCH)
-        assert len(await store.steps(NOON - 30 * day)) == 1
+        assert len(await store.traced(NOON - 30 * day)) == 1
 
     async def test_what_takes_too_much_room_is_forgotten_from_its_old_end_and_counted(
         self, sessions: Sessions
