@@ -21,6 +21,7 @@ GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "db": ("database:db_app", "Create and upgrade the database."),
     "wines": ("library:wines_app", "Fill the catalogue and search it."),
     "documents": ("library:documents_app", "Fill the library and search it."),
+    "people": ("people:app", "See and delete what is kept of a person."),
     "updates": ("database:updates_app", "See messages that could not be answered."),
     "eval": ("evaluate:app", "Measure how well a model works here."),
     "prompts": ("prompts:app", "Manage prompts in Langfuse."),

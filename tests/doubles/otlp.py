@@ -121,6 +121,8 @@ class OtlpReceiver(LoopbackServer):
         super().__init__(
             [
                 Route("/api/public/otel/v1/traces", self._traces, methods=["POST"]),
+                Route("/api/public/traces", self._list_traces, methods=["GET"]),
+                Route("/api/public/traces", self._delete_traces, methods=["DELETE"]),
                 Route("/api/public/scores", self._scores, methods=["POST"]),
                 Route("/api/public/scores/{score_id}", self._delete_score, methods=["DELETE"]),
                 Route("/api/public/ingestion", self._ingestion, methods=["POST"]),
@@ -210,6 +212,24 @@ class OtlpReceiver(LoopbackServer):
             return trouble
         self.spans.extend(spans_in(body))
         return Response(b"", media_type="application/x-protobuf")
+
+    async def _list_traces(self, request: Request) -> Response:
+        if trouble := await self._trouble(request):
+            return trouble
+        asked = request.query_params
+        ids = dict.fromkeys(s.trace_id for s in self.spans if s.user == asked["userId"])
+        start = (int(asked["page"]) - 1) * int(asked["limit"])
+        page = [{"id": each} for each in [*ids][start : start + int(asked["limit"])]]
+        return JSONResponse({"data": page, "meta": {"totalItems": len(ids)}})
+
+    async def _delete_traces(self, request: Request) -> Response:
+        gone = (await request.json())["traceIds"]
+        if trouble := await self._trouble(request):
+            return trouble
+        self.spans = [span for span in self.spans if span.trace_id not in gone]
+        scores = self._scores_by_id
+        self._scores_by_id = {k: v for k, v in scores.items() if v["traceId"] not in gone}
+        return JSONResponse({"message": "Traces deleted successfully"})
 
     async def _scores(self, request: Request) -> Response:
         body = await request.json()

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 import httpx
+from pydantic import BaseModel
 
 from agent.engine.span import ScoreRecord
 from agent.repositories import Feedback, FeedbackReason
@@ -23,6 +24,8 @@ UNKNOWN_KEYS: Final = (
     "LANGFUSE_SECRET_KEY, and that LANGFUSE_BASE_URL is their region"
 )
 SCORES: Final = "/api/public/scores"
+TRACES: Final = "/api/public/traces"
+TRACES_AT_ONCE: Final = 100
 VERDICT: Final = "user_feedback"
 REASON: Final = "user_feedback_reason"
 LABELS: Final[Mapping[FeedbackReason, str]] = {
@@ -58,6 +61,37 @@ class LangfuseClient(HttpClient):
             transport=transport,
         )
         self.public_key = public_key
+
+
+class _TraceIds(BaseModel):
+    """A page of a list of traces, as far as it is read here."""
+
+    class Named(BaseModel):
+        id: str
+
+    data: list[Named]
+
+
+async def delete_traces(client: LangfuseClient, user: str) -> int:
+    """Delete every trace of a user (the hash that traces carry); how many were asked to go.
+
+    Langfuse deletes later, observations and scores too; what is asked for again is no error.
+
+    Raises:
+        Unavailable: it did not do it; what was deleted before stays deleted.
+    """
+    page, found = 1, list[str]()
+    while True:
+        query = {"userId": user, "limit": TRACES_AT_ONCE, "page": page}
+        read = await client.ask(_TraceIds, "GET", TRACES, params=query)
+        found += [each.id for each in read.data]
+        if len(read.data) < TRACES_AT_ONCE:
+            break
+        page += 1
+    for start in range(0, len(found), TRACES_AT_ONCE):
+        ids = found[start : start + TRACES_AT_ONCE]
+        await client.request("DELETE", TRACES, json={"traceIds": ids})
+    return len(found)
 
 
 def trace_url(base_url: str, trace_id: str) -> str:
