@@ -13,7 +13,6 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
 
 from agent.care import FULL_AGE, Care, Concern
-from agent.text import LANGUAGES, Language
 
 EVERYWHERE: Final = "any"
 """Stands among help lines for those of all other countries."""
@@ -41,7 +40,7 @@ class HelpTexts(BaseModel):
 
 
 @cache
-def help_texts(file: Path | None = None) -> Mapping[Language, HelpTexts]:
+def help_texts(file: Path | None = None) -> Mapping[str, HelpTexts]:
     """Read the sentences of every language; what `file` holds stands in their place.
 
     Raises:
@@ -51,9 +50,9 @@ def help_texts(file: Path | None = None) -> Mapping[Language, HelpTexts]:
     texts: dict[str, dict[str, Any]] = _read(Path(__file__).with_suffix(".toml"))
     for language, own in (_read(file) if file else {}).items():
         if language not in texts or not isinstance(own, dict):
-            raise ValueError(f"{language} is none of the languages {', '.join(LANGUAGES)}")
+            raise ValueError(f"{language} is none of the languages {', '.join(texts)}")
         texts[language] |= own
-    return TypeAdapter(dict[Language, HelpTexts]).validate_python(texts)
+    return TypeAdapter(dict[str, HelpTexts]).validate_python(texts)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -66,11 +65,11 @@ class Help:
 
     full_age: int = FULL_AGE
     region: str = ""
-    texts: Mapping[Language, HelpTexts] = field(default_factory=help_texts)
+    texts: Mapping[str, HelpTexts] = field(default_factory=help_texts)
 
     def in_crisis(self, care: Care) -> str:
         """Say where help is to be had, in the language of who writes, as Markdown."""
-        texts = self.texts[care.language or "en"]
+        texts = self.texts.get(care.language, self.texts["en"])
         return texts.crisis.format(lines="\n".join(f"- {line}" for line in self._lines(texts)))
 
     def why(self, care: Care) -> str:
@@ -80,7 +79,7 @@ class Help:
             return ""
         # A crisis that was told before is not spoken of again.
         key: Concern = "health" if concern == "crisis" else concern
-        sentence: str = getattr(self.texts[care.language or "en"], key)
+        sentence: str = getattr(self.texts.get(care.language, self.texts["en"]), key)
         return sentence.format(age=self.full_age)
 
     def _lines(self, texts: HelpTexts) -> list[str]:

@@ -1,49 +1,36 @@
-"""The words of a message, and the classes of words and phrases that care is told by. Pure.
+"""What a message holds for care: its words and what they mean, numbers, ages, reactions. Pure.
 
-The lexicons, the rules that combine them and the idioms that say nothing are in `care.toml`.
+Words and patterns are in `care.toml`.
 """
 
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import takewhile
+from functools import cache, cached_property, lru_cache
+from itertools import combinations, groupby, pairwise, product
 from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from agent.text import LANGUAGES, Language, fold, language_of, pattern
+from agent.classifier import LONGEST_WORD, Meanings, hashed
+from agent.text import Pattern, fold, pattern
 
-STOPS: Final = frozenset(".;!?\n")
-_BEFORE: Final = 9
-_BEHIND: Final = 3
-_IDIOM: Final = "idiom"
-_TELLING: Final = frozenset("self other link no taking beneficiary may giving wish".split())
-_LONGEST_AFFIX: Final = 24
-_SHORTEST_AFFIX: Final = 3
-_REMEMBERED: Final = 8192
-_TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,;:!?()/\n-]")
-
-Words = tuple[str, ...]
-
-
-class Rule(BaseModel):
-    """A concern, and the classes that tell of it within so many words of the first.
-
-    They stand in one sentence, or in several if it goes `across`. It does not hold in a sentence
-    that has one of the classes of `unless`.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    concern: str
-    all: tuple[str, ...]
-    within: int = 0
-    unless: tuple[str, ...] = ()
-    negatable: bool = False
-    across: bool = False
+PARTS: Final = (3, 4, 5)
+"""Letters of the parts of words that the classifier looks at."""
+WINDOW: Final = 80
+"""Words that the classifier looks at together; half of them again with the next."""
+REMEMBERED: Final = 8192
+"""Words whose parts are kept."""
+YOUNGEST: Final = 8
+"""From how many years on a number may be the age of somebody who writes."""
+_TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[^\s\p{L}0-9]")
+_STOPS: Final = frozenset(".!?,")
+_END: Final = (
+    r"(?:\s*(?:[.,!?;:)]|\Z)|\s(?:and|but|so|lol|what|can|und|aber|was|darf|et|mais|je|on|quel"
+    r"|y|pero|que|e|ma|che|quale|en|maar|wat|welke|mas|qual))"
+)
+_LONGEST_PHRASE: Final = 3
 
 
 class _File(BaseModel):
@@ -51,30 +38,20 @@ class _File(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    rule: tuple[Rule, ...]
-    spelt: dict[str, str]
-    idioms: dict[str, str]
-    numbers: dict[Language, str]
-    classes: dict[str, dict[str, str]]
+    meanings: dict[str, str]
+    numbers: dict[str, str]
+    reactions: dict[str, str]
+    certain: dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """What each phrase, beginning and ending of words belongs to, and the rules.
+    """What words mean to the classifier, what people react to, what is certain by its words."""
 
-    A class is named alone and with its language: "self" and "en:self".
-    """
-
-    rules: tuple[Rule, ...]
-    spelt: Mapping[Words, Words]
-    phrases: Mapping[Words, frozenset[str]]
-    openings: Mapping[Words, Sequence[tuple[str, frozenset[str]]]]
-    """Of phrases whose last word may end in any way: that word behind the others."""
-    beginnings: Mapping[str, frozenset[str]]
-    endings: Mapping[str, frozenset[str]]
+    meanings: Meanings
+    reactions: Meanings
     numbers: Mapping[str, int]
-    longest: Mapping[str, int]
-    """How many words the longest phrase has that begins with a word."""
+    certain: Mapping[str, Pattern]
 
 
 @cache
@@ -86,191 +63,122 @@ def lexicon() -> Lexicon:
     """
     written = tomllib.loads(Path(__file__).with_name("care.toml").read_text("utf-8"))
     file = _File.model_validate(written)
-    phrases: dict[Words, frozenset[str]] = {}
-    beginnings: dict[str, frozenset[str]] = {}
-    endings: dict[str, frozenset[str]] = {}
-    openings: dict[Words, list[tuple[str, frozenset[str]]]] = {}
-    listed = [
-        (word, frozenset({name, *(f"{each}:{name}" for each in _languages(language))}))
-        for language, classes in (*file.classes.items(), ("any", {_IDIOM: file.idioms["any"]}))
-        for name, words in classes.items()
-        for word in words.split()
-    ]
-    for word, names in listed:
-        plain = word.strip("*_")
-        if word.startswith("*"):
-            endings[plain] = endings.get(plain, frozenset()) | names
-        elif word.endswith("*") and "_" in plain:
-            *head, last = plain.split("_")
-            openings.setdefault(tuple(head), []).append((last, names))
-        elif word.endswith("*"):
-            beginnings[plain] = beginnings.get(plain, frozenset()) | names
-        else:
-            key = tuple(plain.split("_"))
-            phrases[key] = phrases.get(key, frozenset()) | names
-    longest: dict[str, int] = {}
-    for key in (*phrases, *openings):
-        longest[key[0]] = max(longest.get(key[0], 0), len(key))
     numbers = {
         word: number
         for words in file.numbers.values()
         for number, word in enumerate(words.split(), start=2)
     }
-    spelt = {tuple(key.split("_")): tuple(value.split()) for key, value in file.spelt.items()}
-    return Lexicon(file.rule, spelt, phrases, openings, beginnings, endings, numbers, longest)
-
-
-def _languages(language: str) -> Iterable[str]:
-    return LANGUAGES if language == "any" else (language,)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _by_affix(word: str) -> frozenset[str]:
-    """The classes of a word by its beginning and its ending."""
-    known = lexicon()
-    sizes = range(_SHORTEST_AFFIX, min(len(word), _LONGEST_AFFIX) + 1)
-    found = (
-        part
-        for size in sizes
-        for part in (known.beginnings.get(word[:size]), known.endings.get(word[-size:]))
-    )
-    return frozenset().union(*filter(None, found))
-
-
-def _spelt_out(words: Sequence[str]) -> Iterator[str]:
-    """The words with what is written short in full: "don't" is "do not"."""
-    at, spelt = 0, lexicon().spelt
-    while at < len(words):
-        length = next((n for n in (3, 2, 1) if tuple(words[at : at + n]) in spelt), 0)
-        yield from spelt[tuple(words[at : at + length])] if length else (words[at],)
-        at += length or 1
-
-
-@dataclass(frozen=True, slots=True)
-class Phrase:
-    """Words that belong to classes, from `start` to before `end`."""
-
-    start: int
-    end: int
-    names: frozenset[str]
+    age = f"(?:[0-9]{{1,2}}|{'|'.join(numbers)})"
+    certain = {
+        concern: pattern(rf"\b(?:{each.replace('{age}', age).replace('{end}', _END)})(?!\w)")
+        for concern, each in ((name, "|".join(each)) for name, each in file.certain.items())
+    }
+    return Lexicon(Meanings(file.meanings), Meanings(file.reactions), numbers, certain)
 
 
 class Message:
-    """The words of a message, and the classes of the phrases that begin and end at each."""
+    """The words of a message, folded, and what stands in them."""
 
     def __init__(self, text: str) -> None:
-        self.words = list(_spelt_out(_TOKEN.findall(fold(text))))
-        found = list(self._phrases())
-        idioms = {
-            at for each in found if _IDIOM in each.names for at in range(each.start, each.end)
-        }
-        self._begins: list[list[Phrase]] = [[] for _ in self.words]
-        self._until: list[frozenset[str]] = [frozenset()] * len(self.words)
-        for each in found:
-            if idioms.isdisjoint(range(each.start, each.end)):
-                self._begins[each.start].append(each)
-                self._until[each.end - 1] |= each.names
-        self._at = [frozenset[str]().union(*(each.names for each in at)) for at in self._begins]
-        self.said = frozenset[str]().union(*self._at)
-        self._sentence = self._sentences()
-        self._sentences_of: dict[str, frozenset[int]] = {}
-        self.language = language_of(text) or self._likely_language()
+        self._text = fold(text)
+        self._tokens = _TOKEN.findall(self._text)
 
-    def _phrases(self) -> Iterator[Phrase]:
-        known = lexicon()
-        for at, word in enumerate(self.words):
-            if names := _by_affix(word):
-                yield Phrase(at, at + 1, names)
-            longest = min(known.longest.get(word, 0), len(self.words) - at)
-            for length in range(1, longest + 1):
-                run, end = tuple(self.words[at : at + length]), at + length
-                if found := known.phrases.get(run):
-                    yield Phrase(at, end, found)
-                for last, names in known.openings.get(run, ()):
-                    if end < len(self.words) and self.words[end].startswith(last):
-                        yield Phrase(at, end + 1, names)
+    def certain(self, full_age: int) -> Iterator[str]:
+        """Tell the concerns that some words leave no doubt of."""
+        for concern, words in lexicon().certain.items():
+            for found in words.finditer(self._text):
+                ages = filter(None, map(_number, _TOKEN.findall(found[0])))
+                if concern != "under_age" or any(YOUNGEST <= each < full_age for each in ages):
+                    yield concern
+                    break
 
-    def _sentences(self) -> list[int]:
-        """The number of the sentence that each word stands in."""
-        numbers, number = [], 0
-        for at, word in enumerate(self.words):
-            number += word in STOPS and not (word == "." and self.words[at - 1].isdecimal())
-            numbers.append(number)
-        return numbers
+    def windows(self, full_age: int) -> Iterator[frozenset[int]]:
+        """Tell the features of the message for the classifier, a part of a long one at a time."""
+        step = WINDOW // 2
+        for start in range(0, max(1, len(self._tokens) - step), step):
+            part = self._tokens[start : start + WINDOW]
+            yield _features([_written(each, full_age) for each in part])
 
-    def _likely_language(self) -> Language | None:
-        """The language that most telling words are of; None if two have as many."""
-        votes = Counter(
-            each.partition(":")[0]
-            for names in self._at
-            for each in names
-            if ":" in each and f"{each.partition(':')[2]}" in _TELLING
+    @cached_property
+    def reactions(self) -> Sequence[frozenset[str]]:
+        """What is said at each word of who wine is for, and of what somebody reacts to."""
+        of, runs = lexicon().reactions.of, range(1, _LONGEST_PHRASE + 1)
+        return [
+            frozenset().union(*(of(" ".join(self._tokens[at : at + size])) for size in runs))
+            for at in range(len(self._tokens))
+        ]
+
+    def has(self, kind: str) -> bool:
+        """Tell whether anything of a kind is said."""
+        return any(kind in said for said in self.reactions)
+
+    def people(self, behind: str = "") -> frozenset[str]:
+        """Tell the people that are named, those behind a word of a kind if one is given."""
+        return frozenset(
+            self._tokens[at]
+            for at, said in enumerate(self.reactions)
+            if "person" in said and (not behind or (at and behind in self.reactions[at - 1]))
         )
-        best = sorted(LANGUAGES, key=lambda language: -votes[language])
-        return best[0] if votes[best[0]] > votes[best[1]] else None
 
-    def own(self, name: str) -> str:
-        """A class in the language of the message, in every language if that is not known."""
-        return f"{self.language}:{name}" if self.language else name
-
-    def is_at(self, at: int, *names: str) -> bool:
-        """Whether a phrase of one of these classes begins at a word."""
-        return 0 <= at < len(self._at) and not self._at[at].isdisjoint(names)
-
-    def ends_at(self, at: int, name: str) -> bool:
-        """Whether a phrase of a class ends with a word."""
-        return 0 <= at < len(self._until) and name in self._until[at]
-
-    def places(self, name: str) -> Iterator[int]:
-        """Where phrases of a class begin."""
-        if name in self.said:
-            yield from (at for at, names in enumerate(self._at) if name in names)
-
-    def phrases(self, name: str) -> Iterator[Phrase]:
-        """The phrases of a class."""
-        if name in self.said:
-            yield from (each for at in self._begins for each in at if name in each.names)
-
-    def is_near(self, name: str, at: int, within: int, *, across: bool = False) -> bool:
-        """Whether another phrase of a class begins within so many words, and in the sentence."""
-        places = range(max(0, at - within), min(len(self._at), at + within + 1))
+    def is_near(self, one: str, other: str, within: int) -> bool:
+        """Tell whether a word of one kind stands within so many words of one of another kind."""
+        places = [at for at, said in enumerate(self.reactions) if other in said]
         return any(
-            name in self._at[each]
-            for each in places
-            if each != at and (across or self._sentence[each] == self._sentence[at])
+            one in said and any(abs(at - place) <= within for place in places)
+            for at, said in enumerate(self.reactions)
         )
 
-    def is_in_sentence(self, name: str, at: int) -> bool:
-        """Whether a phrase of a class begins in the sentence of a word."""
-        if name not in self._sentences_of:
-            found = (self._sentence[each] for each in self.places(name))
-            self._sentences_of[name] = frozenset(found)
-        return self._sentence[at] in self._sentences_of[name]
 
-    def is_before(self, name: str, at: int, within: int) -> bool:
-        """Whether a phrase of a class begins within so many words before, in the same sentence."""
-        places = range(max(0, at - within), at)
-        return any(
-            name in self._at[each] and self._sentence[each] == self._sentence[at] for each in places
-        )
+def _number(word: str) -> int | None:
+    return int(word[:4]) if word.isdecimal() else lexicon().numbers.get(word)
 
-    def number(self, at: int) -> int | None:
-        """The number that stands at a place, None if none does."""
-        if not 0 <= at < len(self.words):
-            return None
-        word = self.words[at]
-        return int(word[:4]) if word.isdecimal() else lexicon().numbers.get(word)
 
-    def is_about_other(self, start: int, end: int) -> bool:
-        """Whether a phrase is said of somebody else than who writes: the nearest person decides.
+def _written(word: str, full_age: int) -> str:
+    """A word as the classifier knows it: a number by whose age it may be, "sooo" as "soo"."""
+    number = _number(word)
+    if number is not None and (word.isdecimal() or number >= YOUNGEST):
+        return _kind(number, full_age)
+    return "".join(letter for letter, run in groupby(word) for letter in [*run][:2])[:LONGEST_WORD]
 
-        Those before it come first ("my wife is pregnant"), then those behind ("a pregnant friend").
-        """
-        selves, others = self.own("self"), self.own("other")
-        behind = takewhile(
-            lambda at: self.words[at] != ",", range(end, min(len(self.words), end + _BEHIND))
-        )
-        for at in (*range(start, end), *range(start - 1, max(-1, start - _BEFORE), -1), *behind):
-            if self._sentence[at] == self._sentence[start] and self.is_at(at, selves, others):
-                return not self.is_at(at, selves)
-        return False
+
+def _kind(number: int, full_age: int) -> str:
+    if number < YOUNGEST:
+        return "#few" if number < YOUNGEST // 2 else "#some"
+    if number <= full_age:
+        return "#full" if number == full_age else "#minor"
+    return "#year" if 1900 < number < 2100 else "#many"
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _meaning(word: str) -> frozenset[str]:
+    if word[0] == "#":
+        return frozenset({word})
+    return frozenset({","}) if word in _STOPS else lexicon().meanings.of(word)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _of_word(word: str) -> frozenset[int]:
+    """The features of a word alone: itself, its parts, its meanings."""
+    whole = f"^{word}$"
+    parts = {whole[at : at + n] for n in PARTS for at in range(len(whole) - n + 1)}
+    return hashed({f"w {word}", *parts, *(f"m {each}" for each in _meaning(word))})
+
+
+def _features(words: Sequence[str]) -> frozenset[int]:
+    said = ["<", *words, ">"]
+    return hashed(_pairs(said)).union(*map(_of_word, said))
+
+
+def _pairs(said: Sequence[str]) -> Iterator[str]:
+    """Words beside each other and one apart, and the same of what they mean."""
+    meanings = [*map(_meaning, said)]
+    meant = [*filter(None, meanings)]
+    yield from (f"b {one} {two}" for one, two in pairwise(said))
+    yield from (f"s {one} {two}" for one, two in zip(said, said[2:], strict=False))
+    beside = (("d", meant, meant[1:]), ("e", meant, meant[2:]))
+    mixed = (("f", [*zip(said)], meanings[1:]), ("g", meanings, [*zip(said[1:])]))
+    for kind, first, second in (*beside, *mixed):
+        for pair in zip(first, second, strict=False):
+            yield from (f"{kind} {one} {two}" for one, two in product(*pair))
+    for one, two in combinations(sorted(frozenset().union(*meant)), 2):
+        yield f"m {one} {two}"

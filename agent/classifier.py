@@ -1,4 +1,4 @@
-"""What kind of text a short text is, by a linear model over the parts of its words. Pure.
+"""What kind of text a short text is, by a linear model over what stands in it. Pure.
 
 The weights are fitted to labelled sentences by `python -m benchmarks.classifiers`. A file of them
 is a line of JSON (labels, biases, scale), then a signed byte for each bucket and label.
@@ -8,16 +8,19 @@ import json
 import math
 import zlib
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from agent.text import words
+from agent.text import fold, words
 
-BUCKETS: Final = 1 << 15
+LONGEST_WORD: Final = 40
+"""Letters of a word that are looked at."""
+LONGEST_PART: Final = 16
+"""Letters of a beginning or an ending that means something."""
 MOST_WORDS: Final = 200
 """Words of a text that are looked at."""
 PARTS: Final = (3, 4, 5)
@@ -27,14 +30,41 @@ SMALL: Final = range(4, 18)
 
 
 def features(text: str) -> frozenset[int]:
-    """Return the buckets of a text's words, of its pairs of words and of the parts of its words."""
-    said = [_word(each) for each in words(text)[:MOST_WORDS]]
-    return frozenset(zlib.crc32(each.encode()) % BUCKETS for each in _features(said))
+    """Return what a text has of words, of pairs of words and of parts of words, as checksums."""
+    return hashed(_features([_word(each) for each in words(text)[:MOST_WORDS]]))
+
+
+def hashed(found: Iterable[str]) -> frozenset[int]:
+    """Return the checksums of features, of which a classifier makes its buckets."""
+    return frozenset(zlib.crc32(each.encode("utf-8", "surrogatepass")) for each in found)
+
+
+class Meanings:
+    """What words mean in any language, by whole words, by beginnings and by endings."""
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        """Read words by meaning: `kill*` begins words, `*cillin` ends them."""
+        self._whole: dict[str, frozenset[str]] = {}
+        self._starts: dict[str, frozenset[str]] = {}
+        self._ends: dict[str, frozenset[str]] = {}
+        for meaning, said in table.items():
+            for each in fold(said).split():
+                kept = self._starts if each[-1] == "*" else self._whole
+                kept = self._ends if each[0] == "*" else kept
+                word = each.strip("*").replace("_", " ")
+                kept[word] = kept.get(word, frozenset()) | {meaning}
+
+    def of(self, word: str) -> frozenset[str]:
+        """Return the meanings of a folded word, or of some words with spaces between."""
+        sizes = range(2, min(len(word), LONGEST_PART) + 1)
+        starts = (self._starts.get(word[:size], frozenset()) for size in sizes)
+        ends = (self._ends.get(word[-size:], frozenset()) for size in sizes)
+        return self._whole.get(word, frozenset()).union(*starts, *ends)
 
 
 def _word(word: str) -> str:
     if not word.isdecimal():
-        return word[:40]
+        return word[:LONGEST_WORD]
     return "#small" if len(word) < 3 and int(word) in SMALL else "#"
 
 
@@ -58,13 +88,16 @@ class Classifier:
 
     def likelihoods(self, text: str) -> Mapping[str, float]:
         """Return how likely each label is, from 0 to 1; together they are 1."""
-        found, count = features(text), len(self.labels)
-        sums = [0] * count
-        for bucket in found:
-            at = bucket * count
-            for label, weight in enumerate(self.weights[at : at + count]):
-                sums[label] += weight
-        norm = self.scale / math.sqrt(len(found) or 1)
+        return self.likelihoods_of(features(text))
+
+    def likelihoods_of(self, found: Collection[int]) -> Mapping[str, float]:
+        """Return how likely each label is for what has these features."""
+        count = len(self.labels)
+        size = len(self.weights) // count
+        buckets = {each % size for each in found}
+        rows = (self.weights[at * count : at * count + count] for at in buckets)
+        sums = [sum(each) for each in zip(*rows, strict=True)] or [0] * count
+        norm = self.scale / math.sqrt(len(buckets) or 1)
         scores = [bias + norm * each for bias, each in zip(self.biases, sums, strict=True)]
         powers = [math.exp(each - max(scores)) for each in scores]
         total = sum(powers)
@@ -81,9 +114,10 @@ def classifier(file: Path) -> Classifier:
     """
     head, _, body = file.read_bytes().partition(b"\n")
     about = json.loads(head)
-    weights = array("b", zlib.decompress(body))
-    if len(weights) != BUCKETS * len(about["labels"]):
-        raise ValueError(f"{file.name} does not hold a weight for each bucket and label: fit it")
+    try:
+        weights = array("b", zlib.decompress(body))
+    except zlib.error as error:
+        raise ValueError(f"{file.name} does not hold its weights whole, {error}: fit it") from error
     return Classifier(tuple(about["labels"]), tuple(about["biases"]), about["scale"], weights)
 
 

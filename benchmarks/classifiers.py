@@ -1,4 +1,7 @@
-"""`python -m benchmarks.classifiers`: say how good the classifier of care is, or fit it."""
+"""`python -m benchmarks.classifiers care|whose|language`: say how good a classifier is, or fit it.
+
+Sentences of one batch are alike, so each batch is judged by what was fitted to all the others.
+"""
 
 import argparse
 import json
@@ -6,62 +9,101 @@ import math
 import random
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agent.care import CARE_CLASSIFIER, care_of_rules
-from agent.classifier import BUCKETS, Classifier, features, written
+from agent.care import CARE_CLASSIFIER, CONCERNS, FULL_AGE, LANGUAGE_CLASSIFIER, WHOSE_CLASSIFIER
+from agent.care_words import Message
+from agent.classifier import Classifier, written
 
 EVALS: Final = Path(__file__).parent.parent / "tests" / "evals"
-OUTSIDE: Final = EVALS / "outside"
-CARE: Final = (
-    *(EVALS / "care.jsonl", EVALS / "messages.jsonl"),
-    *(OUTSIDE / "care.jsonl", OUTSIDE / "care_more.jsonl"),
-)
-CONVERSATIONS: Final = ("first_half", "second_half", "third", "fourth", "fourth_second_half")
-CONCERNS: Final = (
-    *("none", "crisis", "dependence", "under_age"),
-    *("pregnancy", "medication", "driving"),
-)
-FOLDS: Final = 4
+CARE: Final = ("care", "care_talk", "care_written", "messages")
+CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen")
 EPOCHS: Final = 15
 RATE: Final = 0.5
 
-Row = tuple[str, str]
-Fitted = tuple[list[list[float]], list[float]]
+
+@dataclass(frozen=True)
+class Row:
+    """A sentence, its label, and which sentences were written with it."""
+
+    text: str
+    label: str
+    batch: str
 
 
-def care_rows() -> list[Row]:
-    """Read the sentences of care, and what people say in conversations where no care is due."""
-    read = [each for file in CARE for each in _lines(file)]
-    rows = {each["text"]: each["label"] for each in read if each["label"] in CONCERNS}
-    for name in CONVERSATIONS:
-        for line in _lines(OUTSIDE / f"{name}.jsonl"):
-            for message in line["messages"]:
-                told = care_of_rules(message)
-                if not told.own | told.others:
-                    rows.setdefault(message, "none")
-    return list(rows.items())
+@dataclass(frozen=True)
+class Task:
+    """What a classifier tells apart, where it is kept, what it learns from and what it looks at."""
+
+    labels: tuple[str, ...]
+    file: Path
+    rows: Callable[[], Iterator[Row]]
+    features: Callable[[str], frozenset[int]]
+    buckets: int
+    judged: tuple[str, ...] = CARE_OUTSIDE
 
 
-def _lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+def care_lines() -> Iterator[dict[str, Any]]:
+    """Read what was written for care, each with its batch."""
+    for folder, names in ((EVALS / "outside", CARE_OUTSIDE), (EVALS, CARE)):
+        for name in names:
+            for line in (folder / f"{name}.jsonl").read_text("utf-8").splitlines():
+                batch = name if folder != EVALS else f"own {name}"
+                yield {"batch": batch, "who": ""} | json.loads(line)
 
 
-def fit(rows: Sequence[Row], labels: Sequence[str]) -> Fitted:
-    """Fit weights by stochastic gradient descent (AdaGrad) on the softmax of the labels."""
-    random_, count = random.Random(1), len(labels)
-    weights = [[0.0] * count for _ in range(BUCKETS)]
-    squares = [[1e-3] * count for _ in range(BUCKETS)]
+def care_rows(labelled: str, labels: Sequence[str]) -> Iterator[Row]:
+    """Read the sentences of care that have one of some labels, each text once."""
+    known = set[str]()
+    for line in care_lines():
+        if line[labelled] in labels and line["text"] not in known:
+            known.add(line["text"])
+            yield Row(line["text"], line[labelled], line["batch"])
+
+
+def care_features(text: str) -> frozenset[int]:
+    """Return what care looks at in a message, in the first part of a long one."""
+    return next(Message(text).windows(FULL_AGE))
+
+
+LABELS: Final = ("none", *CONCERNS)
+WHOSE: Final = ("self", "other")
+LANGUAGES: Final = ("en", "de", "fr", "es", "it", "nl", "pt")
+TASKS: Final = {
+    "care": Task(
+        LABELS, CARE_CLASSIFIER, lambda: care_rows("label", LABELS), care_features, 1 << 16
+    ),
+    "whose": Task(WHOSE, WHOSE_CLASSIFIER, lambda: care_rows("who", WHOSE), care_features, 1 << 14),
+    "language": Task(
+        LANGUAGES,
+        LANGUAGE_CLASSIFIER,
+        lambda: care_rows("language", LANGUAGES),
+        care_features,
+        1 << 14,
+    ),
+}
+
+
+def fitted(rows: Sequence[Row], task: Task) -> Classifier:
+    """Fit a classifier by stochastic gradient descent (AdaGrad) on the softmax of the labels."""
+    random_, count = random.Random(1), len(task.labels)
+    weights = [[0.0] * count for _ in range(task.buckets)]
+    squares = [[1e-3] * count for _ in range(task.buckets)]
     biases = [0.0] * count
-    data = [(tuple(features(text)), labels.index(label)) for text, label in rows]
+    data = [
+        (sorted({each % task.buckets for each in task.features(row.text)}), row.label)
+        for row in rows
+    ]
     for _ in range(EPOCHS):
         random_.shuffle(data)
         for found, label in data:
-            if found:
-                _step(weights, squares, biases, found, label)
-    return weights, biases
+            _step(weights, squares, biases, found, task.labels.index(label))
+    scale = max(abs(each) for row in weights for each in row) / 127
+    small = array("b", (round(each / scale) for row in weights for each in row))
+    return Classifier(task.labels, tuple(round(each, 4) for each in biases), scale, small)
 
 
 def _step(
@@ -71,66 +113,57 @@ def _step(
     found: Sequence[int],
     label: int,
 ) -> None:
-    norm = 1 / math.sqrt(len(found))
-    likely = _likely((weights, biases), found)
-    errors = [each - (at == label) for at, each in enumerate(likely)]
-    for at, error in enumerate(errors):
-        biases[at] -= 0.05 * error
-    wrong = [at for at, error in enumerate(errors) if abs(error) > 0.01]
-    for bucket in found:
-        row, sums = weights[bucket], squares[bucket]
-        for at in wrong:
-            slope = errors[at] * norm
-            sums[at] += slope * slope
-            row[at] -= RATE * slope / math.sqrt(sums[at])
-
-
-def _likely(fitted: Fitted, found: Sequence[int]) -> list[float]:
-    weights, biases = fitted
     norm = 1 / math.sqrt(len(found) or 1)
     sums = [sum(each) for each in zip(*(weights[bucket] for bucket in found), strict=True)]
-    scores = [bias + norm * each for bias, each in zip(biases, sums or biases, strict=True)]
+    scores = [bias + norm * each for bias, each in zip(biases, sums, strict=True)]
     powers = [math.exp(each - max(scores)) for each in scores]
-    return [each / sum(powers) for each in powers]
+    errors = [each / sum(powers) - (at == label) for at, each in enumerate(powers)]
+    for at, error in enumerate(errors):
+        biases[at] -= 0.05 * error
+    wrong = [(at, error * norm) for at, error in enumerate(errors) if abs(error) > 0.01]
+    for bucket in found:
+        row, before = weights[bucket], squares[bucket]
+        for at, slope in wrong:
+            before[at] += slope * slope
+            row[at] -= RATE * slope / math.sqrt(before[at])
 
 
-def classifier_of(rows: Sequence[Row], labels: Sequence[str]) -> Classifier:
-    """Fit a classifier, with weights of a byte each."""
-    weights, biases = fit(rows, labels)
-    scale = max(abs(each) for row in weights for each in row) / 127
-    small = array("b", (round(each / scale) for row in weights for each in row))
-    return Classifier(tuple(labels), tuple(round(each, 4) for each in biases), scale, small)
+def judged(task: Task) -> Iterator[tuple[str, str, float]]:
+    """Tell of each sentence of a batch its label, the likeliest one and how likely that is."""
+    rows = list(task.rows())
+    for batch in task.judged:
+        model = fitted([row for row in rows if row.batch != batch], task)
+        for row in rows:
+            if row.batch == batch:
+                likely = model.likelihoods_of(task.features(row.text))
+                best = max(task.labels[1:], key=likely.__getitem__)
+                yield row.label, best, 1 - likely[task.labels[0]]
 
 
-def validate(rows: list[Row], labels: Sequence[str]) -> None:
-    """Print what is found of each label when it was not learnt from, at several thresholds."""
-    random.Random(3).shuffle(rows)
-    judged: list[tuple[str, str, float]] = []
-    for fold in range(FOLDS):
-        model = classifier_of([row for at, row in enumerate(rows) if at % FOLDS != fold], labels)
-        for text, label in rows[fold::FOLDS]:
-            likely = model.likelihoods(text)
-            best = max(labels[1:], key=likely.__getitem__)
-            judged.append((label, best, likely[best]))
-    total = Counter(label for label, _, _ in judged)
-    print("unseen quarters of", dict(total))
-    for threshold in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
-        told = [(label, best) for label, best, likely in judged if likely >= threshold]
+def validate(task: Task) -> None:
+    """Print what is found of each label in batches that were not learnt from, by threshold."""
+    found = list(judged(task))
+    total = Counter(label for label, _, _ in found)
+    print("unseen batches of", dict(total))
+    for least in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+        told = [(label, best) for label, best, likely in found if likely >= least]
         right = Counter(label for label, best in told if label == best)
-        false = Counter(best for label, best in told if label == labels[0])
-        shares = {each: f"{right[each] / total[each]:.0%}" for each in labels[1:]}
-        print(f"from {threshold} on: right {shares}, false {dict(false)}")
+        false = Counter(best for label, best in told if label == task.labels[0])
+        shares = {each: f"{right[each] / total[each]:.0%}" for each in total if each in right}
+        print(f"from {least} on: right {shares}, false {dict(false)}")
 
 
 def main() -> None:
     """Validate, or fit and write."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", choices=TASKS)
     parser.add_argument("--write", action="store_true", help="fit to all sentences and write")
-    rows = care_rows()
-    if parser.parse_args().write:
-        CARE_CLASSIFIER.write_bytes(written(classifier_of(rows, CONCERNS)))
+    given = parser.parse_args()
+    task = TASKS[given.task]
+    if given.write:
+        task.file.write_bytes(written(fitted(list(task.rows()), task)))
     else:
-        validate(rows, CONCERNS)
+        validate(task)
 
 
 if __name__ == "__main__":

@@ -177,9 +177,6 @@ class LookUps:
 
     async def _find(self, question: Question, category: str, place: str) -> None:
         async def look_up(run: Run) -> Reply:
-            care = care_in(run)
-            if care.forbids_alcohol:
-                return Reply(text=self.turns.carer.help.why(care), outcome="care")
             named = guard_input(place, run.span)
             find = partial(find_places, category, named, search=self.search)
             try:
@@ -196,9 +193,13 @@ class LookUps:
         await self._turn(question, look_up, text.places_messages)
 
     async def _turn(self, question: Question, look_up: Work, show: Show) -> None:
-        """One turn: a look-up, which is one step of it."""
+        """One turn: a look-up, which is one step of it; of nothing for who must not drink."""
 
         async def work(run: Run) -> Reply:
+            care = care_in(run)
+            if care.forbids_alcohol:
+                return Reply(text=self.turns.carer.help.why(care), outcome="care")
+
             async def looked_up() -> tuple[Reply, Spent]:
                 return await worked_on(run.of_tool(run.span), look_up), run.ledger.spent
 

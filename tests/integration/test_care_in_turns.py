@@ -148,14 +148,14 @@ def test_the_name_of_a_wine_without_alcohol_may_be_said() -> None:
     assert [*named_with_alcohol("Trinken Sie ein Glas Rotwein.", evidence)] == ["rotwein"]
 
 
-IN_PORTUGUESE = "não aguento mais, um tinto para esta noite"
+IN_POLISH = "nie chcę już żyć, czerwone wino na dziś"
 
 
 async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
     model_server: ModelServer,
 ) -> None:
     model_server.script(search(), answer_json(VALID | {"concern": "crisis"}))
-    reply, root = await reply_to(IN_PORTUGUESE, server=model_server)
+    reply, root = await reply_to(IN_POLISH, server=model_server)
     assert (reply.outcome, reply.wine_ids, reply.told) == ("care", (), frozenset())
     assert "findahelpline.com" in reply.text
     assert "Chinon" not in reply.text
@@ -163,7 +163,7 @@ async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
     model_server.script(
         answer_json({"response_type": "informational", "intro": "", "concern": "crisis"})
     )
-    reply, _ = await reply_to(IN_PORTUGUESE, server=model_server)
+    reply, _ = await reply_to(IN_POLISH, server=model_server)
     assert (reply.outcome, reply.retries) == ("care", 0)
 
 
@@ -328,6 +328,19 @@ async def test_help_is_said_without_the_answerer_and_without_buttons(
     assert listener.cares == []
     assert {turn.scores["outcome"] for turn in tracer.turns} == {"care"}
     assert not any(each.get("reply_markup") for each in sent)
+
+
+@pytest.mark.parametrize("told", ["I'm 15", "I'm a recovering alcoholic"])
+async def test_nothing_is_looked_up_for_who_must_not_drink(
+    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository, told: str
+) -> None:
+    tracer, carer = RecordingTracer(), Carer(cares=cares)
+    sources = Sources(documents=FakeLibrary())
+    async with running(bot_api, Listener(), messages, tracer, sources=sources, carer=carer):
+        await say(
+            bot_api, told, "/ask what does sur lie mean?", "/quotes sur lie", "/find wine bar Lyon"
+        )
+    assert [turn.scores["outcome"] for turn in tracer.turns][1:] == ["care"] * 3
 
 
 async def test_what_holds_no_more_is_forgotten(cares: SqlCareRepository) -> None:
