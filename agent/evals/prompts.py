@@ -1,5 +1,6 @@
 """A prompt that is tried out in the place of the repository's: from a file, or from Langfuse."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,17 +21,17 @@ class PromptRefused(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class TriedPrompt:
-    """The prompts of the repository, but for one."""
+class TriedPrompts:
+    """The prompts of the repository, but for those that are `tried`."""
 
-    tried: Prompt
+    tried: Mapping[str, Prompt]
 
     def get(self, name: str) -> Prompt:
         """Return the prompt of that name."""
-        return self.tried if name == self.tried.ref.name else REPOSITORY.get(name)
+        return self.tried.get(name) or REPOSITORY.get(name)
 
 
-def prompt_of_file(path: Path) -> TriedPrompt:
+def prompt_of_file(path: Path) -> TriedPrompts:
     """Read the sommelier's prompt from a file; in traces its label is the file's name.
 
     Raises:
@@ -51,7 +52,7 @@ def is_managed(name: str) -> bool:
     return prompt in repository_prompts() and bool(version) and not any(map(str.isspace, version))
 
 
-async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompt:
+async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompts:
     """Fetch a version of a prompt in Langfuse, `sommelier@3` or `sommelier@staging`.
 
     Raises:
@@ -71,7 +72,22 @@ async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompt:
     return _checked(stored.text, ref, f"version {stored.version} of Langfuse")
 
 
-def _checked(text: str | None, ref: PromptRef, what: str) -> TriedPrompt:
+async def labelled_prompts(store: "PromptStore", label: str) -> TriedPrompts:
+    """Fetch the prompts that have a label in Langfuse, as the product uses them.
+
+    Raises:
+        Unavailable: Langfuse gave no answer, or another one.
+    """
+    found = {}
+    for name in repository_prompts():
+        stored = await store.get(name, label=label)
+        if stored is not None and not refusal(name, stored.text):
+            ref = PromptRef(name, stored.version, label, is_fallback=False)
+            found[name] = Prompt(stored.text or "", ref)
+    return TriedPrompts(found)
+
+
+def _checked(text: str | None, ref: PromptRef, what: str) -> TriedPrompts:
     if problem := refusal(ref.name, text):
         raise PromptRefused(f"{what} cannot be the prompt {ref.name}: {problem}")
-    return TriedPrompt(Prompt(text or "", ref))
+    return TriedPrompts({ref.name: Prompt(text or "", ref)})

@@ -1,10 +1,12 @@
 """What an evaluation runs with: a dataset, a cellar, documents, and the variants to compare."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -16,7 +18,13 @@ from agent.engine.messages import ResponseMode
 from agent.engine.run import Prompts
 from agent.evals import dataset as datasets
 from agent.evals.dataset import Case, Conversation, conversation_of, unique
-from agent.evals.prompts import PromptRefused, is_managed, managed_prompt, prompt_of_file
+from agent.evals.prompts import (
+    PromptRefused,
+    is_managed,
+    labelled_prompts,
+    managed_prompt,
+    prompt_of_file,
+)
 from agent.evals.run import SommelierVariant
 from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.model import MODEL_NAME
@@ -25,6 +33,7 @@ from agent.sommelier.service import Sommelier
 from agent.tracing.http import Unavailable
 from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.experiments import Experiments
+from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Item
 from bot.commands.output import fail
 from bot.commands.prompts import open_prompt_store
@@ -40,6 +49,8 @@ from bot.resources import (
 from config import DatabaseSettings, Settings
 from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
+
+log = logging.getLogger(__name__)
 
 STARTER: Final = "starter"
 LANGFUSE: Final = "langfuse:"
@@ -137,16 +148,26 @@ async def open_experiments(settings: Settings) -> AsyncIterator[Experiments | No
         yield None
         return
 
-    client = LangfuseClient(*settings.tracing.langfuse_keys, settings.tracing.base_url)
+    tracing = settings.tracing
+    client = LangfuseClient(
+        *settings.tracing.langfuse_keys,
+        tracing.base_url,
+        seconds=tracing.timeout_seconds,
+        waits_longer=True,
+    )
+    origin = Origin(tracing.environment, tracing.release, version("sommelier"))
     async with aclosing(client):
-        yield Experiments(client, prepare_trace(settings), hide=hide(settings))
+        yield Experiments(client, prepare_trace(settings), hide=hide(settings), origin=origin)
 
 
 def wanted_variants(
     settings: Settings, models: Sequence[str] | None, prompts: Sequence[str] | None
 ) -> list[Named]:
-    """Name every model with every prompt."""
-    texts = _prompts(settings, list(dict.fromkeys(prompts or [REPOSITORY])))
+    """Name every model with every prompt; unless some are named, with those in production."""
+    if prompts:
+        texts = _prompts(settings, list(dict.fromkeys(prompts)))
+    else:
+        texts = {REPOSITORY: _in_production(settings)}
     default = settings.model.name if settings.model.is_set else MODEL_NAME
     names = list(dict.fromkeys(models or [default]))
     if names != [MODEL_NAME]:
@@ -180,6 +201,22 @@ def _prompts(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
     except PromptRefused as error:
         fail(str(error), 2)
     return {short[name] if times[short[name]] == 1 else name: found[name] for name in wanted}
+
+
+def _in_production(settings: Settings) -> Prompts:
+    """The prompts that the product would use: those of Langfuse under the label in use, if any."""
+    if settings.tracing.langfuse_keys is None:
+        return OWN
+
+    async def fetch() -> Prompts:
+        async with open_prompt_store(settings) as store:
+            try:
+                return await labelled_prompts(store, settings.tracing.prompt_label)
+            except Unavailable as error:
+                log.warning("The repository's prompts are evaluated, not those in use: %s", error)
+                return OWN
+
+    return asyncio.run(fetch())
 
 
 async def _managed(settings: Settings, names: Sequence[str]) -> dict[str, Prompts]:

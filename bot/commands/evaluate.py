@@ -55,7 +55,8 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 Save = Annotated[
     Path | None, typer.Option(help="A folder for the report: Markdown, JSON and a picture.")
 ]
-Name = Annotated[str | None, typer.Option(help="The name of the run; the time unless given.")]
+Name = Annotated[str | None, typer.Option(help="The name of the run; its time stands behind it.")]
+Description = Annotated[str, typer.Option(help="What is tried in this run, for Langfuse.")]
 
 
 @app.command("run")
@@ -82,6 +83,7 @@ def run(
     kind: Annotated[str | None, typer.Option(help="Only these: pairing, budget …")] = None,
     concurrency: Annotated[int, typer.Option(min=1, max=64, help="Conversations at a time.")] = 4,
     name: Name = None,
+    description: Description = "",
     save: Save = None,
     transcripts: Annotated[
         Path | None,
@@ -93,7 +95,7 @@ def run(
 
     Works with no model configured: the house sommelier is evaluated then.
     """
-    evaluation = Evaluation(open_settings(), name or _now(), concurrency)
+    evaluation = Evaluation(open_settings(), _title(name), concurrency, description)
     named = wanted_variants(evaluation.settings, model, prompt)
     select = partial(selected, language=language, kind=kind, limit=limit)
     evaluation.finish(evaluation.conversations(dataset, named, select))
@@ -110,11 +112,12 @@ def quotes(
         list[str] | None, typer.Option(help="A model of the configured server; may be repeated.")
     ] = None,
     name: Name = None,
+    description: Description = "",
     save: Save = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask each model 24 questions with known answers, in each mode, and score the quotes."""
-    evaluation = Evaluation(open_settings(), name or _now(), concurrency=1)
+    evaluation = Evaluation(open_settings(), _title(name), 1, description)
     require_model(evaluation.settings)
     letters = list(dict.fromkeys(part.strip().upper() for part in modes.split(",")))
     if unknown := [letter for letter in letters if letter not in MODES]:
@@ -158,8 +161,10 @@ def _chunks_of(path: str) -> tuple[Chunk, ...]:
     )
 
 
-def _now() -> str:
-    return f"{datetime.now():%Y-%m-%d %H:%M:%S}"
+def _title(name: str | None) -> str:
+    """What tells a run from every other: a second one under a name is a second one."""
+    now = datetime.now().isoformat(" ", "milliseconds")
+    return f"{name} · {now}" if name else now
 
 
 @dataclass(slots=True)
@@ -169,6 +174,7 @@ class Evaluation:
     settings: Settings
     title: str
     concurrency: int
+    description: str = ""
     results: list[Result] = field(default_factory=list)
     stopped: bool = False
 
@@ -213,7 +219,11 @@ class Evaluation:
         if experiments is not None:
             items = dataset.stored or {each.id: item_of(dataset.name, each) for each in cases}
             recording = await experiments.open(
-                dataset.name, self.title, items, stored=bool(dataset.stored)
+                dataset.name,
+                self.title,
+                items,
+                description=self.description,
+                stored=bool(dataset.stored),
             )
         with progress_bar("Asking") as progress:
 
@@ -231,6 +241,7 @@ class Evaluation:
                 order = [(each.label, case.id) for each in variants for case in cases]
                 self.results.sort(key=lambda each: order.index((each.variant, each.case.id)))
         if recording is not None:
+            await recording.finish()
             typer.echo(f"Langfuse: {recording.summary}", err=True)
 
     def report(

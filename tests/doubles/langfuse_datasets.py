@@ -18,14 +18,14 @@ TIME = "2026-01-01T00:00:00.000Z"
 class LangfuseDatasets(OtlpReceiver):
     """Datasets by name, items by id, beside the traces and scores of `OtlpReceiver`.
 
-    `broken` are paths that answer 500 whatever `mode` says.
+    `broken` are paths that answer with a status whatever `mode` says.
     """
 
     def __init__(self, mode: Mode = "ok") -> None:
         super().__init__(mode)
         self.datasets: dict[str, JsonObject] = {}
         self.items: dict[str, JsonObject] = {}
-        self.broken: set[str] = set()
+        self.broken: dict[str, int] = {}
         self._starlette.router.routes.extend(
             [
                 Route("/api/public/v2/datasets", self._create, methods=["POST"]),
@@ -59,8 +59,8 @@ class LangfuseDatasets(OtlpReceiver):
 
     async def _trouble(self, request: Request) -> Response | None:
         found = await super()._trouble(request)
-        if found is None and request.url.path in self.broken:
-            return JSONResponse({"message": "Out of order."}, 500)
+        if found is None and (status := self.broken.get(request.url.path)):
+            return JSONResponse({"message": "Out of order."}, status)
         return found
 
     def _made(self, name: str) -> JsonObject:

@@ -11,9 +11,11 @@ import pytest
 from agent.engine.span import TraceRecord
 from agent.evals.dataset import Conversation, DatasetError, conversation_of, item_of, parsed
 from agent.evals.run import Trial
+from agent.prompts import repository_prompts
 from agent.tracing.http import Unavailable
 from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.experiments import Experiments, experiment_id
+from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
 from agent.tracing.recorder import Item, item_id
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
@@ -198,20 +200,67 @@ async def test_a_server_that_is_gone_is_told_in_one_line() -> None:
     await experiments.client.aclose()
 
 
-async def test_a_recording_gives_up_after_two_failures_and_warns_once(
+async def test_a_server_that_is_slow_or_down_for_a_while_ends_no_recording(
     langfuse: LangfuseDatasets, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """What was not confirmed is sent again under the same ids, and counted once."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
     experiments = experiments_at(langfuse)
-    recording = await experiments.open("mine", "first", items(RED))
+    experiments.sleep = sleep
+    questions = [f"A red, {number}?" for number in range(4)]
+    talks = [RED.model_copy(update={"id": each}) for each in questions]
+    recording = await experiments.open("mine", "first", items(*talks))
     assert recording is not None
-    langfuse.mode = "500"
-    asked = len(langfuse.requests)
-    for _ in range(5):
-        await recording.add("gpt-4o", "red", [answered()])
+    traces = {each: answered(each) for each in questions}
+    await recording.add("gpt-4o", questions[0], [traces[questions[0]]])
+    langfuse.broken["/api/public/scores"] = 503  # the spans arrive, the scores do not
+    for each in questions[1:]:
+        await recording.add("gpt-4o", each, [traces[each]])
+    assert (recording.recorded, recording.lost, len(waits)) == (1, 0, 2)
+    langfuse.broken.clear()
+    await recording.finish()
     await experiments.client.aclose()
-    assert len(langfuse.requests) == asked + 2
+    assert recording.summary.startswith("4 recorded, see ")
+    stored = {root.trace_id for roots in langfuse.linked.values() for root in roots}
+    assert stored == {each.trace_id for each in traces.values()}
+    assert all("eval_budget" in langfuse.scores_of(each) for each in stored)
     assert len(caplog.records) == 1
+
+
+async def test_what_never_arrived_is_reported_as_lost(langfuse: LangfuseDatasets) -> None:
+    experiments = experiments_at(langfuse)
+    talks = [RED.model_copy(update={"id": str(number)}) for number in range(5)]
+    recording = await experiments.open("mine", "first", items(*talks))
+    assert recording is not None
+    langfuse.mode = "401"
+    asked = len(langfuse.requests)
+    for talk in talks:
+        await recording.add("gpt-4o", talk.id, [answered(talk.id)])
+    await recording.finish()
+    await experiments.client.aclose()
+    assert len(langfuse.requests) == asked + 1, "nothing is taken: it is asked once"
     assert recording.summary.startswith("0 recorded, 5 lost, see ")
+
+
+def test_unless_one_is_named_the_prompt_in_production_is_evaluated(
+    configured: LangfuseDatasets, mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = repository_prompts()["sommelier"].text + "\nSpeak like a sailor."
+    stored = StoredPrompt(7, text)
+
+    async def get(self: PromptStore, name: str, *, label: str) -> StoredPrompt | None:
+        return stored if (name, label) == ("sommelier", "production") else None
+
+    monkeypatch.setattr(PromptStore, "get", get)
+    status, _, _ = sommelier_eval("run", mine, "--model", "gpt-4o", "--json")
+    assert status == 0
+    assert {
+        span.metadata["prompt_version"] for span in configured.spans if span.name == "llm.answer"
+    } == {"langfuse:7"}
 
 
 # --- the commands ---------------------------------------------------------------------------
@@ -237,14 +286,25 @@ def mine(tmp_path: Path) -> str:
     return str(path)
 
 
+NAMED = ("--name", "first", "--description", "a cheaper model")
 MODELS = ("--model", "gpt-4o", "--model", "gpt-4o-mini")
 
 
-def test_a_run_is_an_experiment_for_each_variant(configured: LangfuseDatasets, mine: str) -> None:
-    status, shown, said = sommelier_eval("run", mine, *MODELS, "--name", "first", "--json")
+def test_a_run_is_an_experiment_for_each_variant(
+    configured: LangfuseDatasets, mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGFUSE_TRACING_ENVIRONMENT", "berlin")
+    monkeypatch.setenv("LANGFUSE_RELEASE", "blue")
+    status, shown, said = sommelier_eval("run", mine, *MODELS, *NAMED, "--json")
     assert status == 0
     linked = configured.linked
-    assert set(linked) == {"first · gpt-4o", "first · gpt-4o-mini"}
+    run = json.loads(shown)["run"]
+    assert run.startswith("first · 20")
+    assert set(linked) == {f"{run} · gpt-4o", f"{run} · gpt-4o-mini"}
+    for root in (root for roots in linked.values() for root in roots):
+        assert links_of(root)["description"] == "a cheaper model"
+        assert root.attributes["langfuse.environment"] == "berlin"
+        assert root.attributes["langfuse.release"] == "blue"
     items = {item["metadata"]["id"]: item["id"] for item in configured.items.values()}
     assert set(items) == {"one", "two"}
     for roots in linked.values():
@@ -258,11 +318,14 @@ def test_a_run_is_an_experiment_for_each_variant(configured: LangfuseDatasets, m
     assert "/project/project-1/datasets/dataset-1" in said
 
 
-def test_the_same_run_again_adds_nothing(configured: LangfuseDatasets, mine: str) -> None:
+def test_a_second_run_under_one_name_is_a_second_run_over_the_same_items(
+    configured: LangfuseDatasets, mine: str
+) -> None:
     for _ in range(2):
         sommelier_eval("run", mine, "--model", "gpt-4o", "--name", "first", "--json")
     assert len(configured.items) == 2
-    assert len(configured.trace_ids) == 4
+    assert [len(roots) for roots in configured.linked.values()] == [2, 2]
+    assert len(configured.trace_ids) == 8
     assert len({score["id"] for score in configured.scores}) == len(configured.scores)
 
 
@@ -319,7 +382,8 @@ def test_a_langfuse_that_fails_costs_a_warning_and_no_result(
     status, shown, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--json")
     assert status == 0
     assert len(json.loads(shown)["results"]) == 2
-    assert said.count("WARNING") == 1
+    assert said.count("WARNING") == 2
+    assert "The repository's prompts are evaluated, not those in use: Langfuse " in said
     assert "This run is not recorded: Langfuse " in said
     assert "recorded, see" not in said
 
@@ -327,7 +391,7 @@ def test_a_langfuse_that_fails_costs_a_warning_and_no_result(
 def test_traces_that_are_not_taken_cost_a_warning_and_no_result(
     configured: LangfuseDatasets, mine: str
 ) -> None:
-    configured.broken.add("/api/public/otel/v1/traces")
+    configured.broken["/api/public/otel/v1/traces"] = 403
     status, shown, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--json")
     assert status == 0
     assert len(json.loads(shown)["results"]) == 2

@@ -9,13 +9,15 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
+from agent.engine.retry import Backoff, Sleep, retry
 from agent.engine.span import TraceRecord
+from agent.tracing.exporter import Rejected, RetryLater
 from agent.tracing.http import Unavailable
 from agent.tracing.langfuse.client import SCORES, LangfuseClient
 from agent.tracing.langfuse.traces import TRACES, headers, langfuse_spans, scores_of
@@ -25,9 +27,11 @@ from agent.tracing.recorder import Item
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 4  # requests
-GIVE_UP_AFTER: Final = 2  # failures in a row
+TRIES: Final = 3  # of an item, before it is left for the end
+BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 PAGE: Final = 100
-ENVIRONMENT: Final = "sdk-experiment"  # where Langfuse expects the traces of experiments
+ENVIRONMENT: Final = "sdk-experiment"
+"""Where Langfuse looks for the traces of experiments that say nothing else."""
 EXPERIMENT: Final = "langfuse.experiment."
 DATASETS: Final = "/api/public/v2/datasets"
 ITEMS: Final = "/api/public/dataset-items"
@@ -49,7 +53,7 @@ class Experiments:
     """Langfuse's datasets, and where experiments over them are recorded.
 
     `prepare` makes of each trace what may be shown, `hide` of what an item asks and expects:
-    datasets are made of people's turns, too.
+    datasets are made of people's turns, too. `origin` is what traces and scores say of who sends.
     """
 
     def __init__(
@@ -58,10 +62,15 @@ class Experiments:
         prepare: Callable[[TraceRecord], TraceRecord] = lambda trace: trace,
         *,
         hide: Callable[[object], object] = lambda data: data,
+        origin: Origin | None = None,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.client = client
         self.prepare = prepare
         self.hide = hide
+        origin = origin or Origin()
+        self.origin = replace(origin, environment=origin.environment or ENVIRONMENT)
+        self.sleep = sleep
 
     async def items(self, dataset: str) -> list[Item]:
         """Return the items of a dataset that are not archived, in the order Langfuse has them.
@@ -80,7 +89,13 @@ class Experiments:
         return [_item(each) for each in found if each.get("status") == "ACTIVE"]
 
     async def open(
-        self, dataset: str, run: str, items: Mapping[str, Item], *, stored: bool = False
+        self,
+        dataset: str,
+        run: str,
+        items: Mapping[str, Item],
+        *,
+        description: str = "",
+        stored: bool = False,
     ) -> "Recording | None":
         """Open the recording of a run over `items`; None, and a warning, if it cannot be.
 
@@ -88,13 +103,13 @@ class Experiments:
         """
         try:
             if stored:
-                return Recording(self, await self._existing(dataset), run, items)
+                return Recording(self, await self._existing(dataset), run, items, description)
             made = await self.client.ask(Dataset, "POST", DATASETS, json={"name": dataset})
             await self._put(dataset, list(items.values()))
         except Unavailable as error:
             log.warning("This run is not recorded: %s", error)
             return None
-        return Recording(self, made, run, items)
+        return Recording(self, made, run, items, description)
 
     async def _existing(self, name: str) -> Dataset:
         return await self.client.ask(Dataset, "GET", f"{DATASETS}/{quote(name, safe='')}")
@@ -123,17 +138,21 @@ class Experiments:
 class Recording:
     """The recording of one run: an experiment for each variant, over the same items.
 
-    What fails is told once in the log; after two failures in a row nothing more is tried.
-    `recorded` counts the items that arrived.
+    What a slow or overloaded server does not confirm is sent again, under the same ids, at once and
+    at the end, so `recorded` and `lost` are what is there and what is not. Nothing more is tried
+    once it says that it will take nothing. What fails is told once in the log.
     """
 
     experiments: Experiments
     dataset: Dataset
     run: str
     items: Mapping[str, Item]
+    description: str = ""
     recorded: int = 0
     lost: int = 0
-    failures: int = 0
+    _left: list[tuple[str, str, Sequence[TraceRecord]]] = field(default_factory=list)
+    _refused: bool = False
+    _warned: bool = False
 
     @property
     def summary(self) -> str:
@@ -149,26 +168,47 @@ class Recording:
         """
         if not traces:
             return
-        if self.failures >= GIVE_UP_AFTER:
-            self.lost += 1
-            return
+        # While the server is in trouble the run goes on; what is left comes at the end.
+        if not await self._try(variant, item, traces, 1 if self._left else TRIES):
+            self._left.append((variant, item, traces))
+
+    async def finish(self) -> None:
+        """Send what is left; what does not arrive now is lost. Never raises."""
+        left, self._left = self._left, []
+        for variant, item, traces in left:
+            arrived = await self._try(variant, item, traces, 1 if self.lost else TRIES)
+            self.lost += not arrived
+
+    async def _try(
+        self, variant: str, item: str, traces: Sequence[TraceRecord], tries: int
+    ) -> bool:
+        """Whether an item arrived within so many tries."""
+        link = self._link(variant, self.items[item], traces[-1])
         try:
-            await self._send(traces, self._link(variant, self.items[item], traces[-1]))
+            if not self._refused:
+                await retry(
+                    lambda: self._send(traces, link),
+                    tries=tries,
+                    on=_is_passing,
+                    backoff=BACKOFF,
+                    sleep=self.experiments.sleep,
+                )
         except Unavailable as error:
-            if not self.lost:
+            self._refused = isinstance(error.delivery_error, Rejected)
+            if not self._warned:
                 log.warning("Not everything is recorded: %s", error)
-            self.failures += 1
-            self.lost += 1
-        else:
-            self.failures = 0
-            self.recorded += 1
+            self._warned = True
+            return False
+        self.recorded += not self._refused
+        return not self._refused
 
     async def _send(self, traces: Sequence[TraceRecord], link: Mapping[str, str]) -> None:
         """Deliver the traces of an item, and all their scores; the last one is the item's."""
         shown = [self.experiments.prepare(trace) for trace in traces]
         await self._send_spans(shown[:-1], {})
         await self._send_spans(shown[-1:], link)
-        if scores := [score for trace in shown for score in scores_of(trace, ENVIRONMENT)]:
+        environment = self.experiments.origin.environment
+        if scores := [score for trace in shown for score in scores_of(trace, environment)]:
             taken = await self.experiments.client.request("POST", SCORES, json=scores)
             if taken.status_code == 207:
                 raise Unavailable(f"Langfuse refused some of {len(scores)} scores", 207)
@@ -176,7 +216,7 @@ class Recording:
     async def _send_spans(self, traces: Sequence[TraceRecord], link: Mapping[str, str]) -> None:
         if traces:
             client = self.experiments.client
-            origin = Origin(ENVIRONMENT, link=link)
+            origin = replace(self.experiments.origin, link=link)
             body = langfuse_spans(traces, origin, client.public_key)
             await client.request("POST", TRACES, content=body, headers=headers(client.public_key))
 
@@ -193,7 +233,15 @@ class Recording:
             "item.expected_output": _json(self.experiments.hide(item.expected)),
             "item.metadata": _json(dict(item.metadata)),
         }
+        if self.description:
+            named["description"] = self.description
         return {f"{EXPERIMENT}{key}": value for key, value in named.items()}
+
+
+def _is_passing(error: Exception) -> bool | float:
+    """Whether the same may be taken later, and after how many seconds if the server said."""
+    known = error.delivery_error if isinstance(error, Unavailable) else error
+    return isinstance(known, RetryLater) and (known.retry_after or True)
 
 
 def experiment_id(project_id: str, dataset_id: str, name: str) -> str:
