@@ -35,6 +35,7 @@ def test_help_lists_the_commands(environment: dict[str, str]) -> None:
         "db",
         "wines",
         "documents",
+        "people",
         "updates",
         "eval",
         "prompts",
