@@ -38,6 +38,7 @@ T = TypeVar("T")
 
 BYTES_PER_MB: Final = 1_000_000
 SHOWN_WINES: Final = 5
+INTERRUPTED: Final = 130
 
 wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
 documents_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -161,20 +162,53 @@ def count_wines() -> None:
 
 @documents_app.command("add")
 def add_documents(
-    paths: Annotated[list[Path], typer.Argument(help="Markdown, text, HTML and PDF, or folders.")],
+    sources: Annotated[list[str], typer.Argument(help="Files, folders, or addresses of the web.")],
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on, and index what changes, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Index files and folders; what has not changed is left alone, what is unreadable reported."""
-    settings = open_settings()
+    settings, report = open_settings(), indexing.AddReport()
 
     max_bytes = round(settings.documents.max_mb * BYTES_PER_MB)
+    pages = [each for each in sources if each.lower().startswith(("http://", "https://"))]
+    paths = [Path(each) for each in sources if each not in pages]
 
-    async def add(documents: SqlDocumentStore) -> indexing.AddReport:
+    async def add(documents: SqlDocumentStore) -> None:
         with progress_bar("Indexing") as progress:
-            return await indexing.add_documents(
-                documents, paths, lambda done, total, path: progress(done, total), max_bytes
+            await indexing.add_documents(
+                documents,
+                paths,
+                lambda done, total, path: progress(done, total),
+                max_bytes,
+                report=report,
             )
+        for page in pages:
+            await indexing.add_page(documents, page, max_bytes, report)
 
-    report = _with_documents(settings, add)
+    async def go_on(documents: SqlDocumentStore) -> None:
+        async def add_changed() -> None:
+            changed = await indexing.add_documents(documents, paths, max_bytes=max_bytes)
+            _print_added(changed)
+
+        await add(documents)
+        _print_added(report)
+        typer.echo("Watching; Ctrl-C ends it.")
+        await indexing.watch(add_changed, paths)
+
+    try:
+        _with_documents(settings, go_on if watch else add)
+    except KeyboardInterrupt:
+        if not watch:
+            _print_added(report)
+            typer.echo("Stopped. What was added is kept; the same command goes on with the rest.")
+        raise typer.Exit(INTERRUPTED) from None
+    _print_added(report)
+    if report.problems and not (report.added or report.updated or report.unchanged):
+        raise typer.Exit(1)
+
+
+def _print_added(report: indexing.AddReport) -> None:
     counts = (len(report.added), len(report.updated), len(report.unchanged))
     typer.echo("{} added, {} updated, {} unchanged.".format(*counts))
     if report.embedded:
@@ -183,8 +217,6 @@ def add_documents(
         typer.echo(printable(f"Note: {note}"))
     for problem in report.problems:
         typer.echo(printable(f"Not added: {problem}"), err=True)
-    if report.problems and not any(counts):
-        raise typer.Exit(1)
 
 
 @documents_app.command("list")

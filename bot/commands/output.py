@@ -64,8 +64,6 @@ def configure_logging(level: str, secrets: Sequence[str] = ()) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for name in LOUD:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
-    # What it mends in a file is no news, and what it cannot read is reported by name.
-    logging.getLogger("pypdf").setLevel(logging.ERROR)
 
 
 def with_database(settings: "Settings", work: "Callable[[Sessions], Awaitable[T]]") -> T:

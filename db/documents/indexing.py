@@ -2,13 +2,15 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from agent import lengths
+from db.documents.fetching import fetch
 from db.documents.reading import (
     MAX_FILE_BYTES,
     Content,
@@ -23,6 +25,8 @@ from db.repositories.documents import SqlDocumentStore
 
 Progress = Callable[[int, int, str], None]
 """Called with files done, files in all, and the path just done."""
+
+Fetch = Callable[[str, int], Awaitable[tuple[str, Content]]]
 
 STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
 STARTER_NAME: Final = "starter"
@@ -67,19 +71,21 @@ async def add_documents(
     name: str | None = None,
     *,
     trusted: bool = False,
+    report: AddReport | None = None,
 ) -> AddReport:
     """Index files and folders; what cannot be read is reported and stops nothing.
 
     A file of a folder is known by the folder's name and its path below it, with `/` between; `name`
     takes the place of the folder's own. A file that is named itself is known as it was given. Files
-    are read in a process of its own, which is ended where one takes too long, and some are stored
-    at a time; those that are `trusted` are read here, and stored all or none.
+    are read in a process of its own, which is ended where one takes too long, while some that were
+    read are stored; those that are `trusted` are read here, and stored all or none. `report` is
+    filled as files are stored: whoever cancels this finds in it what was kept.
     """
-    report, reader = AddReport(), Reader()
+    report, reader = report or AddReport(), Reader()
     read_file = read_document if trusted else reader.read
     files = await asyncio.to_thread(_files, paths, name, report.problems)
     hashes = await store.hashes()
-    read: list[Document] = []
+    batch = _Batch(store, report)
     try:
         for done, (path, file) in enumerate(files.items(), 1):
             take = partial(_read, file, path, hashes.get(path), max_bytes, read_file)
@@ -91,16 +97,95 @@ async def add_documents(
                 if document is None:
                     report.unchanged.append(path)
                 else:
-                    read.append(document)
-            if done == len(files) or (not trusted and _are_enough(read)):
-                await _save(store, read, report)
-                read = []
+                    await batch.add(document, whole=trusted)
             if progress:
                 progress(done, len(files), path)
+        await batch.save()
     finally:
+        await batch.saved()
         await asyncio.to_thread(reader.close)
     report.embedded = await store.embed_missing()
     return report
+
+
+async def add_page(
+    store: SqlDocumentStore, url: str, max_bytes: int, report: AddReport, fetch: Fetch = fetch
+) -> None:
+    """Index a page or file of the web; what keeps it from being read is reported."""
+    reader = Reader()
+    try:
+        path, content = await fetch(url, max_bytes)
+        if (await store.hashes()).get(path) == content.hash:
+            report.unchanged.append(path)
+            return
+        document = await asyncio.to_thread(reader.read, content, path)
+    except Unreadable as error:
+        report.problems.append(Problem(url, str(error)))
+        return
+    finally:
+        await asyncio.to_thread(reader.close)
+    await _save(store, [document], report)
+    report.embedded += await store.embed_missing()
+
+
+async def watch(
+    add: Callable[[], Awaitable[object]], paths: Sequence[Path], seconds: float = 1.0
+) -> NoReturn:
+    """Call `add` each time that files have changed and then not for `seconds`; never ends.
+
+    What is deleted is left to be removed by hand: a folder may be gone for a moment only.
+    """
+    added = before = await asyncio.to_thread(_states, paths)
+    while True:
+        await asyncio.sleep(seconds)
+        now = await asyncio.to_thread(_states, paths)
+        if now == before and now != added:
+            await add()
+            added = now
+        before = now
+
+
+def _states(paths: Sequence[Path]) -> dict[str, tuple[int, int]]:
+    """When each file was changed, and its size."""
+    states = {}
+    for path, file in _files(paths, None, []).items():
+        with suppress(OSError):
+            found = file.stat()
+            states[path] = found.st_mtime_ns, found.st_size
+    return states
+
+
+class _Batch:
+    """Documents that were read: some are stored together, while the next ones are read."""
+
+    def __init__(self, store: SqlDocumentStore, report: AddReport) -> None:
+        self._store = store
+        self._report = report
+        self._read: list[Document] = []
+        self._saving: asyncio.Task[None] | None = None
+
+    async def add(self, document: Document, *, whole: bool) -> None:
+        """Take one more; unless all are stored as a `whole`, those so far when they are enough."""
+        self._read.append(document)
+        size = sum(each.size for each in self._read)
+        if not whole and (len(self._read) >= FILES_AT_ONCE or size >= BYTES_AT_ONCE):
+            await self.saved()
+            self._begin()
+
+    async def save(self) -> None:
+        """Store all that is left."""
+        await self.saved()
+        self._begin()
+        await self.saved()
+
+    def _begin(self) -> None:
+        read, self._read = self._read, []
+        self._saving = asyncio.create_task(_save(self._store, read, self._report))
+
+    async def saved(self) -> None:
+        """Wait for what is being stored: cancelled or not, it is stored whole, and reported."""
+        if self._saving is not None:
+            await asyncio.shield(self._saving)
 
 
 async def load_starter_documents(
@@ -121,10 +206,6 @@ async def _save(store: SqlDocumentStore, read: Sequence[Document], report: AddRe
         fates[fate].append(document.path)
         if document.note:
             report.notes.append(Problem(document.path, document.note))
-
-
-def _are_enough(read: Sequence[Document]) -> bool:
-    return len(read) >= FILES_AT_ONCE or sum(document.size for document in read) >= BYTES_AT_ONCE
 
 
 def _read(

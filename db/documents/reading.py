@@ -1,12 +1,13 @@
-"""Reading one file: Markdown, text, HTML or PDF, to its title and its sections.
+"""Reading one file of any of our kinds, to its title and its sections.
 
 Whatever a file contains, only `Unreadable` is raised, whose text says why. The parsers of others
 may hang or take all memory over a file made for it: a `Reader` runs them in a process of its own.
 """
 
-import codecs
 import hashlib
+import logging
 import multiprocessing
+import signal
 import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,14 +22,14 @@ from agent.text import pattern
 from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
 from db.models import storable
 
-Kind = Literal["markdown", "text", "html", "pdf"]
+Kind = Literal["markdown", "text", "html", "pdf", "docx", "epub", "csv", "xlsx"]
 
 MAX_FILE_BYTES: Final = 20_000_000
 SHORT_BYTES: Final = 4000
-"""Of so few no parser makes much work, but for PDF."""
+"""Of so few no parser of text makes much work."""
 READER_BYTES: Final = 2_000_000_000
 """Memory that reading a file may take."""
-INDEX_VERSION: Final = 3
+INDEX_VERSION: Final = 4
 """Part of every content hash: raise it when reading, chunking or terms change, and the next `add`
 indexes everything anew."""
 
@@ -41,18 +42,16 @@ KINDS: Final[Mapping[str, Kind]] = {
     ".htm": "html",
     ".xhtml": "html",
     ".pdf": "pdf",
+    ".docx": "docx",
+    ".epub": "epub",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".xlsx": "xlsx",
 }
+KINDS_SAID: Final = "Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel (.xlsx)"
 MARKS: Final = pattern(r"(\p{M}{30})\p{M}+")
 """More marks on one letter than any writing has: to put them in order takes quadratic time."""
 SPACES: Final = pattern(r"[-_\s]+")
-# The mark of UTF-32 begins like that of UTF-16, so it comes first.
-BYTE_ORDER_MARKS: Final = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 
 
 class Unreadable(ValueError):
@@ -92,7 +91,7 @@ def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES) -> Content:
         Unreadable: there is none to index.
     """
     if file.suffix.lower() not in KINDS:
-        raise Unreadable("is not Markdown, text, HTML or PDF")
+        raise Unreadable(f"is not {KINDS_SAID}")
     try:
         if not file.is_file():
             raise Unreadable("is not a file")
@@ -125,7 +124,7 @@ class Reader:
             Unreadable: it cannot be read, says nothing, or takes too long or too much memory.
         """
         kind = KINDS[Path(path).suffix.lower()]
-        if kind == "text" or (kind != "pdf" and len(content.data) <= SHORT_BYTES):
+        if kind in {"text", "markdown"} and len(content.data) <= SHORT_BYTES:
             return read_document(content, path)
         try:
             found = self._answer(content, path)
@@ -145,6 +144,11 @@ class Reader:
         pipe.send((content, path))
         found: Document | Unreadable | None = pipe.recv() if pipe.poll(self._seconds) else None
         return found
+
+    @property
+    def process(self) -> int | None:
+        """The id of the process, if it is running."""
+        return self._started[0].pid if self._started else None
 
     def close(self) -> None:
         """End the process."""
@@ -171,7 +175,10 @@ def _read_all(pipe: Connection) -> None:
         import resource  # noqa: PLC0415 - not everywhere
 
         resource.setrlimit(resource.RLIMIT_AS, (READER_BYTES, READER_BYTES))
-    with suppress(EOFError, KeyboardInterrupt):
+    # Ctrl-C reaches every process of a terminal: this one is ended by who started it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.disable()  # what parsers mend is no news, and what they cannot read is reported
+    with suppress(EOFError):
         while True:
             content, path = pipe.recv()
             try:
@@ -200,7 +207,7 @@ def read_document(content: Content, path: str) -> Document:
         if (text := _readable(section.text)).strip()
     )
     if not sections:
-        raise Unreadable(f"holds no text{' (a scan?)' if kind == 'pdf' else ''}")
+        raise Unreadable("holds no text")
     if sum(len(section.text) for section in sections) > lengths.DOCUMENT:
         raise Unreadable(f"holds over {lengths.DOCUMENT:,} characters of text; split it")
     title = " ".join(_readable(found.title).split()) or _name(path)
@@ -216,45 +223,40 @@ def _readable(text: str) -> str:
 
 
 def _read(data: bytes, kind: Kind) -> tuple[Outline, str]:
-    # Imported late: the parsers are heavy, and most commands read no file.
-    from db.documents import formats  # noqa: PLC0415
+    """The outline of a file, and a note on how it was read; parsers are imported when needed."""
+    match kind:
+        case "pdf":
+            from db.documents.pdf import read_pdf  # noqa: PLC0415
 
-    if kind == "pdf":
-        return formats.read_pdf(data), ""
-    text, note = decode(data)
-    if kind == "html":
-        # Without a byte order mark or UTF-8, a page says itself how it is encoded.
-        return formats.read_html(data if note else text), ""
-    if kind == "markdown":
-        return formats.read_markdown(text), note
-    return outline(map(Block, BLANK_LINE.split(text.strip()))), note
+            return read_pdf(data)
+        case "docx" | "epub" | "xlsx":
+            from db.documents import office  # noqa: PLC0415
 
-
-def decode(data: bytes) -> tuple[str, str]:
-    """Return the text of a file with `\\n` line ends, and a note if its encoding was guessed.
-
-    Raises:
-        Unreadable: it is binary.
-    """
-    encoding = next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), "")
-    if not encoding and b"\0" in data:
-        raise Unreadable("is binary, not text")
-    note = ""
-    try:
-        text = data.decode(encoding or "utf-8")
-    except UnicodeDecodeError as error:
-        if encoding:
-            raise Unreadable(f"is not {encoding.upper()} as it claims") from error
-        text, note = _latin(data), "is not UTF-8 and was read as Latin-1"
-    return text.replace("\r\n", "\n").replace("\r", "\n"), note
+            readers = {"docx": office.read_docx, "epub": office.read_epub, "xlsx": office.read_xlsx}
+            return readers[kind](data), ""
+        case _:
+            return _read_text(data, kind)
 
 
-def _latin(data: bytes) -> str:
-    """Latin-1 as it is mostly meant: with the quotation marks, dashes and € of Windows."""
-    try:
-        return data.decode("cp1252")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
+def _read_text(data: bytes, kind: Kind) -> tuple[Outline, str]:
+    from db.documents.encoding import decode  # noqa: PLC0415
+
+    text, note = decode(data, declares=kind == "html")
+    match kind:
+        case "html":
+            from db.documents.html import read_html  # noqa: PLC0415
+
+            return read_html(text), note
+        case "markdown":
+            from db.documents.markdown import read_markdown  # noqa: PLC0415
+
+            return read_markdown(text), note
+        case "csv":
+            from db.documents.office import read_csv  # noqa: PLC0415
+
+            return read_csv(text), note
+        case _:
+            return outline(map(Block, BLANK_LINE.split(text.strip()))), note
 
 
 def _name(path: str) -> str:
