@@ -15,8 +15,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
+from statistics import mean
 
 import psycopg
 
@@ -29,24 +31,30 @@ DOCS = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- cost of durability -->", "<!-- end of cost of durability -->"
 CHATS, MESSAGES = 100, 5
 IDLE_SECONDS = 10
-PACED_MESSAGES, PACE_SECONDS = 40, 0.25
+PACED_MESSAGES, PACE_SECONDS = 120, 0.1
+TURNS = 2000
+"""How many turns there were in all when memory is looked at again."""
 ANSWER = {"response_type": "informational", "intro": "A fine wine, I think."}
 TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 ROUNDS = 2
+POINTS = (0.5, 0.95, 0.99)
+PLAIN = "plain python-telegram-bot"
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured of one bot."""
+    """What was measured of one bot; of a sign of life that it does not give, nothing."""
 
+    start_cpu_s: float
     idle_percent: float
-    reply_p50_ms: float
-    reply_p95_ms: float
-    turns_a_second: float
+    signs_ms: Sequence[float]
+    replies_ms: Sequence[float]
     cpu_ms_a_turn: float
+    turns_a_second: float
     switches_a_turn: float
     commits_a_turn: float
     memory_mb: float
+    later_memory_mb: float
 
 
 @contextmanager
@@ -71,16 +79,22 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def memory_mb(pid: int) -> float:
+    """Resident memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE / 1e6
+
+
 def wait_for(bot_api: BotApi, count: int, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
-    while len(bot_api.messages()) < count:
+    while len(bot_api.calls_of("sendMessage")) < count:
         if time.monotonic() > deadline:
-            raise RuntimeError(f"{len(bot_api.messages())} of {count} messages were answered")
+            found = len(bot_api.calls_of("sendMessage"))
+            raise RuntimeError(f"{found} of {count} messages were answered")
         time.sleep(0.01)
 
 
 def measure(module: str, server: Server | None = None) -> Figures:
-    """Idle, then one message after another, then all at once."""
+    """The start, idle, one message after another, all at once, and many more."""
     with (
         BotApi() as bot_api,
         ModelServer(default=answer_json(ANSWER)) as model,
@@ -98,32 +112,45 @@ def measure(module: str, server: Server | None = None) -> Figures:
             "BURST_SECONDS": "0",
         }
         command = [sys.executable, "-m", *module.split()]
-        with process(command, environment) as bot:
-            bot_api.say("warm up", chat_id=1)
+        with process(command, environment):  # which stocks the database
+            bot_api.say("What is tannin?", chat_id=1)
             wait_for(bot_api, 1)
+        bot_api.say("What is tannin?", chat_id=1)
+        with process(command, environment) as bot:
+            wait_for(bot_api, 2)
+            start = cpu_seconds(bot.pid)
             time.sleep(2)
             before = cpu_seconds(bot.pid)
             time.sleep(IDLE_SECONDS)
             idle = (cpu_seconds(bot.pid) - before) / IDLE_SECONDS * 100
-            waits = one_by_one(bot_api)
-            sent, turns = len(bot_api.messages()), CHATS * MESSAGES
+            signs, replies = one_by_one(bot_api)
+            turns = CHATS * MESSAGES
             before, switches, done = cpu_seconds(bot.pid), switched(bot.pid), commits(url)
-            began = time.monotonic()
-            for _ in range(MESSAGES):
-                for chat in range(CHATS):
-                    bot_api.say("What is tannin?", chat_id=5000 + chat)
-            wait_for(bot_api, sent + turns)
-            seconds = time.monotonic() - began
+            seconds = all_at_once(bot_api, turns)
+            cpu, memory = cpu_seconds(bot.pid) - before, memory_mb(bot.pid)
+            switches, done = switched(bot.pid) - switches, commits(url) - done
+            all_at_once(bot_api, TURNS - turns)
             return Figures(
+                start_cpu_s=start,
                 idle_percent=idle,
-                reply_p50_ms=waits[len(waits) // 2],
-                reply_p95_ms=waits[int(len(waits) * 0.95)],
+                signs_ms=signs,
+                replies_ms=replies,
+                cpu_ms_a_turn=cpu / turns * 1000,
                 turns_a_second=turns / seconds,
-                cpu_ms_a_turn=(cpu_seconds(bot.pid) - before) / turns * 1000,
-                switches_a_turn=(switched(bot.pid) - switches) / turns,
-                commits_a_turn=(commits(url) - done) / turns,
-                memory_mb=int(Path(f"/proc/{bot.pid}/statm").read_text().split()[1]) * PAGE / 1e6,
+                switches_a_turn=switches / turns,
+                commits_a_turn=done / turns,
+                memory_mb=memory,
+                later_memory_mb=memory_mb(bot.pid),
             )
+
+
+def all_at_once(bot_api: BotApi, messages: int) -> float:
+    """Seconds until so many messages of `CHATS` chats, written at once, were answered."""
+    sent, began = len(bot_api.calls_of("sendMessage")), time.monotonic()
+    for number in range(messages):
+        bot_api.say("What is tannin?", chat_id=5000 + number % CHATS)
+    wait_for(bot_api, sent + messages)
+    return time.monotonic() - began
 
 
 def switched(pid: int) -> int:
@@ -149,31 +176,58 @@ def commits(url: str) -> int:
         return int(count)
 
 
-def one_by_one(bot_api: BotApi) -> list[float]:
-    """Milliseconds from a message to its reply, sorted, each chat's first and only message."""
-    waits = []
-    for number in range(PACED_MESSAGES):
-        sent, began = len(bot_api.messages()), time.monotonic()
-        bot_api.say("What is tannin?", chat_id=100 + number)
+def one_by_one(bot_api: BotApi) -> tuple[list[float], list[float]]:
+    """Milliseconds from a message to "typing", and to its reply, each chat's first and only one."""
+    began = {}
+    for chat in range(100, 100 + PACED_MESSAGES):
+        sent, began[chat] = len(bot_api.calls_of("sendMessage")), time.monotonic()
+        bot_api.say("What is tannin?", chat_id=chat)
         wait_for(bot_api, sent + 1)
-        waits.append((time.monotonic() - began) * 1000)
         time.sleep(PACE_SECONDS)
-    return sorted(waits)
-
-
-def table(rows: Mapping[str, Figures]) -> str:
-    """The figures as Markdown."""
-    head = (
-        "| | idle CPU, % of a core | CPU a turn, ms | turns a second | commits a turn | context "
-        "switches a turn | message to reply, ms (p50 / p95) | memory, MB |\n"
-        "| :-- | --: | --: | --: | --: | --: | --: | --: |\n"
+    signs, replies = (
+        [
+            (call.time - began[chat]) * 1000
+            for call in bot_api.calls_of(method)
+            if (chat := int(call.params["chat_id"])) in began
+        ]
+        for method in ("sendChatAction", "sendMessage")
     )
-    lines = [
-        f"| {name} | {row.idle_percent:.1f} | {row.cpu_ms_a_turn:.1f} | {row.turns_a_second:.0f} | "
-        f"{row.commits_a_turn:.1f} | {row.switches_a_turn:.0f} | {row.reply_p50_ms:.0f} / "
-        f"{row.reply_p95_ms:.0f} | {row.memory_mb:.0f} |"
-        for name, row in rows.items()
-    ]
+    return signs, replies
+
+
+def points(values: Sequence[float]) -> str:
+    """The points of a distribution that are looked at."""
+    ordered = sorted(values)
+    if not ordered:
+        return "–"
+    return " / ".join(f"{ordered[int((len(ordered) - 1) * point)]:.0f}" for point in POINTS)
+
+
+def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
+    """The figures as Markdown: means of all rounds, ratios to plain in the same round."""
+    head = (
+        "| | CPU a turn, ms | × plain | turns a second | × plain | commits a turn | context "
+        "switches a turn | idle CPU, % of a core | accept to typing, ms (p50 / p95 / p99) | accept "
+        "to answer, ms (p50 / p95 / p99) | memory after 500, 2,000 turns, MB | CPU to the first "
+        "answer, s |\n| :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n"
+    )
+    lines = []
+    for name, rows in rounds.items():
+        pairs = list(zip(rows, rounds[PLAIN], strict=True))
+        cpu = mean(row.cpu_ms_a_turn / plain.cpu_ms_a_turn for row, plain in pairs)
+        speed = mean(row.turns_a_second / plain.turns_a_second for row, plain in pairs)
+        lines.append(
+            f"| {name} | {mean(row.cpu_ms_a_turn for row in rows):.1f} | {cpu:.2f} | "
+            f"{mean(row.turns_a_second for row in rows):.0f} | {speed:.2f} | "
+            f"{mean(row.commits_a_turn for row in rows):.1f} | "
+            f"{mean(row.switches_a_turn for row in rows):.0f} | "
+            f"{mean(row.idle_percent for row in rows):.2f} | "
+            f"{points([each for row in rows for each in row.signs_ms])} | "
+            f"{points([each for row in rows for each in row.replies_ms])} | "
+            f"{mean(row.memory_mb for row in rows):.0f}, "
+            f"{mean(row.later_memory_mb for row in rows):.0f} | "
+            f"{mean(row.start_cpu_s for row in rows):.1f} |"
+        )
     return head + "\n".join(lines)
 
 
@@ -196,22 +250,20 @@ INTRODUCTION = (
 )
 
 
-def mean(rounds: Sequence[Figures]) -> Figures:
-    """The mean of each figure."""
-    named = [asdict(each) for each in rounds]
-    return Figures(**{name: sum(each[name] for each in named) / len(named) for name in named[0]})
-
-
 def main() -> None:
     """Measure all in turns, print the table and write it down."""
-    with postgres() as server:
+    with postgres(fast=False) as server:
         bots: dict[str, Callable[[], Figures]] = {
-            "plain python-telegram-bot": lambda: measure("benchmarks.plain_bot"),
+            PLAIN: lambda: measure("benchmarks.plain_bot"),
             "this project, SQLite": lambda: measure("bot run"),
             "this project, Postgres": lambda: measure("bot run", server),
         }
         rounds = [{name: take() for name, take in bots.items()} for _ in range(ROUNDS)]
-    measured = table({name: mean([each[name] for each in rounds]) for name in bots})
+    load = os.getloadavg()[2]
+    measured = (
+        f"{date.today()}, {os.cpu_count()} cores, load {load:.1f}: means of {ROUNDS} rounds in "
+        f"turns.\n\n{table({name: [each[name] for each in rounds] for name in bots})}"
+    )
     print(measured)
     write(measured)
 

