@@ -1,4 +1,4 @@
-"""`python -m benchmarks.classifiers care|whose|language`: say how good a classifier is, or fit it.
+"""`python -m benchmarks.classifiers care|whose|language|admissions`: judge a classifier, or fit it.
 
 Sentences of one batch are alike, so each batch is judged by what was fitted to all the others.
 """
@@ -7,6 +7,7 @@ import argparse
 import json
 import math
 import random
+import tomllib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,11 @@ from typing import Any, Final
 
 from agent.care import CARE_CLASSIFIER, CONCERNS, FULL_AGE, LANGUAGE_CLASSIFIER, WHOSE_CLASSIFIER
 from agent.care_words import Message
-from agent.classifier import Classifier, written
+from agent.classifier import Classifier, features, written
+from agent.documents import citations
+from agent.evals.answers import cases
+from agent.text import sentences
+from db.documents.indexing import STARTER
 
 EVALS: Final = Path(__file__).parent.parent / "tests" / "evals"
 CARE: Final = ("care", "care_talk", "care_written", "messages")
@@ -64,12 +69,25 @@ def care_rows(labelled: str, labels: Sequence[str]) -> Iterator[Row]:
             yield Row(line["text"], line[labelled], line["batch"])
 
 
+def admission_rows() -> Iterator[Row]:
+    """Read what answers from documents say, and the sentences of the starter articles."""
+    articles = (file.read_text("utf-8") for file in sorted(STARTER.rglob("*.md")))
+    said = [each.text for each in cases()] + [each for text in articles for each in sentences(text)]
+    rows = dict.fromkeys(said, citations.LABELS[0])
+    labelled = tomllib.loads((EVALS / "admissions.toml").read_text("utf-8"))
+    for label, texts in labelled.items():
+        rows |= dict.fromkeys(texts.strip().splitlines(), label)
+    for at, (text, label) in enumerate(rows.items()):
+        yield Row(text, label, QUARTERS[at % len(QUARTERS)])
+
+
 def care_features(text: str) -> frozenset[int]:
     """Return what care looks at in a message, in the first part of a long one."""
     return next(Message(text).windows(FULL_AGE))
 
 
 LABELS: Final = ("none", *CONCERNS)
+QUARTERS: Final = ("1", "2", "3", "4")
 WHOSE: Final = ("self", "other")
 LANGUAGES: Final = ("en", "de", "fr", "es", "it", "nl", "pt")
 TASKS: Final = {
@@ -83,6 +101,9 @@ TASKS: Final = {
         lambda: care_rows("language", LANGUAGES),
         care_features,
         1 << 14,
+    ),
+    "admissions": Task(
+        citations.LABELS, citations.ADMISSIONS, admission_rows, features, 1 << 14, QUARTERS
     ),
 }
 

@@ -1,25 +1,29 @@
 """Answers from documents: only the excerpts, a citation for every statement, never a made-up path.
 
 The model is asked in plain text, with the structured prompt and its four rules (Option B of the
-research on prompts for retrieval): small models write brackets more reliably than JSON.
+research on prompts for retrieval): small models write brackets more reliably than JSON. It says
+which statements answer the question, in which order; what a person reads of them are the words of
+their sources, unless the check that may be enabled finds a statement to say the same.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from agent.documents.citations import (
     Statement,
+    admission,
+    admits,
     admits_not_enough,
     citations,
     is_path,
     kept,
-    statements,
+    only_cites,
+    reworded,
     uncited,
     without_citations,
 )
-from agent.documents.claims import foreign, read_sources, unsupported
-from agent.documents.grounding import misquoted
 from agent.documents.passages import (
     BEST_PASSAGES,
     DEFAULT_CHUNKS,
@@ -35,6 +39,7 @@ from agent.documents.passages import (
     telling_words,
 )
 from agent.documents.refine import Refinement, refine_question
+from agent.documents.sources import Passage, Standing, StandingKind, read_sources, source_of
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
@@ -138,7 +143,13 @@ async def answer_question(
             ),
             contract=cited_answer(chunks, question),
         )
-    answer = _answer(question, chunks, refinement, response)
+    wording = Wording(chunks, question)
+    said = wording.of(response.text) if response and response.ok else ""
+    if said:
+        run.span.update(metadata={"sentences": dict(wording.counts)})
+    answer = _answer(question, chunks, refinement, response, said)
+    if wording.counts["stopped"]:
+        answer = replace(answer, outcome="salvaged")
     record(run.span, answer.outcome, response, prompt.ref if response else None)
     return answer
 
@@ -158,24 +169,15 @@ def excerpts(chunks: Sequence[Chunk]) -> str:
 def cited_answer(chunks: Sequence[Chunk], question: str = "") -> OutputContract[str]:
     """Return the contract of an answer to a question from these chunks."""
     paths = list(dict.fromkeys(chunk.path for chunk in chunks))
-    found = {chunk.id: chunk for chunk in chunks}
-
-    def wrong(text: str, evidence: Evidence) -> str | None:
-        quotable = replace(evidence, found={**evidence.found, **found})
-        return unretrieved_citation(text, paths) or misquoted(text, quotable)
-
-    def unheld(statement: Statement) -> str | None:
-        return not_held(statement, chunks, question)
 
     def broken(text: str, evidence: Evidence) -> str | None:
-        held = map(unheld, statements(text, paths))
-        return wrong(text, evidence) or next(filter(None, held), None)
+        if problem := unretrieved_citation(text, paths):
+            return problem
+        shown = bool(Wording(chunks, question).of(text))
+        return None if shown else f"nothing of it stands in the excerpts; if they do: {NOT_ENOUGH}"
 
     def salvage(text: str, evidence: Evidence) -> str | None:
-        def is_right(statement: Statement) -> bool:
-            return not (wrong(statement.text, evidence) or unheld(statement))
-
-        left = kept(text, is_right, paths)
+        left = kept(text, lambda each: not unretrieved_citation(each.text, paths), paths)
         return left if citations(left, paths) or admits_not_enough(left) else None
 
     return OutputContract(
@@ -189,25 +191,76 @@ def cited_answer(chunks: Sequence[Chunk], question: str = "") -> OutputContract[
     )
 
 
-def not_held(statement: Statement, chunks: Sequence[Chunk], question: str = "") -> str | None:
-    """Say what of a sentence the passages that it cites do not hold; None if they hold it.
+class Wording:
+    """How a person reads an answer: each statement in the words of what it cites.
 
-    What states nothing, a heading say, may have the numbers and names of the question and of any
-    of the passages.
+    `supported` are statements that a check found to say the same: they stand as they are. `counts`
+    says what became of the statements.
     """
-    said = without_citations(statement.text, {chunk.path for chunk in chunks}).strip(" *_#")
-    cited = [chunk for chunk in chunks if chunk.path in statement.cites]
-    if statement.states and cited:
-        problem = unsupported(said, cited)
-    else:
-        problem = foreign(said, chunks, [question])
-    if problem is None:
-        return None
-    where = " and ".join(f"[{path}]" for path in dict.fromkeys(chunk.path for chunk in cited))
-    return (
-        f"{fence(said, 160)} is not what {where or 'the excerpts'} say: {problem}; "
-        "say only what stands there, or leave it out"
-    )
+
+    def __init__(
+        self, chunks: Sequence[Chunk], question: str, supported: Collection[str] = ()
+    ) -> None:
+        self._chunks, self._question = tuple(chunks), question
+        self._paths = {chunk.path for chunk in chunks}
+        self._supported = supported
+        self._shown: list[str] = []
+        self._admitted = False
+        self.counts: Counter[StandingKind] = Counter()
+
+    def of(self, text: str) -> str:
+        """Return an answer as it is read; empty if nothing of it stands in the chunks."""
+        said = reworded(text, self._say, self._paths)
+        return said if self._shown or self._admitted else ""
+
+    def _say(self, statement: Statement) -> str:
+        said = bare(statement, self._paths)
+        match statement.kind:
+            case "statement" if statement.cites and not only_cites(statement.text):
+                return self._stated(statement, said)
+            case "heading" if source_of(self._chunks).names(said, self._question):
+                return statement.text
+            case "admission":
+                return self._admission(said)
+        return ""
+
+    def _stated(self, statement: Statement, said: str) -> str:
+        told = standing_of(statement, said, self._chunks)
+        if said in self._supported:
+            told = replace(told, kind="kept")
+        self.counts[told.kind] += 1
+        if told.kind == "kept":
+            self._shown.append(said)
+            own = citations(statement.text, self._paths)
+            added = () if own else (f"[{path}]" for path in statement.cites)
+            return " ".join([statement.text, *added])
+        if told.kind == "stopped" and admits(said):
+            return self._admission(said)
+        return " ".join(filter(None, map(self._quote, told.passages)))
+
+    def _admission(self, said: str) -> str:
+        if self._admitted:
+            return ""
+        self._admitted = True
+        return admission(said, rest=bool(self._shown))
+
+    def _quote(self, passage: Passage) -> str:
+        if any(passage.text in each for each in self._shown):
+            return ""
+        self._shown.append(passage.text)
+        return f"“{passage.text}” [{passage.path}]"
+
+
+def bare(statement: Statement, paths: Collection[str]) -> str:
+    """Return the words of a statement alone."""
+    return without_citations(statement.text, paths).strip(" *_#")
+
+
+def standing_of(statement: Statement, said: str, chunks: Sequence[Chunk]) -> Standing:
+    """Tell what is shown of a statement: by what it cites, or else by all that was retrieved."""
+    cited = tuple(chunk for chunk in chunks if chunk.path in statement.cites)
+    told = source_of(cited or tuple(chunks)).standing(said)
+    return told if told.kind != "stopped" else source_of(tuple(chunks)).standing(said)
 
 
 def plain_brackets(text: str) -> str:
@@ -255,6 +308,7 @@ def _answer(
     chunks: Sequence[Chunk],
     refinement: Refinement,
     response: AgenticResponse[str] | None,
+    said: str,
 ) -> Answer:
     outcome: Outcome = outcome_of(response) if response else "answered"
     note = ""
@@ -263,7 +317,7 @@ def _answer(
     elif outcome == "refused":
         text = DECLINED
     elif response and response.ok:
-        text = response.text
+        text = said
     else:
         text, note = _passages(chunks, question), MODEL_FAILED if response else NO_MODEL
     if response and response.outcome == "exhausted":

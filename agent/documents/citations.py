@@ -2,21 +2,26 @@
 
 A statement is covered by a citation in its own sentence, or by one that comes later in the same
 paragraph or list item, so that one citation can close a paragraph, from a line of its own too.
-Headings, questions, phrases that only lead in (they end in a colon), courtesies and the admission
-that the excerpts do not suffice state nothing that could be cited; what an admission goes on to say
-behind a "but" is a statement like any other.
+Headings, phrases that only lead in (they end in a colon), questions, courtesies and the admission
+that the excerpts do not suffice state nothing that could be cited. What admits something or is
+courteous is told by a classifier, fitted by `python -m benchmarks.classifiers`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from itertools import zip_longest
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal, cast
 
-from agent.documents.lexicon import lexicon
+from pydantic import TypeAdapter
+
+from agent.classifier import classifier
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
-from agent.text import Match, Pattern, escape, fold, pattern, sentences, words
+from agent.text import Match, Pattern, escape, pattern, sentences
 
 INSIDE: Final = r"[^\[\]\n]+"
 BRACKETS: Final = pattern(rf"\[({INSIDE})\]")
@@ -27,26 +32,33 @@ SOURCE_LINE: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
 STUCK: Final = pattern(r"([.!?…。！？])\[")
 ENDS: Final = tuple(".!?…。！？")
 SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
-TURN: Final = pattern(r"\p{L}+|[;–—]")
-SHORT: Final = 3
-"""Words of a sentence that is too short to state anything: "Sorry about that." """
+CLAUSE: Final = pattern(r"\s*[,;–—]\s")
+ADMISSIONS: Final = Path(__file__).with_name("admissions.bin")
+LABELS: Final = ("statement", "courtesy", "en", "de", "fr", "es", "it", "nl", "pt", "ru")
+"""What a sentence without a citation is: an admission by its language."""
+LEAST_LIKELY: Final = 0.3
+"""How likely an admission or a courtesy must be."""
+LEAST_WORDS: Final = 4
+"""Words of an admission that a sentence begins with."""
+
+Kind = Literal["statement", "admission", "courtesy", "heading"]
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of an answer, and all that is cited where it is covered.
+    """A sentence of an answer, what it is, and all that is cited where it is covered.
 
-    What does not `state` anything needs no citation.
+    A phrase that leads in is a heading, a question a courtesy.
     """
 
     text: str
     cites: tuple[str, ...]
-    states: bool
+    kind: Kind
 
     @property
     def is_covered(self) -> bool:
         """Whether it has a citation, or needs none."""
-        return bool(self.cites) or not self.states
+        return bool(self.cites) or self.kind != "statement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +163,7 @@ def blocks(text: str) -> list[Block]:
 def _block(text: str, gap: str) -> Block:
     marker = MARKER.match(text)
     lead = marker[0] if marker else ""
-    found = _with_citations_after(text[len(lead) :])
-    return Block(
-        gap, lead, tuple(part for sentence in found for part in _admission_apart(sentence))
-    )
+    return Block(gap, lead, tuple(_with_citations_after(text[len(lead) :])))
 
 
 def _with_citations_after(text: str) -> Iterator[str]:
@@ -177,23 +186,6 @@ def _is_ended(said: str) -> bool:
     return said.rstrip("\"'»”’)*_").endswith(ENDS)
 
 
-def _admission_apart(sentence: str) -> tuple[str, ...]:
-    """A sentence; one that admits something and goes on with a claim as two."""
-    for before, behind in _turns(sentence):
-        if admits(before):
-            return before.rstrip(), behind
-    return (sentence,)
-
-
-def _turns(sentence: str) -> Iterator[tuple[str, str]]:
-    """A sentence before and from each "but" within it."""
-    for found in TURN.finditer(sentence):
-        before, behind = sentence[: found.start()], sentence[found.start() :]
-        is_turn = fold(found[0]) in lexicon().contrasts and words(before)
-        if is_turn and words(behind.removeprefix(found[0])):
-            yield before, behind
-
-
 def statements(text: str, paths: Collection[str] = ()) -> list[Statement]:
     """Return the sentences of an answer in order, with what each of them cites."""
     return [each for _, found in _stated(blocks(text), paths) for each in found]
@@ -204,52 +196,33 @@ def uncited(text: str) -> list[str]:
     return [each.text for each in statements(text) if not each.is_covered]
 
 
-def kept(
-    text: str,
-    accept: Callable[[Statement], bool],
-    paths: Collection[str] = (),
-    *,
-    cited: bool = True,
-) -> str:
-    """Return an answer without sentences that `accept` rejects, or no citation covers then.
-
-    Of a text that is not `cited`, those that are accepted.
-    """
-    left = _filtered(blocks(text), accept, paths)
-    if cited:
-        left = _filtered(left, lambda statement: statement.is_covered, paths)
+def reworded(text: str, say: Callable[[Statement], str], paths: Collection[str] = ()) -> str:
+    """Return an answer with what `say` makes of each sentence; nothing where that is empty."""
+    left = [
+        replace(block, sentences=tuple(filter(None, map(say, stated))))
+        for block, stated in _stated(blocks(text), paths)
+    ]
     return "".join(block.gap + block.text for block in without_idle(left)).strip()
 
 
-def _filtered(
-    found: Sequence[Block], accept: Callable[[Statement], bool], paths: Collection[str]
-) -> list[Block]:
-    return [
-        replace(block, sentences=tuple(_ended([each.text for each in stated if accept(each)])))
-        for block, stated in _stated(found, paths)
-    ]
-
-
-def _ended(left: list[str]) -> list[str]:
-    """Sentences of which the last does not end in a comma: what followed it is gone."""
-    return [*left[:-1], f"{left[-1].rstrip(',; ')}."] if left and left[-1][-1] in ",;" else left
+def kept(text: str, accept: Callable[[Statement], bool], paths: Collection[str] = ()) -> str:
+    """Return an answer without sentences that `accept` rejects, or no citation covers then."""
+    left = reworded(text, lambda each: each.text if accept(each) else "", paths)
+    return reworded(left, lambda each: each.text if each.is_covered else "", paths)
 
 
 def _stated(
     found: Sequence[Block], paths: Collection[str]
 ) -> Iterator[tuple[Block, list[Statement]]]:
     """Each block with its sentences; a line of citations behind a block closes it."""
-    opened = bool(found) and bool(found[0].sentences) and admits(found[0].sentences[0])
-    for at, (block, following) in enumerate(zip_longest(found, found[1:])):
-        closing = following.text if following is not None and _only_cites(following.text) else ""
+    for block, following in zip_longest(found, found[1:]):
+        closing = following.text if following is not None and only_cites(following.text) else ""
         cites = _names(closing, paths)
         stated: list[Statement] = []
-        for place, sentence in reversed(list(enumerate(block.sentences))):
-            own = _names(sentence, paths)
-            cites = own or cites
-            excused = opened and at == 0 and place == 1 and is_reason(sentence)
-            states = not block.heading and not excused and _states(sentence)
-            stated.append(Statement(sentence, cites, states))
+        for sentence in reversed(block.sentences):
+            cites = _names(sentence, paths) or cites
+            kind = "heading" if block.heading else _kind(sentence)
+            stated.append(Statement(sentence, cites, kind))
         yield block, stated[::-1]
 
 
@@ -275,7 +248,8 @@ def without_idle(found: Sequence[Block]) -> Iterator[Block]:
             yield block
 
 
-def _only_cites(text: str) -> bool:
+def only_cites(text: str) -> bool:
+    """Say whether a text is nothing but citations: "Sources: [a.md]"."""
     return has_citation(text) and SOURCE_LINE.match(BRACKETS.sub("", text)) is not None
 
 
@@ -284,45 +258,49 @@ def has_citation(sentence: str) -> bool:
     return any(any(map(str.isalnum, match[1])) for match in BRACKETS.finditer(sentence))
 
 
-def _states(sentence: str) -> bool:
+def _kind(sentence: str) -> Kind:
     said = sentence.strip().strip("*_")
-    return (
-        any(character.isalpha() for character in said)
-        and not said.endswith((":", "?", "？", "："))
-        and not admits(said)
-        and not is_courtesy(said)
-    )
+    if has_citation(said):
+        return "statement"
+    if said.endswith((":", "：")):
+        return "heading"
+    if said.endswith(("?", "？")) or not any(map(str.isalpha, said)):
+        return "courtesy"
+    label = _label(said)
+    return cast(Kind, label) if label in LABELS[:2] else "admission"
+
+
+@lru_cache(maxsize=1024)
+def _label(sentence: str) -> str:
+    """What a sentence is, or what it begins with if that is an admission: one by its language."""
+    begun = (sentence[: found.start()] for found in CLAUSE.finditer(sentence))
+    for said in (sentence, *(each for each in begun if len(each.split()) >= LEAST_WORDS)):
+        likely = classifier(ADMISSIONS).likelihoods(said)
+        admits = 1 - likely["statement"] - likely["courtesy"]
+        if admits >= max(LEAST_LIKELY, likely["courtesy"]):
+            return max(LABELS[2:], key=likely.__getitem__)
+    likely = classifier(ADMISSIONS).likelihoods(sentence)
+    return "courtesy" if likely["courtesy"] >= LEAST_LIKELY else "statement"
+
+
+def admits(sentence: str) -> bool:
+    """Say whether a sentence says of the documents that they do not say something."""
+    return _kind(sentence) == "admission"
+
+
+def admission(sentence: str, *, rest: bool = False) -> str:
+    """Return the admission in the language of a sentence; `rest` if something was answered."""
+    return _admissions()["rest" if rest else "all"][_label(sentence.strip().strip("*_"))]
+
+
+@cache
+def _admissions() -> Mapping[str, Mapping[str, str]]:
+    file = Path(__file__).with_name("admissions.toml")
+    shape = TypeAdapter(Mapping[str, Mapping[str, str]])
+    return shape.validate_python(tomllib.loads(file.read_text("utf-8")))
 
 
 def admits_not_enough(text: str) -> bool:
     """Say whether a text opens with "I don't have enough information", in whichever words."""
     found = blocks(text)
     return bool(found and found[0].sentences) and admits(found[0].sentences[0])
-
-
-def admits(sentence: str) -> bool:
-    """Say whether a sentence says of the sources that they lack something, and claims nothing.
-
-    Told by a word for what a source is or gives, and one that denies, with neither a number nor
-    anything that goes on behind a "but".
-    """
-    for before, behind in _turns(sentence):
-        return lexicon().courtesies.issuperset(words(before)) and admits(behind)
-    said, told = words(sentence), lexicon()
-    denies = any(word in told.lacking or word in told.denying for word in said)
-    names_source = any(word in told.sources for word in said)
-    return denies and names_source and not any(map(str.isdigit, sentence))
-
-
-def is_reason(sentence: str) -> bool:
-    """Say whether a sentence behind the admission is on what the sources lack, not on wine."""
-    said = words(sentence)
-    return len(said) <= SHORT or (
-        any(word in lexicon().sources for word in said) and not any(map(str.isdigit, sentence))
-    )
-
-
-def is_courtesy(sentence: str) -> bool:
-    """Say whether a sentence is nothing but courtesy: "I hope this helps!", "Let me know!"."""
-    said, told = set(words(sentence)), lexicon()
-    return bool(said & told.courteous) and said <= told.courteous | told.courtesies

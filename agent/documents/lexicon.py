@@ -1,134 +1,154 @@
-"""The words by which claims, admissions and courtesies are told: `claims.toml`, read once."""
+"""The words by which sentences are compared: `lexicon.toml`, read once.
+
+Words are compared by their stems, by what they mean in six languages and by their beginnings,
+numbers by what they are worth.
+"""
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from agent.text import LANGUAGES, Language, fold, stem
+from agent.classifier import Meanings
+from agent.text import LANGUAGES, REMEMBERED, Language, fold, pattern, stem
 
-Spoken = Mapping[Language, str]
+LONGEST: Final = 2_000
+"""Characters of a sentence that are looked at."""
+BEGINNING: Final = 5
+"""Letters by which words of one origin are alike in several languages."""
+COMPOUND: Final = 8
+"""Letters of a word that may be made of two."""
+HALF: Final = 4
+TOKEN: Final = pattern("\\d+(?:[.,\u00a0\u202f]\\d+)*|\\p{L}+")
 
-
-class Words(frozenset[str]):
-    """Folded words, and, before a `*`, beginnings of words."""
-
-    def __contains__(self, word: object) -> bool:
-        has = super().__contains__
-        return isinstance(word, str) and (
-            has(word) or any(has(f"{word[:end]}*") for end in range(2, min(len(word), 24) + 1))
-        )
-
-
-class _Opposites(BaseModel):
-    """Two sides, and by language the words of one, a bar, and those of the other."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: str
-    words: Spoken
+Keys = frozenset[str]
+Words = Annotated[frozenset[str], BeforeValidator(str.split)]
+Rows = Annotated[
+    Sequence[Sequence[str]], BeforeValidator(lambda rows: [row.split(";") for row in rows])
+]
 
 
 class _File(BaseModel):
-    """What `claims.toml` holds."""
+    """What `lexicon.toml` holds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    negations: Spoken
-    denials: Spoken
-    conjunctions: Spoken
-    bounds: Spoken
-    general: Spoken
-    numbers: Spoken
-    units: Mapping[str, str]
-    known_names: str
-    same_names: Sequence[str]
-    same_words: Sequence[str]
-    lists: str
-    ranges: str
-    between: str
-    verbs: str
-    anaphors: str
-    lacking: str
-    sources: str
-    contrasts: str
-    courteous: str
-    courtesies: str
-    opposites: Sequence[_Opposites]
+    anaphors: Words
+    same: Rows
+    numbers: Mapping[Language, str]
+    harmless: Mapping[Language, Words]
+    denials: Mapping[Language, str]
+    qualifiers: Mapping[Language, str]
 
 
 class Vocabulary:
     """The words of one language."""
 
-    def __init__(self, file: _File, language: Language) -> None:
+    def __init__(self, language: Language) -> None:
+        file = _file()
         self._language: Language = language
-        self.negations = Words(file.negations[language].split())
-        self.denials = Words(file.denials[language].split())
-        self.conjunctions = frozenset(file.conjunctions[language].split())
-        self.bounds = frozenset(file.bounds[language].split())
-        self.general = frozenset(file.general[language].split())
-        self._stems = frozenset(stem(word, language) for word in self.general)
-        worth = (*range(2, 20), *range(20, 101, 10), 1000)
+        place = LANGUAGES.index(language)
+        same = {f"={number}": self._stems(row[place]) for number, row in enumerate(file.same)}
+        said = {"denial": file.denials[language], "other": file.qualifiers[language]}
+        self._same = Meanings(same)
+        self._qualifiers = Meanings({kind: self._stems(each) for kind, each in said.items()})
+        self._harmless = file.harmless[language]
+        worth = map(float, (*range(1, 21), *range(30, 101, 10), 1000))
         said = file.numbers[language].split()
-        self.values = dict(zip(said, map(float, worth), strict=True))
-        both = [pair.words.get(language, "|").split("|") for pair in file.opposites]
-        self._opposites = [(Words(one.split()), Words(other.split())) for one, other in both]
-        self._sides: dict[str, list[tuple[int, int]]] = {}
+        self._numbers: dict[str, float] = dict(zip(said, worth, strict=True))
 
-    def is_general(self, word: str) -> bool:
-        """Say whether a folded word is one that people say anything with."""
-        return word in self.general or stem(word, self._language) in self._stems
+    def keys(self, word: str) -> Keys:
+        """Return what a folded word is compared by; nothing for a short one."""
+        value = self._value(word)
+        if value is not None:
+            return frozenset({f"#{value:g}"} if word[0].isdecimal() or value > 1 else ())
+        if len(word) < 3:
+            return frozenset()
+        halves = self._halves(word) if len(word) >= COMPOUND else Keys()
+        own = (stem(word, self._language), f"{word[:BEGINNING]}~")
+        return frozenset({*own, *self._meant(word), *halves})
 
-    def sides(self, word: str) -> Iterable[tuple[int, int]]:
-        """Return the opposites that a word takes a side of, by their places, and which side: ±1."""
-        if word not in self._sides and len(self._sides) < 65_536:
-            self._sides[word] = [
-                (at, side)
-                for at, both in enumerate(self._opposites)
-                for side, said in zip((1, -1), both, strict=True)
-                if word in said
-            ]
-        return self._sides.get(word, ())
+    def exact(self, token: str) -> str:
+        """Return what a word is the same by in its own language."""
+        word = fold(token)
+        value = self._value(word)
+        return stem(word, self._language) if value is None else f"#{value:g}"
+
+    def telling(self, text: str) -> list[str]:
+        """Return the words of a text without those that may stand in it or not."""
+        return [each for each in TOKEN.findall(text[:LONGEST]) if fold(each) not in self._harmless]
+
+    def is_qualifier(self, word: str) -> bool:
+        """Say whether a sentence says something else without a folded word."""
+        return bool(self._qualifiers.of(stem(word, self._language)))
+
+    def denies(self, word: str) -> bool:
+        """Say whether a folded word denies something."""
+        return "denial" in self._qualifiers.of(stem(word, self._language))
+
+    def _stems(self, words: str) -> str:
+        """Words by their stems, those that stand for beginnings as they are."""
+        each = (w if w.endswith("*") else stem(w, self._language) for w in words.split())
+        return " ".join(each)
+
+    def _meant(self, word: str) -> frozenset[str]:
+        return self._same.of(word) | self._same.of(stem(word, self._language))
+
+    def _halves(self, word: str) -> Keys:
+        """What the halves of a compound mean, if both mean something."""
+        for at in range(HALF, len(word) - HALF + 1):
+            first, second = self._meant(word[:at]), self._meant(word[at:])
+            if first and second:
+                return first | second
+        return Keys()
+
+    def _value(self, word: str) -> float | None:
+        """What a number is worth, in digits or in words; None for any other word."""
+        if word[0].isdecimal():
+            return _worth(word)
+        for at in range(len(word), 1, -1):
+            rest = word[at:].removeprefix("und").removeprefix("en")
+            if word[:at] in self._numbers and (at == len(word) or rest in self._numbers):
+                return self._numbers[word[:at]] + self._numbers.get(rest, 0.0)
+        return None
 
 
-class Lexicon(dict[Language, Vocabulary]):
-    """The vocabularies, and what holds for all languages."""
-
-    def __init__(self, file: _File) -> None:
-        super().__init__({language: Vocabulary(file, language) for language in LANGUAGES})
-        self.units = {
-            fold(word): unit for unit, said in file.units.items() for word in said.split()
-        }
-        self.same_names = _rows(file.same_names)
-        self.same_words = _rows(file.same_words)
-        self.known = frozenset(file.known_names.split()).union(self.same_names)
-        self.lists = frozenset(file.lists.split())
-        self.ranges = frozenset(file.ranges.split())
-        self.between = frozenset(file.between.split())
-        self.verbs = frozenset(file.verbs.split())
-        self.anaphors = frozenset(file.anaphors.split())
-        self.lacking = Words(file.lacking.split())
-        self.sources = Words(file.sources.split())
-        self.contrasts = frozenset([*file.contrasts.split(), ";", "–", "—"])
-        self.courteous = frozenset(file.courteous.split())
-        self.courtesies = frozenset(file.courtesies.split())
-        self.denying = Words(word for said in file.negations.values() for word in said.split())
-        self.opposites = [pair.name for pair in file.opposites]
-
-
-def _rows(rows: Iterable[str]) -> Mapping[str, str]:
-    """Every word of a row, for the first one."""
-    return {word: row.split()[0] for row in rows for word in row.split()}
+def _worth(digits: str) -> float:
+    """What digits are worth; before three of them stand thousands."""
+    signs = digits.replace("\u00a0", ",").replace("\u202f", ",").replace(".", ",")
+    first, *groups = signs.split(",")
+    if groups and first.strip("0") and all(len(group) == 3 for group in groups):
+        return float(first + "".join(groups))
+    return float(".".join([first, "".join(groups)]) if groups else first)
 
 
 @cache
-def lexicon() -> Lexicon:
-    """Read the words, once.
+def _file() -> _File:
+    text = Path(__file__).with_suffix(".toml").read_text("utf-8")
+    return _File.model_validate(tomllib.loads(text))
 
-    Raises:
-        ValidationError: the file is not as it must be.
-    """
-    file = Path(__file__).with_name("claims.toml")
-    return Lexicon(_File.model_validate(tomllib.loads(file.read_text("utf-8"))))
+
+@cache
+def vocabulary(language: Language) -> Vocabulary:
+    """Return the words of a language."""
+    return Vocabulary(language)
+
+
+def is_anaphor(word: str) -> bool:
+    """Say whether a folded word points back to another sentence."""
+    return word in _file().anaphors
+
+
+def items(text: str, language: Language | None) -> Iterator[Keys]:
+    """Yield what the words of a text are compared by; of every language if its own is not known."""
+    found = (_keys(fold(token), language) for token in TOKEN.findall(text[:LONGEST]))
+    return (keys for keys in found if keys)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _keys(word: str, language: Language | None) -> Keys:
+    languages = (language,) if language else LANGUAGES
+    return Keys().union(*(vocabulary(each).keys(word) for each in languages))

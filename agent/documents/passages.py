@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from agent.documents.lexicon import lexicon
+from agent.documents.lexicon import vocabulary
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.loop import AgenticResponse
 from agent.engine.span import PromptRef, Span
@@ -195,10 +195,9 @@ def _with_denial(text: str, start: int, end: int) -> str:
         if last >= end:
             break
         at = last
-    told = lexicon()[language_of(text) or "en"]
+    told = vocabulary(language_of(text) or "en")
     left = words(f"{text[first:start]} {text[end:last]}")
-    denies = any(word in told.negations or word in told.denials for word in left)
-    return text[first:last] if denies else text[start:end]
+    return text[first:last] if any(map(told.denies, left)) else text[start:end]
 
 
 def outcome_of(response: AgenticResponse[T]) -> Outcome:

@@ -17,8 +17,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from agent.documents.citations import admits, blocks, kept
-from agent.documents.claims import foreign, read_sources, unsupported
+from agent.documents.citations import Statement, admission, reworded
 from agent.documents.passages import (
     BEST_PASSAGES,
     DEFAULT_CHUNKS,
@@ -35,6 +34,7 @@ from agent.documents.passages import (
     retrieve,
     verbatim,
 )
+from agent.documents.sources import read_sources, source_of
 from agent.documents.store import Chunk, DocumentStore
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
@@ -104,10 +104,10 @@ def quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
     """Return the contract of quotes from these chunks."""
 
     def grounding(answer: QuotesAnswer, evidence: Evidence) -> str | None:
-        return next(_problems(answer, chunks, evidence), None)
+        return next(_problems(answer, chunks), None)
 
     def salvage(answer: QuotesAnswer, evidence: Evidence) -> QuotesAnswer | None:
-        return valid_part(answer, chunks, evidence)
+        return valid_part(answer, chunks)
 
     return OutputContract(QuotesAnswer, semantic=inconsistent, grounding=grounding, salvage=salvage)
 
@@ -125,31 +125,22 @@ def inconsistent(answer: QuotesAnswer) -> str | None:
     return None
 
 
-def _problems(answer: QuotesAnswer, chunks: Sequence[Chunk], evidence: Evidence) -> Iterator[str]:
+def _problems(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> Iterator[str]:
     for position, snippet in enumerate(answer.snippets):
         if problem := unfaithful(snippet, chunks):
             yield f"snippets.{position}: {problem}"
-        elif problem := unheld(snippet.relevance, _of_source(snippet, chunks), evidence):
-            yield f"snippets.{position}.relevance: {problem}"
-    if problem := unheld(answer.summary, chunks, evidence):
-        yield f"summary: {problem}"
 
 
-def unheld(text: str, chunks: Sequence[Chunk], evidence: Evidence) -> str | None:
-    """Say what in a summary or a note the sources do not hold; None if they hold it."""
-    said = (sentence for block in blocks(text) for sentence in block.sentences)
-    found = ((each, _not_held(each, chunks, evidence)) for each in said)
-    return next((f"{fence(each, 160)}: {problem}" for each, problem in found if problem), None)
+def in_sources_words(text: str, chunks: Sequence[Chunk]) -> str:
+    """Return of a summary or a note what is in the sources' words, and admissions."""
+    source = source_of(tuple(chunks))
 
+    def say(statement: Statement) -> str:
+        if statement.kind == "admission":
+            return admission(statement.text)
+        return statement.text if source.has(statement.text) else ""
 
-def _not_held(sentence: str, chunks: Sequence[Chunk], evidence: Evidence) -> str | None:
-    if admits(sentence):
-        return foreign(sentence, chunks, evidence.texts)
-    return unsupported(sentence, chunks)
-
-
-def _of_source(snippet: Snippet, chunks: Sequence[Chunk]) -> list[Chunk]:
-    return [chunk for chunk in chunks if chunk.document_id == snippet.source_id]
+    return reworded(text, say)
 
 
 def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
@@ -189,28 +180,16 @@ def located(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | No
     return next(((chunk, text) for chunk, text in found if text), None)
 
 
-def valid_part(
-    answer: QuotesAnswer, chunks: Sequence[Chunk], evidence: Evidence
-) -> QuotesAnswer | None:
+def valid_part(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> QuotesAnswer | None:
     """Return an answer without the snippets that are no quotes; None if none is left.
 
-    Of the summary and the notes, what the sources hold is left. A summary that may speak of a
-    snippet that was dropped goes with it.
+    A summary that may speak of a snippet that was dropped goes with it.
     """
-
-    def held(text: str, chunks: Sequence[Chunk]) -> str:
-        return kept(text, lambda each: not _not_held(each.text, chunks, evidence), cited=False)
-
     faithful = [snippet for snippet in answer.snippets if not unfaithful(snippet, chunks)]
     if not faithful:
         return None
-    whole = len(faithful) == len(answer.snippets)
-    sober = [
-        each.model_copy(update={"relevance": held(each.relevance, _of_source(each, chunks))})
-        for each in faithful[:MAX_SNIPPETS]
-    ]
-    summary = held(answer.summary, chunks) if whole else ""
-    return QuotesAnswer(snippets=sober, summary=summary or DROPPED_SUMMARY, no_results=False)
+    summary = answer.summary if len(faithful) == len(answer.snippets) else DROPPED_SUMMARY
+    return QuotesAnswer(snippets=faithful[:MAX_SNIPPETS], summary=summary, no_results=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,10 +315,12 @@ def _quotes(
     if not chunks:
         return found
     if response and response.answer is not None and response.ok:
+        quotes = as_they_stand(response.answer.snippets, chunks)
         return replace(
             found,
-            quotes=as_they_stand(response.answer.snippets, chunks),
-            summary=response.answer.summary,
+            quotes=quotes,
+            summary=in_sources_words(response.answer.summary, chunks)
+            or (DROPPED_SUMMARY if quotes else NOTHING_FOUND),
             no_results=response.answer.no_results,
             by_model=True,
         )
@@ -355,7 +336,8 @@ def as_they_stand(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple
     found: dict[tuple[str, str], Quote] = {}
     for snippet in snippets:
         if place := located(snippet, chunks):
-            quote = _quote(*place, snippet.relevance.strip())
+            named = [chunk for chunk in chunks if chunk.document_id == snippet.source_id]
+            quote = _quote(*place, in_sources_words(snippet.relevance, named))
             found.setdefault((quote.chunk_id, quote.content), quote)
     return tuple(found.values())
 

@@ -1,9 +1,11 @@
-"""How many altered answers the rule of `agent.documents.claims` stops, and how many true ones pass.
+"""What a person is shown of altered answers and of true ones: `agent.documents.sources` alone.
 
-Each case is a paraphrase of a starter article and the same with a number, a name or a denial
-changed, or with a clause or a link added. Nobody is asked: the rule alone is measured.
+Most cases are a paraphrase of a starter article and the same with a number, a name or a denial
+changed, or with a clause or a link added. Those of the set `outside` were written by others, each
+with the passage that it paraphrases or alters. Nobody is asked.
 """
 
+import json
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,52 +14,58 @@ from typing import Final, Literal, get_args
 
 from pydantic import TypeAdapter
 
-from agent.documents.claims import unsupported
+from agent.documents.lexicon import items
+from agent.documents.sources import Standing, standing
 from agent.documents.store import Chunk
-from agent.text import pattern
+from agent.text import language_of, pattern, sentences
 
 Kind = Literal["number", "name", "negation", "clause", "link"]
-Set = Literal["first", "second", "third"]
+Part = Literal["first", "second", "third", "outside"]
 ALTERED: Final = pattern(r"\{([^|{}]*)\|([^{}]*)\}")
 LEAST_SHARE: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class AlteredAnswer:
-    """A true answer from an article, and the same made false; `part` is the set it is of."""
+class Case:
+    """A sentence that cites an article, and whether that says so; `passage` is where, if known."""
 
-    part: Set
+    part: Part
     path: str
-    kind: Kind
-    true: str
-    altered: str
+    text: str
+    is_true: bool
+    passage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many cases were judged rightly; `wrong` are the answers of the others."""
+    """How many sentences of a set came to something; `others` are those that did not."""
 
     name: str
-    part: Set
+    part: Part
     total: int
-    wrong: tuple[str, ...]
+    others: tuple[str, ...]
+    is_aim: bool = True
 
     @property
     def value(self) -> float:
-        """The share of those that were judged rightly."""
-        return 1 - len(self.wrong) / self.total
+        """The share of those that came to it."""
+        return 1 - len(self.others) / self.total
 
 
-def altered_answers() -> Iterator[AlteredAnswer]:
+def cases() -> Iterator[Case]:
     """Read the cases, in their order."""
-    file = Path(__file__).with_suffix(".toml")
-    shape = TypeAdapter(dict[Set, dict[str, dict[Kind, list[str]]]])
-    for part, articles in shape.validate_python(tomllib.loads(file.read_text("utf-8"))).items():
+    file = Path(__file__)
+    shape = TypeAdapter(dict[Part, dict[str, dict[Kind, list[str]]]])
+    written = shape.validate_python(tomllib.loads(file.with_suffix(".toml").read_text("utf-8")))
+    for part, articles in written.items():
         for path, kinds in articles.items():
-            for kind, written in kinds.items():
-                for text in written:
-                    true, altered = _as_written(text, 1), _as_written(text, 2)
-                    yield AlteredAnswer(part, path, kind, true, altered)
+            for text in (each for texts in kinds.values() for each in texts):
+                yield Case(part, path, _as_written(text, 1), is_true=True)
+                yield Case(part, path, _as_written(text, 2), is_true=False)
+    for line in file.with_suffix(".jsonl").read_text("utf-8").splitlines():
+        of = json.loads(line)
+        is_true = of["label"] == "true"
+        yield Case("outside", of["article"], of["sentence"], is_true, passage=of["passage"])
 
 
 def _as_written(text: str, side: int) -> str:
@@ -65,21 +73,53 @@ def _as_written(text: str, side: int) -> str:
 
 
 def shares(chunks_of: Callable[[str], Sequence[Chunk]]) -> list[Share]:
-    """Judge every case by the chunks of its article: the shares of each set, by kind and all."""
-    cases = list(altered_answers())
-    passed = {
-        text
-        for each in cases
-        for text in (each.true, each.altered)
-        if unsupported(text, chunks_of(each.path)) is None
-    }
+    """Judge every case by the chunks of its article: what became of the sentences of each set."""
+    judged = [(each, standing(each.text, chunks_of(each.path))) for each in cases()]
     made = []
-    for part in get_args(Set):
-        these = [each for each in cases if each.part == part]
-        for kind in (*get_args(Kind), "altered"):
-            texts = [each.altered for each in these if kind in (each.kind, "altered")]
-            missed = tuple(text for text in texts if text in passed)
-            made.append(Share(f"{kind}, stopped", part, len(texts), missed))
-        lost = tuple(each.true for each in these if each.true not in passed)
-        made.append(Share("true, kept", part, len(these), lost))
+    for part in get_args(Part):
+        altered = [pair for pair in judged if pair[0].part == part and not pair[0].is_true]
+        true = [pair for pair in judged if pair[0].part == part and pair[0].is_true]
+        shown = [pair for pair in true if _says_it(*pair, chunks_of(pair[0].path))]
+        kept, replaced = (
+            [pair for pair in shown if pair[1].kind == kind] for kind in ("kept", "replaced")
+        )
+        right = [pair for pair in altered if pair[1].kind != "kept"]
+        made += [
+            _share("altered, not shown", part, altered, right),
+            _share("true, shown", part, true, shown),
+            _share("… as worded", part, true, kept, is_aim=False),
+            _share("… in the source's words", part, true, replaced, is_aim=False),
+        ]
     return made
+
+
+def _share(
+    name: str,
+    part: Part,
+    of: Sequence[tuple[Case, Standing]],
+    these: Sequence[tuple[Case, Standing]],
+    *,
+    is_aim: bool = True,
+) -> Share:
+    others = tuple(case.text for case, told in of if (case, told) not in these)
+    return Share(name, part, len(of), others, is_aim)
+
+
+def _says_it(case: Case, told: Standing, chunks: Sequence[Chunk]) -> bool:
+    """Whether a person is told what a true sentence says.
+
+    Passages in its place hold a sentence of the one it paraphrases; where that is not known, all
+    its numbers that the article has.
+    """
+    if told.kind != "replaced":
+        return told.kind == "kept"
+    shown = " ".join(passage.text for passage in told.passages)
+    if case.passage:
+        return any(said in shown for said in sentences(case.passage))
+    article = _numbers(" ".join(chunk.text for chunk in chunks))
+    return _numbers(case.text) & article <= _numbers(shown)
+
+
+def _numbers(text: str) -> frozenset[str]:
+    found = (key for keys in items(text, language_of(text)) for key in keys)
+    return frozenset(key for key in found if key.startswith("#"))

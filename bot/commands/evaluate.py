@@ -130,24 +130,25 @@ def quotes(
 
 @app.command("answers")
 def answers(as_json: AsJson = False) -> None:
-    """Say how many altered answers are stopped, and how many true ones kept; asks no model."""
+    """Say what is shown of altered answers and of true ones; asks no model."""
     found = shares(_chunks_of)
     if as_json:
         print_json([asdict(each) | {"value": each.value} for each in found])
     else:
-        head = ("answers", "set", "right", "share")
+        head = ("answers", "set", "of them", "share")
         rows = [
-            (each.name, each.part, f"{each.total - len(each.wrong)} of {each.total}", _shown(each))
+            (each.name, each.part, f"{each.total - len(each.others)} of {each.total}", _shown(each))
             for each in found
         ]
         show(table(head, rows))
         for each in found:
-            for text in each.wrong if each.name in {"altered, stopped", "true, kept"} else ():
+            for text in each.others if each.is_aim else ():
                 typer.echo(f"not {each.name}: {text}")
 
 
 def _shown(share: Share) -> str:
-    return f"{share.value:.1%}{'' if share.value >= LEAST_SHARE else ' ✗'}"
+    missed = share.is_aim and share.value < LEAST_SHARE
+    return f"{share.value:.1%}{' ✗' if missed else ''}"
 
 
 @cache

@@ -200,7 +200,7 @@ async def test_passages_come_as_events_and_then_what_they_come_to(
     model_server: ModelServer,
 ) -> None:
     model_server.script(
-        answer_json({"snippets": [QUOTED], "summary": "One definition.", "noResults": False})
+        answer_json({"snippets": [QUOTED], "summary": "A definition.", "noResults": False})
     )
     async with (
         open_model(model_server) as model,
@@ -213,7 +213,7 @@ async def test_passages_come_as_events_and_then_what_they_come_to(
     assert result == ("result", QUOTED)
     assert name == "done"
     assert done.pop("processingTimeMs") >= 0
-    assert done == {"resultCount": 1, "summary": "One definition."}
+    assert done == {"resultCount": 1, "summary": "A definition."}
 
 
 async def test_in_a_crisis_help_is_the_answer_and_no_model_is_asked(

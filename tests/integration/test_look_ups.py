@@ -351,7 +351,7 @@ class TestQuotes:
         first, second = "lees are mostly dead yeast", "a lean white wine"
         found = {
             "snippets": [quoted(first, SUR_LIE), quoted(second, OYSTERS)],
-            "summary": "Lees are yeast.",
+            "summary": "Lees are mostly dead yeast cells.",
             "noResults": False,
         }
         model_server.script(answer_json(found))
@@ -363,7 +363,7 @@ class TestQuotes:
         assert seen == [
             "1. Sur lie · What the lees are\nLees are mostly dead   yeast\nIt says so.",
             "2. Wine with oysters · Section 1 of 1\na lean white wine\nIt says so.",
-            "Lees are yeast.",
+            "Lees are mostly dead yeast cells.",
         ]
         assert [marks(each) for each in bot_api.messages(CHAT)] == [
             ["bold", "blockquote"],
@@ -374,7 +374,7 @@ class TestQuotes:
     async def test_no_results_are_explained(
         self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
     ) -> None:
-        explained = "The sources speak of lees, not of oak."
+        explained = "The sources speak of lees, but oak is dearer."
         model_server.script(answer_json({"snippets": [], "summary": explained, "noResults": True}))
         async with open_model(model_server) as model:
             sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
@@ -382,7 +382,7 @@ class TestQuotes:
                 bot_api.say("/quotes lees and oak")
                 bot_api.say("/new")
                 seen = await bot_api.wait_for_message(2)
-        assert seen == [explained, texts.FORGOTTEN]
+        assert seen == ["I don't have enough information.", texts.FORGOTTEN]
 
 
 class TestFind:

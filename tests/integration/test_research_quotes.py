@@ -251,7 +251,7 @@ class TestQuotes:
     async def test_what_still_fails_is_dropped_and_never_shown(
         self, model_server: ModelServer
     ) -> None:
-        mixed = quoted(LEES, snippet("Lees glow in the dark."), summary="They glow.")
+        mixed = quoted(LEES, snippet("Lees glow in the dark."), summary="On lees.")
         found = await find(model_server, *[mixed] * 3)
         assert contents(found) == ["Lees are mostly dead   yeast cells."]
         assert (found.outcome, found.summary) == ("salvaged", DROPPED_SUMMARY)
@@ -275,30 +275,27 @@ class TestQuotes:
         ]
 
     @pytest.mark.parametrize(
-        ("summary", "named"),
+        ("summary", "shown"),
         [
-            ("Lees are yeast. They rest for 99 months.", "the number 99"),
-            ("Stirring the lees does not give a creamier texture.", "denied"),
-            ("Lees come from Rioja.", "the name Rioja"),
-            ("See lees.example/kind.", "the link lees.example/kind"),
+            ("Lees are mostly dead yeast cells. They rest for 99 months.", None),
+            ("Stirring the lees does not give a creamier texture.", DROPPED_SUMMARY),
+            ("Lees come from Rioja.", DROPPED_SUMMARY),
+            ("See lees.example/kind.", DROPPED_SUMMARY),
+            ("Buy Domaine Trap.", DROPPED_SUMMARY),
+            ("The passage explains that lees are mostly dead yeast cells.", None),
         ],
     )
-    async def test_a_summary_is_held_to_its_sources(
-        self, model_server: ModelServer, summary: str, named: str
+    async def test_a_summary_has_its_sources_words(
+        self, model_server: ModelServer, summary: str, shown: str | None
     ) -> None:
-        found = await find(model_server, *[quoted(LEES, summary=summary)] * 3)
-        assert named in feedback_of(model_server)
-        assert found.summary in {"Lees are yeast.", DROPPED_SUMMARY}
+        found = await find(model_server, quoted(LEES, summary=summary))
+        assert found.summary == (shown or f"{summary.split('.')[0]}.")
+        assert len(model_server.requests) == 1
 
-    async def test_a_note_is_held_to_its_source(self, model_server: ModelServer) -> None:
+    async def test_a_note_has_its_sources_words(self, model_server: ModelServer) -> None:
         noted = snippet("Lees are mostly dead yeast cells.", relevance="It is so in Rioja.")
-        found = await find(model_server, *[quoted(noted)] * 3)
-        assert "snippets.0.relevance: " in feedback_of(model_server)
+        found = await find(model_server, quoted(noted))
         assert [quote.relevance for quote in found.quotes] == [""]
-
-    async def test_a_summary_with_a_wine_no_source_names(self, model_server: ModelServer) -> None:
-        await find(model_server, quoted(LEES, summary="Buy Domaine Trap."), quoted(LEES))
-        assert "Domaine Trap" in feedback_of(model_server)
 
 
 class TestNoResults:
@@ -307,7 +304,7 @@ class TestNoResults:
     async def test_an_empty_list_with_an_explanation(self, model_server: ModelServer) -> None:
         found = await find(model_server, NONE)
         assert (found.quotes, found.no_results) == ((), True)
-        assert found.summary == "The sources do not speak of it."
+        assert found.summary == "I don't have enough information."
         assert len(model_server.requests) == 1
 
     @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import pytest
 
 from agent.documents.citations import (
+    admission,
+    admits,
     admits_not_enough,
     blocks,
     citations,
@@ -70,10 +72,6 @@ UNCITED = {
         "Lees are yeast.\n\nThey settle.\n\nSources: [a.md]",
         ["Lees are yeast."],
     ),
-    "said on the way": (
-        "Lees glow, but I don't have enough information on why.",
-        ["Lees glow, but I don't have enough information on why."],
-    ),
     "no reason at all": (
         "I don't have enough information on Chinon. It must be aged for three years.",
         ["It must be aged for three years."],
@@ -81,14 +79,6 @@ UNCITED = {
     "more than a reason": (
         "I don't have enough information. Sorry. Lees are dead yeast.",
         ["Lees are dead yeast."],
-    ),
-    "behind the admission": (
-        "I don't have enough information, but lees are yeast.",
-        ["but lees are yeast."],
-    ),
-    "behind the admission, in another language": (
-        "Les extraits ne le disent pas; le Muscadet est rouge.",
-        ["; le Muscadet est rouge."],
     ),
     "an ellipsis in brackets": ("Lees are yeast [...].", ["Lees are yeast [...]."]),
 }
@@ -132,14 +122,30 @@ def test_what_is_kept_has_citations_only_that_are_accepted() -> None:
     )
 
 
-def test_of_an_admission_that_goes_on_the_admission_is_kept() -> None:
-    text = "I'm sorry, but I don't have enough information, but Muscadet is red."
-    left = kept(text, lambda statement: True)
-    assert left == "I'm sorry, but I don't have enough information."
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "I don't have enough information, but Muscadet is red.",
+            "I don't have enough information.",
+        ),
+        (
+            "Les extraits ne le disent pas; le Muscadet est rouge.",
+            "Je n'ai pas assez d'informations.",
+        ),
+        ("Os trechos não mencionam o preço.", "Não tenho informações suficientes."),
+        ("В этих отрывках нет сведений о ценах.", "У меня недостаточно информации."),
+    ],
+)
+def test_an_admission_is_shown_in_words_of_our_own(text: str, shown: str) -> None:
+    assert uncited(text) == []
+    assert admission(text) == shown
+    assert admits(shown)
+    assert admits(admission(text, rest=True))
 
 
 @pytest.mark.parametrize(
-    ("text", "admits"),
+    ("text", "opens"),
     [
         ("I don't have enough information", True),
         ("I don’t have enough information about that.", True),
@@ -167,13 +173,12 @@ def test_of_an_admission_that_goes_on_the_admission_is_kept() -> None:
         ("I don't have enough information, but Muscadet is red.", True),
         ("The documents do not say so, but 99 hectolitres are allowed.", True),
         ("No wine is free of sulphites.", False),
-        ("Lees are yeast, but I don't have enough information on prices.", False),
         ("Everyone has enough information.", False),
         ("Lees are yeast. I don't have enough information on prices.", False),
     ],
 )
-def test_the_admission_opens_the_answer(text: str, admits: bool) -> None:
-    assert admits_not_enough(text) is admits
+def test_the_admission_opens_the_answer(text: str, opens: bool) -> None:
+    assert admits_not_enough(text) is opens
 
 
 def test_a_path_that_no_tool_returned_is_named() -> None:
