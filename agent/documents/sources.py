@@ -1,10 +1,10 @@
 """Where in its sources a sentence stands: the sources' own sentences that it rests on.
 
 Whether a sentence says what its source says is not judged: no rule of words and no model fitted to
-them could (docs/decisions/0006-answers.md). A sentence stands as it is worded if its words are those of
-a sentence of the source, with some left out at most. In the place of any other stand the sentences
-that share most with it, numbers, names and words in six languages, those weighing most that few
-sentences have.
+them could (docs/decisions/0006-answers.md). A sentence stands as it is worded if its words are
+those of a sentence of the source, with some left out at most. In the place of any other stand the
+sentences that share most with it, numbers, names and words in six languages, those weighing most
+that few sentences have.
 """
 
 import asyncio

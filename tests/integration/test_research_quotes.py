@@ -289,7 +289,7 @@ class TestQuotes:
         self, model_server: ModelServer, summary: str, shown: str | None
     ) -> None:
         found = await find(model_server, quoted(LEES, summary=summary))
-        assert found.summary == (shown or f"{summary.split('.')[0]}.")
+        assert found.summary == (shown or f"{summary.split('.', maxsplit=1)[0]}.")
         assert len(model_server.requests) == 1
 
     async def test_a_note_has_its_sources_words(self, model_server: ModelServer) -> None:
