@@ -52,9 +52,9 @@ class Vocabulary:
         self._language: Language = language
         place = LANGUAGES.index(language)
         same = {f"={number}": self._stems(row[place]) for number, row in enumerate(file.same)}
-        said = {"denial": file.denials[language], "other": file.qualifiers[language]}
+        counts = {"denial": file.denials[language], "other": file.qualifiers[language]}
         self._same = Meanings(same)
-        self._qualifiers = Meanings({kind: self._stems(each) for kind, each in said.items()})
+        self._qualifiers = Meanings({kind: self._stems(each) for kind, each in counts.items()})
         self._harmless = file.harmless[language]
         worth = map(float, (*range(1, 21), *range(30, 101, 10), 1000))
         said = file.numbers[language].split()
