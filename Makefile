@@ -2,12 +2,13 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+REAL := $(VENV)-real
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$p && break; done)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: chat test crash-test crash-test-short lint format bench lock clean help
+.PHONY: chat test test-real crash-test crash-test-short lint format bench lock clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
@@ -17,6 +18,10 @@ chat: $(VENV)/.main  ## talk to the sommelier in this terminal
 
 test: $(VENV)/.dev  ## run every test, but those that measure time
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal
+
+test-real: $(VENV)/.dev  ## send traces to a real Phoenix, installed beside (900 MB); skipped where it cannot be
+	@test -x $(REAL)/bin/phoenix || { $(BIN)/python -m venv $(REAL) && $(REAL)/bin/python -m pip install --quiet --disable-pip-version-check "arize-phoenix>=20,<21"; } || true
+	@PHOENIX=$(abspath $(REAL)/bin/phoenix) $(BIN)/python -m pytest -m real tests/real
 
 crash-test: $(VENV)/.dev  ## kill processes, restart databases, count what is lost (25 minutes)
 	@$(BIN)/python -m tests.crash
@@ -46,7 +51,7 @@ lock:  ## compile requirements/*.txt from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra local -c requirements/main.txt --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/local.txt
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(REAL) .mypy_cache .ruff_cache .pytest_cache
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed and was not found. On Debian and Ubuntu: apt install python3 python3-venv" >&2; exit 1; }

@@ -384,7 +384,7 @@ def otlp_client(settings: Settings) -> HttpClient:
     """A client of the backend that OpenTelemetry's own variables name."""
     tracing = settings.tracing
     return HttpClient(
-        f"{tracing.otlp_url}/v1/traces",
+        str(tracing.otlp_url),
         name="The OTLP endpoint",
         check="OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS",
         seconds=tracing.timeout_seconds,

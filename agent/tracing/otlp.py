@@ -39,8 +39,18 @@ OPERATIONS: Final = {
     "retriever": "retrieval",
 }
 """What OpenTelemetry calls the kinds of spans it knows."""
+OPENINFERENCE: Final = {
+    "agent": "AGENT",
+    "generation": "LLM",
+    "tool": "TOOL",
+    "retriever": "RETRIEVER",
+    "guardrail": "GUARDRAIL",
+    "span": "CHAIN",
+}
+"""What Phoenix and other readers of OpenInference's conventions call them all."""
 PARAMETERS: Final = ("max_tokens", "temperature")
 ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
+TRACES: Final = "/v1/traces"
 OURS: Final = "sommelier."
 """How the names of attributes begin for which there is no convention."""
 
@@ -154,7 +164,7 @@ def spoken(span: SpanRecord) -> dict[str, Value]:
         said = [*span.input] if isinstance(span.input, list | tuple) else []
         named: dict[str, object] = {
             "gen_ai.input.messages": [_message(each) for each in said],
-            "gen_ai.output.messages": [_message({"role": "assistant", "content": span.output})],
+            "gen_ai.output.messages": [_message({"role": "assistant"} | _answer(span.output))],
             "gen_ai.tool.definitions": list(span.tools),
         }
     elif span.kind == "tool":
@@ -163,6 +173,11 @@ def spoken(span: SpanRecord) -> dict[str, Value]:
         named = {}
     named |= {"input.value": span.input, "output.value": span.output}
     return {name: as_text(value) for name, value in named.items() if value not in (None, [])}
+
+
+def _answer(output: object) -> dict[str, object]:
+    """What a model said, and the calls it asked for."""
+    return dict(output) if isinstance(output, Mapping) else {"content": output}
 
 
 def _message(message: Mapping[str, object]) -> dict[str, object]:
@@ -227,13 +242,14 @@ class OtlpTraces:
         scope = InstrumentationScope(name="sommelier", version=self.origin.version or "")
         body = encoded(traces, self.origin, self._attributes, scope)
         try:
-            taken = await self.client.request("POST", "", content=body, headers=PROTOBUF)
+            taken = await self.client.request("POST", TRACES, content=body, headers=PROTOBUF)
         except Unavailable as error:
             raise error.delivery_error from None
         return refused_spans(taken)
 
     def _attributes(self, trace: TraceRecord, span: SpanRecord) -> Attributes:
         named = conventional(trace, span) | spoken(span)
+        named["openinference.span.kind"] = OPENINFERENCE[span.kind]
         known = span.metadata
         if span.cost_usd is not None:
             known = known | {"cost_usd": span.cost_usd}
