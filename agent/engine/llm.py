@@ -43,6 +43,7 @@ from agent.engine.messages import (
     request_body,
     sendable,
 )
+from agent.engine.streaming import EVENT_STREAM, Heard, StreamedCompletion
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -113,22 +114,36 @@ class LLMService:
         output: OutputSchema | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        heard: Heard | None = None,
     ) -> LLMResponse:
-        """Send one request to the model.
+        """Send one request to the model, streamed to `heard` if its server can.
 
         Raises what `LLM` says. A 400 that names a parameter the server does not know raises
         ParameterDeclined, and the next request does without it.
         """
         dialect = self._dialect
         body = request_body(
-            self.model, messages, tools, output=output, max_tokens=max_tokens, dialect=dialect
+            self.model,
+            messages,
+            tools,
+            output=output,
+            max_tokens=max_tokens,
+            dialect=dialect,
+            streamed=heard is not None,
         )
         if temperature is not None and dialect.temperature:
             body["temperature"] = temperature
         body |= self._extra_body
-        data = await self._completion(body, dialect)
-        asked_in = dialect.mode if output is not None else ""
-        return replace(read_response(data, self.model), mode=asked_in, base_url=self._base_url)
+        streamed = StreamedCompletion(self.model, heard or (lambda text: None))
+        data = await self._completion(body, dialect, streamed)
+        if streamed.is_done and not streamed.has_usage and "stream" in body:
+            self._learn(dialect, replace(dialect, streams="no"))  # what is not told cannot be counted
+        return replace(
+            read_response(data, self.model),
+            mode=dialect.mode if output is not None else "",
+            base_url=self._base_url,
+            first_token_ns=streamed.first_token_ns or None,
+        )
 
     async def close(self) -> None:
         """Close the connections of this event loop to the server, unless the client was given."""
@@ -162,12 +177,14 @@ class LLMService:
             timeout=self._timeout_seconds,
         )
 
-    async def _completion(self, body: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
+    async def _completion(
+        self, body: dict[str, Any], dialect: Dialect, streamed: StreamedCompletion
+    ) -> dict[str, Any]:
         """The completion that a server answers with, or raise what it says instead."""
         from openai import APIStatusError  # noqa: PLC0415 - see _open
 
         try:
-            data = read_body(await self._post(body), self.model)
+            data = await self._post(body, streamed)
         except APIStatusError as error:
             refused, status = error.body, error.status_code
             headers: Mapping[str, str] | None = error.response.headers
@@ -180,8 +197,8 @@ class LLMService:
             return FILTERED
         raise self._refusal(status, refused, headers, dialect)
 
-    async def _post(self, body: dict[str, Any]) -> bytes:
-        """The raw body of the answer; raises APIStatusError, or a ModelError without an answer.
+    async def _post(self, body: dict[str, Any], streamed: StreamedCompletion) -> dict[str, Any]:
+        """The body of the answer; raises APIStatusError, or a ModelError without an answer.
 
         Posted as it is: turning a request into the client's own types and the answer back out of
         them takes as long as all the rest of a turn, and drops what other servers add. The time
@@ -191,7 +208,7 @@ class LLMService:
 
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._read(await self._begin(body))
+                return await self._read(await self._begin(body), streamed)
         except (APITimeoutError, TimeoutError):
             raise ModelTimeout(f"{self.model} did not answer in time") from None
         except (APIStatusError, ModelError):
@@ -199,7 +216,7 @@ class LLMService:
         except UnicodeEncodeError as error:
             if error.encoding != "utf-8":
                 raise self._unaskable(error) from None
-            return await self._post(whole_characters(body))
+            return await self._post(whole_characters(body), streamed)
         except APIConnectionError as error:
             cause = error.__cause__ or error
             if type(cause).__name__ in UNASKABLE:
@@ -223,14 +240,20 @@ class LLMService:
         )
         return cast(Response, answer)
 
-    async def _read(self, response: "Response") -> bytes:
-        """Read the body of an answer, which may never end."""
+    async def _read(self, response: "Response", streamed: StreamedCompletion) -> dict[str, Any]:
+        """Read the body of an answer, which may never end; in chunks or whole, as it comes."""
+        in_chunks = EVENT_STREAM in response.headers.get("content-type", "")
         body = bytearray()
         try:
             async for part in response.aiter_bytes():
-                body += part
-                if len(body) > lengths.ANSWER_BYTES:
+                if in_chunks:
+                    streamed.feed(part)
+                else:
+                    body += part
+                if streamed.is_done or len(body) > lengths.ANSWER_BYTES:
                     break
+        except ModelError:
+            raise
         except Exception as error:
             kind = type(error).__name__
             if "Timeout" in kind:
@@ -242,7 +265,7 @@ class LLMService:
             raise ModelResponseInvalid(
                 f"{self.model} answered with over {lengths.ANSWER_BYTES} bytes"
             )
-        return bytes(body)
+        return streamed.body() if in_chunks else read_body(bytes(body), self.model)
 
     @property
     def _server(self) -> str:
@@ -264,9 +287,7 @@ class LLMService:
         reason = self._without_key(said)
         simpler = dialect.without(said) if names_parameter(status, said) else None
         if simpler is not None:
-            if self._dialect == dialect:  # else another request has learned it meanwhile
-                self._dialect = simpler
-                log.info("%s: the server declined a parameter, going on with %s", self, simpler)
+            self._learn(dialect, simpler)
             return ParameterDeclined(f"{self.model} declined a parameter: {reason}", status=status)
         problem = f"{self.model} answered {status}: {reason}".removesuffix(": ")
         if status == 429 and not is_out_of_quota(body):
@@ -275,6 +296,12 @@ class LLMService:
             return ModelUnavailable(problem, status=status, retry_after=retry_after(headers))
         self._report(status, advice(status) if status in ADVICE else f"{advice(status)}: {reason}")
         return ModelRejected(problem, status=status)
+
+    def _learn(self, dialect: Dialect, simpler: Dialect) -> None:
+        """Speak another dialect from now on, unless a request has learned one meanwhile."""
+        if self._dialect == dialect:
+            self._dialect = simpler
+            log.info("%s: the server declined a parameter, going on with %s", self, simpler)
 
     def _report(self, status: int, problem: str) -> None:
         """Tell the operator, once for each status."""

@@ -87,6 +87,7 @@ class LLMResponse:
     """What one request to a model brought back.
 
     `mode` is how a structured answer was asked for, `base_url` the server's if one was chosen.
+    Of one that was streamed it is known when it began (since the epoch).
     """
 
     content: str = ""
@@ -99,6 +100,7 @@ class LLMResponse:
     mode: str = ""
     base_url: str | None = None
     echo: Echo | None = None
+    first_token_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ class LLM(Protocol):
     ) -> LLMResponse:
         """Send `messages`; the model answers or asks for tools.
 
+        One that can show what it writes while it does takes `heard` too, see `streaming.Heard`.
+
         Raises:
             ModelUnavailable: no answer came; another try may help.
             ModelRejected: the request will fail again as it is.
@@ -175,6 +179,8 @@ class Dialect:
     token_parameter: str = "max_completion_tokens"  # noqa: S105 - a parameter's name
     format_beside_tools: bool = True
     temperature: bool = True
+    streams: Literal["with_usage", "plain", "no"] = "with_usage"
+    """Whether answers can be streamed, and asked for what they used."""
     echoes: Literal["own", "blank", "none"] = "own"
     """What comes back of a model's messages beside their words: its own, with blank thoughts where
     there are none, or nothing."""
@@ -188,6 +194,9 @@ class Dialect:
             return replace(self, token_parameter="max_tokens")  # noqa: S106
         if "temperature" in text and self.temperature:
             return replace(self, temperature=False)
+        if "stream" in text and self.streams != "no":
+            told = "stream_options" in text and self.streams == "with_usage"
+            return replace(self, streams="plain" if told else "no")
         if not any(word in text for word in FORMAT_WORDS):
             return self._otherwise_echoing(text)
         if self.format_beside_tools and "tool" in text:
@@ -220,9 +229,14 @@ def request_body(
     output: OutputSchema | None,
     max_tokens: int | None,
     dialect: Dialect,
+    streamed: bool = False,
 ) -> dict[str, Any]:
-    """Make the JSON of one chat completions request."""
+    """Make the JSON of one chat completions request, `streamed` if the server can."""
     body: dict[str, Any] = {"model": model, "messages": dialect.spoken(messages)}
+    if streamed and dialect.streams != "no":
+        body["stream"] = True
+        if dialect.streams == "with_usage":
+            body["stream_options"] = {"include_usage": True}
     if tools:
         body["tools"] = [tool.wire for tool in tools]
     if max_tokens is not None:
@@ -280,10 +294,10 @@ def read_response(data: Mapping[str, Any], model: str) -> LLMResponse:
     finish = str(choice.get("finish_reason") or ("stop" if choice else "no_choices")).lower()
     calls = _calls(message)
     return LLMResponse(
-        content=_text(message.get("content"))[: lengths.ANSWER + 1],
+        content=text_of(message.get("content"))[: lengths.ANSWER + 1],
         tool_calls=tuple(map(_tool_call, calls)),
         finish_reason=FINISH_REASONS.get(finish, finish),
-        refusal=_text(message.get("refusal")) or None,
+        refusal=text_of(message.get("refusal")) or None,
         usage=_usage(data.get("usage")),
         model=sendable(str(data.get("model") or model)),
         has_reasoning=bool(message.get("reasoning_content") or message.get("reasoning")),
@@ -299,8 +313,8 @@ def _first(value: object) -> Mapping[str, Any]:
     return _mapping(value[0]) if isinstance(value, list) and value else {}
 
 
-def _text(content: object) -> str:
-    """Content as one string; some servers send a list of parts, or the JSON they parsed."""
+def text_of(content: object) -> str:
+    """Return content as one string; some servers send a list of parts, or the JSON they parsed."""
     if isinstance(content, list):
         content = "".join(_part(part) for part in content)
     return sendable(_json_text(content))
@@ -342,7 +356,7 @@ def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     function = _mapping(call.get("function"))
     return ToolCall(
         sendable(str(call.get("id") or "")),
-        _text(function.get("name"))[: lengths.NAME],
+        text_of(function.get("name"))[: lengths.NAME],
         sendable(_json_text(function.get("arguments")))[: lengths.ARGUMENTS + 1],
     )
 
