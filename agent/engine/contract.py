@@ -92,7 +92,8 @@ class OutputContract(Generic[T]):
 
     `semantic` and `grounding` say what is wrong with a value, or None. `render` makes the text a
     person gets. `salvage` leaves the valid part of a value that broke a
-    rule, or None; what it leaves is held to all rules again.
+    rule, or None; what it leaves is held to all rules again. `partial` makes a value that keeps
+    the grounding rules of what is known of an answer while it is written, which may be shown.
 
     `type` is anything that has a pydantic schema, or a TypeAdapter of it. A contract for `str` is
     answered in plain text. `read_text` makes a value of plain text, or of
@@ -105,6 +106,7 @@ class OutputContract(Generic[T]):
     grounding: Grounding[T] = _no_rule
     render: Render[T] = _as_text
     salvage: Callable[[T, Evidence], T | None] = _no_salvage
+    partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None
     read_text: Callable[[str], object | None] | None = None
     correction: str = FEEDBACK
     temperature: float | None = None

@@ -10,7 +10,8 @@
     │   └── ModelResponseInvalid  an answer came, without anything usable in it
     ├── ToolError                 a tool could not do what was asked; its text is for the model
     └── LimitReached              a limit of the turn (requests, tokens, cost) is used up
-        └── DeadlinePassed        its time is
+        ├── DeadlinePassed        its time is
+        └── Stopped               who asked wants no more of it
 
 The text of a `ModelError` is for the operator's log; it holds no key and no prompt. The docstring
 of a class is its message when none is given.
@@ -85,6 +86,10 @@ class DeadlinePassed(LimitReached):
     def __init__(self, message: str | None = None, *, asked: bool = True) -> None:
         super().__init__(message)
         self.asked = asked
+
+
+class Stopped(LimitReached):
+    """Who asked has stopped it."""
 
 
 def log_failure(what: str, error: BaseException) -> str:

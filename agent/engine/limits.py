@@ -219,6 +219,13 @@ class Spent:
     tokens: int = 0
     cost_usd: float = 0.0
 
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(
+            self.requests + other.requests,
+            self.tokens + other.tokens,
+            self.cost_usd + other.cost_usd,
+        )
+
 
 NOTHING_SPENT: Final = Spent()
 
@@ -233,13 +240,15 @@ class Ledger:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
     prices: Prices = field(default_factory=Prices, repr=False)
+    before: Spent = NOTHING_SPENT
+    """What counts towards the budgets of a day, but no more towards the limits of the turn."""
     ceiling: Limits | None = None
     """What holds for every request that is counted here, also one made with limits of its own."""
 
     @property
     def spent(self) -> Spent:
         """What counts towards the budgets of a day."""
-        return Spent(self.requests, self.usage.total_tokens, self.cost_usd)
+        return self.before + Spent(self.requests, self.usage.total_tokens, self.cost_usd)
 
     def restore(self, spent: Spent) -> None:
         """Count what was used before an interruption, as a record of it says."""

@@ -97,7 +97,7 @@ class LLMService:
     ) -> None:
         self.model = model
         self._api_key = client.api_key if client else api_key
-        self._base_url = str(client.base_url) if client else base_url
+        self.base_url = str(client.base_url) if client else base_url
         self._given = client
         self._extra_body = extra_body
         self._timeout_seconds = timeout_seconds
@@ -136,12 +136,13 @@ class LLMService:
         body |= self._extra_body
         streamed = StreamedCompletion(self.model, heard or (lambda text: None))
         data = await self._completion(body, dialect, streamed)
-        if streamed.is_done and not streamed.has_usage and "stream" in body:
-            self._learn(dialect, replace(dialect, streams="no"))  # what is not told cannot be counted
+        if streamed.first_token_ns and not streamed.has_usage:
+            # What is not told cannot be counted.
+            self._learn(dialect, replace(dialect, streams="no"))
         return replace(
             read_response(data, self.model),
             mode=dialect.mode if output is not None else "",
-            base_url=self._base_url,
+            base_url=self.base_url,
             first_token_ns=streamed.first_token_ns or None,
         )
 
@@ -153,6 +154,11 @@ class LLMService:
 
     def __repr__(self) -> str:
         return f"LLMService({self.model})"
+
+    @property
+    def streams(self) -> bool:
+        """Whether answers can be heard while they are written."""
+        return self._dialect.streams != "no"
 
     @property
     def _client(self) -> "AsyncOpenAI":
@@ -172,7 +178,7 @@ class LLMService:
         return AsyncOpenAI(
             http_client=DefaultAsyncHttpxClient(event_hooks=hooks),
             api_key=_plain(self._api_key) or os.environ.get("OPENAI_API_KEY") or LOCAL_KEY,
-            base_url=self._base_url,
+            base_url=self.base_url,
             max_retries=0,
             timeout=self._timeout_seconds,
         )
@@ -250,7 +256,7 @@ class LLMService:
                     streamed.feed(part)
                 else:
                     body += part
-                if streamed.is_done or len(body) > lengths.ANSWER_BYTES:
+                if len(body) > lengths.ANSWER_BYTES:
                     break
         except ModelError:
             raise

@@ -9,7 +9,8 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
-from agent.engine.errors import DeadlinePassed, LimitReached, ModelError
+from agent.engine.drafts import Drafts
+from agent.engine.errors import DeadlinePassed, LimitReached, ModelError, Stopped
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Message
 from agent.engine.model_chain import ModelChain, Request
@@ -30,6 +31,7 @@ Outcome = Literal[
     "limit",
     "deadline",
     "model_error",
+    "stopped",
 ]
 
 NEEDED_A_TOOL: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
@@ -42,7 +44,7 @@ SCHEMA_RULE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AgenticResponse(Generic[T]):
-    """What a turn came to. `text` is empty unless the outcome is answered or salvaged.
+    """What a turn came to. `text` is empty unless it is answered, salvaged or stopped halfway.
 
     `messages` is what the turn added to its history: the person's message, tool calls with their
     results, and the answer as the model should have written it, if there is one.
@@ -88,30 +90,36 @@ async def generate_agentic_response(
     run, toolbox = run.begun(), tools if isinstance(tools, Toolbox) else Toolbox(tools)
     chat = Conversation(system_prompt(run.instructions, contract), run.history, message)
     evidence = Evidence({}, chat.said_by("user"), chat.said_by("assistant"), run.instructions)
-    models = ModelChain(run)
+    models, drafts = ModelChain(run), Drafts(run, contract, evidence)
     attempts: list[Attempt[T]] = []
     tokens = run.limits.answer_tokens
     try:
-        while len(attempts) <= run.limits.structured_output_max_retries:
-            request = next_request(run, contract, toolbox, attempts, tokens)
-            reply, span = await models.ask(chat, request)
-            if reply.finish_reason == "length":
-                tokens = run.limits.raised(tokens)
-            if reply.tool_calls and request.tools:
-                calls, cut_off = chat.numbered(reply.tool_calls), reply.finish_reason == "length"
-                results = await toolbox.call_all(calls, run, step=models.steps, cut_off=cut_off)
-                chat.add_results(reply, calls, results)
-                evidence.add_results(results)
-                continue
-            parse = partial(parse_response, reply, contract, evidence, toolbox.names)
-            with run.span.child("guard.output", "guardrail") as guard:
-                result = await aside([reply], parse)
-            attempts.append(attempt := Attempt.of(reply, result, attempts))
-            attempt.record(span, guard)
-            if not attempt.result.retryable:
-                break
-            chat.correct(reply, attempt.result, contract.correction)
+        async with run.stop.listening():
+            while len(attempts) <= run.limits.structured_output_max_retries:
+                request = next_request(run, contract, toolbox, attempts, tokens)
+                request = replace(request, heard=drafts.listener)
+                reply, span = await models.ask(chat, request)
+                if reply.finish_reason == "length":
+                    tokens = run.limits.raised(tokens)
+                if reply.tool_calls and request.tools:
+                    calls = chat.numbered(reply.tool_calls)
+                    cut_off = reply.finish_reason == "length"
+                    run.tell(calls)
+                    results = await toolbox.call_all(calls, run, step=models.steps, cut_off=cut_off)
+                    chat.add_results(reply, calls, results)
+                    evidence.add_results(results)
+                    continue
+                parse = partial(parse_response, reply, contract, evidence, toolbox.names)
+                with run.span.child("guard.output", "guardrail") as guard:
+                    result = await aside([reply], parse)
+                attempts.append(attempt := Attempt.of(reply, result, attempts))
+                attempt.record(span, guard)
+                if not attempt.result.retryable:
+                    break
+                chat.correct(reply, attempt.result, contract.correction)
         outcome, problem = outcome_of(attempts[-1].result), attempts[-1].result.error
+    except Stopped as error:
+        outcome, problem = "stopped", str(error)
     except DeadlinePassed:
         outcome, problem = "deadline", f"the turn took longer than {run.limits.seconds:g} s"
     except LimitReached as error:
@@ -127,6 +135,7 @@ async def generate_agentic_response(
         evidence=evidence,
         attempts=attempts,
         chat=chat,
+        draft=drafts.result,
     )
     return await aside((each.reply for each in attempts), respond)
 
@@ -228,14 +237,17 @@ def response_of(
     evidence: Evidence,
     attempts: Sequence[Attempt[T]],
     chat: Conversation,
+    draft: Callable[[], ParseResult[T] | None],
 ) -> AgenticResponse[T]:
     """Make the response: the valid answer, else what can be salvaged of the newest.
 
-    Of a refused question nothing is salvaged.
+    Of a refused question nothing is salvaged; of one that was stopped what was written of it.
     """
     found: ParseResult[T] | None = None
     if outcome == "answered":
         found = attempts[-1].result
+    elif outcome == "stopped":
+        found = draft()
     elif outcome not in {"refusal", "content_filter"}:
         salvaged = (salvage(each.result.answer, contract, evidence) for each in reversed(attempts))
         found = next((each for each in salvaged if each is not None), None)

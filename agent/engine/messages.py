@@ -20,6 +20,7 @@ THOUGHTS: Final = "reasoning_content"
 NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
 UNSENDABLE: Final = pattern(r"[\ud800-\udfff\x00]")
 FORMAT_WORDS: Final = ("response_format", "json_", "grammar", "schema")
+STREAM_WORDS: Final = pattern(r"\bstream")
 TOO_MUCH: Final = ("too large", "context length", "at most")
 """Words of a complaint about a value; the parameter itself is known."""
 
@@ -194,11 +195,8 @@ class Dialect:
             return replace(self, token_parameter="max_tokens")  # noqa: S106
         if "temperature" in text and self.temperature:
             return replace(self, temperature=False)
-        if "stream" in text and self.streams != "no":
-            told = "stream_options" in text and self.streams == "with_usage"
-            return replace(self, streams="plain" if told else "no")
-        if not any(word in text for word in FORMAT_WORDS):
-            return self._otherwise_echoing(text)
+        if STREAM_WORDS.search(text) or not any(word in text for word in FORMAT_WORDS):
+            return self._with_other_habits(text)
         if self.format_beside_tools and "tool" in text:
             return replace(self, format_beside_tools=False)
         simpler: dict[ResponseMode, ResponseMode] = {
@@ -207,7 +205,10 @@ class Dialect:
         }
         return replace(self, mode=simpler[self.mode]) if self.mode in simpler else None
 
-    def _otherwise_echoing(self, complaint: str) -> "Dialect | None":
+    def _with_other_habits(self, complaint: str) -> "Dialect | None":
+        if STREAM_WORDS.search(complaint) and self.streams != "no":
+            told = "stream_options" in complaint and self.streams == "with_usage"
+            return replace(self, streams="plain" if told else "no")
         if not any(name in complaint for name in ECHOED):
             return None
         if any(words in complaint for words in MISSED):

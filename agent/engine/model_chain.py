@@ -19,25 +19,32 @@ from agent.engine.errors import (
     ParameterDeclined,
     log_failure,
 )
-from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolSchema
+from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema, Usage
 from agent.engine.retry import Sleep, retry
 from agent.engine.run import Run
 from agent.engine.span import Span
+from agent.engine.streaming import Heard, Text
 
 LONGEST_WAIT_SECONDS: Final = 20.0
-MAX_DECLINED: Final = 5
+TOKEN_CHARS: Final = 4
+"""Characters of a token, about: what was cut off is counted so."""
+MAX_DECLINED: Final = 6
 """How often a model's server may decline a parameter in one request: once for each there is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked beside the messages, see `LLM.generate_with_tools`; and for which attempt."""
+    """What is asked beside the messages, see `LLM.generate_with_tools`; and for which attempt.
+
+    With `heard` the answer is streamed by models that can.
+    """
 
     tools: Sequence[ToolSchema] = ()
     output: OutputSchema | None = None
     max_tokens: int | None = None
     temperature: float | None = None
     attempt: int = 0
+    heard: Heard | None = None
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -105,29 +112,47 @@ class ModelChain:
                 tools=tuple(request.tools),
             )
             response = await self._step(messages, request, span)
-            cost = run.ledger.add(response)
-            if span.recording:
-                span.update(
-                    model=response.model or None,
-                    output=as_output(response),
-                    usage=response.usage,
-                    cost_usd=cost,
-                    costs=run.ledger.prices.costs(response),
-                    metadata={"mode": response.mode} if response.mode else None,
-                )
+            self._count(response, span)
         return self._signed(response), span
+
+    def _count(self, response: LLMResponse, span: Span) -> None:
+        """Put what a request brought back, and took, into the ledger and onto its span."""
+        cost = self.run.ledger.add(response)
+        if span.recording:
+            span.update(
+                model=response.model or None,
+                output=as_output(response),
+                usage=response.usage,
+                cost_usd=cost,
+                costs=self.run.ledger.prices.costs(response),
+                metadata={"mode": response.mode} if response.mode else None,
+                first_token_ns=response.first_token_ns,
+            )
 
     async def _step(self, messages: Sequence[Message], request: Request, span: Span) -> LLMResponse:
         """Send a request, which is a step of the journal; an error that is recorded is raised."""
+        model, written = self.run.models[self._current], Written(request.heard)
         send = partial(
-            self.run.models[self._current].generate_with_tools,
+            model.generate_with_tools,
             messages,
             request.tools,
             output=request.output,
             max_tokens=request.max_tokens,
             temperature=request.temperature,
+            **(
+                {"heard": written.begun}
+                if request.heard and getattr(model, "streams", False)
+                else {}
+            ),
         )
-        response = await self.run.step("model", partial(answered_by, self.run.deadline, send), span)
+        try:
+            response = await self.run.step(
+                "model", partial(answered_by, self.run.deadline, send), span
+            )
+        except asyncio.CancelledError:
+            if request.heard:
+                self._count(written.cut_off(messages, model), span)
+            raise
         if isinstance(response, DeadlinePassed) and not response.asked:
             self.run.ledger.requests -= 1
         if isinstance(response, AgentError):
@@ -139,6 +164,32 @@ class ModelChain:
         if response.echo is None:
             return response
         return replace(response, echo=replace(response.echo, model=self._current))
+
+
+@dataclass(slots=True)
+class Written:
+    """What a model has written of an answer that may be cut off; handed on to `heard`."""
+
+    heard: Heard | None
+    text: Text = lambda: ""
+
+    def begun(self, text: Text) -> None:
+        """Hear what a model begins to write."""
+        self.text = text
+        if self.heard is not None:
+            self.heard(text)
+
+    def cut_off(self, messages: Sequence[Message], model: LLM) -> LLMResponse:
+        """Make the response of a request that was cut off; its server says not what it took."""
+        asked, written = json.dumps(messages, default=str), self.text()
+        used = Usage(len(asked) // TOKEN_CHARS, len(written) // TOKEN_CHARS)
+        return LLMResponse(
+            written,
+            finish_reason="cut_off",
+            usage=used,
+            model=model.model,
+            base_url=getattr(model, "base_url", None),
+        )
 
 
 def worth_a_wait(error: Exception) -> bool | float:

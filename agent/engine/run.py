@@ -6,13 +6,15 @@ templates with Langfuse's `{{variable}}` syntax.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from agent.engine.errors import LimitReached
-from agent.engine.limits import UNLIMITED, Allowance, Ledger, Limits
-from agent.engine.messages import LLM, Message
+from agent.engine.errors import LimitReached, Stopped
+from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Limits, Spent
+from agent.engine.messages import LLM, Message, ToolCall
 from agent.engine.span import NO_SPAN, PromptRef, Span, SpanUpdate
 from agent.text import pattern
 
@@ -92,6 +94,45 @@ class StepsChanged(BaseException):
     """
 
 
+class Stop:
+    """Ends the work on a question from outside: what was found until then is its answer."""
+
+    def __init__(self) -> None:
+        self.is_asked = False
+        self._working: asyncio.Timeout | None = None
+
+    def ask(self) -> None:
+        """End the work now, in the event loop that it runs in; work that begins later, at once."""
+        self.is_asked = True
+        if self._working is not None:
+            self._working.reschedule(asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Do the work of the block until it is done, or is to stop.
+
+        Raises:
+            Stopped: it is to stop.
+        """
+        if self.is_asked:
+            raise Stopped
+        try:
+            async with asyncio.timeout(None) as self._working:
+                yield
+        except TimeoutError:
+            if self._working is None or not self._working.expired():
+                raise
+            raise Stopped from None
+        finally:
+            self._working = None
+
+
+Show = Callable[[Callable[[], str]], None]
+"""Takes what makes a draft, in Markdown, whenever one is to be shown; empty: nothing yet."""
+Progress = Callable[[Sequence[ToolCall]], str]
+"""Says what calls of tools do, for who waits for them."""
+
+
 class NoJournal:
     """Every step simply runs."""
 
@@ -112,7 +153,8 @@ class Run:
     of. Whatever a turn asks of models counts in its `ledger` and stops at its `deadline` (a time
     of the event loop), `limits.seconds` after each question at the latest. `allowance` is what the
     day's budgets leave, `prompts` where the look-ups of a turn take theirs from. `context` is
-    what a product knows of who asks, for its tools: the engine only hands it on.
+    what a product knows of who asks, for its tools: the engine only hands it on. `show` takes
+    drafts of the answer, and what `progress` says of tools; `stop` ends the work.
     """
 
     models: Sequence[LLM] = ()
@@ -128,6 +170,9 @@ class Run:
     prompts: Prompts | None = None
     prompt: PromptRef | None = None
     context: object = None
+    show: Show | None = None
+    progress: Progress | None = None
+    stop: Stop = field(default_factory=Stop)
 
     def __post_init__(self) -> None:
         is_sequence = isinstance(self.models, Sequence)
@@ -142,10 +187,14 @@ class Run:
         allowance: Allowance = UNLIMITED,
         history: Sequence[Message] = (),
         context: object = None,
+        show: Show | None = None,
+        stop: Stop | None = None,
+        before: Spent = NOTHING_SPENT,
     ) -> "Run":
         """Make the run of one turn of this one, within `allowance` and with a ledger of its own.
 
-        When the allowance is used up there is no model to ask.
+        `before` is what it has used already, in tries that count no more. When the allowance is
+        used up there is no model to ask.
         """
         limits = allowance.narrowed(self.limits)
         return replace(
@@ -153,7 +202,9 @@ class Run:
             models=() if allowance.used_up else self.models,
             history=history,
             limits=limits,
-            ledger=Ledger(prices=self.ledger.prices, ceiling=limits),
+            ledger=Ledger(prices=self.ledger.prices, ceiling=limits, before=before),
+            show=show,
+            stop=stop or Stop(),
             span=span,
             journal=journal,
             allowance=allowance if self.models else UNLIMITED,
@@ -173,12 +224,19 @@ class Run:
             instructions=INSTRUCTIONS,
             prompt=None,
             history=(),
+            show=None,
+            stop=Stop(),
         )
 
     def begun(self) -> "Run":
         """Make the same run with its deadline set; needs a running event loop."""
         ends = asyncio.get_running_loop().time() + self.limits.seconds
         return replace(self, deadline=ends if self.deadline is None else min(ends, self.deadline))
+
+    def tell(self, calls: Sequence[ToolCall]) -> None:
+        """Show what calls of tools do, if it is to be shown."""
+        if self.show is not None and self.progress is not None:
+            self.show(partial(self.progress, calls))
 
     @property
     def seconds_left(self) -> float:

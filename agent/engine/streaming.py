@@ -4,7 +4,6 @@ Read as tolerantly as a whole one: of servers whose chunks hold whole calls, lis
 index, and of those that answer whole although they were asked to stream.
 """
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -72,7 +71,7 @@ class StreamedCompletion:
         """
         self._line(self._rest.strip())
         if self._body.get("error"):
-            return self._body
+            return {"error": self._body["error"]}
         if self._finish is None and not self.is_done:
             raise ModelUnavailable(f"{self._model} broke its answer off")
         said = {name: "".join(parts) for name, parts in self._joined.items() if parts}
@@ -110,45 +109,41 @@ class StreamedCompletion:
             self._add(delta)
 
     def _add(self, delta: Mapping[str, Any]) -> None:
-        pieces = {name: text_of(delta.get(name)) for name in ("content", *JOINED)}
+        calls = delta.get("tool_calls")
+        pieces = [self._add_call(call) for call in calls] if isinstance(calls, list) else []
         for name in JOINED:
             if delta.get(name) is not None:
-                self._joined[name].append(pieces[name])
+                pieces.append(text_of(delta[name]))
+                self._joined[name].append(pieces[-1])
         for name in ("role", "extra_content"):
             if delta.get(name) is not None:
                 self._message[name] = delta[name]
-        if isinstance(delta.get("reasoning_details"), list):
-            _join_details(
-                self._message.setdefault("reasoning_details", []), delta["reasoning_details"]
-            )
-        calls = delta.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, Mapping):
-                self._size += self._add_call(call)
-        self._size += sum(map(len, pieces.values()))
-        if not self.first_token_ns and (calls or any(pieces.values())):
+        if isinstance(details := delta.get("reasoning_details"), list):
+            _join_details(self._message.setdefault("reasoning_details", []), details)
+        content = text_of(delta.get("content"))
+        self._size += len(content) + sum(map(len, pieces))
+        if not self.first_token_ns and (content or pieces):
             self.first_token_ns = time.time_ns()
-        if pieces["content"]:
-            self._content.append(pieces["content"])
+        if content:
+            self._content.append(content)
             if len(self._content) == 1:
                 self._heard(lambda: self.text)
 
-    def _add_call(self, call: Mapping[str, Any]) -> int:
-        """Add a piece of a call to what is known of it; how long the piece is."""
+    def _add_call(self, call: object) -> str:
+        """Add a piece of a call to what is known of it; the piece of its arguments."""
+        if not isinstance(call, Mapping):
+            return ""
         function = call.get("function")
         piece: Mapping[str, Any] = function if isinstance(function, Mapping) else {}
         known = self._call_of(call)
         for name, value in call.items():
             if name != "function" and value is not None:
                 known[name] = known.get(name) or value
-        said = known["function"]
+        said, arguments = known["function"], piece.get("arguments")
         said["name"] = said.get("name") or piece.get("name")
-        arguments = piece.get("arguments")
-        if arguments is not None:
-            whole = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            said["arguments"].append(whole)
-            return len(whole)
-        return 0
+        whole = "" if arguments is None else text_of(arguments)
+        said["arguments"].append(whole)
+        return whole
 
     def _call_of(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """The call that a piece belongs to; without an index, the last, unless it has another id.

@@ -165,6 +165,7 @@ class Careful:
             semantic=self._semantic,
             grounding=rule,
             salvage=self._salvage,
+            partial=self._partial,
             render=self._render,
         )
 
@@ -192,6 +193,15 @@ class Careful:
     def _salvage(self, response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
         left = self._contract.salvage(response, evidence)
         return left and careful_part(left, evidence, self.care)
+
+    def _partial(
+        self, written: Mapping[str, object], evidence: Evidence
+    ) -> SommelierResponse | None:
+        if self.care.is_crisis or self._contract.partial is None:
+            return None
+        begun = self._contract.partial(written, evidence)
+        begun = begun and careful_part(begun, evidence, self.care)
+        return None if begun is None or broken_care(begun, evidence, self.care) else begun
 
     def _render(self, response: SommelierResponse, evidence: Evidence) -> str:
         if self.care.is_crisis:

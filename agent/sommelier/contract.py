@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
@@ -39,6 +39,8 @@ MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.
 """The end of a sentence with no white space behind it, or letters that stand for words."""
 YEAR: Final = pattern(r"(?:19|20)\d\d")
 SHOWN_IDS: Final = 12
+UNKNOWN: Final = {"response_type": "informational"}
+"""What a response is taken for until it says what it is."""
 
 Sentence = Literal["not_in_stock", "for_others", "no_model", "model_down", "declined", "failed"]
 CountryName = Callable[[str, Language], str]
@@ -216,10 +218,21 @@ def same_name(said: str, label: str) -> bool:
 
 def supported_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
     """Return a response without what no tool returned; None if nothing worth it is left."""
+    left = _supported(response, evidence)
+    if response.wines and not left.wines:
+        return None
+    if left.wines and not any(text for text, _ in told_by(left)):
+        intro = ", ".join(shown.label for shown in shown_wines(left.wines, evidence))
+        return left.model_copy(update={"intro": intro})
+    return left
 
+
+def _supported(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
     grounds = Grounds.of(evidence, (text for text, _ in told_by(response)))
 
     def kept(text: str, wine_id: str = "") -> str:
+        if not _problem(text, wine_id, grounds):
+            return text
         left = sentences_that(
             lambda said: not _problem(said, wine_id, grounds), without_misquotes(text, evidence)
         )
@@ -230,12 +243,21 @@ def supported_part(response: SommelierResponse, evidence: Evidence) -> Sommelier
         for wine in response.wines
         if not ungrounded_wine(wine, evidence)
     ]
-    if response.wines and not wines:
+    told = {"intro": kept(response.intro), "closing": kept(response.closing)}
+    return response.model_copy(update={**told, "wines": wines})
+
+
+def begun_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:
+    """Return what may be shown of a response that is still being written; None if nothing."""
+    listed = written.get("wines")
+    wines = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    named = [each for each in wines if each.get("wine_id") or each.get("id")]
+    known = {name: value for name, value in written.items() if value is not None}
+    try:
+        response = SommelierResponse.model_validate(UNKNOWN | known | {"wines": named})
+    except ValidationError:
         return None
-    intro, closing = kept(response.intro), kept(response.closing)
-    if wines and not any((intro, closing, *(wine.description for wine in wines))):
-        intro = ", ".join(shown.label for shown in shown_wines(wines, evidence))
-    return response.model_copy(update={"intro": intro, "closing": closing, "wines": wines})
+    return None if response.concern != "none" else _supported(response, evidence)
 
 
 def wine_ids(response: SommelierResponse) -> list[str]:
@@ -249,6 +271,7 @@ SOMMELIER: Final = OutputContract(
     grounding=unsupported,
     render=render,
     salvage=supported_part,
+    partial=begun_part,
 )
 
 

@@ -7,6 +7,8 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -24,6 +26,7 @@ from tests.doubles.model_steps import (
     hang,
     no_choices,
     null_content,
+    paced,
     raw,
     reasoning_only,
     refusal,
@@ -31,6 +34,7 @@ from tests.doubles.model_steps import (
     tool_call,
     tool_calls,
 )
+from tests.doubles.model_stream import EventStream, events_of
 from tests.doubles.openai_rules import history_error, strict_error
 from tests.doubles.server import HalfResponse, JsonObject, LoopbackServer, gone, hang_up
 
@@ -49,6 +53,7 @@ __all__ = [
     "hang",
     "no_choices",
     "null_content",
+    "paced",
     "raw",
     "reasoning_only",
     "refusal",
@@ -89,6 +94,8 @@ class ModelServer(LoopbackServer):
     strict: also refuse what only OpenAI itself refuses (see `openai_rules.strict_error`).
     knows_only_max_tokens: refuse `max_completion_tokens`, as older servers do.
     rejects_response_format: refuse `response_format`, as small servers do.
+    streaming: "no" refuses `stream`, "whole" answers whole all the same, "no_options" refuses
+    `stream_options`, "no_usage" never says what a stream used.
     """
 
     def __init__(
@@ -98,6 +105,7 @@ class ModelServer(LoopbackServer):
         strict: bool = False,
         knows_only_max_tokens: bool = False,
         rejects_response_format: bool = False,
+        streaming: Literal["yes", "no", "whole", "no_options", "no_usage"] = "yes",
     ) -> None:
         super().__init__(
             [
@@ -109,6 +117,7 @@ class ModelServer(LoopbackServer):
         self.strict = strict
         self.knows_only_max_tokens = knows_only_max_tokens
         self.rejects_response_format = rejects_response_format
+        self.streaming = streaming
         self.requests: list[ModelRequest] = []
         self.violations: list[str] = []
         self.unscripted: list[ModelRequest] = []
@@ -170,8 +179,10 @@ class ModelServer(LoopbackServer):
         if problem := history_error(body.get("messages", [])):
             self.violations.append(problem)
             return problem
-        if body.get("stream"):
+        if body.get("stream") and self.streaming == "no":
             return "Unsupported value: 'stream'. This server does not stream."
+        if "stream_options" in body and self.streaming == "no_options":
+            return "Unrecognized request argument supplied: stream_options"
         if self.knows_only_max_tokens and "max_completion_tokens" in body:
             return (
                 "Unsupported parameter: 'max_completion_tokens' is not supported with this model. "
@@ -194,18 +205,26 @@ class ModelServer(LoopbackServer):
             return Response(step.body, step.status, headers)
         usage = counted(received, step)
         completion = self._completion(received.json, step, usage)
+        if received.json.get("stream") and self.streaming != "whole":
+            tells = "stream_options" in received.json and self.streaming != "no_usage"
+            events = [*events_of(completion, step.piece, tells_usage=tells)]
+            whole = partial(self._count, usage)
+            return EventStream(request, events, step.pause, whole, cut=step.ending == "cut")
         body = json.dumps(completion, ensure_ascii=False).encode()
         if step.ending == "cut":
             return HalfResponse(request, body, headers)
         if not gone(request):
-            total = self.usage
-            self.usage = Totals(
-                total.requests + 1,
-                total.prompt + usage.prompt,
-                total.completion + usage.completion,
-                total.cached + usage.cached,
-            )
+            self._count(usage)
         return Response(body, step.status, headers)
+
+    def _count(self, usage: Totals) -> None:
+        total = self.usage
+        self.usage = Totals(
+            total.requests + 1,
+            total.prompt + usage.prompt,
+            total.completion + usage.completion,
+            total.cached + usage.cached,
+        )
 
     def _completion(self, body: JsonObject, step: Step, usage: Totals) -> JsonObject:
         message: JsonObject = {"role": "assistant", "refusal": None, **(step.message or {})}

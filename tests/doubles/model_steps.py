@@ -13,7 +13,8 @@ class Step:
     """How one request is answered. Made by the functions below.
 
     A `message` becomes a completion; `body` is sent as it is. `usage` is prompt and completion
-    tokens, counted as characters / 4 when None. `seconds` pass first.
+    tokens, counted as characters / 4 when None. `seconds` pass first. Streamed, it comes in pieces
+    of `piece` characters, `pause` seconds apart.
     """
 
     message: JsonObject | None = None
@@ -25,6 +26,8 @@ class Step:
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0
+    piece: int = 4
+    pause: float = 0
     ending: Literal["whole", "cut", "reset", "silent"] = "whole"
 
 
@@ -99,6 +102,11 @@ def error(
 def hang(seconds: float, then: Step | None = None) -> Step:
     """Nothing for `seconds`, then the step `then`; without one the connection is closed."""
     return replace(then or Step(ending="silent"), seconds=seconds)
+
+
+def paced(step: Step, tokens_per_second: float = 40, piece: int = 4) -> Step:
+    """The step, streamed so fast; a token has four characters."""
+    return replace(step, pause=piece / 4 / tokens_per_second, piece=piece)
 
 
 def reset() -> Step:

@@ -1,0 +1,249 @@
+"""Answers that are streamed: the same response, ledger and retries, and drafts on the way."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.engine.contract import Evidence
+from agent.engine.drafts import draft_of, settled
+from agent.engine.limits import Ledger, Limits
+from agent.engine.llm import LLMService
+from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.run import Run, Stop
+from agent.engine.streaming import StreamedCompletion
+from agent.sommelier.contract import SOMMELIER, shown_wines
+from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.tools import wine_tools
+from agent.text import words
+from tests.doubles.model_server import (
+    ModelServer,
+    Script,
+    answer,
+    answer_json,
+    cut,
+    error,
+    paced,
+    reasoning_only,
+    refusal,
+    tool_calls,
+)
+from tests.doubles.model_server import call as called
+from tests.doubles.server import eventually
+from tests.fakes import CHINON, FakeCatalogue
+from tests.faults.turns import INVENTED, QUESTION, VALID, search, service, valid
+
+Draft = Callable[[], str]
+
+
+async def streamed(
+    server: ModelServer,
+    *,
+    shown: list[Draft] | None = None,
+    stop: Stop | None = None,
+    ledger: Ledger | None = None,
+    llm: LLMService | None = None,
+) -> AgenticResponse[SommelierResponse]:
+    """One turn that shows drafts."""
+    model = llm or service(server)
+    drafts = [] if shown is None else shown
+    run = Run(
+        [model],
+        show=drafts.append,
+        progress=lambda calls: f"calling {calls[0].name}",
+        stop=stop or Stop(),
+        limits=Limits(seconds=10),
+        ledger=ledger or Ledger(),
+    )
+    try:
+        return await generate_agentic_response(
+            QUESTION, run=run, contract=SOMMELIER, tools=wine_tools(FakeCatalogue())
+        )
+    finally:
+        if llm is None:
+            await model.close()
+
+
+SCRIPTS: dict[str, list[Script]] = {
+    "a valid answer": [search(), valid()],
+    "an answer that is mended": [search(), answer_json(INVENTED), valid()],
+    "a cut stream": [search(), cut(json.dumps(VALID)), valid()],
+    "a server error": [error(500), search(), valid()],
+    "a refusal": [search(), refusal("I must not.")],
+    "thoughts first": [search(), reasoning_only("hm, lamb", json.dumps(VALID))],
+    "two calls at once": [
+        tool_calls(
+            [called("search_wines", {"styles": ["red"]}), called("search_wines", {"limit": 3})]
+        ),
+        valid(),
+    ],
+    "nothing": [search(), answer(""), valid()],
+    "too long": [search(), answer('{"intro": "For', finish_reason="length"), valid()],
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_a_streamed_turn_is_the_turn_that_comes_whole(name: str) -> None:
+    came = []
+    for streaming in ("whole", "yes"):
+        with ModelServer(*SCRIPTS[name], streaming=streaming) as server:
+            response = await streamed(server)
+        assert all(request.json["stream"] for request in server.requests)
+        assert response.ledger.requests == len(server.requests)
+        assert response.ledger.usage.prompt_tokens == server.usage.prompt
+        assert response.ledger.usage.completion_tokens == server.usage.completion
+        came.append(
+            (
+                response.text,
+                response.outcome,
+                response.error_types,
+                response.messages,
+                response.ledger.cost_usd,
+                [request.json["messages"] for request in server.requests],
+            )
+        )
+    assert came[0] == came[1]
+
+
+@pytest.mark.parametrize(
+    ("streaming", "streams"),
+    [
+        ("no", [True, False, False]),
+        ("no_options", [True, True, False]),
+        ("no_usage", [True, False]),
+    ],
+)
+async def test_a_server_that_declines_to_stream_is_asked_without(
+    streaming: Any, streams: list[bool]
+) -> None:
+    with ModelServer(search(), valid(), streaming=streaming) as server:
+        response = await streamed(server)
+    assert response.outcome == "answered"
+    assert [bool(each.json.get("stream")) for each in server.requests] == streams
+
+
+async def test_drafts_say_what_tools_do_and_then_grow_with_the_answer(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(search(), paced(valid(), 400))
+    shown: list[Draft] = []
+    seen: list[str] = []
+
+    async def look() -> None:
+        while True:
+            if shown and (draft := shown[-1]()) and draft not in seen:
+                seen.append(draft)
+            await asyncio.sleep(0.005)
+
+    looking = asyncio.create_task(look())
+    response = await streamed(model_server, shown=shown)
+    looking.cancel()
+    assert seen[0] == "calling search_wines"
+    assert seen[-1] == response.text or response.text.startswith(seen[-1])
+    assert any(CHINON.label in draft for draft in seen)
+
+
+async def test_a_stop_ends_the_request_and_keeps_what_was_grounded(
+    model_server: ModelServer,
+) -> None:
+    long = VALID | {"closing": "It is fresh. " * 400}
+    model_server.script(search(), paced(answer_json(long), 400))
+    stop, shown, llm = Stop(), list[Draft](), service(model_server)
+    turn = asyncio.create_task(streamed(model_server, shown=shown, stop=stop, llm=llm))
+    await eventually(
+        lambda: bool(shown) and "fresh" in shown[-1](), seconds=10, otherwise=lambda: "no draft"
+    )
+    stop.ask()
+    response = await turn
+    assert response.outcome == "stopped"
+    assert CHINON.label in response.text
+    assert "It is fresh." in response.text
+    assert response.ledger.requests == 2
+    assert response.ledger.usage.completion_tokens > model_server.usage.completion
+    model_server.script(*[search(), valid()] * 20)
+    for _ in range(20):
+        assert (await streamed(model_server, llm=llm)).ok
+    await llm.close()
+
+
+async def test_a_stop_before_anything_was_written_leaves_nothing(
+    model_server: ModelServer,
+) -> None:
+    stop = Stop()
+    stop.ask()
+    response = await streamed(model_server, stop=stop)
+    assert (response.outcome, response.text, response.ledger.requests) == ("stopped", "", 0)
+
+
+STREAMS = int(os.environ.get("DRAFT_STREAMS", "60"))
+EVIDENCE = Evidence({CHINON.id: CHINON}, [QUESTION])
+GOOD = (
+    "For your lamb: fresh and fine.",
+    "It has grip. It suits the meat; 12.5 % is enough!",
+    "Serve it at 16 °C, e.g. from a carafe. Enjoy.",
+    "Fein zu Lamm. Kühl servieren.",
+    "Il est frais. C'est parfait avec l'agneau.",
+    'She said "yes". A \\ and a \n line.',
+)
+BAD = (
+    "The Château Margaux 1990 is better.",
+    "Only € 99 today.",
+    "See https://evil.example/now for more.",
+    "The Zorkovitz estate won gold.",
+)
+INVENTED_WORDS = frozenset({"margaux", "1990", "99", "evil", "zorkovitz", "nowhere"})
+texts = st.lists(st.sampled_from(GOOD + BAD), max_size=4).map(" ".join)
+wines = st.fixed_dictionaries(
+    {"wine_id": st.sampled_from([CHINON.id, CHINON.id[:-1], "chateau-nowhere-2019"])},
+    optional={"description": texts, "name": st.sampled_from([CHINON.label, "Château Nowhere"])},
+)
+answers = st.fixed_dictionaries(
+    {"intro": texts, "wines": st.lists(wines, max_size=3)},
+    optional={
+        "closing": texts,
+        "response_type": st.sampled_from(["recommendation", "informational"]),
+    },
+)
+
+
+@settings(max_examples=STREAMS, deadline=None)
+@given(answers, st.booleans())
+def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escaped: bool) -> None:
+    text = json.dumps(said, ensure_ascii=escaped)
+    known = None
+    for end in range(len(text) + 1):
+        if (value := settled(text[:end])) == known:
+            continue
+        known = value
+        draft = draft_of(value, SOMMELIER, EVIDENCE)
+        if draft is None:
+            continue
+        assert not INVENTED_WORDS & set(words(draft.text)), (text[:end], draft.text)
+        assert draft.answer is not None
+        assert len(shown_wines(draft.answer.wines, EVIDENCE)) == len(
+            {each.wine_id for each in draft.answer.wines}
+        )
+
+
+PIECES = ("für ", "{", "Käse", "}")
+
+
+@given(st.data())
+def test_a_stream_is_read_however_it_is_cut(data: st.DataObject) -> None:
+    chunks: list[dict[str, Any]] = [{"choices": [{"delta": {"content": each}}]} for each in PIECES]
+    chunks += [{"choices": [{"delta": {}, "finish_reason": "stop"}]}]
+    chunks += [{"choices": [], "usage": {"prompt_tokens": 3}}]
+    said = [f"data: {json.dumps(each, ensure_ascii=False)}" for each in chunks]
+    raw = ("\r\n\r\n".join([": ping", *said, "data: [DONE]"])).encode()
+    at = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=6)))
+    stream = StreamedCompletion("m")
+    for start, end in zip([0, *at], [*at, len(raw)], strict=True):
+        stream.feed(raw[start:end])
+    body = stream.body()
+    assert body["choices"][0]["message"]["content"] == "für {Käse}"
+    assert body["usage"] == {"prompt_tokens": 3}
