@@ -58,8 +58,8 @@ class Drafts(Generic[T]):
     def result(self) -> ParseResult[T] | None:
         """What of the answer may be shown now; None if nothing."""
         text = self._text()
-        if self.contract.partial is None or len(text) > lengths.ANSWER:
-            return None
+        if len(text) > lengths.ON_THE_LOOP:
+            return self._made[1]  # what is that long is worth no chat's waiting
         if (value := settled(without_thoughts(text))) != self._made[0]:
             self._made = value, draft_of(value, self.contract, self.evidence)
         return self._made[1]

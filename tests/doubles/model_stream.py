@@ -10,6 +10,8 @@ from starlette.types import Receive, Scope, Send
 
 from tests.doubles.server import JsonObject, gone, hang_up
 
+MOST_PIECES = 500
+
 
 def events_of(completion: JsonObject, piece: int, *, tells_usage: bool) -> Iterator[bytes]:
     """The events of a completion, its texts in pieces of so many characters."""
@@ -44,7 +46,8 @@ def data(chunk: JsonObject) -> bytes:
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
-    """A text in pieces of so many characters."""
+    """A text in pieces of so many characters, in some hundreds at most."""
+    size = max(size, len(text) // MOST_PIECES)
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
