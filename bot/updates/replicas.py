@@ -34,10 +34,13 @@ SETTLE_SECONDS: Final = LOOK_SECONDS * LOOKS
 ANSWER_SECONDS: Final = 5
 AT_ONCE: Final = Backoff(first=0.2)
 
-KEEPALIVE: Final = (
-    "connect_timeout=5 keepalives_idle=5 keepalives_interval=2 keepalives_count=3 "
-    "options='-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'"
-)
+KEEPALIVE: Final = {
+    "connect_timeout": "5",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+}
+THEIRS: Final = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
 """Either side of the connection notices within some 11 s that the other's machine is gone."""
 
 TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
@@ -68,8 +71,9 @@ class ReplicaLocks:
     """The locks of lanes that this process holds, all by one connection to Postgres at `url`."""
 
     def __init__(self, url: str) -> None:
-        libpq_url = url.replace("postgresql+psycopg://", "postgresql://", 1)
-        self._address = make_conninfo(libpq_url, **conninfo_to_dict(KEEPALIVE))
+        given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
+        options = f"{given.get('options', '')} {THEIRS}"
+        self._address = make_conninfo("", **given | KEEPALIVE | {"options": options})
         self._connection: psycopg.AsyncConnection | None = None
         self._using = asyncio.Lock()
         self._held: set[str] = set()
@@ -103,10 +107,9 @@ class ReplicaLocks:
             self._seen = Counter()
             return lanes
         self._seen = Counter({lane: self._seen[lane] + 1 for lane in lanes})
-        left = [lane for lane in lanes if self._seen[lane] >= LOOKS]
-        if left:
-            log.warning("Taking over %s lanes that nobody runs", len(left))
-        return left
+        if new := list(self._seen.values()).count(LOOKS):
+            log.warning("Taking over %s lanes that nobody runs", new)
+        return [lane for lane in lanes if self._seen[lane] >= LOOKS]
 
     async def close(self) -> None:
         """Let go of everything."""
