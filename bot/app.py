@@ -87,6 +87,7 @@ message that may have arrived, so they are kept for a shorter time than servers 
 CONNECT_SECONDS: Final = 10
 READ_SECONDS: Final = 20
 FORGET_SECONDS: Final = 3600.0
+RULES_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 5.0
 """How often the only process looks for what an operator wants tried again."""
 
@@ -146,13 +147,24 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         lanes, further = await stack.enter_async_context(open_lanes(settings, app))
         if settings.model.is_set:
             await load_client()
-        await asyncio.to_thread(lexicon)  # or the first turn would hold the others up
+            further = [*further, cancelled_at_stop(load_words_later)]
+        else:
+            await asyncio.to_thread(lexicon)
         await run_tasks([*tasks_of(settings, resources, app, lanes), *further], stop)
         if await lanes.finish(settings.updates.shutdown_seconds):
             return True
         if app.exporter is not None:
             await bounded("tracing", app.exporter.round)
         os._exit(0)
+
+
+async def load_words_later() -> None:
+    """Load what the house sommelier understands, in time for when the model fails.
+
+    In a thread: its first turn would hold the others up.
+    """
+    await asyncio.sleep(RULES_SECONDS)
+    await asyncio.to_thread(lexicon)
 
 
 @asynccontextmanager
