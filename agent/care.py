@@ -37,6 +37,8 @@ LEAST: Final = 0.5
 """From which likelihood on there is a concern, whichever."""
 LEAST_OF_EACH: Final = 0.25
 """From which likelihood on a concern is told beside a likelier one."""
+LEAST_OF_OTHERS: Final = 0.3
+"""From which likelihood on a concern is of somebody else."""
 LEAST_OF_LANGUAGE: Final = 0.5
 NEAR: Final = 6
 """Words between what somebody reacts to and the reaction."""
@@ -134,7 +136,7 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
     for found in message.windows(full_age):
         if concerns := frozenset(_concerns(found)):
             whose = classifier(WHOSE_CLASSIFIER).likelihoods_of(found)
-            (own if whose["self"] >= whose["other"] else others).update(concerns)
+            (others if whose["other"] >= LEAST_OF_OTHERS else own).update(concerns)
         language = language or _language(found)
     certain = {cast("Concern", each) for each in message.certain(full_age)}
     own |= certain - (others & {"crisis"})

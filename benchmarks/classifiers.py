@@ -26,6 +26,8 @@ from db.documents.indexing import STARTER
 EVALS: Final = Path(__file__).parent.parent / "tests" / "evals"
 CARE: Final = ("care", "care_talk", "care_written", "messages")
 CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen")
+ORDINARY: Final = "ordinary"
+"""What a sommelier says, in which no care is due."""
 EPOCHS: Final = 15
 RATE: Final = 0.5
 
@@ -58,6 +60,8 @@ def care_lines() -> Iterator[dict[str, Any]]:
             for line in (folder / f"{name}.jsonl").read_text("utf-8").splitlines():
                 batch = name if folder != EVALS else f"own {name}"
                 yield {"batch": batch, "who": ""} | json.loads(line)
+    for line in (EVALS / "outside" / f"{ORDINARY}.jsonl").read_text("utf-8").splitlines():
+        yield {"label": "none", "who": "", "batch": ORDINARY} | json.loads(line)
 
 
 def care_rows(labelled: str, labels: Sequence[str]) -> Iterator[Row]:
