@@ -10,7 +10,6 @@ import tomllib
 import unicodedata
 from array import array
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -44,6 +43,8 @@ FEW_WORDS: Final = 10
 TOKEN: Final = pattern(r"\p{L}[\p{L}\p{M}]*|\d+(?:[.,]\d+)*")
 BEGINS: Final = frozenset('\n:;–—"“„”«»‹›‘’(|•·/')
 """Signs behind which any word may have a capital."""
+APART: Final = frozenset(",.;:!?…")
+"""Signs that end what stands apart."""
 ROMAN: Final = pattern(r"[IVX]{2,5}")
 """A number of a king."""
 YEAR: Final = pattern(r"(?:19|20)\d\d")
@@ -57,6 +58,8 @@ class Token(NamedTuple):
     start: int
     capital: bool
     begins: bool
+    apart: bool = False
+    """Whether punctuation stands before it and behind, or an end of the sentence."""
 
     @property
     def is_number(self) -> bool:
@@ -72,7 +75,9 @@ def tokens(sentence: str) -> list[Token]:
         begins = not found or not BEGINS.isdisjoint(between.strip(" ") and between)
         if found and found[-1].is_number and found[-1].begins and between.strip() in {".", ")"}:
             begins = True
-        found.append(Token(each[0], fold(each[0]), each.start(), each[0][0].isupper(), begins))
+        apart = (not found or "," in between) and not APART.isdisjoint(sentence[each.end() :][:2])
+        capital = each[0][0].isupper()
+        found.append(Token(each[0], fold(each[0]), each.start(), capital, begins, apart))
         end = each.end()
     return found
 
@@ -114,19 +119,23 @@ class Known:
 
 
 def judged_in(text: str) -> tuple[Language, bool]:
-    """Return the language that a text is judged in, and whether it has most of its words."""
+    """Return the language that a text is judged in, and whether it has most of its words.
+
+    It is the one that has most of them; where several do, the one that the text seems to be in.
+    """
     said = [each for each in tokens(text) if not each.is_number]
-    language = language_of(text) or _nearest(said)
+    telling = [each.folded for each in said if not (each.capital and is_of_wine(each))]
     small = [each.folded for each in said if not each.capital]
-    known = sum(_is_whole(each, language) for each in small)
+    seems = language_of(text)
+    language, most = seems or "en", -1
+    for each in sorted(LANGUAGES, key=lambda each: each != seems):
+        count = sum(_is_of(word, each) for word in telling)
+        if count > most:
+            language, most = each, count
+        if most == len(telling):
+            break
+    known = sum(_is_whole(word, language) for word in small)
     return language, len(small) < FEW_WORDS or known >= LEAST_KNOWN * len(small)
-
-
-def _nearest(said: Iterable[Token]) -> Language:
-    counts = Counter(
-        language for each in said for language in LANGUAGES if _is_of(each.folded, language)
-    )
-    return max(LANGUAGES, key=counts.__getitem__)
 
 
 _Words = Annotated[frozenset[str], BeforeValidator(lambda text: map(fold, text.split()))]
@@ -157,9 +166,7 @@ def _vocabulary() -> Mapping[str, _Hashes]:
     own = {
         "proper": map(_joined, _names().names),
         "terms": _names().terms,
-        "people": map(_joined, _names().people),
         "brands": map(_joined, _names().brands),
-        "world": map(_joined, _names().world),
     }
     parts = {name: data[start:end] for name, start, end in zip(names, ends, ends[1:], strict=False)}
     return {name: _Hashes(parts.get(name, b""), own.get(name, ())) for name in {*parts, *own}}
@@ -178,8 +185,7 @@ def is_word(word: str, language: Language) -> bool:
     return (
         _is_whole(word, language)
         or (language in COMPOUNDING and _is_compound(word, language))
-        or (len(word) >= LONG_WORD and any(_is_of(word, each) for each in LANGUAGES))
-        or (len(word) > LONG_WORD and any(map(_vocabulary()[language].__contains__, _cut(word))))
+        or (len(word) >= LONG_WORD and _is_of(word, "en"))
     )
 
 
@@ -213,10 +219,10 @@ class _Names(BaseModel):
     estates: _Words
     articles: _Words
     links: _Words
+    titles: _Words
+    greetings: _Words
     terms: _Words
     names: _Phrases
-    people: _Phrases
-    world: _Phrases
     brands: _Phrases
 
 
@@ -286,20 +292,38 @@ def _is_known(said: Sequence[Token], at: int, known: Known, offered: bool) -> bo
         return True
     if token.folded in known.asked.words and (not offered or _may_be_somebody(said, at)):
         return True
-    if not token.capital and not known.is_ours:
-        return True
-    if not _of_one_script(token.text):
-        return False
-    as_word = (
-        not token.capital
-        or token.begins
-        or known.language == "de"
-        or (token.text.isupper() and _stands_alone(said, at))
+    if not token.capital:
+        return not known.is_ours or token.folded in _names().links or _is_word(token, known)
+    return (
+        _is_addressed(said, at)
+        or (_may_be_word(said, at, known) and _is_word(token, known))
+        or (_of_one_script(token.text) and _is_name(token.folded) and _may_be_somebody(said, at))
     )
-    if as_word and is_word(token.folded, known.language):
+
+
+def _is_word(token: Token, known: Known) -> bool:
+    return _of_one_script(token.text) and is_word(token.folded, known.language)
+
+
+def _is_name(word: str) -> bool:
+    return word in _vocabulary()["names"]
+
+
+def _may_be_word(said: Sequence[Token], at: int, known: Known) -> bool:
+    """Whether a word with a capital may be none but a word."""
+    token = said[at]
+    shouted = token.text.isupper() and _stands_alone(said, at)
+    return token.begins or known.language == "de" or shouted
+
+
+def _is_addressed(said: Sequence[Token], at: int) -> bool:
+    """Whether somebody is called so: behind a title, or apart behind a greeting."""
+    before = [each.folded for each in said[:at]]
+    if said[at].folded in _names().titles:
         return True
-    is_name = token.capital and token.folded in _vocabulary()["names"]
-    return is_name and _may_be_somebody(said, at)
+    if not _names().titles.isdisjoint(before[-2:-1] * (before[-1:] == ["de"]) + before[-1:]):
+        return True
+    return said[at].apart and not _names().greetings.isdisjoint(before)
 
 
 def _stands_alone(said: Sequence[Token], at: int) -> bool:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.classifiers care|whose|language|admissions`: judge a classifier, or fit it.
+"""`python -m benchmarks.classifiers TASK`: say how good a classifier is, or fit it.
 
 Sentences of one batch are alike, so each batch is judged by what was fitted to all the others.
 """
@@ -17,10 +17,13 @@ from typing import Any, Final
 
 from agent.care import CARE_CLASSIFIER, CONCERNS, FULL_AGE, LANGUAGE_CLASSIFIER, WHOSE_CLASSIFIER
 from agent.care_words import Message
+from agent.claims import CLAIMS_CLASSIFIER, features_of
+from agent.claims import LABELS as CLAIMS
 from agent.classifier import Classifier, features, written
 from agent.documents import citations
 from agent.evals.answers import cases
 from agent.text import sentences
+from benchmarks.vocabulary import HOUSE, strings
 from db.documents.indexing import STARTER
 
 EVALS: Final = Path(__file__).parent.parent / "tests" / "evals"
@@ -28,6 +31,9 @@ CARE: Final = ("care", "care_talk", "care_written", "messages")
 CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen")
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""
+FREE_TEXT: Final = ("free_text", "outside/free_text", "outside/free_text_more")
+NOTICES: Final = ("price_only", "prompt_recital", "rating", "stock_statement", "system_note")
+"""Kinds of hostile texts that claim something by more than a name."""
 EPOCHS: Final = 15
 RATE: Final = 0.5
 
@@ -51,6 +57,8 @@ class Task:
     features: Callable[[str], frozenset[int]]
     buckets: int
     judged: tuple[str, ...] = CARE_OUTSIDE
+    epochs: int = EPOCHS
+    rate: float = RATE
 
 
 def care_lines() -> Iterator[dict[str, Any]]:
@@ -90,6 +98,28 @@ def care_features(text: str) -> frozenset[int]:
     return next(Message(text).windows(FULL_AGE))
 
 
+def claims_rows() -> Iterator[Row]:
+    """Read sentences that a model may say and may not, articles, and the house sommelier's."""
+    for name in FREE_TEXT:
+        for each in _lines(EVALS / f"{name}.jsonl"):
+            yield Row(each["text"], each["label"], name)
+    for each in _lines(EVALS / "outside" / "ordinary.jsonl"):
+        yield Row(each["text"], "ordinary", "ordinary")
+    for each in _lines(EVALS / "outside" / "forged.jsonl"):
+        yield Row(each["text"], "off", "forged")
+    for each in _lines(EVALS.parent / "attacks" / "forged.jsonl"):
+        if each["kind"] in NOTICES:
+            yield Row(each["text"], "off", "attacks")
+    speech = (tomllib.loads(file.read_text("utf-8")) for file in (HOUSE / "speech").glob("*.toml"))
+    said = (text for table in speech for text in strings(table))
+    for text in (*said, *(file.read_text("utf-8") for file in STARTER.rglob("*.md"))):
+        yield from (Row(each, "ordinary", "own") for each in sentences(text) if "{" not in each)
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
 LABELS: Final = ("none", *CONCERNS)
 QUARTERS: Final = ("1", "2", "3", "4")
 WHOSE: Final = ("self", "other")
@@ -109,6 +139,16 @@ TASKS: Final = {
     "admissions": Task(
         citations.LABELS, citations.ADMISSIONS, admission_rows, features, 1 << 14, QUARTERS
     ),
+    "claims": Task(
+        CLAIMS,
+        CLAIMS_CLASSIFIER,
+        claims_rows,
+        features_of,
+        1 << 16,
+        ("outside/free_text_more",),
+        epochs=5,
+        rate=0.2,
+    ),
 }
 
 
@@ -122,10 +162,10 @@ def fitted(rows: Sequence[Row], task: Task) -> Classifier:
         (sorted({each % task.buckets for each in task.features(row.text)}), row.label)
         for row in rows
     ]
-    for _ in range(EPOCHS):
+    for _ in range(task.epochs):
         random_.shuffle(data)
         for found, label in data:
-            _step(weights, squares, biases, found, task.labels.index(label))
+            _step(weights, squares, biases, found, task.labels.index(label), task.rate)
     scale = max(abs(each) for row in weights for each in row) / 127
     small = array("b", (round(each / scale) for row in weights for each in row))
     return Classifier(task.labels, tuple(round(each, 4) for each in biases), scale, small)
@@ -137,6 +177,7 @@ def _step(
     biases: list[float],
     found: Sequence[int],
     label: int,
+    rate: float,
 ) -> None:
     norm = 1 / math.sqrt(len(found) or 1)
     sums = [sum(each) for each in zip(*(weights[bucket] for bucket in found), strict=True)]
@@ -150,7 +191,7 @@ def _step(
         row, before = weights[bucket], squares[bucket]
         for at, slope in wrong:
             before[at] += slope * slope
-            row[at] -= RATE * slope / math.sqrt(before[at])
+            row[at] -= rate * slope / math.sqrt(before[at])
 
 
 def judged(task: Task) -> Iterator[tuple[str, str, float]]:

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.grounding [ORDINARY FORGED]`: what the check of free text stops, and not.
+"""`python -m benchmarks.grounding [FILE]`: what the check of free text stops, and what not.
 
-Both files are JSON lines with `language` and `text`, each text judged alone and without evidence,
-as the words of a model that called no tool. `--show` prints the ordinary ones that were stopped and
-the forged ones that were not.
+The file is of JSON lines with `text` and `label` (`ordinary` or another); each text is judged
+alone, as the words of a model that called no tool. Without a file they are sentences from outside.
+`--show` prints the ordinary ones that were stopped and the others that were not.
 """
 
 import argparse
@@ -31,16 +31,24 @@ def judged(said: Iterable[str]) -> Iterator[tuple[str, str | None]]:
         yield text, unsupported(answer, Evidence())
 
 
+def labelled(file: Path) -> tuple[list[str], list[str]]:
+    """Read the ordinary texts of a file, and the others."""
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    ordinary = [each["text"] for each in rows if each["label"] == "ordinary"]
+    return ordinary, [each["text"] for each in rows if each["label"] != "ordinary"]
+
+
 def main() -> None:
-    """Print the figures of two files."""
+    """Print the figures of a file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.grounding", description=__doc__)
-    parser.add_argument("ordinary", nargs="?", type=Path, default=OUTSIDE / "ordinary.jsonl")
-    parser.add_argument("forged", nargs="?", type=Path, default=OUTSIDE / "forged.jsonl")
+    parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
-    for name, wrongly in (("ordinary", True), ("forged", False)):
+    outside = texts(OUTSIDE / "ordinary.jsonl"), texts(OUTSIDE / "forged.jsonl")
+    ordinary, forged = labelled(given.file) if given.file else outside
+    for name, said, wrongly in (("ordinary", ordinary, True), ("forged", forged, False)):
         began = perf_counter()
-        found = list(judged(texts(getattr(given, name))))
+        found = list(judged(said))
         milliseconds = 1000 * (perf_counter() - began) / len(found)
         stopped = sum(problem is not None for _, problem in found)
         print(

@@ -57,6 +57,7 @@ class _Data(BaseModel):
     common_in_names: Words
     endings: Annotated[frozenset[tuple[str, ...]], BeforeValidator(_endings)]
     countries: Annotated[frozenset[tuple[str, ...]], BeforeValidator(_names)]
+    search: Words
 
 
 @cache
@@ -132,6 +133,17 @@ def mentions(query: str, place: str) -> bool:
     """
     parts, said = telling_words(place), words(query)
     return not parts or any(_is_said(part, said) for part in parts)
+
+
+def of_search(word: str, place: str, known: Iterable[str]) -> bool:
+    """Tell whether a word is of a place, of a search for such places, or of those `known`.
+
+    One without case, as in Chinese, may be any.
+    """
+    if word.upper() == word.lower() and not any(map(str.isdecimal, word)):
+        return True
+    expected = [*words(place), *known, *_data().search, *_data().filler]
+    return all(any(same_word(part, each) for each in expected) for part in words(word))
 
 
 def _is_said(part: str, said: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ nothing but one list counts as that list. Nothing is ever padded.
 
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,15 +23,20 @@ from agent.engine.feedback import fence
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.markdown import visible
-from agent.places.distinct import duplicates, mentions, same_word, words
+from agent.places.distinct import duplicates, mentions, of_search, same_word, words
 from agent.prompts import prompt_for
-from agent.text import pattern
+from agent.text import LANGUAGES, pattern
 from agent.turn import Outcome, error_types, record_outcome
+from agent.vocabulary import Token, is_word, tokens
 
 QUERY_COUNT: Final = 10
 REPAIRS: Final = 1
 UNREACHED: Final = frozenset({"model_error", "deadline"})
 LONGEST_QUERY: Final = 160
+PLAIN_WORDS: Final = 2
+"""Words of a query that are neither of its place nor of a search for places."""
+SAME_NAME: Final = 3
+"""Queries that may have one word that nobody knows."""
 LONGEST_PLACE: Final = 120
 
 
@@ -245,11 +251,46 @@ def invalid(queries: Sequence[str], place: str) -> str | None:
             f"these do not name {fence(place)}, or name its country only; put the town or district "
             f"into each: {'; '.join(strangers)}"
         )
+    if strange := strange_words(queries, place):
+        return (
+            f"these words are not of the request: {fence(strange)}; use the place as it is given "
+            "and words for this kind of place, no figures and nothing else"
+        )
     pairs = duplicates(queries, place)
     if pairs:
         listed = "; ".join(f"{fence(one, 60)} = {fence(two, 60)}" for one, two in pairs[:4])
         return f"{len(pairs)} pairs of queries are duplicates: {listed}"
     return None
+
+
+def strange_words(queries: Sequence[str], place: str) -> str:
+    """Return what the first query says that is no search for a place; empty if all are.
+
+    Beyond the place and words of such searches it may have two plain words. Nobody needs to know
+    one of them, if few of the others have it: a district, a word of the language spoken there.
+    """
+    beyond = [
+        [each for each in tokens(query) if not of_search(each.text, place, _of_categories())]
+        for query in queries
+    ]
+    said = Counter(word for found in beyond for word in {each.folded for each in found})
+    return next(
+        (" ".join(each.text for each in found) for found in beyond if not _is_plain(found, said)),
+        "",
+    )
+
+
+def _is_plain(found: Sequence[Token], said: Mapping[str, int]) -> bool:
+    if len(found) > PLAIN_WORDS or any(each.is_number for each in found):
+        return False
+    names = [each for each in found if not any(is_word(each.folded, one) for one in LANGUAGES)]
+    return len(names) < PLAIN_WORDS and all(said[each.folded] <= SAME_NAME for each in names)
+
+
+@cache
+def _of_categories() -> frozenset[str]:
+    named = (text for each in categories().values() for text in (each.hint, *each.phrases))
+    return frozenset(word for text in named for word in words(text))
 
 
 def unmarked(items: Sequence[str]) -> list[str]:

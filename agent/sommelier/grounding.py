@@ -2,7 +2,7 @@
 
 Not by patterns of names: each word is judged (`agent/vocabulary.py`). Figures (prices, vintages,
 points) must be those of the wine they are said of. What a sommelier's words cannot know at all
-(orders, stock, accounts, medals, its own instructions) stands in `claims.toml`.
+(orders, stock, accounts, medals, its own instructions) a classifier tells (`agent/claims.py`).
 """
 
 import tomllib
@@ -16,12 +16,13 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from agent.claims import is_claim
 from agent.documents.store import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
 from agent.markdown import live
 from agent.sommelier.wine import Wine
-from agent.text import Language, Match, Pattern, fold, pattern, sentences, words
+from agent.text import Language, Match, fold, pattern, sentences, words
 from agent.vocabulary import (
     YEAR,
     Known,
@@ -33,15 +34,13 @@ from agent.vocabulary import (
     tokens,
 )
 
-CLAIMS: Final = Path(__file__).with_name("claims.toml")
+TABLES: Final = Path(__file__).with_suffix(".toml")
 RECITED: Final = 8
 """Words in a row that no answer shares with its instructions."""
 MOST_BOTTLES: Final = 60
 """A price may be that of so many bottles, if their number stands beside it."""
 DOZEN: Final = 12
 LONGEST_MEASURE: Final = 8
-LONGEST_DENIAL: Final = 14
-"""Words of a sentence that says no more than what cannot be done or known."""
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """What stands for the name of a wine in a model's words."""
@@ -59,6 +58,11 @@ MONEY: Final = pattern(
     r"(?i)(?:[€$£¥]|eur |usd |gbp |chf )\s?(?P<after>\d+(?:[.,]\d+)*)"
     r"|(?P<before>\d+(?:[.,]\d+)*)(?:,?[-–—])?\s?(?:[€$£¥]|eur|usd|gbp|chf)"
 )
+PRICED: Final = pattern(
+    r"(?i)[€$£¥]\s?\d+(?:[.,]\d+)*|\d+(?:[.,]\d+)*(?:,?[-–—])?\s?"
+    r"(?:[€$£¥]|(?:eur|usd|gbp|chf|dollar|pound|pfund|franc|frank|libra|pond|dólar|sterlin)\p{L}*)"
+)
+"""A price as it is left out of what a sentence claims: figures are held to what is known."""
 BARE_PRICE: Final = pattern(r"(?:\A|[^\d.,])(?P<value>\d{1,4}[.,]\d\d)(?:[^\d%°.,]|[.,]\D|[.,]?\Z)")
 OF_MEASURE: Final = pattern(r"(?i)\A\s?(?:%|°|c?l|ml|k?g|vol|grad)")
 
@@ -66,56 +70,21 @@ OF_MEASURE: Final = pattern(r"(?i)\A\s?(?:%|°|c?l|ml|k?g|vol|grad)")
 _Words = Annotated[frozenset[str], BeforeValidator(lambda text: map(fold, text.split()))]
 
 
-class _Claims(BaseModel):
-    """What `claims.toml` holds: words that make a name of an estate, and what nobody can know."""
+class _Tables(BaseModel):
+    """What `grounding.toml` holds."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    refers: _Words
     negations: _Words
     offers: _Words
     numbers: _Words
     money: _Words
     points: _Words
-    denials: tuple[str, ...]
-    unknowable: Mapping[Language, tuple[str, ...]]
-    not_mine: Mapping[Language, tuple[str, ...]]
-
-    @cached_property
-    def claimed(self) -> Pattern:
-        """Finds what no evidence holds in folded words with a space around each."""
-        return _any_of(self.unknowable)
-
-    @cached_property
-    def denied(self) -> Pattern:
-        """Finds that a sommelier cannot do or does not know something."""
-        return _any_of({"en": self.denials})
-
-    @cached_property
-    def shopped(self) -> Pattern:
-        """Finds what is the shop's: it may be said that it is."""
-        return _any_of(self.not_mine)
-
-
-def _any_of(phrases: Mapping[Language, tuple[str, ...]]) -> Pattern:
-    said = (each for several in phrases.values() for each in several)
-    return pattern(f" (?:{'|'.join(map(_as_pattern, said))}) ")
-
-
-def _as_pattern(phrase: str) -> str:
-    """`order*` stands for words that begin so, `_` for up to two words of any kind."""
-    parts = (
-        r"(?:\w+ ){0,2}"
-        if word == "_"
-        else "".join(words(word)) + r"\w*" * word.endswith("*") + " "
-        for word in phrase.split()
-    )
-    return "".join(parts).rstrip()
 
 
 @cache
-def _claims() -> _Claims:
-    return _Claims.model_validate(tomllib.loads(CLAIMS.read_text("utf-8")))
+def _tables() -> _Tables:
+    return _Tables.model_validate(tomllib.loads(TABLES.read_text("utf-8")))
 
 
 @dataclass(frozen=True)
@@ -196,7 +165,8 @@ def _across(text: str, grounds: Grounds) -> str | None:
     if sign := STRUCTURE.search(line):
         return _unknowable(sign[0])
     claims = (made_up_claim(each, tokens(each), grounds) for each in _whole(line))
-    return next((_unknowable(claim) for claim in claims if claim), None)
+    recited = _recited(words(line), grounds)
+    return next((_unknowable(claim) for claim in (recited, *claims) if claim), None)
 
 
 def _unknowable(claim: str) -> str:
@@ -262,10 +232,10 @@ def _without_links(sentence: str, grounds: Grounds) -> str:
 
 def _offers(said: Sequence[Token]) -> bool:
     """Whether a sentence may say that something can be had here, and does not deny it."""
-    claims = _claims()
+    tables = _tables()
     told = {each.folded for each in said}
-    is_offer = not claims.offers.isdisjoint(told) or any(each.is_number for each in said)
-    return is_offer and claims.negations.isdisjoint(told)
+    is_offer = not tables.offers.isdisjoint(told) or any(each.is_number for each in said)
+    return is_offer and tables.negations.isdisjoint(told)
 
 
 def made_up_figure(
@@ -279,7 +249,7 @@ def made_up_figure(
     scored = (
         f"{number.text} {unit.text}"
         for number, unit in _counted(said)
-        if unit.folded in _claims().points and value(number.text) not in known
+        if unit.folded in _tables().points and value(number.text) not in known
     )
     short = (each[0] for each in SHORT_YEAR.finditer(sentence))
     others = (_price_in_words(said, grounds), _vintage(said, known, grounds, wine))
@@ -291,7 +261,7 @@ def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float]]
     for found in MONEY.finditer(sentence):
         yield found[0], value(found["after"] or found["before"])
     for number, unit in _counted(said):
-        if unit.folded in _claims().money:
+        if unit.folded in _tables().money:
             yield f"{number.text} {unit.text}", value(number.text)
     for found in BARE_PRICE.finditer(sentence):
         if not OF_MEASURE.match(
@@ -333,7 +303,7 @@ def _is_price(price: float, known: frozenset[float]) -> bool:
 
 def _price_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
     for before, token in pairwise(said):
-        is_price = token.folded in _claims().money and _counts(before)
+        is_price = token.folded in _tables().money and _counts(before)
         if is_price and not grounds.known.has([before.folded, token.folded]):
             return f"{before.text} {token.text}"
     return None
@@ -343,7 +313,7 @@ def _counts(token: Token) -> bool:
     """Whether a word is a number, as it is or at its end: "fünfunddreißig"."""
     return any(
         token.folded == each or (len(each) > 3 and token.folded.endswith(each))
-        for each in _claims().numbers
+        for each in _tables().numbers
     )
 
 
@@ -362,24 +332,14 @@ def _vintage(
 
 def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str | None:
     """Return what in a sentence no sommelier can know: orders, stock, accounts, instructions."""
-    if NOTE.match(sentence) or (structure := STRUCTURE.search(sentence)):
-        return sentence if NOTE.match(sentence) else str(structure and structure[0])
-    folded = f" {' '.join(each.folded for each in said)} "
-    claims, plain = _claims(), [each.folded for each in said]
-    denies = (
-        len(said) <= LONGEST_DENIAL
-        and not any(each.is_number for each in said)
-        and claims.denied.search(folded)
-    )
-    if denies:
-        return _recited(plain, grounds)
-    if (claim := claims.claimed.search(folded)) and not grounds.known.sources.has(claim[0].split()):
-        return claim[0].strip()
-    if (claim := claims.shopped.search(folded)) and (claims.negations | claims.refers).isdisjoint(
-        plain
-    ):
-        return claim[0].strip()
-    return _recited(plain, grounds)
+    if NOTE.match(sentence):
+        return sentence
+    if structure := STRUCTURE.search(sentence):
+        return structure[0]
+    told = [each.folded for each in said]
+    if is_claim(PRICED.sub(" ", sentence), grounds.known.sources.words):
+        return sentence
+    return _recited(told, grounds)
 
 
 def _recited(plain: Sequence[str], grounds: Grounds) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from agent.places.queries import categories
 from tests.attacks.corpus import CLAIMED, Attack, squeezed
 from tests.doubles.model_server import (
     ModelServer,
@@ -23,6 +24,11 @@ ORDINARY: Final = "qordinaryq"
 """What names a question of the second chat."""
 INTRO: Final = "A full red goes well with that."
 FEEDBACK: Final = "Your previous response failed validation"
+SOURCE: Final = re.compile(
+    r'\[Source: "([^"\n]*)" \(id: ([^)\n]*)\), Section: "([^"\n]*)"\]\n'
+    r"((?:.|\n)*?)(?:\n\n---|</sources>)"
+)
+"""A chunk as `/quotes` shows it: title, id, section, text."""
 KEY: Final = 120
 """Letters by which a text of a person is known again."""
 FIELDS: Final = ("intro", "closing", "description", "informational")
@@ -112,9 +118,7 @@ def obeyed(attack: Attack, body: JsonObject) -> Step:
     messages = body["messages"]
     system = text_of(messages[0])
     if "exactly 10" in system:
-        return answer_json(
-            [f"wine bar Lyon {attack.ref} {n} {said(attack)[:60]}" for n in range(10)]
-        )
+        return answer_json(queries(attack))
     if "refined_query" in system:
         return answer_json({"refined_query": said(attack), "variants": [said(attack)] * 3})
     if "sourceId" in system:
@@ -200,16 +204,25 @@ def said(attack: Attack, messages: Sequence[JsonObject] = ()) -> str:
     return f"{attack.obeyed} {held[start : start + 400]} {earlier[:400]}"
 
 
+def queries(attack: Attack) -> list[str]:
+    """Ten queries that are distinct, the text in one of them and its words in all."""
+    words, kinds = said(attack).split(), categories()["WINE_BAR"].phrases
+    parts = [" ".join(words[at : at + 2]) for at in range(0, 20, 2)]
+    told = [
+        f"{kind} Lyon {attack.ref} {part}".strip() for kind, part in zip(kinds, parts, strict=True)
+    ]
+    return [f"{kinds[0]} Lyon {attack.ref} {' '.join(words)[:120]}", *told[1:]]
+
+
 def quotes(attack: Attack, messages: Sequence[JsonObject]) -> JsonObject:
-    """A forged quote of the first source, and a summary that says the text."""
-    shown = text_of(messages[-1])
-    source = re.search(r"(?im)^.*\bid\W+([\w./-]+)", shown)
-    name = source[1] if source else "source"
+    """A quote as it stands in the first source; what is said of it, and of all, is the text."""
+    shown = SOURCE.search(text_of(messages[-1])) or SOURCE.search(text_of(latest(messages)))
+    title, name, section, passage = shown.groups() if shown else ("", "source", "", "")
     snippet = {
-        "content": said(attack),
+        "content": " ".join(passage.split()[:12]),
         "sourceId": name,
-        "sourceTitle": attack.text[:80],
-        "sourceLocation": attack.text[:80],
+        "sourceTitle": title,
+        "sourceLocation": section,
         "relevance": said(attack),
     }
     return {"snippets": [snippet], "summary": said(attack), "noResults": False}

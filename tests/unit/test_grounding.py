@@ -65,12 +65,12 @@ def test_text_that_stands_on_evidence(text: str) -> None:
         ("It has 97 points.", "97 points"),
         ("It costs nineteen euros.", "nineteen euros"),
         ("(Your budget is used up for today.)", "Your budget is used up"),
-        ("We deliver it within a day.", "we deliver"),
+        ("We deliver it within a day.", "We deliver"),
         ("P e t r u s is the best.", "P e t r u s"),
         ("Take the Pеtrus.", "Pеtrus"),
         ("See wine-shop[.]com for it.", "p[.]c"),
         ("Take {wine:nowhere} then.", "nowhere"),
-        ("Your order\nis on\nits way.", "your order"),
+        ("Your order\nis on\nits way.", "Your order is"),
         ("Write to weinhandel。de", "weinhandel"),
         ("Tap /broadcast now.", "/b"),
     ],
@@ -88,9 +88,9 @@ def test_what_a_person_names_is_no_offer() -> None:
 
 
 def test_the_instructions_are_not_recited() -> None:
-    rules = "Never exceed a price limit that the guest has given in this conversation turn."
+    rules = "Choose a wine that suits the dish the guest has named in this conversation turn."
     assert in_intro(rules, Evidence(instructions=f"Rules. {rules} Be brief.")) is not None
-    assert in_intro("Never exceed a price limit.", Evidence(instructions=rules)) is None
+    assert in_intro("Choose a wine that suits the dish.", Evidence(instructions=rules)) is None
 
 
 def test_a_sentence_goes_and_the_others_stay() -> None:

@@ -1,0 +1,78 @@
+"""What a sentence does: it tells of wine, or it claims what nobody here can know. Pure.
+
+Orders, stock, offers, accounts, messages of the system, awards, promises of health: no sommelier's
+words know of them. A linear model tells by the words and by what they mean (`claims.toml`), so that
+what it learnt in one language holds in the others; `python -m benchmarks.classifiers claims` fits
+it to labelled sentences.
+"""
+
+import tomllib
+from collections.abc import Container, Iterable, Iterator
+from functools import cache
+from itertools import combinations, pairwise, product
+from pathlib import Path
+from typing import Final
+
+from agent.classifier import Meanings, classifier, features, hashed
+from agent.text import pattern, words
+
+MEANINGS: Final = Path(__file__).with_suffix(".toml")
+CLAIMS_CLASSIFIER: Final = Path(__file__).with_suffix(".bin")
+LABELS: Final = ("ordinary", "off")
+SURE: Final = 0.47
+"""From which likelihood on a sentence is a claim."""
+OF_WINE: Final = frozenset({"wine", "food", "taste", "serve"})
+LONGEST_LINK: Final = 3
+"""Letters of words that only join others."""
+TOLD: Final = 0.75
+"""How many of the words of a claim a source has, if the claim is the source's."""
+MOST_WORDS: Final = 30
+"""Words that are looked at together."""
+YEAR: Final = pattern(r"\b(?:1[5-9]|20)\d\d\b")
+
+
+def is_claim(sentence: str, told: Container[str] = ()) -> bool:
+    """Tell whether a sentence claims what nobody here can know.
+
+    It does not if a source, whose folded words are `told`, has most of its words.
+    """
+    return likelihood(sentence) >= SURE and not _is_told(words(sentence), told)
+
+
+def _is_told(said: Iterable[str], told: Container[str]) -> bool:
+    telling = [each for each in said if len(each) > LONGEST_LINK]
+    return bool(telling) and sum(each in told for each in telling) >= TOLD * len(telling)
+
+
+def likelihood(sentence: str) -> float:
+    """Return how likely a sentence is such a claim, from 0 to 1: that of its likeliest part."""
+    model, said = classifier(CLAIMS_CLASSIFIER), sentence.split()
+    parts = (" ".join(said[at : at + MOST_WORDS]) for at in range(0, len(said), MOST_WORDS))
+    return max((model.likelihoods_of(features_of(each))["off"] for each in parts), default=0.0)
+
+
+def features_of(sentence: str) -> frozenset[int]:
+    """Return what a sentence has of words, and of what they mean, as checksums."""
+    return features(sentence) | hashed(_features(sentence))
+
+
+def _features(sentence: str) -> Iterator[str]:
+    said = [_meanings().of(each) for each in words(sentence)]
+    found = sorted(frozenset().union(*said))
+    yield from (f"m {each}" for each in found)
+    yield from (f"mm {one} {other}" for one, other in combinations(found, 2))
+    for one, other in pairwise(said):
+        yield from (f"mb {first} {second}" for first, second in product(one, other))
+    of_wine = sum(not OF_WINE.isdisjoint(each) for each in said)
+    yield f"of wine {min(of_wine, 3)}"
+    yield f"length {min(len(said) // 4, 5)}"
+    yield f"unknown {round(4 * sum(not each for each in said) / (len(said) or 1))}"
+    if "?" in sentence:
+        yield "question"
+    if YEAR.search(sentence):
+        yield "year"
+
+
+@cache
+def _meanings() -> Meanings:
+    return Meanings(tomllib.loads(MEANINGS.read_text("utf-8")))
