@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from sqlalchemy import create_engine as create_sync_engine
+
 from agent.engine.span import TraceRecord
 from agent.tracing.exporter import LARGEST_BATCH, Exporter
 from agent.tracing.langfuse.client import LangfuseClient
@@ -16,17 +18,18 @@ from agent.tracing.masking import prepared
 from agent.tracing.otlp import Origin
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
-from db.engine import Sessions, create_engine, upgrade_schema
+from db.engine import Sessions, create_engine
+from db.models import Base
 from db.repositories.traces import SqlTraceStore, TraceRows
 
 
 @dataclass
 class Traces:
-    """The store, made when the first trace is kept, and what sends from it."""
+    """The store, and what sends from it; `folder` is where it is, as long as this is."""
 
-    base_url: str
-    folder: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory)
-    store: SqlTraceStore | None = None
+    exporter: Exporter
+    folder: tempfile.TemporaryDirectory[str]
+    store: SqlTraceStore
     ended: list[TraceRecord] = field(default_factory=list)
 
     async def keep(self, trace: TraceRecord) -> None:
@@ -37,25 +40,26 @@ class Traces:
 
     async def commit(self) -> None:
         """Put into the store what has ended."""
-        if self.store is None:
-            engine = create_engine(f"sqlite+aiosqlite:///{Path(self.folder.name) / 'traces'}")
-            await upgrade_schema(engine)
-            rows = TraceRows(partial(prepared, content="masked", secrets=()), exported=True)
-            self.store = SqlTraceStore(Sessions(engine), rows=rows)
         await self.store.save(self.ended)
         self.ended.clear()
 
     async def flush(self) -> None:
         """Send all that waits."""
         await self.commit()
-        if self.store is not None:
-            client = LangfuseClient("pk-lf-bench", "sk-lf-bench", self.base_url)
-            await Exporter(self.store, LangfuseTraces(client, Origin()).send, "Langfuse").round()
-            await client.aclose()
+        await self.exporter.round()
 
 
 def make(base_url: str) -> Candidate:
     """As `ours`, with traces and scores that go to `base_url`."""
-    traces = Traces(base_url)
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / "traces.sqlite3"
+    tables = create_sync_engine(f"sqlite:///{path}")
+    Base.metadata.create_all(tables)
+    tables.dispose()
+    rows = TraceRows(partial(prepared, content="masked", secrets=()), exported=True)
+    sessions = Sessions(create_engine(f"sqlite+aiosqlite:///{path}"))
+    store = SqlTraceStore(sessions, rows=rows)
+    langfuse = LangfuseTraces(LangfuseClient("pk-lf", "sk-lf", base_url), Origin())
+    traces = Traces(Exporter(store, langfuse.send, "Langfuse"), folder, store)
     made = ours.make(base_url, traces.keep)
     return Candidate(made.answer, traces.flush)
