@@ -174,6 +174,7 @@ async def open_lanes(settings: Settings, app: App) -> AsyncIterator[tuple[Lanes,
     async with AsyncExitStack() as stack:
         if url.startswith("sqlite"):
             seconds = LOOK_SECONDS
+            await attempt("looking for traces that wait", app.repositories.traces.resume)
             lanes = lanes_of(settings, app, app.repositories.updates.lanes, of_one_process)
         else:
             from bot.updates import replicas  # noqa: PLC0415

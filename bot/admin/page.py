@@ -3,6 +3,7 @@
 Everything on it may have been written by anybody: the templates escape what they are given.
 """
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,25 +66,32 @@ class AdminPage:
         """Make the page as it is now."""
         now = self.now()
         since = now - timedelta(days=DAYS - 1)
-        stats, traced = await self.stats(since), await self.traced(since)
-        today = [turn for turn in traced if turn.at >= now - timedelta(days=1)]
-        return (
-            templates()
-            .get_template("page.html")
-            .render(
-                now=now,
-                days=DAYS,
-                numbers=[(name, cell(stats.today), cell(stats.all)) for name, cell in ROWS],
-                bars=bars(stats),
-                colors=COLORS,
-                errors=errors(today, traced),
-                costs=costs(traced),
-                latencies=latencies(traced),
-                failing=await self.failing(since),
-                dislikes=(await self.dislikes(since))[::-1][:SHOWN],
-                backlog=await self.backlog(),
-            )
-        )
+        told: dict[str, Any] = {
+            "now": now,
+            "stats": await self.stats(since),
+            "traced": await self.traced(since),
+            "failing": await self.failing(since),
+            "dislikes": (await self.dislikes(since))[::-1][:SHOWN],
+            "backlog": await self.backlog(),
+        }
+        return await asyncio.to_thread(_rendered, **told)
+
+
+def _rendered(now: datetime, stats: Stats, traced: Sequence[TracedTurn], **told: Any) -> str:
+    """Count what the page tells, and make it."""
+    today = [turn for turn in traced if turn.at >= now - timedelta(days=1)]
+    page = templates().get_template("page.html")
+    return page.render(
+        now=now,
+        days=DAYS,
+        numbers=[(name, cell(stats.today), cell(stats.all)) for name, cell in ROWS],
+        bars=bars(stats),
+        colors=COLORS,
+        errors=errors(today, traced),
+        costs=costs(traced),
+        latencies=latencies(traced),
+        **told,
+    )
 
 
 def bars(stats: Stats) -> list[dict[str, Any]]:

@@ -47,7 +47,7 @@ from bot.http.models import (
     RewriteRequest,
     RewriteResponse,
 )
-from bot.turn import Question, Turns
+from bot.turn import Kind, Question, Turns
 
 log = logging.getLogger(__name__)
 
@@ -138,27 +138,27 @@ class Api:
     async def rewrite(self, asked: RewriteRequest) -> RewriteResponse:
         """The question in words for the search."""
         look_up = partial(refine_question, enabled=self.refinement is not False)
-        reply = await self._turn(asked.question, look_up, _not_refined)
+        reply = await self._turn("rewrite", asked.question, look_up, _not_refined)
         return RewriteResponse.of(reply.answer)
 
     async def ask(self, asked: AskRequest) -> AskResponse:
         """An answer with its citations."""
         refine = refinement_wanted(self.refinement, asked.refine_prompt)
         look_up = partial(answer_question, documents=self.documents, refine=refine)
-        reply = await self._turn(asked.question, look_up, Answer.of_help)
+        reply = await self._turn("ask", asked.question, look_up, Answer.of_help)
         note = " ".join(reply.notes)
         return AskResponse.of(replace(reply.answer, note=note, outcome=reply.outcome))
 
     async def query(self, asked: QueryRequest) -> Response:
         """Passages as server-sent events; they begin when all are checked."""
         look_up = partial(find_quotes, documents=self.documents, cache=self.cache)
-        reply = await self._turn(asked.query, look_up, Quotes.of_help)
+        reply = await self._turn("quotes", asked.query, look_up, Quotes.of_help)
         found = replace(reply.answer, note=" ".join(reply.notes))
         return StreamingResponse(
             events(found, reply.seconds), headers=STREAM_HEADERS, media_type=EVENT_STREAM
         )
 
-    async def _turn(self, text: str, look_up: LookUp, in_crisis: InCrisis) -> Reply:
+    async def _turn(self, kind: Kind, text: str, look_up: LookUp, in_crisis: InCrisis) -> Reply:
         """A turn of nobody: everyone's budget holds, nothing is delivered or remembered.
 
         To somebody in a crisis the answer is `in_crisis`, of the question and what helps.
@@ -171,7 +171,7 @@ class Api:
             return reply_of(await look_up(guard_input(text, run.span), run=run))
 
         turn_id = -1 - secrets.randbits(62)
-        question = Question(id=turn_id, text=text, session=SESSION, user=self.user)
+        question = Question(id=turn_id, text=text, kind=kind, session=SESSION, user=self.user)
         budgets = self.turns.budgets and replace(self.turns.budgets, person=NO_BUDGET)
         turns = replace(self.turns, journal=NO_JOURNAL, sender=None, messages=None, budgets=budgets)
         reply = await turns.turn(question, work)

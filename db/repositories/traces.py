@@ -150,6 +150,11 @@ class SqlTraceStore(SqlRepository):
 
         return await self._sessions.write(write)
 
+    async def resume(self) -> None:
+        """Have all that waits be due: no other process is sending, one that did is dead."""
+        waiting = update(table_of(TraceRow)).where(T.state == WAITING)
+        await self._write(waiting.values(due_at=self._now()))
+
     async def settle(self, traces: Collection[TraceRecord], *, refused: bool = False) -> None:
         """Note that these traces arrived, or that they never will."""
         state = REFUSED if refused else SENT

@@ -168,6 +168,31 @@ async def test_a_turn_that_was_cut_off_in_the_middle_is_one_trace(
     assert len(otlp_receiver.spans) == 7
 
 
+async def test_a_trace_outlives_a_bot_that_is_killed_while_langfuse_is_away(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str]
+) -> None:
+    settings = {
+        "LANGFUSE_PUBLIC_KEY": otlp_receiver.public_key,
+        "LANGFUSE_SECRET_KEY": otlp_receiver.secret_key,
+        "LANGFUSE_BASE_URL": otlp_receiver.base_url,
+    }
+    otlp_receiver.mode = "503"
+    bot_api.say("Something for trout?", chat_id=CHAT)
+    tried = "POST /api/public/otel/v1/traces"
+    with killed(bot_api, environment, **settings):
+        await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        await eventually(
+            lambda: tried in otlp_receiver.requests, seconds=60, otherwise=lambda: "never tried"
+        )
+    assert (otlp_receiver.spans, otlp_receiver.scores) == ([], [])
+    otlp_receiver.mode = "ok"
+    with running(bot_api, environment, **settings):
+        await otlp_receiver.wait_for_scores(3)
+    root = otlp_receiver.span("turn")
+    assert (root.input, root.metadata["outcome"]) == ("Something for trout?", "answered")
+    assert {score["traceId"] for score in otlp_receiver.scores} == {root.trace_id}
+
+
 @pytest.mark.parametrize("status", [401, 500])
 async def test_a_dead_model_still_ends_in_wines(
     status: int, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]

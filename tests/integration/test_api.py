@@ -509,6 +509,7 @@ async def test_a_call_is_a_turn_in_the_trace(
             await it.post("/api/rag/rewrite", json={"question": QUESTION})
             await it.post("/api/rag/ask", json={"question": QUESTION})
     await deliver(otlp_receiver, *traces)
+    assert [each.name for each in traces] == ["rewrite", "ask"]
     rewritten, answered = sorted(
         (span for span in otlp_receiver.spans if span.name == "turn"), key=lambda span: span.start
     )
