@@ -109,7 +109,7 @@ class ModelChain:
                 model=model.model,
                 model_parameters=request.parameters,
                 prompt=run.prompt,
-                tools=tuple(request.tools),
+                tools=tuple(each.wire for each in request.tools) if span.recording else (),
             )
             response = await self._step(messages, request, span)
             self._count(response, span)

@@ -1,6 +1,8 @@
 import asyncio
 import gzip
+import json
 from collections.abc import Iterator
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -355,6 +357,8 @@ async def test_any_backend_finds_the_names_of_opentelemetry(langfuse: RawReceive
             parameters = {"max_tokens": 800, "temperature": 0.1, "seed": None}
             prompt = PromptRef("sommelier", 3)
             generation.update(name="llm.plan2", model_parameters=parameters, prompt=prompt)
+            began = root.trace.spans[1].started_ns
+            generation.update(first_token_ns=began + 500_000_000)
         root.update(level="ERROR", metadata={"error_type": "TimedOut"})
     await deliver(langfuse, first, root.trace)
 
@@ -384,7 +388,12 @@ async def test_any_backend_finds_the_names_of_opentelemetry(langfuse: RawReceive
         "gen_ai.request.max_tokens": 800,
         "gen_ai.request.temperature": 0.1,
         "gen_ai.prompt.name": "sommelier",
+        "gen_ai.response.time_to_first_chunk": pytest.approx(0.5),
     }
+    second = next(span for span in langfuse.spans if span.name == "llm.plan2")
+    first_token = json.loads(second.attributes["langfuse.observation.completion_start_time"])
+    waited = datetime.fromisoformat(first_token).timestamp() - second.start
+    assert waited == pytest.approx(0.5, abs=0.001)
     assert conventional("tool.search_wines") == {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.conversation.id": "-1001",

@@ -48,6 +48,7 @@ ANSWER: Tree = ("llm.answer", "generation", [])
 TOOL: Tree = ("tool.search_wines", "tool", [("retrieve.wines", "retriever", [])])
 GUARD: Tree = ("guard.output", "guardrail", [])
 SEND: Tree = ("telegram.send", "span", [])
+ANSWERED_BY = ["mode:json_object", "model:gpt-4o"]
 ATTEMPT = [ANSWER, GUARD]
 HOUSE = [PLAN, TOOL, ANSWER, GUARD]
 REPLAYED: list[Tree] = [PLAN, ("tool.search_wines", "tool", []), ANSWER, ENTER, GUARD]
@@ -146,6 +147,12 @@ async def test_success(
         "input_cached_tokens": pytest.approx(40 * 1.25 / 1e6),
         "output": pytest.approx(20 * 10 / 1e6),
     }
+    assert isinstance(final.input, dict)
+    assert [each["function"]["name"] for each in final.input["tools"]][:1] == ["search_wines"]
+    assert final.input["messages"][-1]["role"] == "tool"
+    assert {span.attributes["langfuse.trace.name"] for span in otlp_receiver.spans} == {"chat"}
+    assert root.tags == ANSWERED_BY
+    assert str(final.metadata["prompt_version"]).startswith("repository:")
     assert final.metadata["prompt_name"] == "sommelier"
     assert final.metadata["mode"] == "json_object"
     assert scores(otlp_receiver) == {
@@ -170,6 +177,12 @@ async def test_retry(
     first, second, third = spans(otlp_receiver, "llm.answer")
     assert (first.output, first.metadata["error_type"]) == ("{not json", "invalid_json")
     assert (second.metadata["error_type"], second.level) == ("semantic", "WARNING")
+    # Why it was not valid is what the model was told in the next request.
+    assert str(second.metadata["reason"]) in str(third.input)
+    assert "reason" not in third.metadata
+    assert root.tags == ["retried", "error:invalid_json", "error:semantic", *ANSWERED_BY]
+    assert (root.metadata["model"], root.metadata["fallback"]) == ("gpt-4o", "no")
+    assert scores(otlp_receiver)["first_error"] == "invalid_json"
     assert "error_type" not in third.metadata
     assert [each.metadata["attempt"] for each in (first, second, third)] == [0, 1, 2]
     assert all(each.usage and each.cost for each in (first, second, third))
@@ -219,6 +232,8 @@ async def test_fallback_model(
     failed, asked = spans(otlp_receiver, "llm.plan")
     assert (failed.level, failed.metadata["error_type"]) == ("ERROR", "ModelRejected")
     assert (failed.metadata["model"], asked.metadata["model"]) == ("gpt-4.1", "gpt-4o")
+    assert (root.metadata["model"], root.metadata["fallback"]) == ("gpt-4o", "yes")
+    assert root.tags == ["fallback", *ANSWERED_BY]
 
 
 async def test_house_sommelier(

@@ -185,6 +185,29 @@ class TestTraceStore:
         assert [each[0] for each in ids(recent)] == ["3", "5", "4"]
         assert await store.summaries(0) == []
 
+    async def test_a_filter_holds_in_all_that_it_says(self, store: SqlTraceStore) -> None:
+        first, second, third = (bare_trace(n * 32, NOON) for n in "123")
+        first.tags = ("retried", "error:grounding")
+        second.tags, second.name = ("retried_not", 'quo"te%'), "find"
+        third.session, third.user = "other", "else"
+        third.root.metadata["outcome"] = "refused"
+        await store.save([first, second, third])
+        wanted = {
+            TraceFilter(tags=("retried",)): ["1"],
+            TraceFilter(tags=("retried", "error:grounding")): ["1"],
+            TraceFilter(tags=("retried", "fallback")): [],
+            TraceFilter(tags=('quo"te%',)): ["2"],
+            TraceFilter(tags=("%",)): [],
+            TraceFilter(name="find"): ["2"],
+            TraceFilter(session="other", user="else"): ["3"],
+            TraceFilter(session="other", name="find"): [],
+            TraceFilter(outcome="refused"): ["3"],
+            TraceFilter(disliked=True): [],
+        }
+        for which, expected in wanted.items():
+            found = await store.summaries(which=which)
+            assert [each[0] for each in ids(found)] == expected, which
+
     async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(
         self, store: SqlTraceStore
     ) -> None:

@@ -475,6 +475,16 @@ def test_a_masked_trace_keeps_its_shape_and_loses_what_is_personal() -> None:
     assert given_ == trace()
 
 
+def test_tags_and_reasons_are_masked_and_a_reason_goes_with_the_content() -> None:
+    given_ = trace()
+    given_.tags = ("retried", "tool_error:find_José")
+    given_.root.metadata["reason"] = "José is no wine that a tool found"
+    masked = prepared(given_, "masked", ())
+    assert masked.tags == ("retried", "tool_error:find_[name]")
+    assert masked.root.metadata["reason"] == "[name] is no wine that a tool found"
+    assert "reason" not in prepared(given_, "none", ()).root.metadata
+
+
 def test_a_full_trace_loses_credentials_alone() -> None:
     expected = expected_trace()
     root, _ = expected.spans
