@@ -128,7 +128,7 @@ class ModelSettings(Group):
     base_url: Url | None = Field(None, alias="OPENAI_BASE_URL")
     name: str = Field("gpt-4o", alias="LLM_MODEL", min_length=1)
     fallback_names: Names = Field((), alias="LLM_FALLBACK_MODELS")
-    response_mode: Literal["prompt", "json_object", "json_schema"] = Field(
+    response_mode: Literal["prompt", "json_object", "json_schema", "tool"] = Field(
         "json_object", alias="LLM_RESPONSE_MODE"
     )
     prices: str | None = Field(None, alias="LLM_PRICES")
@@ -218,9 +218,11 @@ class HttpSettings(Group):
 
 
 class DocumentSettings(Group):
-    """How documents are read and found, and whether questions are refined before."""
+    """How documents are read and found, whether questions are refined before, and who is asked."""
 
     refinement: bool | None = Field(None, alias="ENABLE_QUERY_REFINEMENT")
+    quotes_model: str | None = Field(None, alias="QUOTES_MODEL")
+    check_model: str | None = Field(None, alias="ANSWERS_CHECK_MODEL")
     max_mb: float = Field(20, alias="DOCUMENT_MAX_MB", gt=0, le=1000)
     embedding_model: str | None = Field(None, alias="EMBEDDING_MODEL")
     embedding_base_url: Url | None = Field(None, alias="EMBEDDING_BASE_URL")

@@ -7,7 +7,7 @@ looks something up is to start without loading any of these.
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from importlib.metadata import version
@@ -101,8 +101,8 @@ async def open_resources(
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_database(settings))
         documents = await stack.enter_async_context(open_documents(settings, sessions))
-        models = models_of(settings)
-        for model in models:
+        models, aside = models_of(settings), aside_of(settings)
+        for model in (*models, *aside.values()):
             stack.push_async_callback(bounded, "the model", model.close)
         http = httpx2.AsyncClient()
         stack.push_async_callback(bounded, "the place search", http.aclose)
@@ -110,7 +110,7 @@ async def open_resources(
         yield Resources(
             sessions=sessions,
             documents=documents,
-            run=run_of(settings, models, prompts),
+            run=replace(run_of(settings, models, prompts), aside=aside),
             search=place_search(settings, http),
             refinement=settings.documents.refinement,
             help=help_of(settings),
@@ -221,6 +221,13 @@ def models_of(settings: Settings) -> list[LLMService]:
     names = (settings.model.name, *settings.model.fallback_names)
     mode = settings.model.response_mode
     return [model_of(settings, name, mode) for name in names] if settings.model.is_set else []
+
+
+def aside_of(settings: Settings) -> dict[str, LLMService]:
+    """The models that are asked for one thing: first for quotes, and to check answers."""
+    names = {"quotes": settings.documents.quotes_model, "check": settings.documents.check_model}
+    mode, is_set = settings.model.response_mode, settings.model.is_set
+    return {use: model_of(settings, name, mode) for use, name in names.items() if name and is_set}
 
 
 def model_of(settings: Settings, name: str, mode: ResponseMode) -> LLMService:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from agent.documents.check import supported
 from agent.documents.citations import (
     Statement,
     admission,
@@ -21,6 +22,7 @@ from agent.documents.citations import (
     kept,
     only_cites,
     reworded,
+    statements,
     uncited,
     without_citations,
 )
@@ -143,8 +145,10 @@ async def answer_question(
             ),
             contract=cited_answer(chunks, question),
         )
-    wording = Wording(chunks, question)
-    said = wording.of(response.text) if response and response.ok else ""
+    written = response.text if response and response.ok else ""
+    checked = await supported(doubtful(written, chunks), run)
+    wording = Wording(chunks, question, checked)
+    said = wording.of(written)
     if said:
         run.span.update(metadata={"sentences": dict(wording.counts)})
     answer = _answer(question, chunks, refinement, response, said)
@@ -249,6 +253,18 @@ class Wording:
             return ""
         self._shown.append(passage.text)
         return f"“{passage.text}” [{passage.path}]"
+
+
+def doubtful(text: str, chunks: Sequence[Chunk]) -> dict[str, str]:
+    """Return the statements of an answer that are to be replaced, each with what would be."""
+    paths = {chunk.path for chunk in chunks}
+    found: dict[str, str] = {}
+    for statement in statements(text, paths):
+        said = bare(statement, paths)
+        if statement.kind == "statement" and statement.cites and not only_cites(statement.text):
+            passages = standing_of(statement, said, chunks).passages
+            found |= {said: " ".join(each.text for each in passages)} if passages else {}
+    return found
 
 
 def bare(statement: Statement, paths: Collection[str]) -> str:

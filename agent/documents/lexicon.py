@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from agent.classifier import Meanings
-from agent.text import LANGUAGES, REMEMBERED, Language, fold, pattern, stem
+from agent.text import LANGUAGES, REMEMBERED, Language, fold, language_of, pattern, stem
 
 LONGEST: Final = 2_000
 """Characters of a sentence that are looked at."""
@@ -146,6 +146,12 @@ def items(text: str, language: Language | None) -> Iterator[Keys]:
     """Yield what the words of a text are compared by; of every language if its own is not known."""
     found = (_keys(fold(token), language) for token in TOKEN.findall(text[:LONGEST]))
     return (keys for keys in found if keys)
+
+
+def numbers(text: str) -> Keys:
+    """Return what the numbers of a text are compared by."""
+    found = (key for keys in items(text, language_of(text)) for key in keys)
+    return Keys(key for key in found if key.startswith("#"))
 
 
 @lru_cache(maxsize=REMEMBERED)

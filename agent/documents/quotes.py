@@ -277,12 +277,14 @@ async def find_quotes(
     """Find passages of at most `limit` (8 at most) chunks that answer `query`: at most 8, verbatim.
 
     Without models, or when they fail, they are the best passages of the search. The same query
-    over the same chunks, models and prompt is answered from `cache`. Raises only what the store
-    raises.
+    over the same chunks, models and prompt is answered from `cache`. A model that the run has aside
+    for quotes is asked first, once; the run's models if its answer fails. Raises only what the
+    store raises.
     """
     chunks = await retrieve(documents, [query], limit, run.span)
     prompt = prompt_for(run, "documents-quotes")
-    key = cache_key(query, chunks, [model.model for model in run.models], prompt.text)
+    models = [each.model for each in (*run.models, *filter(None, [run.aside.get("quotes")]))]
+    key = cache_key(query, chunks, models, prompt.text)
     if cache is not None and (kept := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
         record(run.span, kept.outcome, None, prompt.ref)
@@ -293,14 +295,28 @@ async def find_quotes(
         contract = quotes_contract(chunks)
         asked = run.instructed(prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.text)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
-        response = await generate_agentic_response(
-            user_message(query, chunks), run=replace(asked, limits=limits), contract=contract
-        )
+        asked = replace(asked, limits=limits)
+        response = await _asked(user_message(query, chunks), asked, contract)
     found = _quotes(query, chunks, response)
     record(run.span, found.outcome, response, prompt.ref if response else None)
     if cache is not None and found.by_model and found.outcome == "answered":
         cache.put(key, found)
     return found
+
+
+async def _asked(
+    message: str, run: Run, contract: OutputContract[QuotesAnswer]
+) -> AgenticResponse[QuotesAnswer]:
+    """Ask the model for quotes first, once, and the others if its answer fails its check."""
+    if first := run.aside.get("quotes"):
+        once = replace(run.limits, structured_output_max_retries=0, model_tries=1)
+        tried = await generate_agentic_response(
+            message, run=replace(run, models=[first], limits=once), contract=contract
+        )
+        run.span.update(metadata={"tier": 1 if tried.outcome == "answered" else 2})
+        if tried.outcome == "answered":
+            return tried
+    return await generate_agentic_response(message, run=run, contract=contract)
 
 
 def _quotes(

@@ -37,6 +37,7 @@ from agent.engine.messages import (
     OutputSchema,
     ResponseMode,
     ToolSchema,
+    answered_by_tool,
     read_body,
     read_response,
     reported_error,
@@ -139,8 +140,9 @@ class LLMService:
         if streamed.first_token_ns and not streamed.has_usage:
             # What is not told cannot be counted.
             self._learn(dialect, replace(dialect, streams="no"))
+        response = read_response(data, self.model)
         return replace(
-            read_response(data, self.model),
+            response if output is None else answered_by_tool(response, output),
             mode=dialect.mode if output is not None else "",
             base_url=self.base_url,
             first_token_ns=streamed.first_token_ns or None,

@@ -169,7 +169,7 @@ class LLM(Protocol):
         ...
 
 
-ResponseMode = Literal["prompt", "json_object", "json_schema"]
+ResponseMode = Literal["prompt", "json_object", "json_schema", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +195,14 @@ class Dialect:
             return replace(self, token_parameter="max_tokens")  # noqa: S106
         if "temperature" in text and self.temperature:
             return replace(self, temperature=False)
-        if STREAM_WORDS.search(text) or not any(word in text for word in FORMAT_WORDS):
+        by_tool = self.mode == "tool" and "tool" in text
+        about_format = by_tool or any(word in text for word in FORMAT_WORDS)
+        if STREAM_WORDS.search(text) or not about_format:
             return self._with_other_habits(text)
-        if self.format_beside_tools and "tool" in text:
+        if self.format_beside_tools and "tool" in text and not by_tool:
             return replace(self, format_beside_tools=False)
         simpler: dict[ResponseMode, ResponseMode] = {
+            "tool": "json_object",
             "json_schema": "json_object",
             "json_object": "prompt",
         }
@@ -242,11 +245,39 @@ def request_body(
         body["tools"] = [tool.wire for tool in tools]
     if max_tokens is not None:
         body[dialect.token_parameter] = max_tokens
-    if output is not None and (dialect.format_beside_tools or not tools):
+    if output is None:
+        return body
+    if dialect.mode == "tool":
+        body |= _answer_tool(output, body.get("tools", []))
+    elif dialect.format_beside_tools or not tools:
         body |= response_format(output, dialect.mode)
-        if "json_schema" in body.get("response_format", ()):
-            body["messages"] = [without_schema(each, output) for each in body["messages"]]
+    if "tool_choice" in body or "json_schema" in body.get("response_format", ()):
+        body["messages"] = [without_schema(each, output) for each in body["messages"]]
     return body
+
+
+def _answer_tool(output: OutputSchema, tools: list[dict[str, Any]]) -> dict[str, Any]:
+    """What asks for the answer as the arguments of a tool: mode D, for servers that know no C."""
+    schema = output.strict_schema or output.schema
+    function = ToolSchema(output.name, "Give the answer.", schema).wire["function"]
+    answer = {"type": "function", "function": function | {"strict": schema is not output.schema}}
+    alone = {"type": "function", "function": {"name": output.name}}
+    return {"tools": [*tools, answer], "tool_choice": "required" if tools else alone}
+
+
+def answered_by_tool(response: LLMResponse, output: OutputSchema) -> LLMResponse:
+    """Make the arguments of the answer's tool the content; other tools that are called come first.
+
+    For a response in mode D; any other is as it was.
+    """
+    answers = [call for call in response.tool_calls if call.name == output.name]
+    if not answers:
+        return response
+    if others := tuple(call for call in response.tool_calls if call.name != output.name):
+        return replace(response, tool_calls=others, echo=None)
+    finish = "stop" if response.finish_reason == "tool_calls" else response.finish_reason
+    said = answers[0].arguments
+    return replace(response, content=said, tool_calls=(), finish_reason=finish, echo=None)
 
 
 def without_schema(message: Message, output: OutputSchema) -> Message:

@@ -153,8 +153,9 @@ class Run:
     of. Whatever a turn asks of models counts in its `ledger` and stops at its `deadline` (a time
     of the event loop), `limits.seconds` after each question at the latest. `allowance` is what the
     day's budgets leave, `prompts` where the look-ups of a turn take theirs from. `context` is
-    what a product knows of who asks, for its tools: the engine only hands it on. `show` takes
-    drafts of the answer, and what `progress` says of tools; `stop` ends the work.
+    what a product knows of who asks, for its tools, and `aside` other models by what they are asked
+    for: the engine only hands them on. `show` takes drafts of the answer, and what `progress` says
+    of tools; `stop` ends the work.
     """
 
     models: Sequence[LLM] = ()
@@ -173,6 +174,7 @@ class Run:
     show: Show | None = None
     progress: Progress | None = None
     stop: Stop = field(default_factory=Stop)
+    aside: Mapping[str, LLM] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         is_sequence = isinstance(self.models, Sequence)
@@ -200,6 +202,7 @@ class Run:
         return replace(
             self,
             models=() if allowance.used_up else self.models,
+            aside={} if allowance.used_up else self.aside,
             history=history,
             limits=limits,
             ledger=Ledger(prices=self.ledger.prices, ceiling=limits, before=before),

@@ -14,10 +14,10 @@ from typing import Final, Literal, get_args
 
 from pydantic import TypeAdapter
 
-from agent.documents.lexicon import items
+from agent.documents.lexicon import numbers
 from agent.documents.sources import Standing, standing
 from agent.documents.store import Chunk
-from agent.text import language_of, pattern, sentences
+from agent.text import pattern, sentences
 
 Kind = Literal["number", "name", "negation", "clause", "link"]
 Part = Literal["first", "second", "third", "outside"]
@@ -116,10 +116,5 @@ def _says_it(case: Case, told: Standing, chunks: Sequence[Chunk]) -> bool:
     shown = " ".join(passage.text for passage in told.passages)
     if case.passage:
         return any(said in shown for said in sentences(case.passage))
-    article = _numbers(" ".join(chunk.text for chunk in chunks))
-    return _numbers(case.text) & article <= _numbers(shown)
-
-
-def _numbers(text: str) -> frozenset[str]:
-    found = (key for keys in items(text, language_of(text)) for key in keys)
-    return frozenset(key for key in found if key.startswith("#"))
+    article = numbers(" ".join(chunk.text for chunk in chunks))
+    return numbers(case.text) & article <= numbers(shown)

@@ -38,13 +38,21 @@ from agent.evals.evaluators import Mark
 from agent.evals.run import Outcome, Trial
 from agent.turn import Reply, answer_turn
 
-MODES: Final[Mapping[str, ResponseMode]] = {"A": "prompt", "B": "json_object", "C": "json_schema"}
+MODES: Final[Mapping[str, ResponseMode]] = {
+    "A": "prompt",
+    "B": "json_object",
+    "C": "json_schema",
+    "D": "tool",
+}
 """The letters of the response modes, as settings and `LLMService` name them."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotesVariant:
-    """A model in one response mode, asked for quotes from `documents`."""
+    """A model in one response mode, asked for quotes from `documents`.
+
+    With `first` only where that one's answer fails its own check.
+    """
 
     label: str
     llm: LLM
@@ -52,6 +60,7 @@ class QuotesVariant:
     limit: int = DEFAULT_CHUNKS
     limits: Limits = field(default_factory=Limits)
     prices: Prices = KNOWN_PRICES
+    first: LLM | None = None
 
     async def attempt(self, trial: Trial) -> Outcome:
         """Ask the question once and mark the raw response. A model that fails is marked as such.
@@ -71,13 +80,14 @@ class QuotesVariant:
             return found.reply("\n\n".join([*(q.content for q in found.quotes), found.summary]))
 
         with trial.turn(case.query) as span:
-            run = Run([self.llm], limits=limits, ledger=ledger, span=span)
+            aside = {"quotes": self.first} if self.first else {}
+            run = Run([self.llm], limits=limits, ledger=ledger, span=span, aside=aside)
             reply = await answer_turn(run, work)
         if reply.answer is None:
             raise RuntimeError(f"the turn failed: {', '.join(reply.error_types)}")
         found: Quotes = reply.answer
-        asked = [each for each in trial.traces[-1].spans if each.kind == "generation"][-1:]
-        raw = next((str(each.output) for each in asked if each.output is not None), None)
+        asked = [each for each in trial.traces[-1].spans if each.kind == "generation"]
+        raw = next((str(each.output) for each in asked[-1:] if each.output is not None), None)
         made = marked(case, raw, found.chunks, asked=bool(asked))
         usage = ledger.usage
         spent = {
@@ -85,7 +95,7 @@ class QuotesVariant:
             "completion_tokens": usage.completion_tokens,
             "cost_usd": ledger.cost_usd,
         }
-        seconds = tuple(each.seconds for each in asked)
+        seconds = (sum(each.seconds for each in asked),) if asked else ()
         figures = {**made.figures, **(spent if raw is not None else {})}
         return replace(made, figures=figures, seconds=seconds)
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -105,11 +105,16 @@ def run(
 @app.command("quotes")
 def quotes(
     modes: Annotated[
-        str, typer.Option(help="Response modes: A prompt only, B json_object, C json_schema.")
+        str,
+        typer.Option(help="Response modes: A prompt only, B json_object, C json_schema, D tool."),
     ] = "A,B,C",
     *,
     model: Annotated[
         list[str] | None, typer.Option(help="A model of the configured server; may be repeated.")
+    ] = None,
+    first: Annotated[
+        str | None,
+        typer.Option(help="Ask this model first, and the others too where its quotes fail."),
     ] = None,
     name: Name = None,
     description: Description = "",
@@ -124,7 +129,7 @@ def quotes(
         fail(f"there is no response mode {unknown[0]!r}; use {', '.join(MODES)}", 2)
     names = dict.fromkeys(model or [evaluation.settings.model.name])
     models = {f"{each} {letter}": (each, MODES[letter]) for each in names for letter in letters}
-    evaluation.finish(evaluation.quotes(models))
+    evaluation.finish(evaluation.quotes(models, first))
     evaluation.report("quotes-evaluation", save, as_json=as_json)
 
 
@@ -198,17 +203,26 @@ class Evaluation:
             ):
                 await self._run(dataset, variants, experiments)
 
-    async def quotes(self, wanted: Mapping[str, tuple[str, ResponseMode]]) -> None:
-        """Have each model quote from the starter documents."""
+    async def quotes(
+        self, wanted: Mapping[str, tuple[str, ResponseMode]], first: str | None
+    ) -> None:
+        """Have each model quote from the starter documents, with and without a first one."""
+        tiers = {
+            f"{first} first, {label}": (first, mode) for label, (_, mode) in wanted.items() if first
+        }
         limits, listed = self.settings.turn.limits, prices(self.settings)
         async with (
             open_experiments(self.settings) as experiments,
             open_library(self.settings, starter=True) as library,
-            open_models(self.settings, wanted) as models,
+            open_models(self.settings, {**wanted, **tiers}) as models,
         ):
-            variants = [
-                QuotesVariant(label, model, library.documents, limits=limits, prices=listed)
-                for label, model in models.items()
+            alone = [
+                QuotesVariant(label, models[label], library.documents, limits=limits, prices=listed)
+                for label in wanted
+            ]
+            variants = alone + [
+                replace(each, label=label, first=models[label])
+                for each, label in zip(alone, tiers, strict=False)
             ]
             await self._run(Dataset("sommelier-quotes", ground_truth()), variants, experiments)
 

@@ -281,6 +281,23 @@ async def test_several_modes_are_compared_side_by_side(model_server: ModelServer
     assert "| Metric | Threshold | A | B | C |" in as_markdown("x", results, plot="plot.svg")
 
 
+async def test_a_first_model_and_a_better_one_are_a_variant(model_server: ModelServer) -> None:
+    (question,) = ground_truth()[:1]
+    model_server.script(answer("no JSON"), answer_json(ideal(question)))
+    results: list[Result] = []
+
+    async def done(result: Result) -> None:
+        results.append(result)
+
+    async with open_model(model_server, model="small") as first, open_model(model_server) as llm:
+        variant = QuotesVariant("small first, large B", llm, AllChunks(), first=first)
+        await evaluate([variant], [question], run="x", done=done, concurrency=1)
+    assert {name: mark.score for name, mark in results[0].outcome.marks.items()} == {
+        **{"json_parse": 1, "schema": 1, "verbatim": 1, "attribution": 1}
+    }
+    assert sent(model_server, 0)["model"] == "small"
+
+
 class TestGroundTruth:
     """The 24 questions, over the starter documents."""
 

@@ -201,6 +201,68 @@ class TestWording:
         assert (found.text, found.outcome) == (GOOD, "answered")
 
 
+class TestCheck:
+    """A model set aside for it says which statements say the same: those stand as they are."""
+
+    TRUE = "Muscadet stays unbottled until 1 March [methods/sur-lie.md]."
+    FALSE = "Muscadet stays unbottled until 2 March [methods/sur-lie.md]."
+    REPLACED = f"{GOOD}\n\n“{MUSCADET.text}” [methods/sur-lie.md]"
+
+    async def _ask(self, server: ModelServer, said: str, check: Step) -> tuple[Answer, Ledger]:
+        server.script(answer(f"{GOOD}\n\n{said}"), check)
+        async with open_model(server) as model:
+            run = Run([model], limits=FAST, aside={"check": model})
+            found = await answer_question(QUESTION, run=run, documents=FakeLibrary())
+        return found, run.ledger
+
+    async def test_what_is_supported_stands_as_it_is(self, model_server: ModelServer) -> None:
+        verdict = {"number": 1, "verdict": "supported", "differs": ""}
+        found, ledger = await self._ask(
+            model_server, self.TRUE, answer_json({"verdicts": [verdict]})
+        )
+        assert (found.text, ledger.requests) == (f"{GOOD}\n\n{self.TRUE}", 2)
+        said = sent(model_server)["messages"][1]["content"]
+        assert "1. Muscadet stays unbottled until 1 March.\nPASSAGE: Muscadet sur lie may" in said
+        assert "2. " not in said
+
+    @pytest.mark.parametrize(
+        ("said", "check"),
+        [
+            (TRUE, answer_json({"verdicts": []})),
+            (
+                TRUE,
+                answer_json({"verdicts": [{"number": 1, "verdict": "supported", "differs": "1"}]}),
+            ),
+            (
+                TRUE,
+                answer_json(
+                    {"verdicts": [{"number": 1, "verdict": "contradicted", "differs": ""}]}
+                ),
+            ),
+            (
+                FALSE,
+                answer_json({"verdicts": [{"number": 1, "verdict": "supported", "differs": ""}]}),
+            ),
+            (TRUE, answer("All is well.")),
+            (TRUE, error(503)),
+            (TRUE, refusal("No.")),
+        ],
+        ids=["no verdict", "differs", "contradicted", "a number", "no JSON", "down", "refused"],
+    )
+    async def test_anything_else_is_replaced(
+        self, model_server: ModelServer, said: str, check: Step
+    ) -> None:
+        found, _ = await self._ask(model_server, said, check)
+        assert (found.text, found.outcome) == (self.REPLACED, "answered")
+        assert len(model_server.requests) == 2
+
+    async def test_nothing_is_asked_where_nothing_is_replaced(
+        self, model_server: ModelServer
+    ) -> None:
+        found, ledger = await self._ask(model_server, "", error(500))
+        assert (found.text, ledger.requests) == (GOOD, 1)
+
+
 class TestFeedback:
     """What is wrong is shown to the model."""
 

@@ -26,6 +26,7 @@ from tests.doubles.model_server import (
     answer_json,
     error,
     refusal,
+    tool_call,
 )
 from tests.fakes import root_span
 from tests.library import (
@@ -142,6 +143,57 @@ class TestRequest:
             schema = sent_format["json_schema"]["schema"]
             assert schema["required"] == ["snippets", "summary", "noResults"]
             assert set(schema["$defs"]["Snippet"]["properties"]) == set(LEES)
+
+    async def test_mode_d_asks_by_a_tool_with_a_strict_schema(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.strict = True
+        said = {"snippets": [LEAN], "summary": "On lees.", "noResults": False}
+        found = await find(model_server, tool_call("QuotesAnswer", said), mode="tool")
+        assert (contents(found), found.retry_count) == ([LEAN["content"]], 0)
+        request = sent(model_server)
+        (tool,) = request["tools"]
+        assert tool["function"]["strict"] is True
+        assert tool["function"]["parameters"]["additionalProperties"] is False
+        assert request["tool_choice"] == {"type": "function", "function": {"name": "QuotesAnswer"}}
+        assert "response_format" not in request
+
+    async def test_mode_d_is_given_up_where_a_server_has_no_such_tools(
+        self, model_server: ModelServer
+    ) -> None:
+        declines = error(400, "tool_choice is not supported")
+        assert contents(await find(model_server, declines, quoted(LEAN), mode="tool"))
+        assert sent(model_server)["response_format"] == {"type": "json_object"}
+
+
+class TestTiers:
+    """A cheap model is asked first, a better one where its answer fails its own check."""
+
+    @pytest.mark.parametrize(
+        ("steps", "asked"),
+        [
+            ([quoted(LEES)], ["small"]),
+            ([quoted(snippet("Lees glow.")), quoted(LEES)], ["small", "large"]),
+            ([error(503), quoted(LEES)], ["small", "large"]),
+            ([answer("no JSON"), quoted(LEES)], ["small", "large"]),
+        ],
+        ids=["holds", "no quote", "down", "no answer"],
+    )
+    async def test_who_is_asked(
+        self, model_server: ModelServer, steps: Sequence[Step], asked: Sequence[str]
+    ) -> None:
+        model_server.script(*steps)
+        root = root_span()
+        async with (
+            open_model(model_server, model="small") as small,
+            open_model(model_server, model="large") as large,
+        ):
+            run = Run([large], limits=FAST, aside={"quotes": small}, span=root)
+            found = await find_quotes(QUERY, run=run, documents=FakeLibrary())
+        assert contents(found) == ["Lees are mostly dead   yeast cells."]
+        assert [sent(model_server, at)["model"] for at in range(len(asked))] == asked
+        assert root.metadata["tier"] == len(asked)
+        assert run.ledger.requests == len(asked)
 
 
 class TestQuotes:

@@ -40,6 +40,11 @@ def test_a_dialect_is_learned_from_complaints(complaint: str, learned: Dialect |
     assert Dialect("json_schema").without(complaint) == learned
 
 
+@pytest.mark.parametrize("complaint", ["tool_choice is not supported", "strict schema: no"])
+def test_a_server_without_the_tool_of_an_answer_is_asked_for_json(complaint: str) -> None:
+    assert Dialect("tool").without(complaint) == Dialect("json_object")
+
+
 def test_what_was_learned_is_not_learned_again() -> None:
     plainest = Dialect("prompt", "max_tokens", format_beside_tools=False, temperature=False)
     complaint = "max_completion_tokens max_tokens temperature response_format tool"
