@@ -25,6 +25,7 @@ from tests.doubles.model_server import (
     answer,
     answer_json,
     error,
+    error_body,
     refusal,
     tool_call,
 )
@@ -161,7 +162,7 @@ class TestRequest:
     async def test_mode_d_is_given_up_where_a_server_has_no_such_tools(
         self, model_server: ModelServer
     ) -> None:
-        declines = error(400, "tool_choice is not supported")
+        declines = error(400, error_body("tool_choice is not supported"))
         assert contents(await find(model_server, declines, quoted(LEAN), mode="tool"))
         assert sent(model_server)["response_format"] == {"type": "json_object"}
 
