@@ -34,7 +34,7 @@ def test_push_creates_what_differs_and_diff_shows_what_does(
     same = sommelier_here("prompts", "diff", environment=keys)
     assert (same.returncode, same.stdout) == (
         0,
-        "The 5 prompts are the same in Langfuse (production).\n",
+        f"The {len(NAMES)} prompts are the same in Langfuse (production).\n",
     )
     again = sommelier_here("prompts", "push", environment=keys)
     assert again.stdout == "Nothing to push: Langfuse (production) has the repository's prompts.\n"
