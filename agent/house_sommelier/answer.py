@@ -5,9 +5,8 @@ from typing import Final
 
 from agent.house_sommelier.data import speech
 from agent.house_sommelier.knowledge import bottles_for, inform, sympathy, why_it_suits
-from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
-from agent.house_sommelier.results import Found, ListedWine, is_allowed, offered
+from agent.house_sommelier.results import Found, ListedWine, is_allowed, named, offered
 from agent.house_sommelier.searching import DETAILS, ENOUGH, SIMILAR, is_by_course, served
 from agent.house_sommelier.state import GRAVE, State
 from agent.house_sommelier.verdicts import suits, traits, verdict
@@ -45,15 +44,15 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
     fit = _in_order(offered(list(wines.values()), state), state.wishes.order)
     if not fit:
         return _nothing(state, change, found, has_wines=bool(wines))
-    named, in_full = _named(fit, state.wishes.name)
-    if state.wishes.name and not named and state.wishes.said <= {"name"}:
+    called, in_full = named(fit, state.wishes.name)
+    if state.wishes.name and not called and state.wishes.said <= {"name"}:
         return inform(say("nothing_named", state.language, name=state.wishes.name))
-    shown = served(_exact_first(named or fit, state), state, change)
+    shown = served(_exact_first(called or fit, state), state, change)
     is_seen = in_full or bool(change.wishes.dishes or not change.wishes.name)
     unseen = "" if is_seen else say("not_named", state.language, name=state.wishes.name)
-    told = _intro(state, change, found, shown, is_named=bool(named) and in_full)
+    told = _intro(state, change, found, shown, is_named=bool(called) and in_full)
     intro = " ".join(filter(None, (sympathy(change, state.language), unseen, told)))
-    is_plain = bool(state.care or change.wishes.dishes)
+    is_plain = bool(state.care or change.wishes.said - {"name", "text"})
     unclear = "" if is_plain else not_understood(change, state.language, purpose=True)
     return SommelierResponse(
         response_type="recommendation",
@@ -103,33 +102,6 @@ def _exact_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
     if not least and exact:
         near = [wine for wine in near if not _NAMED_SLOTS & set(misses[wine.wine_id])]
     return exact if len(exact) >= min(2, state.count or ENOUGH) else [*exact, *near]
-
-
-def _named(wines: Sequence[ListedWine], name: str) -> tuple[Sequence[ListedWine], bool]:
-    """The wines whose label or place holds most words of `name`, and whether it holds all.
-
-    Less than half of the telling words is another wine: "2019" and "Château" stand on many labels.
-    Without a name, no wines.
-    """
-    wanted = _stems(name)
-    if not wanted:
-        return [], True
-    telling = {word for word in wanted - stop_words("houses") if not word.isdecimal()} or wanted
-    labels = [
-        _stems(" ".join((each.name, each.country, each.region, each.appellation, *each.grapes)))
-        for each in wines
-    ]
-    most = max((len(telling & label) for label in labels), default=0)
-    if most * 2 < len(telling):
-        return [], False
-    hits = [(len(telling & label) == most) * len(wanted & label) for label in labels]
-    best = max(hits, default=0)
-    kept = [wine for wine, hit in zip(wines, hits, strict=True) if hit == best]
-    return kept, best == len(wanted)
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(token.stem for token in tokens(text) if token.is_word)
 
 
 def _intro(
@@ -288,9 +260,12 @@ def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierRes
         return _picked(state, change, wines)
     if change.wishes.dishes and not traits(change):
         return _goes_with(state, change, wines, found[1:])
+    if change.kind == "fits":
+        return inform(say("unsure_dish", language))
     single = len(wines) == 1
     asked = verdict(wines, state, change)
-    told = {verdict([wine], state, change) for wine in wines} if traits(change) else set()
+    of_each = [] if change.has("trait", "total") else traits(change)
+    told = {verdict([wine], state, change) for wine in wines} if of_each else set()
     shared = next(iter(told), "") if len(told) == 1 and not single else ""
     is_plain = single or bool(shared)
     return SommelierResponse(
@@ -354,7 +329,8 @@ def _reason(wines: Sequence[ListedWine], state: State, change: Change) -> str:
 
 def _told(wine: ListedWine, state: State, change: Change, *, is_plain: bool) -> str:
     foods, language = _foods_asked(state), state.language
-    first = "" if is_plain or not traits(change) else verdict([wine], state, change)
+    is_sum = change.has("trait", "total")
+    first = "" if is_plain or is_sum or not traits(change) else verdict([wine], state, change)
     is_short = not is_plain and bool(change.said("most"))
     told = describe(wine, foods, language) if is_short else in_detail(wine, foods, language)
     return " ".join(filter(None, (first, told)))

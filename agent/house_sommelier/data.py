@@ -17,7 +17,8 @@ from agent.text import LANGUAGES, Language, fold, words
 
 Act = Literal[
     "care", "crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk",
-    "off_topic", "rude", "service", "hello", "machine", "thanks", "help",
+    "off_topic", "rude", "complaint", "service", "photo", "hello", "machine", "thanks", "help",
+    "taken",
     "quantity", "about", "pick", "which", "compare", "knowledge", "foods", "like", "same",
     "search", "ask",
 ]  # fmt: skip
@@ -131,24 +132,12 @@ class Subject(Spoken):
     article: str = ""
 
 
-class Rule(_Strict):
-    """When a message is of an act; data/acts.toml says how to read it."""
+class Kind(_Strict):
+    """What follows from a kind of message; data/acts.toml says how to read it."""
 
-    act: Act
-    all: frozenset[str] = frozenset()
-    any: tuple[str, ...] = ()
-    none: frozenset[str] = frozenset()
-    within: frozenset[str] | None = None
-    beyond: frozenset[str] | None = None
-
-    def holds(self, facts: frozenset[str], slots: frozenset[str]) -> bool:
-        """Whether a message of these facts, which fills these slots, is of the act."""
-        if not self.all <= facts or self.none & facts:
-            return False
-        if self.any and not any(facts.issuperset(each.split()) for each in self.any):
-            return False
-        is_within = self.within is None or slots <= self.within
-        return is_within and (self.beyond is None or bool(slots - self.beyond))
+    shown: Act
+    alone: Act
+    marks: tuple[str, ...] = ()
 
 
 @cache
@@ -164,12 +153,6 @@ def grammar(name: str) -> frozenset[str]:
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
-    """The rules that tell what a message wants done; the first that holds decides."""
-    return tuple(map(Rule.model_validate, load("acts")["rule"]))
-
-
-@cache
 def speech() -> Mapping[Language, Mapping[str, Any]]:
     """The sentences of every language."""
     return {language: load(f"speech/{language}") for language in LANGUAGES}
@@ -177,6 +160,12 @@ def speech() -> Mapping[Language, Mapping[str, Any]]:
 
 def _validated(name: str, model: type[_Table]) -> Mapping[str, _Table]:
     return {key: model.model_validate(table) for key, table in load(name).items()}
+
+
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """Every kind of message that the classifier knows."""
+    return _validated("acts", Kind)
 
 
 @cache

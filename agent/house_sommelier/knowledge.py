@@ -105,7 +105,9 @@ def _passage(content: str, subject: str, state: State, change: Change) -> tuple[
     article = subjects()[subject].article if subject else ""
     asked = {stem(word, "en") for word in words(asked_of_library(state, change))}
     asked -= {stem(word, "en") for word in stop_words()}
-    terms = {stem(word, "en") for each in change.unknown for word in words(each)}
+    terms = {
+        stem(word, "en") for each in (*change.unknown, *change.entities) for word in words(each)
+    }
     parted = (part.removeprefix("[").partition("]: ") for part in content.split("\n\n["))
     found = [(path, text.translate(_WITHOUT_BRACKETS)) for path, _, text in parted if text]
     if article:

@@ -28,7 +28,8 @@ from agent.text import Language
 MODEL_NAME: Final = "house-sommelier"
 _TOLD: Final = frozenset(
     {"crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk", "service",
-     "off_topic", "rude", "hello", "machine", "thanks", "help", "which", "ask"}
+     "off_topic", "rude", "complaint", "photo", "taken", "hello", "machine", "thanks",
+     "help", "which", "ask"}
 )  # fmt: skip
 """Acts that a sentence answers."""
 _OFF_TOPIC: Final = frozenset({"off_topic", "rude"})

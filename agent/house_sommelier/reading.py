@@ -89,6 +89,7 @@ class Change:
     """
 
     text: str = ""
+    kind: str = ""
     wishes: Wishes = NO_WISHES
     numbers: Numbers = NO_NUMBERS
     denied: frozenset[tuple[str, str]] = frozenset()

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.house_sommelier.conversation import ToolResult
 from agent.house_sommelier.data import load
-from agent.house_sommelier.lexicon import stem, tokens
+from agent.house_sommelier.lexicon import stem, stop_words, tokens
 from agent.house_sommelier.state import State, concepts
 from agent.sommelier.wine import Style
 from agent.text import fold
@@ -139,3 +139,30 @@ def _tasted(taste: str) -> set[str]:
     tables = load("unwanted_tastes")["taste"]
     known = (each["words"] for each in tables if first in each["called"].split())
     return {stem(fold(word)) for word in next(known, taste).split()}
+
+
+def named(wines: Sequence[ListedWine], name: str) -> tuple[Sequence[ListedWine], bool]:
+    """The wines whose label or place holds most words of `name`, and whether it holds all.
+
+    Less than half of the telling words is another wine: "2019" and "Château" stand on many labels.
+    Without a name, no wines.
+    """
+    wanted = _stems(name)
+    if not wanted:
+        return [], True
+    telling = {word for word in wanted - stop_words("houses") if not word.isdecimal()} or wanted
+    labels = [
+        _stems(" ".join((each.name, each.country, each.region, each.appellation, *each.grapes)))
+        for each in wines
+    ]
+    most = max((len(telling & label) for label in labels), default=0)
+    if most * 2 < len(telling):
+        return [], False
+    hits = [(len(telling & label) == most) * len(wanted & label) for label in labels]
+    best = max(hits, default=0)
+    kept = [wine for wine, hit in zip(wines, hits, strict=True) if hit == best]
+    return kept, best == len(wanted)
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(token.stem for token in tokens(text) if token.is_word)

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from agent.house_sommelier.data import SCALES, Dish, Pairing, pairings, profiles
 from agent.house_sommelier.reading import Change, Wishes
-from agent.house_sommelier.results import Found, ListedWine, offered
-from agent.house_sommelier.state import State
+from agent.house_sommelier.results import Found, ListedWine, named, offered
+from agent.house_sommelier.state import State, style_of
 from agent.sommelier.wine import Currency, Style
 
 SEARCH: Final = "search_wines"
@@ -42,6 +42,7 @@ _EXCLUDED: Final = {
     "hue": "without_styles",
 }
 _PLACE: Final = frozenset({"regions", "countries", "grapes"})
+_BESIDE_A_NAME: Final = frozenset({"dishes", "styles", "grapes", "regions", "countries"})
 _KIND: Final = frozenset({"styles", "grapes", "regions", "colours"})
 
 
@@ -85,6 +86,8 @@ def meant(state: State) -> str:
 def _differing(state: State, change: Change) -> Wishes:
     """What a similar wine is to be otherwise: the message's own wishes and the price limit."""
     asked, old = change.wishes, state.wishes
+    if not asked.said & {"styles", "grapes", "colours"}:
+        asked = replace(asked, styles=style_of(state, meant(state)))
     if asked.min_price is not None or asked.max_price is not None:
         return asked
     return replace(asked, min_price=old.min_price, max_price=old.max_price, currency=old.currency)
@@ -93,16 +96,15 @@ def _differing(state: State, change: Change) -> Wishes:
 def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wish, ...]:
     """The tools to call after these results, empty if they will do."""
     last = found[-1]
-    if state.act == "same" and len(found) == 1 and last.wines:
-        return (_same_grape(state, change, last.wines[0]),)
-    if state.act == "about" and change.wishes.dishes and not change.has("trait"):
-        dishes = change.wishes.dishes
-        unsuited = not any(
-            set(dish.foods) & set(wine.foods) for dish in dishes for wine in last.wines
-        )
-        return (_search(state, change, dishes=dishes),) if unsuited and len(found) == 1 else ()
     searches = [each for each in found if each.tool in (SEARCH, SIMILAR)]
-    if len(searches) != 1 or change.by_style or state.act in ("about", "pick", "foods"):
+    if not searches:
+        return _after_details(state, change, last)
+    by_name = bool(state.wishes.name and state.wishes.said & _BESIDE_A_NAME)
+    if by_name and len(searches) == 1 and not named(last.wines, state.wishes.name)[0]:
+        # Where nothing is of a name, the rest of the wish decides.
+        return (_search(replace(state, wishes=replace(state.wishes, name="")), change),)
+    is_done = change.by_style or state.act in ("about", "pick", "foods")
+    if is_done or len(searches) > 1 + by_name:
         return ()
     fit = offered(last.wines, state)
     if not last.wines or (state.care and not fit):
@@ -113,6 +115,17 @@ def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wi
     return tuple(
         _search(state, change, dishes=(dish,)) for dish in unserved(fit, state.wishes.dishes)
     )
+
+
+def _after_details(state: State, change: Change, details: Found) -> tuple[Wish, ...]:
+    """What to look for besides the facts of shown wines."""
+    if state.act == "same" and details.wines:
+        return (_same_grape(state, change, details.wines[0]),)
+    dishes = change.wishes.dishes
+    if state.act != "about" or not dishes or change.has("trait"):
+        return ()
+    suits = any(set(dish.foods) & set(wine.foods) for dish in dishes for wine in details.wines)
+    return () if suits else (_search(state, change, dishes=dishes),)
 
 
 def _wider(state: State, change: Change, last: Found) -> tuple[Wish, ...]:

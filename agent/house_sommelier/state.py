@@ -5,15 +5,16 @@ Nothing is stored: the state is worked out again from the messages of each reque
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 from agent.care import NO_CARE, Care, Concern, gravest
+from agent.house_sommelier.acts import Context, language_told, with_kind
 from agent.house_sommelier.conversation import Conversation, Exchange
-from agent.house_sommelier.data import Act, load, profiles, rules
+from agent.house_sommelier.data import Act, kinds, load, profiles
 from agent.house_sommelier.lexicon import scan, stop_words, tokens
 from agent.house_sommelier.reading import NO_WISHES, Change, Wishes, read
 from agent.sommelier.wine import Currency
-from agent.text import Language, pattern
+from agent.text import Language, pattern, words
 
 GRAVE: Final[tuple[Act, ...]] = ("crisis", "dependence", "grapes")
 """They end the talk of wine, in later messages as well."""
@@ -30,14 +31,13 @@ _GROUPS: Final = (_PRICE, _ABV, _KIND, _PLACE)
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
 _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
 _FOR_GOOD: Final = frozenset({"grapes", "name", "text", "regions", "countries", "styles"})
+_DIRECTIONS: Final = frozenset({"lighter", "fuller", "drier", "sweeter", "softer", "fresher"})
+_MOST_GUESTS: Final = 500
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
 _LEAST_GIFT: Final = 0.6
 _DEAR_EUR: Final = 30.0
 _FEW_WORDS: Final = 4
-_SHORT: Final = 8
-_CROWD: Final = 8
-_MOST_NAME_WORDS: Final = 5
 _PRICES: Final = pattern(r"([€$£]|[A-Z]{3} )([0-9]{1,6}(?:\.[0-9]{1,2})?)")
 _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 _SIGNS: Final = {"€": Currency.EUR, "$": Currency.USD, "£": Currency.GBP}
@@ -58,6 +58,7 @@ class State:
 
     act: Act = "ask"
     act_before: Act = "ask"
+    context: Context = "start"
     wishes: Wishes = NO_WISHES
     denied: frozenset[tuple[str, str]] = frozenset()
     allergens: tuple[str, ...] = ()
@@ -116,7 +117,7 @@ def read_state(conversation: Conversation, care: Care | None = None) -> tuple[St
 
 
 def _read(text: str, state: State, care: Care | None) -> Change:
-    change = read(text, state.language if state.turns else None)
+    change = with_kind(read(text, state.language if state.turns else None), state.context)
     return change if care is None else replace(change, care=care)
 
 
@@ -127,6 +128,7 @@ def _answered(state: State, exchange: Exchange) -> State:
     sections = _SECTION.split(exchange.reply)[1:]
     return replace(
         state,
+        context="wines" if ids else "told",
         shown=ids or state.shown,
         choice=ids if is_choice else state.choice,
         first=state.first or ids,
@@ -159,27 +161,37 @@ def heard(state: State, change: Change) -> State:
 def _with_facts(state: State, change: Change) -> State:
     """What holds whatever is asked: language, intolerances, care, guests."""
     languages, numbers, care = change.languages, change.numbers, change.care
-    language = state.language
-    if languages and (not state.turns or language not in languages):
-        language = languages[0]
+    told = language_told(change, state.language if state.turns else None)
+    language = told or (state.language if state.turns or not languages else languages[0])
     occasions = [name for name in ("reception", "party") if change.has(name)]
     if change.has("meal"):
         occasions = ["meal"]
     concern = _concern(state, change)
+    ruled_out = change.denied if change.kind in ("complaint", "rude") else frozenset()
     asks_of_vegan = change.has("trait", "vegan") and change.is_question
     allergens = (*state.allergens, *(() if asks_of_vegan else change.allergens))
     return replace(
         state,
         language=language,
+        denied=state.denied | ruled_out,
         allergens=tuple(dict.fromkeys(allergens)),
         care=concern,
         concerned=care.people if care.gravest else state.concerned,
         reacts=state.reacts | care.allergies | ({care.intolerance} - {""}),
-        guests=numbers.guests or state.guests,
+        guests=numbers.guests or _bare_number(change) or state.guests,
         sober=_sober(state, change),
         hours=numbers.hours or state.hours,
         occasion=occasions[0] if occasions else state.occasion,
     )
+
+
+def _bare_number(change: Change) -> int | None:
+    """The number of guests in a message that names a number alone: "make it 48"."""
+    numbers = change.numbers
+    if change.kind != "quantity" or numbers.hours or numbers.bottles or numbers.sober:
+        return None
+    told = [int(word) for word in words(change.text) if word.isdecimal() and len(word) < 4]
+    return told[0] if len(told) == 1 and 1 < told[0] <= _MOST_GUESTS else None
 
 
 def _concern(state: State, change: Change) -> Concern | None:
@@ -249,6 +261,13 @@ def _about_itself(told: str) -> str:
     return f"{name} / {place.partition(' · ')[0]} / {description.partition('. ')[0]}"
 
 
+def style_of(state: State, wine_id: str) -> tuple[str, ...]:
+    """The colour or style of a wine of the choice, as the reply told it; empty if it did not."""
+    told = concepts(_about_itself(state.told.get(wine_id, "")))
+    kinds = [value for name in ("styles", "hue") for field, value in told if field == name]
+    return tuple(kinds[:1])
+
+
 def concepts(text: str) -> set[tuple[str, str]]:
     """What a reply's words about a wine say, in whatever language they are."""
     spans = scan(tokens(text), None)
@@ -264,9 +283,8 @@ def _act(state: State, change: Change) -> Act:
         return "drunk" if told == "driving" and change.care.has_drunk else "care"
     if reaction := _of_a_reaction(state, change):
         return reaction
-    facts, said = _facts(state, change), change.wishes.said - _called(state, change)
-    act: Act = next((rule.act for rule in rules() if rule.holds(facts, said)), "ask")
-    for_wine = act in ("search", "like", "same", "about", "pick", "foods", "ask")
+    act = _wanted(state, change)
+    for_wine = act in ("search", "like", "same", "about", "pick", "foods", "ask", "taken")
     wants_free = "alcohol_free" in change.wishes.styles
     grave = "grapes" if "grapes" in state.reacts else state.care if state.care in GRAVE else None
     if for_wine and grave and not (wants_free and grave == "dependence"):
@@ -274,19 +292,83 @@ def _act(state: State, change: Change) -> Act:
     return act
 
 
-def _called(state: State, change: Change) -> frozenset[str]:
-    """The slots that only call the wine that is pointed at: "the first Barolo" is no wish."""
-    names = ("grapes", "regions", "countries")
-    if change.has("from_start"):
-        return frozenset(names)
-    told = [concepts(_about_itself(state.told.get(each, ""))) for each in state.pointed]
-    holds = {
-        name
-        for name in names
-        if (values := getattr(change.wishes, name))
-        and all(any((name, value) in each for value in values) for each in told)
-    }
-    return frozenset(holds if told and change.has("ordinal") else ())
+def _wanted(state: State, change: Change) -> Act:
+    """What a message wants done by its kind, or by its wishes where its kind is not sure."""
+    said = change.wishes.said - {"name", "text"}
+    if change.kind in ("", "unclear"):
+        talk = next((each for each in change.said("talk") if each in get_args(Act)), "ask")
+        names = said or change.denied or change.purpose or change.wishes.name
+        return "search" if names else cast("Act", talk)
+    if certain := _certain(state, change):
+        return certain
+    kind = kinds()[change.kind]
+    act = kind.shown if state.shown and not _is_of_another(state, change) else kind.alone
+    goes_on = state.act == "compare" and not state.pointed
+    if act == "compare" or (goes_on and (act == "about" or change.kind in ("pick", "most"))):
+        return _held_against(state, change)
+    if act == "search" and change.kind == "search" and not _is_request(state, change):
+        return "ask"
+    return _by_what_it_says(act, state, change)
+
+
+def _certain(state: State, change: Change) -> Act | None:
+    """What the words of a message say for certain, whatever its kind."""
+    said = change.wishes.said - {"name", "text"}
+    beyond = any(int(each) > len(state.choice) > 0 for each in change.said("ordinal"))
+    if beyond and state.context == "wines":
+        return "which"
+    if change.has("symptom") and not (change.has("ask", "choose") or state.pointed):
+        return "knowledge"
+    if change.has("talk", "task", "steer") and not said:
+        return "off_topic"
+    is_end = any(name == "most" for name, _ in change.definite)
+    return "about" if state.shown and is_end else None
+
+
+def _by_what_it_says(act: Act, state: State, change: Change) -> Act:
+    """An act that the slots of a message may make another."""
+    said = change.wishes.said - {"name", "text"}
+    match act:
+        case "like" if change.has("same"):
+            return "same"
+        case "about" | "knowledge" if change.kind == "allergens" and change.allergens:
+            return act if change.is_question else "search"
+        case "taken" if change.has("trait"):
+            return "about"
+        case "foods" if not said & {"styles", "grapes", "regions"} and not state.topic.said:
+            return "knowledge"
+        case "complaint" | "rude" | "hello" | "thanks" if said and not change.entities:
+            return "search"
+        case _:
+            return act
+
+
+def _is_of_another(state: State, change: Change) -> bool:
+    """Whether a question names a grape or a region that none of the shown wines has."""
+    if not change.entities or state.pointed:
+        return False
+    known = set().union(*(concepts(_about_itself(each)) for each in state.told.values()))
+    return not {value for _, value in known} & {*change.entities}
+
+
+def _held_against(state: State, change: Change) -> Act:
+    """Two grapes or places are compared; of what nothing is known, the library may tell."""
+    told = [each for each in change.entities if each in profiles()]
+    return "compare" if len(told) > 1 or len(state.compared) > 1 else "knowledge"
+
+
+def _is_request(state: State, change: Change) -> bool:
+    """Whether anything in a message says what wine to look for."""
+    tells = change.wishes.said or change.denied or change.allergens or change.elsewhere
+    moves = any(map(change.has, ("cue", "refuse", "most", "elsewhere_from", "talk", "less_of")))
+    goes_on = state.wishes.said or state.topic.said or state.compared
+    return bool(
+        tells
+        or moves
+        or goes_on
+        or change.purpose
+        or change.words > _FEW_WORDS + (not change.unknown)
+    )
 
 
 def _of_a_reaction(state: State, change: Change) -> Act | None:
@@ -295,6 +377,8 @@ def _of_a_reaction(state: State, change: Change) -> Act | None:
     asks = change.is_question or change.has("ask") or care.intolerance == "severe"
     fined = set(change.allergens) & {"egg", "milk", "fish"}
     wishes = change.wishes.said - {"name", "text"} or state.pointed or state.shown
+    if "grapes" in (care.intolerance, *care.allergies):
+        return "grapes"
     if "histamine" in (care.intolerance, *care.allergies) and state.act != "histamine":
         return "histamine"
     if care.intolerance == "sulphites" and not wishes:
@@ -306,76 +390,6 @@ def _of_a_reaction(state: State, change: Change) -> Act | None:
     if fined and asks and not change.wishes.said - {"name", "text"}:
         return "fining"
     return None
-
-
-def _facts(state: State, change: Change) -> frozenset[str]:
-    """What is so, as the rules of acts name it."""
-    numbers, traits, said = change.numbers, set(change.said("trait")), change.wishes.said
-    told = [each for each in change.entities if each in profiles()]
-    others = (
-        change.has("cue")
-        or bool(change.denied)
-        or (change.has("refuse", "yes") and not change.has("ask", "why"))
-    )
-    moves = others or change.has("same") or change.has("swap")
-    moves = moves or (change.has("like") and not (state.pointed and change.has("ask", "what")))
-    wants_other = numbers.has_price or change.wishes.order or change.has("cue", "cheaper", "other")
-    ordinals = [int(each) for each in change.said("ordinal")]
-    derived = {
-        "grape_allergy": "grapes" in state.reacts,
-        "question": change.is_question,
-        "plain": not change.unknown,
-        "short": change.words <= _FEW_WORDS,
-        "brief": change.words <= _SHORT,
-        "guests": numbers.guests is not None,
-        "crowd": (numbers.guests or 0) >= _CROWD,
-        "is_sober": numbers.sober is not None,
-        "for_hours": numbers.hours is not None,
-        "has_price": numbers.has_price,
-        "two": len(told) > 1 or (change.has("ask", "compare") and len(state.compared) > 1),
-        "occasion": change.words > _FEW_WORDS + bool(not change.unknown),
-        "entity": bool(change.entities),
-        "denied": bool(change.denied),
-        "allergens": bool(change.allergens),
-        "other_allergens": change.elsewhere,
-        "shown": bool(state.shown),
-        "one_shown": len(state.shown) == 1,
-        "pointed": bool(state.pointed),
-        "points_beyond": any(each > len(state.choice) > 0 for each in ordinals),
-        "stays": bool(state.shown) and not moves,
-        "may_ask": not wants_other and (not change.has("most") or change.has("subject")),
-        "names_wine": _is_name(state, change),
-        "purpose": bool(change.purpose),
-        "goes_on": _goes_on(state, change),
-        "superlative": any(name in ("most", "order") for name, _ in change.definite),
-        "topic": bool(state.subject or state.topic.said),
-    }
-    groups = load("acts")["traits"].items()
-    return frozenset(
-        (
-            *(name for name, holds in derived.items() if holds),
-            *(name for name, group in groups if traits & set(group.split())),
-            *(part for name, value in change.marks for part in (name, f"{name}:{value}")),
-            *(f"slot:{slot}" for slot in said),
-            f"was:{state.act}",
-        )
-    )
-
-
-def _is_name(state: State, change: Change) -> bool:
-    """Whether what looks like the name of a wine is one."""
-    name = change.wishes.name
-    tells = bool(name) and (
-        not state.wishes.said or name[0].isupper() or change.has("ask", "choose")
-    )
-    return tells and len(change.unknown) <= _MOST_NAME_WORDS
-
-
-def _goes_on(state: State, change: Change) -> bool:
-    """Whether a message without wishes asks for what was spoken of: "show me one then"."""
-    if state.wishes.said and change.count and change.words <= 2 * _SHORT:
-        return True
-    return change.has("ask", "choose") and bool(state.topic.said or state.favoured)
 
 
 def _about(state: State, change: Change) -> tuple[str, ...]:
@@ -513,11 +527,14 @@ def _moves_on(state: State, change: Change) -> bool:
 
 def _with_comparison(state: State, change: Change, wishes: Wishes) -> Wishes:
     """The grape or region that a comparison favoured: "show me one of those then"."""
-    is_pick = change.has("ask", "choose") and not wishes.said & {"grapes", "regions", "dishes"}
-    if not is_pick or not state.compared or state.act_before != "compare":
+    if change.wishes.said & {"grapes", "regions", "dishes"} or not state.compared:
         return wishes
+    if state.act_before != "compare":
+        return wishes
+    places = [int(each) for each in change.said("ordinal")]
+    named = [state.compared[at - 1] for at in places if 0 < at <= len(state.compared)]
     chosen = favourite(state.compared, change) or state.favoured
-    names = (chosen,) if chosen else state.compared
+    names = tuple(named) or ((chosen,) if chosen else state.compared)
     regions = tuple(each for each in names if not profiles()[each].like)
     grapes = tuple(each for each in names if each not in regions)
     cheaper = change.has("cue", "cheaper") and not state.prices and not chosen
@@ -546,9 +563,16 @@ def _scaled(state: State, change: Change) -> Wishes:
         slot: tuple(value) if isinstance(value, list) else value
         for most in (*change.said("most"), *less)
         for slot, value in ends.get(most, {}).items()
-        if slot not in ("bodies", "sweetness") or slot not in change.wishes.said
+        if (change.kind in _DIRECTIONS and not _agrees(change.wishes, slot, value))
+        or slot not in ("bodies", "sweetness")
+        or slot not in change.wishes.said
     }
     return replace(change.wishes, **values)
+
+
+def _agrees(wishes: Wishes, slot: str, value: Any) -> bool:
+    """Whether what a message says of a slot has any of what its direction asks for."""
+    return isinstance(value, list) and bool({*getattr(wishes, slot)} & {*value})
 
 
 def _refused(state: State, change: Change) -> tuple[str, ...]:
@@ -623,7 +647,7 @@ def _replaced(old: Wishes, new: Wishes, change: Change) -> set[str]:
     replaced = set(said).union(*(group for group in _GROUPS if group & said))
     if new.colours and not new.styles and not new.grapes:
         replaced -= {"styles"}
-    if said & ({"styles", "grapes", "dishes"}):
+    if said & {"styles", "grapes", "dishes", "regions", "countries"}:
         replaced |= {"name", "text"}
     if "styles" in said and _OF_A_REGION & set(old.styles):
         replaced |= {"regions", "countries"}

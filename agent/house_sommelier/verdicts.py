@@ -27,6 +27,9 @@ from agent.sommelier.wine import Currency, in_euros
 from agent.text import Language, fold, pattern
 
 _ANIMAL: Final = ("egg", "milk", "fish")
+_GLASSES: Final = {
+    "sparkling": "sparkling", "red": "red", "sweet": "sweet", "fortified": "sweet",
+}  # fmt: skip
 _YEAR: Final = pattern(r"(?:19|20)[0-9]{2}\Z")
 _ORGANIC: Final = pattern(r"\b(?:bio|organic|demeter)")
 _FLOR: Final = pattern(r"\b(?:fino|manzanilla|flor)\b")
@@ -36,7 +39,7 @@ def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     """The answer to what is asked of these wines; empty if nothing of that kind is."""
     language = state.language
     if change.has("trait", "total"):
-        return _total(wines, language)
+        return _total(wines, change, language)
     if len(wines) > 1 and (ends := _end_of_scale(wines, change, language)):
         return ends
     if len(wines) == 2 and change.has("ask", "compare"):
@@ -63,17 +66,23 @@ def traits(change: Change) -> list[str]:
     return list(dict.fromkeys([*asked, *scales]))
 
 
-def _total(wines: Sequence[ListedWine], language: Language) -> str:
-    """What one bottle of each costs together; in euros if the currencies differ."""
+def _total(wines: Sequence[ListedWine], change: Change, language: Language) -> str:
+    """What one bottle of each, or a number of bottles, costs together; in euros if they differ."""
     priced = [(wine.price, Currency(wine.currency)) for wine in wines if wine.price is not None]
     if len(priced) < len(wines):
         return say("unknown_price", language)
     same = len({currency for _, currency in priced}) == 1
     code = priced[0][1] if same else Currency.EUR
-    amounts = (amount if same else in_euros(amount, unit) for amount, unit in priced)
+    amount = sum(each if same else in_euros(each, unit) for each, unit in priced)
+    number = change.numbers.bottles or 0
+    if number:
+        amount = amount / len(wines) * number
     # An amount with its sign would have to stand in what a tool returned.
-    fact = f"{sum(amounts):.2f}".removesuffix(".00")
-    return say("total", language, fact=f"{fact} ({code})", count=str(len(wines)))
+    fact = f"{amount:.2f}".removesuffix(".00") + f" ({code})"
+    if not number:
+        return say("total", language, fact=fact, count=str(len(wines)))
+    key = "total_of" if len(wines) == 1 else "total_each"
+    return say(key, language, number=str(number), name=wines[0].name, fact=fact)
 
 
 def _compared(wines: Sequence[ListedWine], language: Language) -> str:
@@ -212,6 +221,8 @@ def _known(wine: ListedWine, language: Language) -> Mapping[str, str]:
         "stock": say("is_stock" if wine.in_stock else "sold_out", language),
         "temperature": say_if(_temperature(wine), language),
         "keeps": say(_keeping(wine), language),
+        "ageing": say(_ageing(wine), language, name=wine.name),
+        "glass": say(f"glass_{_GLASSES.get(wine.style, 'white')}", language),
         "decant": say(_airing(wine), language),
         "storing": say("store_wine", language),
         "tannin": _capital(_level("tannin", wine, language)),
@@ -240,6 +251,23 @@ def _temperature(wine: ListedWine) -> str:
     if wine.style in ("white", ""):
         return "serve_white" if is_light or wine.acidity == "high" else "serve_full_white"
     return f"serve_{wine.style}"
+
+
+def _ageing(wine: ListedWine) -> str:
+    """How long a wine may lie, by its build."""
+    is_fizzy = wine.style == "sparkling" and wine.acidity != "high"
+    if wine.style == "rose" or (is_fizzy or wine.style == "alcohol_free"):
+        return "age_none" if wine.style == "alcohol_free" else "age_young"
+    if wine.style == "fortified":
+        return "age_mid"
+    if wine.sweetness in ("sweet", "luscious"):
+        return "age_long"
+    firm = (
+        (wine.tannin == "high") + (wine.acidity == "high") + (wine.body in ("medium_full", "full"))
+    )
+    if wine.style in ("white", "sparkling"):
+        return "age_mid" if wine.acidity == "high" or wine.body == "full" else "age_young"
+    return "age_long" if firm > 1 else "age_mid" if wine.body != "light" else "age_young"
 
 
 def _keeping(wine: ListedWine) -> str:

@@ -1,12 +1,12 @@
 """The data of the house sommelier: every language has every key, every value is the catalogue's."""
 
-from dataclasses import fields
 from typing import get_args
 
 import pytest
 
+from agent.classifier import classifier
 from agent.house_sommelier import data
-from agent.house_sommelier.reading import Wishes
+from agent.house_sommelier.acts import ACT_CLASSIFIER, SPEECH_CLASSIFIER
 from agent.house_sommelier.wording import foods_in_words
 from agent.sommelier.wine import Allergen, Body, Food, Level, Style, Sweetness
 from agent.text import LANGUAGES, Language
@@ -75,25 +75,13 @@ def test_every_food_has_a_name(language: Language) -> None:
     ]
 
 
-def test_every_cue_of_an_act_is_one_that_a_message_can_give() -> None:
-    marks = {
-        f"{field}:{value}"
-        for entry in data.entries()
-        for field, values in entry.meanings
-        for value in values
-    }
-    slots = {f"slot:{each.name}" for each in fields(Wishes)}
-    kinds = {f"was:{act}" for act in get_args(data.Act)}
-    cues = {
-        cue
-        for rule in data.rules()
-        for cue in (*rule.all, *rule.none, *" ".join(rule.any).split())
-        if ":" in cue
-    }
-    assert cues <= marks | slots | kinds
+def test_every_act_is_told_by_a_kind_or_by_care() -> None:
+    told = {act for kind in data.kinds().values() for act in (kind.shown, kind.alone)}
+    by_care = {"care", "crisis", "dependence", "grapes", "drunk", "histamine", "sulphites"}
+    by_state = {"fining", "same", "which"}
+    assert told | by_care | by_state == set(get_args(data.Act))
 
 
-def test_every_act_is_told_by_words_or_by_care() -> None:
-    told = {rule.act for rule in data.rules()}
-    by_care = {"care", "crisis", "dependence", "drunk", "histamine", "sulphites", "fining"}
-    assert told | by_care | {"ask"} == set(get_args(data.Act))
+def test_the_classifier_tells_every_kind_and_no_other() -> None:
+    assert {*classifier(ACT_CLASSIFIER).labels} == {*data.kinds()}
+    assert {*classifier(SPEECH_CLASSIFIER).labels} == {*LANGUAGES}

@@ -1,0 +1,136 @@
+"""What a message wants done, as a classifier tells it from its words and what they mean. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache, lru_cache
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from agent.classifier import Meanings, classifier, features, hashed
+from agent.house_sommelier.data import kinds, load
+from agent.house_sommelier.reading import Change
+from agent.text import LANGUAGES, Language, words
+
+ACT_CLASSIFIER: Final = Path(__file__).with_name("acts.bin")
+Context = Literal["start", "wines", "told"]
+"""What the reply before was: none, one that showed wines, another."""
+CONTEXTS: Final[tuple[Context, ...]] = get_args(Context)
+SPEECH_CLASSIFIER: Final = Path(__file__).with_name("speech.bin")
+_SURE: Final = 0.3
+_A_LANGUAGE: Final = 0.5
+_OTHER_LANGUAGE: Final = 0.85
+_WORDS_TELL: Final = 4
+"""How much likelier the lexicon's words make a language."""
+_HUES: Final = frozenset({"red", "white", "rose"})
+_OF_WHAT_WAS_SHOWN: Final = frozenset(
+    "cheaper dearer lighter fuller drier sweeter softer fresher other swap like take".split()
+)
+_RIVALS: Final = (frozenset({"ageing", "keeps", "storing"}), frozenset({"price", "total"}))
+"""Traits that one word may mean, of which the classifier tells the right one."""
+_LONG: Final = 9
+_MOST_PAIRED: Final = 8
+_MOST_WORDS: Final = 40
+_SCALES: Final = ("sweetness", "bodies", "tannins", "acidities")
+_NAMES: Final = frozenset({"subject", "symptom", "ordinal", "dish", "text", "allergen", "litres"})
+"""Marks of which the value tells nothing of what is wanted."""
+
+
+def with_kind(change: Change, context: Context) -> Change:
+    """`change` with the kind of message it is, and its marks; none where nothing is sure."""
+    kind = _kind(act_features(change, context))
+    if context == "start" and kind in _OF_WHAT_WAS_SHOWN:
+        kind = "search"
+    if not kind:
+        return change
+    if kind == "sober":
+        hues = tuple(each for each in change.wishes.styles if each in _HUES)
+        wishes = replace(change.wishes, styles=("alcohol_free",), name="")
+        return replace(
+            change, kind=kind, wishes=replace(wishes, colours=hues or wishes.colours), purpose=()
+        )
+    added = (mark.partition(":") for mark in kinds()[kind].marks)
+    marks = tuple((name, value) for name, _, value in added)
+    rivals = next((each for each in _RIVALS if any(value in each for _, value in marks)), ())
+    own = (each for each in change.marks if each[0] != "trait" or each[1] not in rivals)
+    return replace(change, kind=kind, marks=(*marks, *own))
+
+
+def language_told(change: Change, spoken: Language | None) -> Language | None:
+    """The language of a message where that is sure; another than is spoken needs more."""
+    words_of = dict.fromkeys(change.languages, _WORDS_TELL)
+    likely = {
+        each: share * words_of.get(each, 1) for each, share in _languages(change.text).items()
+    }
+    best = max(likely, key=likely.__getitem__)
+    is_other = (spoken or "en") != best and not (words_of and not spoken)
+    enough = _OTHER_LANGUAGE if is_other else _A_LANGUAGE
+    return best if likely[best] / sum(likely.values()) >= enough else None
+
+
+@lru_cache(512)
+def _languages(text: str) -> Mapping[Language, float]:
+    likely = classifier(SPEECH_CLASSIFIER).likelihoods(text)
+    return {each: likely[each] for each in LANGUAGES}
+
+
+@lru_cache(512)
+def _kind(found: frozenset[int]) -> str:
+    likely = classifier(ACT_CLASSIFIER).likelihoods_of(found)
+    best = max(likely, key=likely.__getitem__)
+    return best if likely[best] >= _SURE else ""
+
+
+def act_features(change: Change, context: Context) -> frozenset[int]:
+    """Return what the classifier of acts looks at: the words of a message and its signs."""
+    return features(change.text) | hashed(f"f {each}" for each in signs_of(change, context))
+
+
+def signs_of(change: Change, context: Context) -> frozenset[str]:
+    """What a message shows besides its words: what these mean, what it holds, where it stands."""
+    numbers = change.numbers
+    marks = {
+        name if name in _NAMES else f"{name}:{value}"
+        for name, value in change.marks
+        if name not in change.wishes.said
+    }
+    holds = {
+        "question": change.is_question,
+        "plain": not change.unknown,
+        "strange": len(change.unknown) > 2,
+        "guests": numbers.guests is not None,
+        "sober": numbers.sober is not None,
+        "hours": numbers.hours is not None,
+        "bottles": numbers.bottles is not None,
+        "price": numbers.has_price,
+        "entity": bool(change.entities),
+        "entities": len(change.entities) > 1,
+        "denied": bool(change.denied),
+        "allergens": bool(change.allergens),
+        "purpose": bool(change.purpose),
+        "name": bool(change.wishes.name),
+        "nothing": not change.wishes.said,
+        "definite": bool(change.definite),
+        "cared": bool(change.care.gravest),
+    }
+    signs = marks | {name for name, held in holds.items() if held}
+    signs |= {f"slot:{name}" for name in change.wishes.said}
+    signs |= {f"{name}:{value}" for name in _SCALES for value in getattr(change.wishes, name)} | {
+        f"order:{change.wishes.order}"
+    }
+    signs.add(f"words:{min(change.words, _LONG)}")
+    pairs = {f"{one}+{two}" for one, two in combinations(sorted(marks)[:_MOST_PAIRED], 2)}
+    said = _concepts(change.text)
+    signs |= {f"k {each}" for each in said}
+    pairs |= {f"k {one} {two}" for one, two in pairwise(said)}
+    return frozenset((*signs, *pairs, *(f"{context} {each}" for each in signs), context))
+
+
+def _concepts(text: str) -> list[str]:
+    """What the everyday words of a text mean, in their order."""
+    return [each for word in words(text)[:_MOST_WORDS] for each in sorted(_meanings().of(word))]
+
+
+@cache
+def _meanings() -> Meanings:
+    return Meanings(load("concepts"))

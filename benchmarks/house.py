@@ -1,0 +1,109 @@
+"""`python -m benchmarks.house acts|speech`: say how well the house hears, or fit it.
+
+`benchmarks/acts/` holds messages by language; `[act context]` stands above those of an act. Each
+quarter of them is judged by what was fitted to the others.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, cast
+
+from agent.classifier import features, written
+from agent.house_sommelier.acts import (
+    ACT_CLASSIFIER,
+    CONTEXTS,
+    SPEECH_CLASSIFIER,
+    Context,
+    act_features,
+)
+from agent.house_sommelier.reading import read
+from agent.text import LANGUAGES, Language
+from benchmarks.classifiers import Row, Task, fitted
+
+ACTS: Final = Path(__file__).with_name("acts")
+FOLDS: Final = ("0", "1", "2", "3")
+SURE: Final = 0.3
+"""From how likely on the house acts on what it hears."""
+
+
+def messages() -> Iterator[tuple[Language, str, str, str, Context]]:
+    """Yield language, message, act, quarter and context; what fits anywhere in two contexts."""
+    for language in LANGUAGES:
+        label, contexts = "", CONTEXTS
+        lines = (ACTS / f"{language}.txt").read_text("utf-8").splitlines()
+        for at, line in enumerate(lines):
+            if line.startswith("[") and line.endswith("]"):
+                label, _, context = line[1:-1].partition(" ")
+                contexts = tuple(each for each in CONTEXTS if context in (each, ""))
+                continue
+            for place in {contexts[at % len(contexts)], contexts[(at + 1) % len(contexts)]}:
+                yield language, line, label, FOLDS[at % len(FOLDS)], place
+
+
+def act_rows() -> Iterator[Row]:
+    """Read the messages by act, each with its context and language before it."""
+    for language, line, label, fold, context in messages():
+        yield Row(f"{context} {language} {line}", label, fold)
+
+
+def features_in_context(text: str) -> frozenset[int]:
+    """Return what the house looks at in a message of `act_rows`."""
+    context, language, line = text.split(" ", 2)
+    spoken = None if context == "start" else cast("Language", language)
+    return act_features(read(line, spoken), cast("Context", context))
+
+
+def speech_rows() -> Iterator[Row]:
+    """Read the messages that have words by language, each once."""
+    found = {line: Row(line, language, fold) for language, line, _, fold, _ in messages()}
+    return (row for row in found.values() if features(row.text))
+
+
+TASKS: Final = {
+    "acts": lambda: Task(
+        tuple(sorted({row.label for row in act_rows()})),
+        ACT_CLASSIFIER,
+        act_rows,
+        features_in_context,
+        1 << 15,
+        FOLDS,
+    ),
+    "speech": lambda: Task(LANGUAGES, SPEECH_CLASSIFIER, speech_rows, features, 1 << 14, FOLDS),
+}
+
+
+def validate(task: Task) -> None:
+    """Print how much of each label is found where it was not learnt from, and as what else."""
+    rows, said = list(task.rows()), list[tuple[str, str, float]]()
+    for fold in task.judged:
+        model = fitted([row for row in rows if row.batch != fold], task)
+        for row in (each for each in rows if each.batch == fold):
+            likely = model.likelihoods_of(task.features(row.text))
+            best = max(likely, key=likely.__getitem__)
+            said.append((row.label, best, likely[best]))
+    sure = [each for each in said if each[2] >= SURE]
+    right, surely = (sum(one == two for one, two, _ in each) / len(each) for each in (said, sure))
+    print(f"right {right:.1%} of {len(said)}; of the {len(sure) / len(said):.0%} sure {surely:.1%}")
+    for label in task.labels:
+        told = Counter(best for one, best, _ in said if one == label)
+        taken = {each: count for each, count in told.most_common(5) if each != label}
+        print(f"{label:12} {told[label] / told.total():.0%} of {told.total()}, else {taken}")
+
+
+def main() -> None:
+    """Validate, or fit and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", choices=TASKS)
+    parser.add_argument("--write", action="store_true", help="fit to all messages and write")
+    given = parser.parse_args()
+    task = TASKS[given.task]()
+    if given.write:
+        task.file.write_bytes(written(fitted(list(task.rows()), task)))
+    else:
+        validate(task)
+
+
+if __name__ == "__main__":
+    main()
