@@ -337,10 +337,20 @@ def _by_what_it_says(act: Act, state: State, change: Change) -> Act:
             return "about"
         case "foods" if not said & {"styles", "grapes", "regions"} and not state.topic.said:
             return "knowledge"
+        case "quantity" if change.numbers.has_price and not _counts(change):
+            return "search"
         case "complaint" | "rude" | "hello" | "thanks" if said and not change.entities:
             return "search"
         case _:
             return act
+
+
+def _counts(change: Change) -> bool:
+    """Whether a message tells of guests, hours or bottles, or its words ask how many."""
+    numbers = change.numbers
+    told = (numbers.guests, numbers.sober, numbers.hours, numbers.bottles)
+    asks = "quantity" in change.said("ask")[1:] or change.has("many")
+    return asks or any(each is not None for each in told)
 
 
 def _is_of_another(state: State, change: Change) -> bool:
