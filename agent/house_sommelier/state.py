@@ -306,6 +306,8 @@ def _wanted(state: State, change: Change) -> Act:
     goes_on = state.act == "compare" and not state.pointed
     if act == "compare" or (goes_on and (act == "about" or change.kind in ("pick", "most"))):
         return _held_against(state, change)
+    if act == "quantity" and change.numbers.has_price and not _counts(change):
+        return "search"
     if act == "search" and change.kind == "search" and not _is_request(state, change):
         return "ask"
     return _by_what_it_says(act, state, change)
@@ -337,8 +339,6 @@ def _by_what_it_says(act: Act, state: State, change: Change) -> Act:
             return "about"
         case "foods" if not said & {"styles", "grapes", "regions"} and not state.topic.said:
             return "knowledge"
-        case "quantity" if change.numbers.has_price and not _counts(change):
-            return "search"
         case "complaint" | "rude" | "hello" | "thanks" if said and not change.entities:
             return "search"
         case _:
