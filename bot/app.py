@@ -195,9 +195,13 @@ async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterato
         open_app(settings, resources, TOKEN, limited_log=limited_log, telegram=telegram) as app,
     ):
         await forget_old(settings, app)
+        sending = asyncio.create_task(app.exporter.run()) if app.exporter else None
         try:
             yield app
         finally:
+            if sending is not None:
+                sending.cancel()
+                await asyncio.wait([sending])
             forget = partial(app.repositories.cares.forget, telegram.chat_id)
             await bounded("what was told", forget)
 

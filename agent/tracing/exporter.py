@@ -130,7 +130,7 @@ class Exporter:
             while batch := await self.traces.claim(LARGEST_BATCH, LEASE):
                 try:
                     await self._send(batch)
-                except (RetryLater, Rejected):
+                except (RetryLater, Rejected, asyncio.CancelledError):
                     await self.traces.release(batch, 0)
                     raise
             await self._deliver_feedback()

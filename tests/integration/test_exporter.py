@@ -138,6 +138,25 @@ class TestStore:
         assert [each["id"] for each in otlp_receiver.scores] == [f"{claimed.trace_id}-outcome"]
         assert await store.backlog() == {"sent": 1}
 
+    async def test_what_was_being_sent_when_sending_stopped_is_due_at_once(
+        self, store: SqlTraceStore
+    ) -> None:
+        sending = asyncio.Event()
+
+        async def hang(traces: Sequence[TraceRecord]) -> int:
+            sending.set()
+            await asyncio.Event().wait()
+            return 0
+
+        await store.save([trace(1)])
+        task = asyncio.create_task(Exporter(store, hang, where="a server").run())
+        await sending.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        server = Server()
+        assert await Exporter(store, server.send, where="a server").round() == 0
+        assert server.taken == [trace(1).trace_id]
+
     async def test_a_turn_that_is_run_again_while_its_trace_is_sent_is_sent_again(
         self, store: SqlTraceStore, clock: Clock
     ) -> None:
