@@ -58,12 +58,23 @@ class _Data(BaseModel):
     endings: Annotated[frozenset[tuple[str, ...]], BeforeValidator(_endings)]
     countries: Annotated[frozenset[tuple[str, ...]], BeforeValidator(_names)]
     search: Words
+    site_pages: Annotated[frozenset[str], BeforeValidator(lambda said: said.split())]
 
 
 @cache
 def _data() -> _Data:
     file = Path(__file__).with_name("words.toml")
     return _Data.model_validate(tomllib.loads(file.read_text("utf-8")))
+
+
+def countries() -> frozenset[tuple[str, ...]]:
+    """Return the names of countries and states in several languages, each as its words."""
+    return _data().countries
+
+
+def site_pages() -> frozenset[str]:
+    """Return what the pages of a site are called that are about the same place as its first."""
+    return _data().site_pages
 
 
 def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
@@ -102,12 +113,13 @@ def telling(query: str, place: Sequence[str]) -> list[str]:
 
 
 def _without_names(word: str, place: Sequence[str]) -> str:
-    for each in filter(_is_chinese, place):
+    for each in filter(is_chinese, place):
         word = word.replace(each, "")
     return word
 
 
-def _is_chinese(word: str) -> bool:
+def is_chinese(word: str) -> bool:
+    """Say whether a word begins with a Chinese character."""
     return "\u3400" <= word[0] <= "\u9fff" or word[0] == "々"
 
 
@@ -152,7 +164,7 @@ def _is_said(part: str, said: Sequence[str]) -> bool:
     if part.isascii():
         return False
     # Without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
-    pieces = {part[at : at + 2] for at in range(len(part) - 1)} if _is_chinese(part) else {part}
+    pieces = {part[at : at + 2] for at in range(len(part) - 1)} if is_chinese(part) else {part}
     return any(piece in word for piece in pieces or {part} for word in said)
 
 

@@ -5,6 +5,7 @@ URLs are shown, never fetched. Without a search provider the queries are links t
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Final, Protocol
@@ -17,6 +18,8 @@ from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput, tool
+from agent.places.distinct import site_pages
+from agent.places.languages import language_of_place
 from agent.places.queries import (
     Queries,
     QueryGenerationFailed,
@@ -35,6 +38,11 @@ SEARCHES_AT_ONCE: Final = 3
 SEARCH_SECONDS: Final = 15.0
 """How long all searches together may take."""
 RANK_CONSTANT: Final = 60
+EARTH_KILOMETRES: Final = 6371.0
+COORDINATES: Final = pattern(r"(-?\d{1,2}(?:\.\d{1,8})?)\s*,\s*(-?\d{1,3}(?:\.\d{1,8})?)")
+"""A place that is a location: degrees north and east."""
+OF_A_LANGUAGE: Final = pattern(r"[a-z]{2}(?:[-_][a-z]{2})?")
+"""A part of a path that tells the language of a page."""
 SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+([^.]+\.)")
 """What stands before a domain without making it another."""
 TRACKING: Final = pattern(r"(?i)\A(?:utm_.*|.*clid|srsltid|ref|source)\Z")
@@ -49,6 +57,10 @@ SEARCH_FAILED: Final = "The place search gave no answer: tap a query to search t
 NOTHING_FOUND: Final = "The place search found nothing: tap a query to search the web yourself."
 
 
+Point = tuple[float, float]
+"""Degrees north and east."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlaceHit:
     """One result of a place search: nothing in it that the source did not say."""
@@ -56,13 +68,17 @@ class PlaceHit:
     title: str
     url: str
     snippet: str = ""
+    point: Point | None = None
 
 
 class PlaceSearch(Protocol):
     """A web search for places: wine shops, bars, wineries."""
 
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
-        """Return results for one query, best first. Raises ToolError when it is down."""
+    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
+        """Return results for one query, best first; `language` is a code, empty if not known.
+
+        Raises ToolError when it is down.
+        """
         ...
 
 
@@ -74,11 +90,19 @@ class FoundPlace:
     url: str
     snippet: str
     queries: tuple[str, ...]
+    point: Point | None = None
+    kilometres: float | None = None
+    """How far it is from the location that was sent, if both are known."""
 
     @property
     def said(self) -> str:
         """What the sources say of it; the queries are not theirs."""
-        return f"{self.title}\n{self.snippet}"
+        return "\n".join(filter(None, (self.title, self.snippet, self.distance)))
+
+    @property
+    def distance(self) -> str:
+        """How far it is, in words; empty if that is not known."""
+        return "" if self.kilometres is None else f"{self.kilometres:.1f} km away"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,35 +147,37 @@ async def find_places(
     if search is None:
         return Places(queries, (), links, NO_PROVIDER)
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
-        answers = await _search_all(search, queries.queries, search_seconds)
+        answers = await _search_all(search, queries, search_seconds)
         errors = [each for each in answers if isinstance(each, ToolError)]
         found = merged(
             (query, each)
             for query, each in zip(queries.queries, answers, strict=True)
             if not isinstance(each, ToolError)
         )
+        found = nearest(found, queries.place)
         _record(retriever, found, errors)
     note = "" if found else SEARCH_FAILED if len(errors) == len(answers) else NOTHING_FOUND
     return Places(queries, found, links, note, len(errors))
 
 
 async def _search_all(
-    search: PlaceSearch, queries: Sequence[str], seconds: float
+    search: PlaceSearch, queries: Queries, seconds: float
 ) -> list[Sequence[PlaceHit] | ToolError]:
     """The hits of each query, or why there are none; a few at a time."""
     free = asyncio.Semaphore(SEARCHES_AT_ONCE)
     deadline = asyncio.get_running_loop().time() + seconds
+    language = language_of_place(queries.place)
 
     async def one(query: str) -> Sequence[PlaceHit] | ToolError:
         try:
             async with asyncio.timeout_at(deadline), free:
-                return await search.search(query, HITS_PER_QUERY)
+                return await search.search(query, HITS_PER_QUERY, language)
         except ToolError as error:
             return error
         except TimeoutError:
             return ToolError(f"the place search took longer than {seconds:g} s")
 
-    return await asyncio.gather(*map(one, queries))
+    return await asyncio.gather(*map(one, queries.queries))
 
 
 def _record(span: Span, found: Sequence["FoundPlace"], errors: Sequence[ToolError]) -> None:
@@ -164,59 +190,113 @@ def _record(span: Span, found: Sequence["FoundPlace"], errors: Sequence[ToolErro
         span.update(metadata={"error": str(errors[0])}, level="WARNING")
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where on the web a place is: of a site, the pages that are about the same have one path."""
+
+    domain: str
+    path: tuple[str, ...]
+    asked: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class _Merged:
     """The hits of one place; the first seen gives title, URL and snippet."""
 
     hit: PlaceHit
     score: float = 0
+    point: Point | None = None
     queries: dict[str, None] = field(default_factory=dict)
+    addresses: set[Address] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+
+    def holds(self, address: Address, name: str) -> bool:
+        """Whether a page of this site is about this place.
+
+        It is where the address is the same, or the name is and one address lies below the other:
+        two branches of one house stay two.
+        """
+        if address in self.addresses:
+            return True
+        paths = (each.path for each in self.addresses)
+        return name in self.names and any(
+            path[: len(address.path)] == address.path[: len(path)] for path in paths
+        )
 
 
 def merged(found: Iterable[tuple[str, Sequence[PlaceHit]]]) -> tuple[FoundPlace, ...]:
-    """Merge hits of several queries: each domain and name, and each address, once, best first.
+    """Merge hits of several queries: each place once, best first.
 
     What many queries rank high comes first (reciprocal ranks are summed).
     """
-    places: list[_Merged] = []
-    known: dict[tuple[str, ...], _Merged] = {}
+    sites: dict[str, list[_Merged]] = {}
     for query, hits in found:
         for rank, hit in enumerate(hits, start=1):
-            keys = identities(hit)
-            if not keys:
+            address = address_of(hit.url)
+            if address is None:
                 continue
-            place = next((known[key] for key in keys if key in known), None)
+            site, name = sites.setdefault(address.domain, []), " ".join(words(hit.title))
+            place = next((each for each in site if each.holds(address, name)), None)
             if place is None:
                 place = _Merged(hit)
-                places.append(place)
-            known |= {key: known.get(key, place) for key in keys}
+                site.append(place)
+            place.addresses.add(address)
+            place.names.add(name)
+            place.point = place.point or hit.point
             if query not in place.queries:
                 place.queries[query] = None
                 place.score += 1 / (RANK_CONSTANT + rank)
+    places = (each for site in sites.values() for each in site)
     ranked = sorted(places, key=lambda place: -place.score)[:MAX_RESULTS]
     return tuple(
-        FoundPlace(each.hit.title, each.hit.url, each.hit.snippet, tuple(each.queries))
+        FoundPlace(
+            each.hit.title, each.hit.url, each.hit.snippet, tuple(each.queries), point=each.point
+        )
         for each in ranked
     )
 
 
-def identities(hit: PlaceHit) -> tuple[tuple[str, ...], ...]:
-    """Tell what a place is known by: its domain and name, and its address; nothing if no web page.
+def address_of(url: str) -> Address | None:
+    """Tell where on the web a page is; None if it is none.
 
-    Neither the address's `www.` or `m.` counts, nor what only says where a visitor comes from.
+    Neither the address's `www.` or `m.` counts, nor what only says where a visitor comes from, the
+    language of a page, or that it is the one with the menu or the telephone number.
     """
     try:
-        parts = urlsplit(hit.url)
+        parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")
         domain = SAME_SITE.sub(lambda found: found[1], host.encode("idna").decode())
     except ValueError:
-        return ()
+        return None
     if parts.scheme not in {"http", "https"} or not domain:
-        return ()
-    name = " ".join(words(hit.title))
+        return None
+    path = [part for part in parts.path.lower().split("/") if part]
+    kept = [part for part in path if part not in site_pages() and not OF_A_LANGUAGE.fullmatch(part)]
     asked = [pair for pair in parse_qsl(parts.query) if not TRACKING.match(pair[0])]
-    address = (domain, parts.path.rstrip("/"), *("=".join(pair) for pair in sorted(asked)))
-    return (domain, name), ("address", *address)
+    return Address(domain, tuple(kept), tuple(sorted("=".join(pair) for pair in asked)))
+
+
+def nearest(found: Sequence[FoundPlace], place: str) -> tuple[FoundPlace, ...]:
+    """Return places with how far they are from a location, nearest first; others as they are."""
+    here = COORDINATES.fullmatch(place.strip())
+    if here is None:
+        return tuple(found)
+    start = float(here[1]), float(here[2])
+    told = [
+        replace(each, kilometres=round(kilometres(start, each.point), 1)) if each.point else each
+        for each in found
+    ]
+    return tuple(
+        sorted(told, key=lambda each: math.inf if each.kilometres is None else each.kilometres)
+    )
+
+
+def kilometres(one: Point, other: Point) -> float:
+    """Say how far two points are from each other, along the ground."""
+    north, east, other_north, other_east = map(math.radians, (*one, *other))
+    height = math.sin((other_north - north) / 2) ** 2
+    width = math.sin((other_east - east) / 2) ** 2 * math.cos(north) * math.cos(other_north)
+    return 2 * EARTH_KILOMETRES * math.asin(math.sqrt(min(1.0, height + width)))
 
 
 CategoryName = Annotated[

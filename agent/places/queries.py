@@ -24,6 +24,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.markdown import visible
 from agent.places.distinct import duplicates, mentions, of_search, same_word, words
+from agent.places.languages import language_of_place, languages, names_of, phrases
 from agent.prompts import prompt_for
 from agent.text import LANGUAGES, pattern
 from agent.turn import Outcome, error_types, record_outcome
@@ -64,23 +65,23 @@ def categories() -> Mapping[str, Category]:
 def category_named(name: str) -> str:
     """Return the key of a category as a person may write it: "wine bars", "WINE_BAR", "Weinbar".
 
-    Known are its key, its label, its phrases and the words of its hint; where two categories have
-    the same, the first is meant.
+    Known are its key, its label, its phrases, the words of its hint, and what it is called in other
+    languages; where two categories have the same, the first is meant.
 
     Raises:
         ValueError: there is none; the message lists what there is.
     """
     said = words(name)
     for key, category in categories().items():
-        if any(_same(said, known) for known in (words(key), *_names(category))):
+        if any(_same(said, known) for known in (words(key), *_names(key, category))):
             return key
     raise ValueError(f"there is no category {name.strip()[:40]!r}; use {', '.join(categories())}")
 
 
 @cache
-def _names(category: Category) -> tuple[list[str], ...]:
+def _names(key: str, category: Category) -> tuple[list[str], ...]:
     hinted = category.hint.rpartition(":")[2].split(",")
-    return tuple(map(words, (category.label, *category.phrases, *hinted)))
+    return tuple(map(words, (category.label, *category.phrases, *hinted, *names_of(key))))
 
 
 def _same(said: Sequence[str], known: Sequence[str]) -> bool:
@@ -219,9 +220,9 @@ def on_one_line(text: str) -> str:
 
 
 def queries_by_rules(name: str, place: str) -> Queries:
-    """Make queries of the category's own phrases, each with the place."""
-    phrases = categories()[name].phrases
-    return Queries(name, place, tuple(f"{phrase} {place}" for phrase in phrases), by_rules=True)
+    """Make queries of the category's phrases in the place's language, each with the place."""
+    said = phrases(language_of_place(place), name) or categories()[name].phrases
+    return Queries(name, place, tuple(f"{phrase} {place}" for phrase in said), by_rules=True)
 
 
 def queries_contract(place: str) -> OutputContract[SearchQueries]:
@@ -289,7 +290,9 @@ def _is_plain(found: Sequence[Token], said: Mapping[str, int]) -> bool:
 
 @cache
 def _of_categories() -> frozenset[str]:
-    named = (text for each in categories().values() for text in (each.hint, *each.phrases))
+    named = [text for each in categories().values() for text in (each.hint, *each.phrases)]
+    for language in languages().values():
+        named += [*language.also, *(name for names in language.kinds.values() for name in names)]
     return frozenset(word for text in named for word in words(text))
 
 

@@ -13,7 +13,7 @@ import httpx2
 from pydantic import SecretStr
 
 from agent.engine.errors import ToolError
-from agent.places.find import PlaceHit
+from agent.places.find import PlaceHit, Point
 from agent.places.queries import on_one_line
 from agent.text import pattern
 
@@ -42,9 +42,12 @@ class SearxngSearch:
         self._url = f"{base_url.rstrip('/')}/search"
         self._http = http
 
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
         """Return results for one query, best first. Raises ToolError when it is down."""
-        data = await _get(self._http, self._url, {"q": query, "format": "json"}, {}, "SearXNG")
+        parameters = {"q": query, "format": "json", "categories": "general,map"}
+        if language:
+            parameters["language"] = language
+        data = await _get(self._http, self._url, parameters, {}, "SearXNG")
         return _hits(data.get("results"), "content", limit)
 
 
@@ -58,8 +61,11 @@ class BraveSearch:
         self._api_key = api_key
         self._http = http
 
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
-        """Return results for one query, best first. Raises ToolError when it is down."""
+    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
+        """Return results for one query, best first. Raises ToolError when it is down.
+
+        It tells languages by codes of its own, and the query's from its words.
+        """
         parameters = {"q": query, "count": str(min(limit, 20))}
         headers = {"X-Subscription-Token": self._api_key.get_secret_value()}
         data = await _get(self._http, self._url, parameters, headers, "Brave Search")
@@ -112,7 +118,17 @@ def _hit(result: Mapping[str, Any], snippet: str) -> PlaceHit:
         _plain(result.get("title"), LONGEST_TITLE),
         _address(result.get("url")),
         _plain(result.get(snippet), LONGEST_SNIPPET),
+        _point(result.get("latitude"), result.get("longitude")),
     )
+
+
+def _point(latitude: object, longitude: object) -> Point | None:
+    """Where a result of a map is, if it is one."""
+    with suppress(TypeError, ValueError):
+        north, east = float(str(latitude)), float(str(longitude))
+        if abs(north) <= 90 and abs(east) <= 180:
+            return north, east
+    return None
 
 
 def _address(value: object) -> str:

@@ -269,6 +269,8 @@ def _place_lines(found: "Places") -> Iterable[str]:
         yield f"{place.title}\n  {place.url}"
         if place.snippet:
             yield _indented(place.snippet)
+        if place.distance:
+            yield _indented(place.distance)
         yield f"  found by: {'; '.join(place.queries)}\n"
     if not found.results:
         for link in found.links:

@@ -127,7 +127,7 @@ def _place(number: int, place: FoundPlace, found: Places) -> str:
     lines = [
         " · ".join(filter(None, [f"{number}. {_line(place.title)}", link(place.url)])),
         escape(truncate_at_boundary(_one_line(place.snippet), SNIPPET_CHARS)),
-        hits,
+        " · ".join(filter(None, [place.distance, hits])),
     ]
     return "\n".join(filter(None, lines))
 

@@ -76,7 +76,7 @@ class FakePlaces:
     hits: Sequence[PlaceHit] = (PlaceHit("Bar A", "https://www.a.example/", "Pintxos."),)
     down: bool = False
 
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
         if self.down:
             raise ToolError("down")
         return list(self.hits)
@@ -397,14 +397,14 @@ class TestFind:
             press(bot_api, message)
             bot_api.say("/new")
             seen = await bot_api.wait_for_message(3)
-        assert shown.startswith(f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. wine bar Lyon · duck")
+        assert shown.startswith(f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. bar à vin Lyon · duck")
         links = [each["url"] for each in message["entities"] if each["type"] == "text_link"]
         assert len(links) == 10
         assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)
         assert seen[1:] == ["queries.txt", texts.FORGOTTEN]
         (document,) = bot_api.calls_of("sendDocument")
         lines = document.files["document"].data.decode().splitlines()
-        assert (len(lines), lines[0]) == (10, "wine bar Lyon")
+        assert (len(lines), lines[0]) == (10, "bar à vin Lyon")
         listed = (f"{n}. {line} · duckduckgo.com" for n, line in enumerate(lines, 1))
         assert "\n".join(listed) in shown
 
@@ -439,7 +439,7 @@ class TestFind:
             async with looking_up(bot_api, sources, messages, tracer):
                 bot_api.say("/find wine bar Bilbao")
                 (shown,) = await bot_api.wait_for_message()
-        assert "1. wine bar Bilbao" in shown
+        assert "1. bar de vinos Bilbao" in shown
         (turn,) = tracer.turns
         assert turn.level == "WARNING"
         assert turn.metadata["outcome"] == turn.scores["outcome"] == "fallback"
@@ -451,7 +451,7 @@ class TestFind:
         tracer = RecordingTracer()
         sources = Sources(documents=FakeLibrary(), search=FakePlaces(down=True))
         async with looking_up(bot_api, sources, messages, tracer):
-            bot_api.say("/find winery Beaune")
+            bot_api.say("/find domaine viticole Beaune")
             (shown,) = await bot_api.wait_for_message()
         assert "The place search gave no answer" in shown
         assert tracer.turns[0].metadata["outcome"] == "fallback"
@@ -572,11 +572,15 @@ class TestTerminal:
         self, messages: SqlMessageRepository
     ) -> None:
         async with in_terminal(Sources(documents=FakeLibrary()), messages) as say:
-            (shown,) = await say("/find winery Beaune")
+            (shown,) = await say("/find domaine viticole Beaune")
             assert shown.endswith("\n\n1 › As a text file")
             (document,) = await say("1")
             lines = document.splitlines()
-            assert (lines[0], lines[1], len(lines)) == ("queries.txt", "winery Beaune", 11)
+            assert (lines[0], lines[1], len(lines)) == (
+                "queries.txt",
+                "domaine viticole Beaune",
+                11,
+            )
             # The choice is gone: a number is a number again.
             assert "queries.txt" not in (await say("1"))[0]
 

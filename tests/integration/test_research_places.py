@@ -193,9 +193,11 @@ class FakeSearch:
         self.hits = hits
         self.otherwise = otherwise
         self.asked: list[str] = []
+        self.languages: set[str] = set()
 
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
         self.asked.append(query)
+        self.languages.add(language)
         found = self.hits.get(query, self.otherwise)
         if found is None:
             raise ToolError("the provider is down")
@@ -209,19 +211,21 @@ YELP_TWO = PlaceHit("Bar Dos", "https://yelp.example/dos")
 SCRIPT = PlaceHit("Trap", "javascript:alert(1)")
 
 
-async def places(search: FakeSearch | None, run: Run | None = None, **options: Any) -> Places:
-    return await find_places("WINE_BAR", "Bilbao", run=run or Run(), search=search, **options)
+async def places(
+    search: FakeSearch | None, run: Run | None = None, place: str = "Leeds", **options: Any
+) -> Places:
+    return await find_places("WINE_BAR", place, run=run or Run(), search=search, **options)
 
 
 class TestPlaces:
     """Results of all queries, each place once, nothing made up."""
 
-    async def test_merged_by_domain_and_name_with_the_queries_that_hit(self) -> None:
+    async def test_merged_by_site_and_name_with_the_queries_that_hit(self) -> None:
         search = FakeSearch(
             {
-                "wine bar Bilbao": [YELP_ONE, ARDO, SCRIPT],
-                "champagne lounge Bilbao": [ARDO_AGAIN, YELP_TWO],
-                "sherry and port bar Bilbao": [ARDO],
+                "wine bar Leeds": [YELP_ONE, ARDO, SCRIPT],
+                "champagne lounge Leeds": [ARDO_AGAIN, YELP_TWO],
+                "sherry and port bar Leeds": [ARDO],
             },
             otherwise=[],
         )
@@ -232,9 +236,9 @@ class TestPlaces:
             (YELP_TWO.title, YELP_TWO.url, ""),
         ]
         assert found.results[0].queries == (
-            "wine bar Bilbao",
-            "champagne lounge Bilbao",
-            "sherry and port bar Bilbao",
+            "wine bar Leeds",
+            "champagne lounge Leeds",
+            "sherry and port bar Leeds",
         )
         assert found.note == ""
         assert sorted(search.asked) == sorted(found.queries.queries)
@@ -242,19 +246,19 @@ class TestPlaces:
     async def test_without_a_provider_ten_links_and_a_note(self) -> None:
         found = await places(None)
         assert (found.results, found.note, len(found.links)) == ((), NO_PROVIDER, 10)
-        assert found.links[0].query == "wine bar Bilbao"
-        assert found.links[0].url == "https://duckduckgo.com/?q=wine+bar+Bilbao"
+        assert found.links[0].query == "wine bar Leeds"
+        assert found.links[0].url == "https://duckduckgo.com/?q=wine+bar+Leeds"
 
     async def test_the_links_can_lead_elsewhere(self) -> None:
         found = await places(None, search_link="https://search.example/?text={query}&x=1")
-        assert found.links[3].url == "https://search.example/?text=bar+%C3%A0+vins+Bilbao&x=1"
+        assert found.links[3].url == "https://search.example/?text=bar+%C3%A0+vins+Leeds&x=1"
 
     async def test_a_provider_that_fails_leaves_the_links(self) -> None:
         found = await places(FakeSearch({}))
         assert (found.results, found.note, found.failed_searches) == ((), SEARCH_FAILED, 10)
 
     async def test_one_failed_search_does_not_spoil_the_others(self) -> None:
-        found = await places(FakeSearch({"bodega": []} | {"wine bar Bilbao": [ARDO]}))
+        found = await places(FakeSearch({"bodega": []} | {"wine bar Leeds": [ARDO]}))
         assert (len(found.results), found.failed_searches, found.note) == (1, 9, "")
 
     async def test_one_place_however_its_address_is_written(self) -> None:
@@ -269,23 +273,64 @@ class TestPlaces:
         found = await places(FakeSearch({}, otherwise=hits))
         assert [(each.title, each.url) for each in found.results] == [(hits[0].title, hits[0].url)]
 
+    async def test_branches_of_one_house_stay_apart_and_pages_of_one_venue_do_not(self) -> None:
+        pages = [
+            "https://vinum.example/koeln",
+            "https://vinum.example/bonn/",
+            "https://uno.example/",
+        ]
+        again = ["/koeln/kontakt", "/de/koeln/speisekarte", "/bonn/index.html"]
+        hits = [PlaceHit("Vinum", url) for url in pages]
+        hits += [PlaceHit("Vinum | Contact", f"https://www.vinum.example{path}") for path in again]
+        hits += [PlaceHit("Find us", "https://uno.example/en/contact")]
+        found = await places(FakeSearch({}, otherwise=hits))
+        assert [each.url for each in found.results] == pages
+
+    async def test_from_a_location_it_is_told_how_far_each_is(self) -> None:
+        near, far = (50.9413, 6.9583), (50.7374, 7.0982)
+        hits = [
+            PlaceHit("Web page", "https://web.example"),
+            PlaceHit("Bonn", "https://bonn.example", "", far),
+            PlaceHit("Cathedral", "https://dom.example", "", near),
+        ]
+        search = FakeSearch({}, otherwise=hits)
+        found = await places(search, place="50.9375, 6.9603")
+        assert [(each.title, each.distance) for each in found.results] == [
+            ("Cathedral", "0.4 km away"),
+            ("Bonn", "24.3 km away"),
+            ("Web page", ""),
+        ]
+        assert {each.distance for each in (await places(search)).results} == {""}
+
+    @pytest.mark.parametrize(
+        ("place", "language"), [("Köln", "de"), ("Athens, Greece", "el"), ("Leeds", "")]
+    )
+    async def test_a_provider_is_told_the_language_of_the_place(
+        self, place: str, language: str
+    ) -> None:
+        search = FakeSearch({}, otherwise=[])
+        await places(search, place=place)
+        assert search.languages == {language}
+
     async def test_why_searches_failed_is_for_the_admin(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         root = root_span()
-        await places(FakeSearch({"wine bar Bilbao": [ARDO]}), Run(span=root))
+        await places(FakeSearch({"wine bar Leeds": [ARDO]}), Run(span=root))
         (span,) = root.children
         assert (span.metadata["error"], span.metadata["failed"]) == ("the provider is down", 9)
         assert "9 searches for places failed, the first: the provider is down" in caplog.text
 
     async def test_a_provider_that_hangs_does_not_hold_up_the_links(self) -> None:
         class Hangs(FakeSearch):
-            async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+            async def search(
+                self, query: str, limit: int = 10, language: str = ""
+            ) -> list[PlaceHit]:
                 if query not in self.hits:
                     await asyncio.sleep(60)
                 return await super().search(query, limit)
 
-        found = await places(Hangs({"wine bar Bilbao": [ARDO]}), search_seconds=0.05)
+        found = await places(Hangs({"wine bar Leeds": [ARDO]}), search_seconds=0.05)
         assert (len(found.results), found.failed_searches, len(found.links)) == (1, 9, 10)
 
     async def test_nothing_found(self) -> None:
@@ -295,7 +340,7 @@ class TestPlaces:
         model_server.script(answer_json(NINE), answer_json(TEN))
         root = root_span()
         async with open_model(model_server) as model:
-            await places(FakeSearch({}, otherwise=[ARDO]), Run([model], span=root))
+            await places(FakeSearch({}, otherwise=[ARDO]), Run([model], span=root), "Bilbao")
         assert root.names == [*["llm.answer", "guard.output"] * 2, "retrieve.places"]
         assert root.metadata["retry_count"] == 1
         assert root.children[-1].output == [ARDO.url]
@@ -339,19 +384,32 @@ class TestProviders:
                 "results": [
                     {"title": "Ardo", "url": "https://ardo.example/?a=1&copy=2", "content": "Hi"},
                     {"title": "no address"},
-                    {"title": "Two", "url": "https://two.example"},
+                    {"title": "Two", "url": "https://two.example", "latitude": "x"},
+                    {
+                        "title": "Bar",
+                        "url": "https://www.openstreetmap.org/node/1",
+                        "latitude": 50.9413,
+                        "longitude": "6.9583",
+                    },
                 ]
             }
         )
         async with httpx2.AsyncClient() as http:
-            found = await SearxngSearch(f"{search_server.base_url}/sx/", http).search("wine bar", 5)
+            searxng = SearxngSearch(f"{search_server.base_url}/sx/", http)
+            found = await searxng.search("wine bar", 5, "de")
         assert found == [
             PlaceHit("Ardo", "https://ardo.example/?a=1&copy=2", "Hi"),
             PlaceHit("Two", "https://two.example"),
+            PlaceHit("Bar", "https://www.openstreetmap.org/node/1", "", (50.9413, 6.9583)),
         ]
         (request,) = search_server.seen
         assert request.url.path == "/sx/search"
-        assert dict(request.query_params) == {"q": "wine bar", "format": "json"}
+        assert dict(request.query_params) == {
+            "q": "wine bar",
+            "format": "json",
+            "categories": "general,map",
+            "language": "de",
+        }
 
     async def test_brave(self, search_server: SearchServer) -> None:
         result = {

@@ -180,7 +180,7 @@ class TestPlaces:
     def test_without_a_provider_there_are_ten_links_and_the_reason(self) -> None:
         shown = text.searches_text(places(note=NO_PROVIDER))
         assert seen(shown).startswith(
-            f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. wine bar Lyon · search"
+            f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. bar à vin Lyon · search"
         )
         assert marks(shown).count("text_link") == 10
 
