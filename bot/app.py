@@ -417,6 +417,7 @@ def api_routes(settings: Settings, resources: Resources, turns: Turns) -> "Seque
         turns=turns,
         documents=resources.documents,
         refinement=resources.refinement,
+        search=resources.search,
         cache=resources.cache,
         token=token,
         user=keyed_hash("api", token.get_secret_value(), settings.tracing.user_key),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 
@@ -34,6 +35,20 @@ class Chunk:
         return f"{self.title}\n{self.location}\n{self.text}"
 
 
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """What the metadata store knows of a document; `size` is in bytes, `parts` in chunks."""
+
+    id: str
+    path: str
+    title: str
+    kind: str
+    content_hash: str
+    size: int
+    parts: int
+    added_at: datetime
+
+
 class DocumentStore(Protocol):
     """The knowledge base: documents in retrievable chunks, and the metadata of every document."""
 
@@ -48,6 +63,9 @@ class DocumentStore(Protocol):
 
     async def count(self) -> int:
         """Say how many documents there are."""
+
+    async def documents(self) -> list[StoredDocument]:
+        """Return what is known of every document, by path."""
 
 
 class Embedder(Protocol):

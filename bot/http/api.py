@@ -1,4 +1,4 @@
-"""The HTTP API: questions, rewritten questions and quotes, for those who hold the token.
+"""The HTTP API: questions, quotes, places and documents, for those who hold the token.
 
 Bad input is told field by field (422), never as a failure; a failure is one sentence (503). What
 was asked is never logged.
@@ -33,19 +33,28 @@ from agent.documents.store import DocumentStore
 from agent.engine.limits import NO_BUDGET
 from agent.engine.run import NO_JOURNAL, Run
 from agent.markdown import visible
+from agent.places.find import Places, PlaceSearch, find_places
+from agent.places.queries import Queries
 from agent.turn import Reply, guard_input
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, bounded_body
 from bot.http.guards import WrongTokens
 from bot.http.models import (
     AskRequest,
     AskResponse,
+    DocumentResponse,
+    DocumentsResponse,
     DoneEvent,
     FieldProblem,
+    FindRequest,
+    PassageResponse,
+    PlacesDocument,
     Problem,
     QueryRequest,
     ResultEvent,
     RewriteRequest,
     RewriteResponse,
+    SearchRequest,
+    SearchResponse,
 )
 from bot.turn import Kind, Question, Turns
 
@@ -78,9 +87,10 @@ SESSION: Final = "api"
 EVENT_STREAM: Final = "text/event-stream"
 
 
-LookUp = Callable[..., Awaitable[Answer | Quotes | Refinement]]
+Found = Answer | Quotes | Refinement | Places
+LookUp = Callable[..., Awaitable[Found]]
 """What is looked up for a question, with a `run`."""
-InCrisis = Callable[[str, str], Answer | Quotes | Refinement]
+InCrisis = Callable[[str, str], Found]
 
 
 class TurnFailed(Exception):
@@ -99,6 +109,7 @@ class Api:
     token: SecretStr
     user: str
     refinement: bool | None = None
+    search: PlaceSearch | None = None
     cache: QuoteCache = field(default_factory=QuoteCache)
     max_body_bytes: int = MAX_BODY_BYTES
     body_seconds: float = BODY_SECONDS
@@ -132,6 +143,11 @@ class Api:
                 }
             },
         )(self.query)
+        api.post("/places/find", summary="Find wine shops, bars, wineries …")(self.find)
+        api.get("/documents", summary="List the documents")(self.list_documents)
+        api.post("/documents/search", summary="Find passages without a model")(
+            self.search_documents
+        )
         api.openapi()["components"]["schemas"] |= _schemas(ResultEvent, DoneEvent)
         return [Mount("/api", api)]
 
@@ -157,6 +173,29 @@ class Api:
         return StreamingResponse(
             events(found, reply.seconds), headers=STREAM_HEADERS, media_type=EVENT_STREAM
         )
+
+    async def find(self, asked: FindRequest) -> PlacesDocument:
+        """Ten queries, what a search found for them, and links to search with."""
+
+        async def look_up(_: str, *, run: Run) -> Places:
+            return await find_places(asked.category, asked.place, run=run, search=self.search)
+
+        def in_crisis(_: str, help_: str) -> Places:
+            return Places(Queries(asked.category, asked.place, ()), (), (), help_)
+
+        reply = await self._turn("find", f"{asked.category} {asked.place}", look_up, in_crisis)
+        notes = " ".join(dict.fromkeys(filter(None, (reply.answer.note, *reply.notes))))
+        return PlacesDocument.of(replace(reply.answer, note=notes))
+
+    async def list_documents(self) -> DocumentsResponse:
+        """Every document, by path."""
+        stored = await self.documents.documents()
+        return DocumentsResponse(documents=list(map(DocumentResponse.of, stored)))
+
+    async def search_documents(self, asked: SearchRequest) -> SearchResponse:
+        """The passages that fit best, as they stand."""
+        found = await self.documents.search([asked.query], asked.limit)
+        return SearchResponse(passages=list(map(PassageResponse.of, found)))
 
     async def _turn(self, kind: Kind, text: str, look_up: LookUp, in_crisis: InCrisis) -> Reply:
         """A turn of nobody: everyone's budget holds, nothing is delivered or remembered.
@@ -219,6 +258,8 @@ class Api:
         self, request: Request, handle: Callable[[Request], Awaitable[Response]]
     ) -> Response:
         try:
+            if request.method == "GET":
+                return await handle(request)
             body = await bounded_body(request, self.max_body_bytes, self.body_seconds)
             return await handle(ReadRequest(request, body))
         except Refused as refused:
@@ -251,10 +292,19 @@ def _not_refined(question: str, help_: str) -> Refinement:
     return Refinement(question, question, fallback_reason="refused")
 
 
-def reply_of(found: Answer | Quotes | Refinement) -> Reply:
+def reply_of(found: Found) -> Reply:
     """What was found, as the reply of a turn."""
     if isinstance(found, Refinement):
         return Reply(text=found.refined, answer=found)
+    if isinstance(found, Places):
+        made = found.queries
+        return Reply(
+            text=made.as_text,
+            outcome=made.outcome,
+            retries=made.retry_count,
+            error_types=made.error_types,
+            answer=found,
+        )
     if isinstance(found, Answer):
         text = found.text
     else:

@@ -1,6 +1,7 @@
 """What the HTTP API takes and gives, and what `--json` prints: one shape for both."""
 
-from typing import Annotated, Self
+from datetime import datetime
+from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, AliasGenerator, AliasPath, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -10,7 +11,10 @@ from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.refine import FallbackReason
 from agent.markdown import visible
 from agent.places.find import FoundPlace, SearchLink
+from agent.places.queries import LONGEST_PLACE, category_named, place_named
 from agent.turn import Outcome
+
+MOST_PASSAGES: Final = 50
 
 
 def _with_words(text: str) -> str:
@@ -50,6 +54,20 @@ class QueryRequest(_Request):
     """What to find passages on."""
 
     query: Question
+
+
+class FindRequest(_Request):
+    """Which kind of place to look for, and where."""
+
+    category: Annotated[str, Field(max_length=LONGEST_PLACE), AfterValidator(category_named)]
+    place: Annotated[str, Field(max_length=LONGEST_PLACE), AfterValidator(place_named)]
+
+
+class SearchRequest(_Request):
+    """What passages are to speak of."""
+
+    query: Question
+    limit: int = Field(default=6, ge=1, le=MOST_PASSAGES)
 
 
 class _Response(BaseModel):
@@ -152,6 +170,39 @@ class PlacesDocument(_Response):
     results: list[FoundPlace]
     links: list[SearchLink]
     note: str
+
+
+class PassageResponse(_Response):
+    """A part of a document."""
+
+    path: str
+    title: str
+    location: str
+    text: str
+    score: float
+
+
+class SearchResponse(_Response):
+    """The passages that fit best, best first; no model was asked."""
+
+    passages: list[PassageResponse]
+
+
+class DocumentResponse(_Response):
+    """A document of the library; `size` is in bytes, `parts` in passages."""
+
+    path: str
+    title: str
+    kind: str
+    size: int
+    parts: int
+    added_at: datetime
+
+
+class DocumentsResponse(_Response):
+    """Every document, by path."""
+
+    documents: list[DocumentResponse]
 
 
 class FieldProblem(_Response):

@@ -4,14 +4,13 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
 from sqlalchemy import delete, func, insert, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.documents.store import Chunk, Embedder
+from agent.documents.store import Chunk, Embedder, StoredDocument
 from db.documents.chunking import Piece, chunk
 from db.documents.reading import Document
 from db.documents.retrieval import Retrieval, change, fuse, spread
@@ -34,20 +33,6 @@ LOCK: Final = 7_303_015
 """Any number that nothing else locks on this database."""
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """What the metadata store knows of a document; `size` is in bytes, `parts` in chunks."""
-
-    id: str
-    path: str
-    title: str
-    kind: str
-    content_hash: str
-    size: int
-    parts: int
-    added_at: datetime
 
 
 class SqlDocumentStore:
@@ -93,7 +78,6 @@ class SqlDocumentStore:
             return await session.scalar(select(func.count(DocumentRow.id))) or 0
 
     async def documents(self) -> list[StoredDocument]:
-        """All documents, by path."""
         async with self._sessions() as session:
             rows = await session.scalars(select(DocumentRow).order_by(DocumentRow.path))
             documents = [record_of(StoredDocument, row) for row in rows]

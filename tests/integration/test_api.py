@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute
 from agent.documents.store import Chunk
 from agent.engine.limits import DailyBudget
 from agent.engine.span import TraceRecord
+from agent.places.find import PlaceHit
 from agent.repositories import (
     DayStats,
     Spending,
@@ -85,6 +86,7 @@ def api(
         turns=Turns(run=sources.run, budgets=budgets, keep=keep),
         documents=sources.documents,
         refinement=sources.refinement,
+        search=sources.search,
         token=SecretStr(TOKEN),
         user="ab12",
         **limits,
@@ -121,6 +123,51 @@ def events(text: str) -> list[tuple[str, dict[str, Any]]]:
         (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
         for name, data in lines
     ]
+
+
+class FakeSearch:
+    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
+        return [PlaceHit("Bar A", "https://a.example", "Open late.")]
+
+
+async def test_places_are_found() -> None:
+    asked = {"category": "Weinbar", "place": "Köln"}
+    async with serving(api(sources(search=FakeSearch())).routes()) as it:
+        found = await it.post("/api/places/find", json=asked)
+        refused = await it.post("/api/places/find", json={"category": "butcher", "place": " "})
+    assert found.status_code == 200
+    said = found.json()
+    assert (said["category"], said["place"], said["by_rules"]) == ("WINE_BAR", "Köln", True)
+    assert (len(said["queries"]), said["queries"][0]) == (10, "Weinbar Köln")
+    assert [(each["title"], each["url"]) for each in said["results"]] == [
+        ("Bar A", "https://a.example")
+    ]
+    assert refused.status_code == 422
+    assert [each["field"] for each in refused.json()["fields"]] == ["category", "place"]
+
+
+async def test_in_a_crisis_there_is_help_instead_of_places() -> None:
+    asked = {"category": "wine bar", "place": "I want to kill myself"}
+    async with serving(api(sources(search=FakeSearch())).routes()) as it:
+        said = (await it.post("/api/places/find", json=asked)).json()
+    assert (said["results"], said["queries"], said["links"]) == ([], [], [])
+    assert said["note"]
+
+
+async def test_documents_are_listed_and_searched() -> None:
+    async with serving(api(sources()).routes()) as it:
+        listed = await it.get("/api/documents")
+        found = await it.post("/api/documents/search", json={"query": "lees", "limit": 1})
+        refused = await it.post("/api/documents/search", json={"query": "lees", "limit": 51})
+        it.headers.pop("authorization")
+        assert (await it.get("/api/documents")).status_code == 401
+    assert [each["path"] for each in listed.json()["documents"]] == [
+        "methods/sur-lie.md",
+        "pairing/oysters.md",
+    ]
+    (passage,) = found.json()["passages"]
+    assert (passage["path"], passage["location"]) == (SUR_LIE.path, SUR_LIE.location)
+    assert refused.status_code == 422
 
 
 async def test_an_answer_comes_with_what_its_citations_point_at(model_server: ModelServer) -> None:
@@ -464,7 +511,10 @@ async def test_the_document_describes_what_is_served() -> None:
         refused = await it.post("/api/rag/ask", json={}, headers=GOOD)
     assert document["openapi"] == "3.1.0"
     (server,) = document["servers"]
-    assert tuple(f"{server['url']}{path}" for path in document["paths"]) == PATHS
+    assert tuple(f"{server['url']}{path}" for path in document["paths"]) == (
+        *PATHS,
+        *("/api/places/find", "/api/documents", "/api/documents/search"),
+    )
     schemas = document["components"]["schemas"]
     references = set(_references(document))
     assert references

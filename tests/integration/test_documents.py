@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.documents.store import DocumentStore
+from agent.documents.store import DocumentStore, StoredDocument
 from db.documents.indexing import AddReport, add_documents, load_starter_documents, watch
 from db.documents.reading import Reader
 from db.engine import Sessions
-from db.repositories.documents import SqlDocumentStore, StoredDocument
+from db.repositories.documents import SqlDocumentStore
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 AVA = Path(__file__).parents[3] / "shared" / "data" / "ava" / "ava_properties.json"
