@@ -18,14 +18,14 @@ ENGLISH: Final = "en"
 LONGEST_NAME: Final = 4
 """Words of a place's name."""
 SCRIPTS: Final = {
-    "el": pattern(r"\p{Greek}"),
+    "el": pattern(r"[\u0370-\u03ff\u1f00-\u1fff]"),
     "uk": pattern("[іїєґІЇЄҐ]"),
-    "ru": pattern(r"\p{Cyrillic}"),
-    "ka": pattern(r"\p{Georgian}"),
-    "he": pattern(r"\p{Hebrew}"),
-    "ja": pattern(r"[\p{Hiragana}\p{Katakana}]"),
-    "ko": pattern(r"\p{Hangul}"),
-    "zh": pattern(r"\p{Han}"),
+    "ru": pattern(r"[\u0400-\u04ff]"),
+    "ka": pattern(r"[\u10a0-\u10ff]"),
+    "he": pattern(r"[\u0590-\u05ff]"),
+    "ja": pattern(r"[\u3040-\u30ff]"),
+    "ko": pattern(r"[\uac00-\ud7af]"),
+    "zh": pattern(r"[\u3400-\u9fff]"),
 }
 """In the order in which they tell a language: some letters are of one alone."""
 
