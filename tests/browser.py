@@ -94,8 +94,10 @@ def browser() -> Iterator[Browser]:
                     "alwaysMatch": {"goog:chromeOptions": options, "timeouts": {"implicit": 20_000}}
                 }
                 made = client.post("/session", json={"capabilities": wanted}).json()["value"]
-                yield Browser(client, made["sessionId"])
-                client.delete(f"/session/{made['sessionId']}")
+                try:
+                    yield Browser(client, made["sessionId"])
+                finally:
+                    client.delete(f"/session/{made['sessionId']}")
         finally:
             driver.terminate()
             driver.wait(30)
