@@ -39,7 +39,7 @@ SAME_SIGNS: Final = str.maketrans(
     dict.fromkeys(QUOTATION_MARKS, "'")
     | dict.fromkeys("‐‑‒–—―−", "-")
     # What is shown of a document has no square brackets: they would be citations.
-    | {"[": "(", "]": ")"}
+    | {"[": "(", "]": ")", "œ": "oe", "æ": "ae"}
     | dict.fromkeys(f"*_{INVISIBLE}")
 )
 

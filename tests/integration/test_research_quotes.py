@@ -227,6 +227,7 @@ class TestQuotes:
             ("“Lees” rest.", "“Lees” rest."),
             ("cafe\u0301\u00a0au lait", "café au\nlait"),
             ("a fine wine rests", "a ﬁne wine rests"),
+            ("Oenologie au bord du coeur", "Œnologie au bord du cœur"),
             ("« fine » lees", "«fine» lees"),
             ("«fine» lees", "« fine » lees"),
             ("the fine lees", "the fi\u200bne le\u00ades"),
