@@ -36,6 +36,8 @@ class HelpTexts(BaseModel):
     def _crisis_names_help(self) -> Self:
         if "{lines}" not in self.crisis:
             raise ValueError("crisis must hold {lines}: where help is to be had")
+        if EVERYWHERE not in self.lines:
+            raise ValueError(f"lines must hold {EVERYWHERE}: where help is to be had elsewhere")
         return self
 
 

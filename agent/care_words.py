@@ -87,6 +87,11 @@ class Message:
         """Tell the concerns that some words leave no doubt of."""
         for concern, words in lexicon().certain.items():
             for found in words.finditer(self._text):
+                before = _TOKEN.findall(
+                    self._text[max(0, found.start() - LONGEST_WORD) : found.start()]
+                )[-1:]
+                if any("not" in _meaning(each) for each in before):
+                    continue
                 ages = filter(None, map(_number, _TOKEN.findall(found[0])))
                 if concern != "under_age" or any(YOUNGEST <= each < full_age for each in ages):
                     yield concern

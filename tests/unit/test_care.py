@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.care import care_of
-from agent.care_help import Help
+from agent.care_help import Help, help_texts
 from agent.text import LANGUAGES
 
 EVALS = Path(__file__).parent.parent / "evals"
@@ -115,6 +115,21 @@ def test_help_of_the_region_alone_is_named_where_it_is_set() -> None:
     said = Help(region="AT").in_crisis(care_of("ich will nicht mehr leben"))
     assert "142" in said
     assert "0800 111" not in said
+
+
+def test_lines_of_an_admin_stand_in_place_of_ours_and_name_help_everywhere(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[de.lines]\nAT = "Oesterreich: 142"\nany = "Anderswo: fragen"')
+    said = Help(texts=help_texts(own)).in_crisis(care_of("ich will nicht mehr leben"))
+    assert "Oesterreich: 142\n- Anderswo: fragen" in said
+    own.with_name("bad.toml").write_text('[de.lines]\nAT = "Oesterreich: 142"')
+    with pytest.raises(ValueError, match="lines must hold any"):
+        help_texts(own.with_name("bad.toml"))
+
+
+def test_what_is_certain_is_certain_unless_it_is_denied() -> None:
+    assert told("devo guidare: un Barolo per il brasato?") == {"driving"}
+    assert told("non devo guidare, un Barolo per il brasato?") == set()
 
 
 def test_every_language_has_every_sentence() -> None:
