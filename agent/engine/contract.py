@@ -86,6 +86,10 @@ def _no_salvage(value: T, evidence: Evidence) -> T | None:
     return None
 
 
+def _never_as_good(answer: T, left: T) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class OutputContract(Generic[T]):
     """A contract for answers of `type`.
@@ -106,6 +110,7 @@ class OutputContract(Generic[T]):
     grounding: Grounding[T] = _no_rule
     render: Render[T] = _as_text
     salvage: Callable[[T, Evidence], T | None] = _no_salvage
+    as_good: Callable[[T, T], bool] = _never_as_good
     partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None
     read_text: Callable[[str], object | None] | None = None
     correction: str = FEEDBACK

@@ -34,6 +34,9 @@ Outcome = Literal[
     "stopped",
 ]
 
+UNGROUNDED: Final = frozenset({"grounding", "degenerate"})
+UNGROUNDED_RETRIES: Final = 1
+"""How often an answer is sent back for what nothing grounds, if it is as good without that."""
 NEEDED_A_TOOL: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
 SCHEMA_RULE: Final = (
     "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
@@ -114,7 +117,7 @@ async def generate_agentic_response(
                     result = await aside([reply], parse)
                 attempts.append(attempt := Attempt.of(reply, result, attempts))
                 attempt.record(span, guard)
-                if not attempt.result.retryable:
+                if not attempt.result.retryable or is_to_be_cut(attempts, contract, evidence):
                     break
                 chat.correct(reply, attempt.result, contract.correction)
         outcome, problem = outcome_of(attempts[-1].result), attempts[-1].result.error
@@ -144,6 +147,17 @@ async def aside(replies: Iterable[LLMResponse], work: Callable[[], R]) -> R:
     """Do what is to be done with replies; with a long one in a thread: no other turn waits."""
     is_long = any(len(reply.content) > lengths.ON_THE_LOOP for reply in replies)
     return await asyncio.to_thread(work) if is_long else work()
+
+
+def is_to_be_cut(
+    attempts: "Sequence[Attempt[T]]", contract: OutputContract[T], evidence: Evidence
+) -> bool:
+    """Tell whether what nothing grounds was said again, and an answer without it is as good."""
+    again = sum(each.result.error_type in UNGROUNDED for each in attempts) > UNGROUNDED_RETRIES
+    answer = attempts[-1].result.answer
+    if not again or answer is None or (left := salvage(answer, contract, evidence)) is None:
+        return False
+    return left.answer is not None and contract.as_good(answer, left.answer)
 
 
 def require_parts(run: Run, contract: OutputContract[T]) -> None:

@@ -260,6 +260,11 @@ def begun_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierRespo
     return None if response.concern != "none" else _supported(response, evidence)
 
 
+def as_good(response: SommelierResponse, left: SommelierResponse) -> bool:
+    """Tell whether sentences alone were cut of a response, and it still says something."""
+    return bool(left.wines or left.intro.strip()) and wine_ids(response) == wine_ids(left)
+
+
 def wine_ids(response: SommelierResponse) -> list[str]:
     """Return the ids of the wines shown, each once."""
     return list(dict.fromkeys(wine.wine_id for wine in response.wines))
@@ -272,6 +277,7 @@ SOMMELIER: Final = OutputContract(
     render=render,
     salvage=supported_part,
     partial=begun_part,
+    as_good=as_good,
 )
 
 

@@ -320,7 +320,7 @@ def text_of(call: Call) -> str:
 def own_texts() -> list[str]:
     """Every sentence that the bot itself says."""
     found: list[str] = []
-    for path in ROOT.glob("bot/telegram/**/*.toml"):
+    for path in (*ROOT.glob("bot/telegram/**/*.toml"), ROOT / "agent" / "care_help.toml"):
         found += leaves(tomllib.loads(path.read_text()))
     return [re.sub(r"[*_`]", "", each) for each in found]
 

@@ -86,10 +86,10 @@ async def test_who_must_not_drink_is_shown_nothing_with_alcohol_by_a_model_eithe
         tool_call("search_wines", {"styles": ["red"]}),
         shown(CHINON),
         shown(FREE, intro="Better a Barolo."),
-        shown(FREE),
     )
     reply, root = await reply_to(*said, server=model_server)
-    assert (reply.outcome, reply.wine_ids) == ("answered", (FREE.id,))
+    assert (reply.outcome, reply.wine_ids) == ("salvaged", (FREE.id,))
+    assert "Barolo" not in reply.text
     assert root.metadata["error_types"] == "grounding,grounding"
     assert "only wines without alcohol" in str(model_server.requests[2].json["messages"])
 
