@@ -7,7 +7,7 @@ it to labelled sentences.
 """
 
 import tomllib
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import combinations, pairwise, product
 from pathlib import Path
@@ -22,26 +22,14 @@ LABELS: Final = ("ordinary", "off")
 SURE: Final = 0.47
 """From which likelihood on a sentence is a claim."""
 OF_WINE: Final = frozenset({"wine", "food", "taste", "serve"})
-LONGEST_LINK: Final = 3
-"""Letters of words that only join others."""
-TOLD: Final = 0.75
-"""How many of the words of a claim a source has, if the claim is the source's."""
 MOST_WORDS: Final = 30
 """Words that are looked at together."""
 YEAR: Final = pattern(r"\b(?:1[5-9]|20)\d\d\b")
 
 
-def is_claim(sentence: str, told: Container[str] = ()) -> bool:
-    """Tell whether a sentence claims what nobody here can know.
-
-    It does not if a source, whose folded words are `told`, has most of its words.
-    """
-    return likelihood(sentence) >= SURE and not _is_told(words(sentence), told)
-
-
-def _is_told(said: Iterable[str], told: Container[str]) -> bool:
-    telling = [each for each in said if len(each) > LONGEST_LINK]
-    return bool(telling) and sum(each in told for each in telling) >= TOLD * len(telling)
+def is_claim(sentence: str) -> bool:
+    """Tell whether a sentence claims what nobody here can know."""
+    return likelihood(sentence) >= SURE
 
 
 def likelihood(sentence: str) -> float:

@@ -41,6 +41,10 @@ MOST_BOTTLES: Final = 60
 """A price may be that of so many bottles, if their number stands beside it."""
 DOZEN: Final = 12
 LONGEST_MEASURE: Final = 8
+TOLD: Final = 0.75
+"""How many of the words of a claim a source has, if the claim is the source's."""
+TOLD_RUN: Final = 4
+"""How many of them in a row."""
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """What stands for the name of a wine in a model's words."""
@@ -337,9 +341,16 @@ def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str
     if structure := STRUCTURE.search(sentence):
         return structure[0]
     told = [each.folded for each in said]
-    if is_claim(PRICED.sub(" ", sentence), grounds.known.sources.words):
+    if is_claim(PRICED.sub(" ", sentence)) and not _is_told(told, grounds.known.sources):
         return sentence
     return _recited(told, grounds)
+
+
+def _is_told(said: Sequence[str], sources: Said) -> bool:
+    """Whether a source has most words of a sentence, and some of them in a row."""
+    runs = (said[at : at + TOLD_RUN] for at in range(len(said) - TOLD_RUN + 1))
+    held = sum(each in sources.words for each in said)
+    return held >= TOLD * len(said) and any(map(sources.has, runs))
 
 
 def _recited(plain: Sequence[str], grounds: Grounds) -> str | None:
