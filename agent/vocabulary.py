@@ -92,7 +92,7 @@ class Said:
     @classmethod
     def of(cls, texts: Iterable[str]) -> "Said":
         """Take in texts."""
-        found = [each.folded for text in texts for each in tokens(text)]
+        found = [word for text in texts for word in words(text)]
         return cls(frozenset(found), f" {' '.join(found)} ")
 
     def has(self, run: Iterable[str]) -> bool:

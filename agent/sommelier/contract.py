@@ -177,9 +177,12 @@ def unknown_address(text: str, evidence: Evidence) -> str | None:
 
     One that only stands in a text, and was not found as a link, is shown and cannot be tapped.
     """
+    said = _addresses(unicodedata.normalize("NFKC", text))
+    if not said:
+        return None
     paths = (found.path for found in evidence.found.values() if isinstance(found, Chunk))
     known = evidence.links.union(paths, *map(_addresses, evidence.texts))
-    for address in _addresses(unicodedata.normalize("NFKC", text)):
+    for address in said:
         if address not in known and not MISSING_SPACE.search(address):
             return f"the text has the address {fence(address)}, which no tool found; leave it out"
     return None

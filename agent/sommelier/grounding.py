@@ -41,6 +41,8 @@ MOST_BOTTLES: Final = 60
 """A price may be that of so many bottles, if their number stands beside it."""
 DOZEN: Final = 12
 LONGEST_MEASURE: Final = 8
+LONGEST_LINK: Final = 3
+"""Letters of what joins others, and of numbers that are a part of many words."""
 TOLD: Final = 0.75
 """How many of the words of a claim a source has, if the claim is the source's."""
 TOLD_RUN: Final = 4
@@ -84,6 +86,11 @@ class _Tables(BaseModel):
     numbers: _Words
     money: _Words
     points: _Words
+
+    @cached_property
+    def last_numbers(self) -> tuple[str, ...]:
+        """Return numbers that stand at the end of others."""
+        return tuple(each for each in self.numbers if len(each) > LONGEST_LINK)
 
 
 @cache
@@ -315,10 +322,8 @@ def _price_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
 
 def _counts(token: Token) -> bool:
     """Whether a word is a number, as it is or at its end: "fünfunddreißig"."""
-    return any(
-        token.folded == each or (len(each) > 3 and token.folded.endswith(each))
-        for each in _tables().numbers
-    )
+    tables = _tables()
+    return token.folded in tables.numbers or token.folded.endswith(tables.last_numbers)
 
 
 def _vintage(
