@@ -13,7 +13,7 @@ QUIET = 20
 MODEL_SECONDS = 0.1
 """How long a request to the model takes where time is measured; the fastest take longer."""
 SAMPLE = 150
-MOST_FORGED = 3
+MOST_FORGED = 1
 """Words that nobody can tell from ordinary ones still pass, this many of the sample at most."""
 
 
