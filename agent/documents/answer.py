@@ -6,6 +6,7 @@ which statements answer the question, in which order; what a person reads of the
 their sources, unless the check that may be enabled finds a statement to say the same.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -146,9 +147,11 @@ async def answer_question(
             contract=cited_answer(chunks, question),
         )
     written = response.text if response and response.ok else ""
-    checked = await supported(doubtful(written, chunks), run)
+    checked: Collection[str] = ()
+    if "check" in run.aside:
+        checked = await supported(await asyncio.to_thread(doubtful, written, chunks), run)
     wording = Wording(chunks, question, checked)
-    said = wording.of(written)
+    said = await asyncio.to_thread(wording.of, written)
     if said:
         run.span.update(metadata={"sentences": dict(wording.counts)})
     answer = _answer(question, chunks, refinement, response, said)
