@@ -50,7 +50,7 @@ from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.prompts import prompt_for
-from agent.text import Match, pattern
+from agent.text import Match, pattern, sentences
 from agent.turn import Outcome, error_types
 
 NOT_ENOUGH: Final = "I don't have enough information"
@@ -252,10 +252,16 @@ class Wording:
         return admission(said, rest=bool(self._shown))
 
     def _quote(self, passage: Passage) -> str:
-        if any(passage.text in each for each in self._shown):
+        """A passage from the first of its sentences that was not shown yet to the last."""
+        parts = sentences(passage.text)
+        new = [
+            at for at, each in enumerate(parts) if not any(each in shown for shown in self._shown)
+        ]
+        if not new:
             return ""
-        self._shown.append(passage.text)
-        return f"“{passage.text}” [{passage.path}]"
+        text = " ".join(parts[new[0] : new[-1] + 1])
+        self._shown.append(text)
+        return f"“{text}” [{passage.path}]"
 
 
 def doubtful(text: str, chunks: Sequence[Chunk]) -> dict[str, str]:

@@ -189,6 +189,13 @@ class TestWording:
         found = await ask(model_server, answer(said.replace("P", "methods/sur-lie.md")))
         assert found.text == f"“{MUSCADET.text}” [methods/sur-lie.md]"
 
+    async def test_a_sentence_of_two_passages_is_shown_once(
+        self, model_server: ModelServer
+    ) -> None:
+        said = "Resting on fine lees: that is dead yeast. Creamier texture by stirring the lees."
+        found = await ask(model_server, answer(f"{said} [methods/sur-lie.md]"))
+        assert found.text.count("dead yeast") == found.text.count("creamier texture") == 1
+
     @pytest.mark.parametrize("heading", ["**99 kinds of lees**", "There are 99 kinds of lees:"])
     async def test_a_heading_has_words_of_the_excerpts_and_the_question(
         self, model_server: ModelServer, heading: str
