@@ -337,6 +337,9 @@ class UpdateRepository(Protocol):
         What it took before it keeps, and takes no more.
         """
 
+    async def begin_anew(self, spent: Step, epoch: int, with_others: Sequence[int]) -> BegunTurn:
+        """Have a turn begin anew together with others; of what it did, only `spent` is kept."""
+
     async def hold(self, update_id: int, epoch: int) -> None:
         """Do nothing if the turn is still that of who began it at this epoch."""
 

@@ -20,9 +20,10 @@ from agent.engine.span import Level, PromptRef, Span
 from agent.markdown import NOTE_SIGN, visible
 from agent.text import LANGUAGES, Pattern, pattern
 
-Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care"]
+Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care", "stopped"]
 """A valid answer (without a model: by rules); what was valid of one; the model declined; the house
-sommelier or the best passages because the model failed; an apology; help, and no model asked."""
+sommelier or the best passages because the model failed; an apology; help, and no model asked; what
+was written until the person stopped it."""
 
 BUDGET: Final = "budget"
 """The error type of a turn that the day's budget left without a model."""
@@ -159,10 +160,10 @@ def record_ledger(span: Span, ledger: Ledger) -> None:
     """Put what a turn used onto its root span; also when it was cancelled."""
     span.update(
         metadata={
-            "llm_calls": ledger.requests,
+            "llm_calls": ledger.spent.requests,
             "tool_calls": ledger.tool_calls,
             "tool_errors": ledger.tool_errors,
-            "cost_usd": round(ledger.cost_usd, 6),
+            "cost_usd": round(ledger.spent.cost_usd, 6),
         }
     )
 

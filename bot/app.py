@@ -49,6 +49,7 @@ from bot.service import (
     stop_on_signals,
 )
 from bot.telegram.access import Access
+from bot.telegram.drafts import Drafts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
 from bot.telegram.incoming import question_of
@@ -235,6 +236,7 @@ async def open_app(
             hashed=partial(keyed_hash, key=settings.tracing.user_key),
             journal=steps,
             sender=sender,
+            drafts=Drafts(application.bot),
             messages=repositories.messages,
             max_content_length=settings.turn.max_content_length,
             budgets=budgets_of(settings, repositories, admins),

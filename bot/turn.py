@@ -1,5 +1,6 @@
 """The life of a turn, whoever asks: traced, within its allowance, worked on, delivered, kept."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -9,9 +10,9 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from agent.care import care_of
-from agent.engine.limits import UNLIMITED, Allowance, Spent
+from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
 from agent.engine.retry import Backoff, retry
-from agent.engine.run import NO_JOURNAL, Journal, Run
+from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
 from agent.repositories import MessageRepository, StoredMessage, TurnRecord
 from agent.text import truncate_at_boundary
@@ -21,6 +22,7 @@ from bot.budgets import Budgets, Note
 from bot.care import Carer
 from bot.metrics import Metrics
 from bot.telegram import texts
+from bot.telegram.drafts import Drafts
 from bot.telegram.sender import Delivery, Destination, Outgoing, Rows, Sender
 
 log = logging.getLogger(__name__)
@@ -36,6 +38,25 @@ LOST_BY: Final[Mapping[str | None, tuple[str, ...]]] = {"ambiguous": (MAY_BE_LOS
 
 Kind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
 """What a turn is; its trace is named so."""
+
+
+@dataclass(slots=True)
+class Course:
+    """What others know of a turn while it runs, and how they end it.
+
+    `before` and `trace` are of tries that a further message made void: what they used still counts.
+    """
+
+    stop: Stop = field(default_factory=Stop)
+    before: Spent = NOTHING_SPENT
+    trace: TraceRecord | None = None
+    ledger: Ledger | None = None
+    is_forgotten: bool = False
+
+    @property
+    def spent(self) -> Spent:
+        """What was used so far, by all tries."""
+        return self.ledger.spent if self.ledger else self.before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +84,12 @@ class Question:
     typed: str = ""
     accepted_at: datetime | None = None
     interruptions: int = 0
+    course: Course = field(default_factory=Course)
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether it becomes a part of the conversation."""
+        return self.remembered and not self.course.is_forgotten
 
 
 Show = Callable[[Any], Sequence[Outgoing]]
@@ -98,6 +125,7 @@ class Turns:
     hashed: Callable[[str, int], str] = lambda kind, value: ""
     journal: Journal = NO_JOURNAL
     sender: Sender | None = None
+    drafts: Drafts | None = None
     messages: MessageRepository | None = None
     max_content_length: int = 0
     budgets: Budgets | None = None
@@ -106,6 +134,22 @@ class Turns:
     metrics: Metrics = field(default_factory=Metrics)
     carer: Carer = field(default_factory=Carer)
     last: Callable[[int], Awaitable[TurnRecord | None]] | None = None
+    under_way: dict[int, Question] = field(default_factory=dict)
+
+    def stop(self, chat_id: int, user_id: int | None = None, *, is_forgotten: bool = False) -> bool:
+        """Stop what is worked on in a chat, of one person if one is named; False if nothing is.
+
+        Of what is forgotten at once nothing becomes a part of the conversation.
+        """
+        asked = [
+            each
+            for each in self.under_way.values()
+            if each.chat_id == chat_id and user_id in (None, each.user_id)
+        ]
+        for each in asked:
+            each.course.is_forgotten = is_forgotten
+            each.course.stop.ask()
+        return bool(asked)
 
     async def turn(self, question: Question, work: Work, show: Show | None = None) -> Reply:
         """Run one turn; its reply is an apology if `work` fails.
@@ -113,11 +157,16 @@ class Turns:
         The text of the reply is sent, or the messages that `show` makes of its answer.
         """
         began, root = question.accepted_at or datetime.now(UTC), self._trace(question)
+        self.under_way[question.id] = question
         try:
             reply, delivery, spent = await self._lived(question, work, show, root)
         except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                question.course.trace = root.trace
             await self._keep_broken(question, root, error)
             raise
+        finally:
+            del self.under_way[question.id]
         seconds = max(0.0, (datetime.now(UTC) - began).total_seconds())
         reply = replace(reply, spent=spent, seconds=seconds)
         await self._keep(question, reply, delivery, root)
@@ -133,14 +182,21 @@ class Turns:
         self, question: Question, work: Work, show: Show | None, root: RootSpan | NoSpan
     ) -> tuple[Reply, Delivery, Spent]:
         with root as span:
-            async with self._typing(question):
+            async with self._forming(question) as draft:
                 allowance = await self._allowance(question)
                 care = await self.carer.care_for(
                     question.text, question.chat_id, question.user_id, span
                 )
                 run = self.run.turn(
-                    span=span, journal=self.journal, allowance=allowance, context=care
+                    span=span,
+                    journal=self.journal,
+                    allowance=allowance,
+                    context=care,
+                    show=draft,
+                    stop=question.course.stop,
+                    before=question.course.before,
                 )
+                question.course.ledger = run.ledger
                 work = self.carer.work(care, work)
                 reply = await answer_turn(run, partial(self._within_budget, question, work))
                 await self.carer.keep(question.chat_id, question.user_id, reply.told)
@@ -236,12 +292,15 @@ class Turns:
         )
         if question.interruptions:
             root.update(metadata={"resumed": question.interruptions})
+        if question.course.trace is not None:
+            root.add_superseded(question.course.trace)
         return root
 
-    def _typing(self, question: Question) -> AbstractAsyncContextManager[None]:
-        if self.sender is None or question.to is None:
+    def _forming(self, question: Question) -> AbstractAsyncContextManager[ShowDraft | None]:
+        """Show that the answer forms, until it is there; what takes drafts of it, if any are."""
+        if self.drafts is None or question.to is None:
             return nullcontext()
-        return self.sender.typing(question.to)
+        return self.drafts.forming(question.to, question.id)
 
     async def _allowance(self, question: Question) -> Allowance:
         """What a turn may use, as a step if there are budgets; all it wants if that is unknown."""
@@ -330,10 +389,10 @@ class Turns:
         """Keep what was said, if it is a part of the conversation, and what the turn came to."""
         keep = self.keep
         if keep is None:
-            if question.remembered:
+            if question.is_remembered:
                 await self.remember(question, reply)
             return
-        said = self._said(question, reply) if question.remembered else ()
+        said = self._said(question, reply) if question.is_remembered else ()
         ended = TurnRecord(
             turn_id=question.id,
             chat_id=question.chat_id,

@@ -26,6 +26,7 @@ from bot.app import (
 )
 from bot.service import cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
+from bot.telegram.drafts import Drafts
 from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation, no_turn
 from bot.telegram.look_ups import LookUps
 from bot.telegram.rate_limit import RateLimit
@@ -112,6 +113,7 @@ def conversation_of(
         run=run or Run(),
         journal=journal,
         sender=sender,
+        drafts=Drafts(application.bot),
         messages=messages,
         max_content_length=2000,
         hashed=lambda kind, value: f"{kind}-{value}",

@@ -253,6 +253,7 @@ class Ledger:
     def restore(self, spent: Spent) -> None:
         """Count what was used before an interruption, as a record of it says."""
         if self.spent != spent:
+            self.before = NOTHING_SPENT
             self.requests, self.cost_usd = spent.requests, spent.cost_usd
             self.usage = Usage(prompt_tokens=spent.tokens)
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from agent.engine.errors import LimitReached, Stopped
@@ -127,7 +126,7 @@ class Stop:
             self._working = None
 
 
-Show = Callable[[Callable[[], str]], None]
+ShowDraft = Callable[[Callable[[], str]], None]
 """Takes what makes a draft, in Markdown, whenever one is to be shown; empty: nothing yet."""
 Progress = Callable[[Sequence[ToolCall]], str]
 """Says what calls of tools do, for who waits for them."""
@@ -171,7 +170,7 @@ class Run:
     prompts: Prompts | None = None
     prompt: PromptRef | None = None
     context: object = None
-    show: Show | None = None
+    show: ShowDraft | None = None
     progress: Progress | None = None
     stop: Stop = field(default_factory=Stop)
     aside: Mapping[str, LLM] = field(default_factory=dict)
@@ -189,7 +188,7 @@ class Run:
         allowance: Allowance = UNLIMITED,
         history: Sequence[Message] = (),
         context: object = None,
-        show: Show | None = None,
+        show: ShowDraft | None = None,
         stop: Stop | None = None,
         before: Spent = NOTHING_SPENT,
     ) -> "Run":
@@ -239,7 +238,8 @@ class Run:
     def tell(self, calls: Sequence[ToolCall]) -> None:
         """Show what calls of tools do, if it is to be shown."""
         if self.show is not None and self.progress is not None:
-            self.show(partial(self.progress, calls))
+            said = self.progress(calls)
+            self.show(lambda: said)
 
     @property
     def seconds_left(self) -> float:

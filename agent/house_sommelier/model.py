@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pydantic import ValidationError
+
 from agent.care import Care
 from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.house_sommelier.answer import answer_wines, not_understood
@@ -20,7 +22,7 @@ from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import read_result
 from agent.house_sommelier.searching import LIBRARY, Wish, first_calls, next_calls
 from agent.house_sommelier.state import State, read_state
-from agent.house_sommelier.wording import country_in_words, say
+from agent.house_sommelier.wording import country_in_words, say, search_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import WineQuery
 from agent.text import Language
@@ -56,6 +58,13 @@ class HouseSommelier:
     def country_name(self, country: str, language: Language) -> str:
         """What `language` calls a country; its English name if nothing else is known."""
         return country_in_words(country, language)
+
+    def search_in_words(self, arguments: str, language: Language) -> str:
+        """What a call searches wines for, in `language`; empty if that is not known."""
+        try:
+            return search_in_words(WineQuery.model_validate_json(arguments), language)
+        except ValidationError:
+            return ""
 
     async def generate_with_tools(
         self,

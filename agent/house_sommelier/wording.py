@@ -12,7 +12,7 @@ from agent.house_sommelier.lexicon import Meaning, names
 from agent.house_sommelier.reading import Wishes
 from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.state import State
-from agent.sommelier.wine import Currency, Style, money
+from agent.sommelier.wine import Currency, Style, WineQuery, money
 from agent.text import Language
 
 _GROUPED_BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
@@ -139,6 +139,16 @@ def criteria(state: State) -> str:
         wishes.name,
         _left_out(state),
     )
+    return ", ".join(filter(None, parts))
+
+
+def search_in_words(query: WineQuery, language: Language) -> str:
+    """What a search looks for, as far as it is said in words of the catalogue."""
+    kinds = [either((style_in_words(each, language) for each in query.styles), language)]
+    kinds += [style_in_words(each, language) for each in query.colours]
+    limits = Wishes(currency=query.currency, min_price=query.min_price, max_price=query.max_price)
+    foods = both(foods_in_words(query.foods[:_MOST_FOODS], language), language)
+    parts = (" ".join(filter(None, kinds)), foods, price_in_words(limits))
     return ", ".join(filter(None, parts))
 
 

@@ -42,7 +42,12 @@ SHOWN_IDS: Final = 12
 UNKNOWN: Final = {"response_type": "informational"}
 """What a response is taken for until it says what it is."""
 
-Sentence = Literal["not_in_stock", "for_others", "no_model", "model_down", "declined", "failed"]
+Progress = Literal["searching", "comparing", "looking", "reading", "at_work"]
+Sentence = (
+    Literal["not_in_stock", "for_others", "no_model", "model_down", "declined", "failed"]
+    | Literal["stopped", "stopped_here"]
+    | Progress
+)
 CountryName = Callable[[str, Language], str]
 """What a language calls a country that is named in English."""
 

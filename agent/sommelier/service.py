@@ -1,7 +1,8 @@
 """What the sommelier answers: by a model, or by rules when there is none or it fails."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol
 
 from agent.care import Care, care_in_talk
@@ -9,12 +10,12 @@ from agent.care_help import Help
 from agent.engine.contract import OutputContract
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.messages import LLM, Message
+from agent.engine.messages import LLM, Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.prompts import prompt_for, research_rules
 from agent.sommelier import caring
-from agent.sommelier.contract import SOMMELIER, ParseResult, in_language, say
+from agent.sommelier.contract import SOMMELIER, ParseResult, Progress, in_language, say
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
@@ -26,6 +27,14 @@ BY_RULES: Final = Limits(seconds=30)
 
 PLACES: Final = "find_places"
 """The tool that finds shops and bars: it is not offered to those who must not drink."""
+
+PROGRESS: Final[Mapping[str, Progress]] = {
+    "search_wines": "searching",
+    "find_similar_wines": "comparing",
+    "get_wine": "looking",
+    "ask_documents": "reading",
+}
+"""What is said of the work of a tool."""
 
 Response = AgenticResponse[SommelierResponse]
 
@@ -47,6 +56,10 @@ class House(LLM, Protocol):
 
     def country_name(self, country: str, language: Language) -> str:
         """Tell what `language` calls a country; its English name if nothing else is known."""
+        ...
+
+    def search_in_words(self, arguments: str, language: Language) -> str:
+        """Say what a call searches wines for, in `language`; empty if that is not known."""
         ...
 
     def caring(self, care: Care) -> "House":
@@ -92,6 +105,7 @@ class Sommelier:
         instructions = prompt.render(research_rules=rules, schema=schema)
         run = replace(run, instructions=instructions, prompt=prompt.ref)
         message = guard_input(message, run.span)
+        run = replace(run, progress=partial(self._progress, message=message, run=run))
         careful = caring.Careful(SOMMELIER, care, self._help)
         response = await self._generate(message, run, careful.contract) if run.models else None
         run = self._heard(careful, run)
@@ -133,11 +147,19 @@ class Sommelier:
         return replace(reply, text=f"{why}\n\n{reply.text}")
 
     async def _reply(self, message: str, response: Response | None, run: Run) -> Reply:
+        language = self._language(message, run)
         if response is not None and response.ok:
+            if response.outcome == "stopped":
+                return _shown(response, "stopped", say("stopped_here", language))
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
-        language = self._house.language_of([*run.history, {"role": "user", "content": message}])
+        if response is not None and response.outcome == "stopped":
+            return Reply(text=say("stopped", language), outcome="stopped")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
             return Reply(text=say("declined", language), outcome="refused")
+        return await self._reply_by_rules(message, response, run)
+
+    async def _reply_by_rules(self, message: str, response: Response | None, run: Run) -> Reply:
+        language = self._language(message, run)
         by_rules = await self._by_rules(message, run, language)
         if not by_rules.ok:
             return Reply(text=say("failed", language), outcome="failed")
@@ -145,6 +167,16 @@ class Sommelier:
             note = "" if run.history else say("no_model", language)
             return _shown(by_rules, "answered", note)
         return _shown(by_rules, "fallback", say("model_down", language))
+
+    def _language(self, message: str, run: Run) -> Language:
+        return self._house.language_of([*run.history, {"role": "user", "content": message}])
+
+    def _progress(self, calls: Sequence[ToolCall], *, message: str, run: Run) -> str:
+        """What tools do, in words of ours alone: what the model wrote is not checked yet."""
+        language, name = self._language(message, run), calls[0].name
+        asked = self._house.search_in_words(calls[0].arguments, language)
+        looked = f": {asked}" if asked and name == "search_wines" else ""
+        return f"_{say(PROGRESS.get(name, 'at_work'), language)}{looked} …_"
 
     async def _by_rules(self, message: str, run: Run, language: Language) -> Response:
         """Let the house sommelier answer, whatever is used up.

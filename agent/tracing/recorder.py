@@ -194,6 +194,12 @@ class RootSpan(RecordedSpan):
         if self._hold is not None and error is not None and not issubclass(error, CancelledError):
             self._hold(self._trace)
 
+    def add_superseded(self, trace: TraceRecord) -> None:
+        """Keep what an earlier try of the turn did, before a further message made it void."""
+        for span in trace.spans[1:]:
+            span.level, span.metadata["superseded"] = "DEFAULT", True
+        self._trace.spans += trace.spans[1:]
+
 
 def tell_root(trace: TraceRecord) -> None:
     """Put onto the root which model answered, and onto the trace the tags that it is found by."""

@@ -23,9 +23,17 @@ from agent.sommelier.service import Answerer
 from agent.turn import APOLOGY, Reply
 from bot.telegram import texts
 from bot.telegram.access import Access
-from bot.telegram.incoming import destination, is_addressed, message_of, question_of, wording
+from bot.telegram.incoming import (
+    destination,
+    is_addressed,
+    message_of,
+    people_of,
+    question_of,
+    wording,
+)
 from bot.telegram.sender import Sender
 from bot.turn import Turns, retry_briefly
+from bot.updates.bursts import STOPPED, chat_of
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +41,7 @@ Context = ContextTypes.DEFAULT_TYPE
 AnyApplication = Application[Any, Any, Any, Any, Any, Any]
 AnyHandler = BaseHandler[Any, Any, Any]
 
-ALLOWED_UPDATES: Final = ("message", "edited_message", "callback_query")
+ALLOWED_UPDATES: Final = ("message", "edited_message", "callback_query", STOPPED)
 
 TYPED: Final = filters.UpdateType.MESSAGE & ~filters.FORWARDED & ~filters.VIA_BOT
 """What somebody wrote themselves: only that is a command. Who forwards words, or sends those that
@@ -43,6 +51,14 @@ another bot made, may not know what they do here."""
 async def no_turn(chat_id: int, message_id: int) -> int | None:
     """Where updates are not kept, nothing is known of earlier turns."""
     return None
+
+
+class StopPressed(TypeHandler[Update, Context, None]):
+    """Takes what Telegram sends when the button under a draft is pressed."""
+
+    def check_update(self, update: object) -> bool:
+        """Whether it is that."""
+        return isinstance(update, Update) and STOPPED in update.api_kwargs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +90,8 @@ class Conversation:
                 CommandHandler("start", self.start, filters=TYPED),
                 CommandHandler("help", self.help, filters=TYPED),
                 CommandHandler("new", self.new, filters=TYPED),
+                CommandHandler("stop", self.stop, filters=TYPED),
+                StopPressed(Update, self.stop_pressed),
                 *further,
                 MessageHandler(TYPED & filters.COMMAND, self.unknown_command),
                 MessageHandler(new & filters.TEXT, self.text),
@@ -92,6 +110,8 @@ class Conversation:
         """
         if update.effective_chat:
             await self.sender.reachable(update.effective_chat.id)
+        if STOPPED in update.api_kwargs:
+            return
         if self.access is not None and not await self.access.lets_in(update, context.bot):
             raise ApplicationHandlerStop
 
@@ -123,9 +143,19 @@ class Conversation:
     async def new(self, update: Update, context: Context) -> None:
         """/new: forget the conversation of this chat."""
         chat_id = message_of(update).chat.id
+        self.turns.stop(chat_id, is_forgotten=True)
         forgotten = await self.sender.journal.step("forget", lambda: self.messages.forget(chat_id))
         await self.turns.carer.forget(chat_id)
         await self._say(update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
+
+    async def stop(self, update: Update, context: Context) -> None:
+        """/stop: end the answer to what this person asked; what was written of it stays."""
+        if not self.turns.stop(*people_of(update)):
+            await self._say(update, texts.NOTHING_TO_STOP)
+
+    async def stop_pressed(self, update: Update, context: Context) -> None:
+        """The button under a draft: only who asked has one."""
+        self.turns.stop(chat_of(update.api_kwargs))
 
     async def edited(self, update: Update, context: Context) -> None:
         """An edited message: the last turn is run again on its new words."""

@@ -6,7 +6,7 @@ from telegram.constants import ChatType
 from agent import lengths
 from agent.tracing.recorder import trace_id_of
 from bot.telegram.sender import Destination
-from bot.turn import Kind, Question
+from bot.turn import Course, Kind, Question
 from bot.updates.journal import running_turn
 
 
@@ -23,6 +23,7 @@ def question_of(
         typed=typed if typed.startswith("/") else text,
         accepted_at=turn.accepted_at if turn else None,
         interruptions=turn.interruptions if turn else 0,
+        course=turn.course if turn else Course(),
         chat_id=chat_id,
         user_id=user_id,
         names=names_of(update),

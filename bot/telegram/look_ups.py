@@ -201,7 +201,8 @@ class LookUps:
                 return Reply(text=self.turns.carer.help.why(care), outcome="care")
 
             async def looked_up() -> tuple[Reply, Spent]:
-                return await worked_on(run.of_tool(run.span), look_up), run.ledger.spent
+                inner = replace(run.of_tool(run.span), stop=run.stop)
+                return await worked_on(inner, look_up), run.ledger.spent
 
             reply, spent = await run.step("research", looked_up, run.span)
             run.ledger.restore(spent)

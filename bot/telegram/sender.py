@@ -11,8 +11,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -30,7 +29,7 @@ from telegram import (
     MessageEntity,
     ReplyParameters,
 )
-from telegram.constants import ChatAction, ParseMode
+from telegram.constants import ParseMode
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -62,12 +61,6 @@ MAX_TRIES: Final = 8
 """How often one message is tried in all, waits that Telegram asked for included."""
 
 BACKOFF: Final = Backoff(first=0.5, longest=30.0)
-TYPING_SECONDS: Final = 4.5
-"""How often "typing" is shown again; Telegram hides it after 5 seconds."""
-
-TYPING_LATE_SECONDS: Final = 0.2
-"""How long an answer waits for "typing" to arrive before it, which would be shown after it."""
-
 GONE: Final = (
     "chat not found",
     "deactivated",
@@ -225,7 +218,6 @@ class Sender:
     chats: ChatRepository | None = None
     journal: Journal = NO_JOURNAL
     sleep: Sleep = asyncio.sleep
-    showing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def send(
         self,
@@ -278,32 +270,6 @@ class Sender:
         """Send a message that asks for a reply, as one step; `placeholder` stands in the field."""
         message = _Message(to, html, placeholder=placeholder)
         return await self.journal.step("telegram.ask", partial(self._send, message))
-
-    @asynccontextmanager
-    async def typing(self, to: Destination) -> AsyncIterator[None]:
-        """Show "typing" in a chat until the block ends."""
-        ended = asyncio.Event()
-
-        async def show() -> None:
-            while not ended.is_set():
-                try:
-                    await self.bot.send_chat_action(
-                        to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
-                    )
-                except TelegramError as error:
-                    log.debug("Typing was not shown: %s", error)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(TYPING_SECONDS):
-                        await ended.wait()
-
-        task = asyncio.create_task(show())
-        self.showing.add(task)
-        task.add_done_callback(self.showing.discard)
-        try:
-            yield
-        finally:
-            ended.set()
-            await asyncio.wait([task], timeout=TYPING_LATE_SECONDS)
 
     async def reachable(self, chat_id: int) -> None:
         """Try a chat again from now on: somebody wrote from it."""

@@ -9,12 +9,18 @@ from agent.repositories import AcceptedUpdate, Payload
 from bot.telegram.render import utf16_units
 
 LARGEST_BURST: Final = 50
+GROUP_SECONDS: Final = 1
+"""How much later somebody in a group still speaks to the bot."""
 LARGEST_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
 FOREIGN: Final = ("forward_origin", "via_bot")
 """What a message has that somebody else wrote: it was forwarded, or another bot made it."""
-KINDS: Final = ("message", "edited_message", "callback_query", "my_chat_member")
+STOPPED: Final = "stopped_message_generation"
+"""What Telegram sends when the button under a draft is pressed; the library does not know it."""
+KINDS: Final = ("message", "edited_message", "callback_query", "my_chat_member", STOPPED)
+PASSING: Final = frozenset({"/stop", "/new", "/start", "/help", "/settings"})
+"""Commands that do not wait for the answer to what was asked before."""
 
 
 def chat_of(payload: Payload) -> int:
@@ -23,14 +29,19 @@ def chat_of(payload: Payload) -> int:
 
 
 def lane_of(payload: Payload) -> str:
-    """Whom an update waits for: the others of its chat, or those of the same kind of button there.
+    """Whom an update waits for: the others of its chat, or those of the same kind there.
 
-    A button whose data begins with a kind ("v:…") does not wait for the turn that runs: whoever
-    presses it is to see at once that it was heard.
+    A button ("v:…"), and a command that is no question, does not wait for the turn that runs:
+    whoever presses it is to see at once that it was heard.
     """
     chat_id = str(chat_of(payload))
-    kind, colon, _ = str(part(payload, "callback_query").get("data", "")).partition(":")
-    return f"{kind[:16]}-{chat_id}" if colon else chat_id
+    kind, _, _ = str(part(payload, "callback_query").get("data", "")).partition(":")
+    command = str(part(payload, "message").get("text", ""))[:64].partition(" ")[0].lower()
+    if command.partition("@")[0] in PASSING:
+        kind = command.partition("@")[0]
+    if STOPPED in payload:
+        kind = "/stop"
+    return f"{kind[:16]}-{chat_id}" if kind else chat_id
 
 
 def message_in(payload: Payload) -> Payload:
@@ -79,6 +90,23 @@ def belongs(earlier: AcceptedUpdate, later: AcceptedUpdate, burst: timedelta) ->
     )
 
 
+def joins(payloads: Sequence[Payload], later: Payload) -> bool:
+    """Whether what comes while a turn of these runs is meant for it.
+
+    That is what the same person writes then, in a group only at once, and the edit of a message.
+    """
+    if edited := part(later, "edited_message"):
+        ids = {number(message_in(each).get("message_id")) for each in payloads}
+        is_ours = number(edited.get("message_id")) in ids - {0}
+        return is_ours and is_part_of_burst({"message": edited})
+    if len(payloads) >= LARGEST_BURST or not is_part_of_burst(later):
+        return False
+    one, other = message_in(payloads[-1]), message_in(later)
+    same = all(one.get(name) == other.get(name) for name in ("from", "message_thread_id"))
+    apart = number(other.get("date")) - number(one.get("date"))
+    return same and is_part_of_burst(payloads[0]) and (chat_of(later) > 0 or apart <= GROUP_SECONDS)
+
+
 def is_part_of_burst(payload: Payload) -> bool:
     """Whether more may belong to this update: a message with words or of an album, no command."""
     message = part(payload, "message")
@@ -87,6 +115,12 @@ def is_part_of_burst(payload: Payload) -> bool:
         return False
     is_text = "text" in message and not words.startswith("/")
     return bool(words and is_text) or "media_group_id" in message
+
+
+def comes_in_parts(payload: Payload) -> bool:
+    """Whether more of the same is on its way: of an album, or of what was forwarded in one go."""
+    message = part(payload, "message")
+    return "media_group_id" in message or "forward_origin" in message
 
 
 def _is_wellformed(message: Payload) -> bool:
@@ -108,8 +142,21 @@ def joined(payloads: Sequence[Payload]) -> Payload:
     first = payloads[0]
     if len(payloads) == 1 and not _is_too_long(part(first, "message")):
         return first
-    message = one_message([message_in(payload) for payload in payloads])
+    messages = list[Payload]()
+    for each in map(message_in, payloads):
+        # The edited form stands in the place of the message.
+        at = next((at for at, known in enumerate(messages) if _is_edit(known, each)), None)
+        if at is None:
+            messages.append(each)
+        else:
+            messages[at] = each
+    message = one_message(messages)
     return {"update_id": first["update_id"], "message": message}
+
+
+def _is_edit(message: Payload, later: Payload) -> bool:
+    of = number(message.get("message_id"))
+    return bool(of) and of == number(later.get("message_id"))
 
 
 def _is_too_long(message: Payload) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeVar, cast
 
+from agent.engine.limits import NOTHING_SPENT
 from agent.engine.run import StepsChanged
 from agent.engine.span import TraceRecord
 from agent.repositories import (
@@ -20,12 +21,14 @@ from agent.repositories import (
     TurnRepository,
     UpdateRepository,
 )
-from bot.turn import retry_forever
+from bot.turn import Course, retry_forever
 
 R = TypeVar("R")
 
 SEND_STEP: Final = "telegram."
 """How the names of steps begin in which something is sent."""
+SUPERSEDED: Final = -1
+"""The number of the step that holds what tries used which a further message made void."""
 HELD_SECONDS: Final = 0.5
 """How long after a look, or a record, a turn is taken for ours when a step begins."""
 
@@ -34,7 +37,8 @@ HELD_SECONDS: Final = 0.5
 class RunningTurn:
     """The turn of an update: its recorded steps by number, and what is to be kept at its end.
 
-    `interruptions` is how often it began before this process ran it.
+    `interruptions` is how often it began before this process ran it. It `is_open` until something
+    is sent in it: what belongs to it is taken along until then.
     """
 
     update_id: int
@@ -42,6 +46,8 @@ class RunningTurn:
     steps: dict[int, Step]
     accepted_at: datetime | None = None
     interruptions: int = 0
+    course: Course = field(default_factory=Course)
+    is_open: bool = True
     ended: list[EndedTurn] = field(default_factory=list)
     held_at: float = field(default_factory=time.monotonic)
     """When the database last said that the turn is still ours."""
@@ -51,14 +57,27 @@ class RunningTurn:
     def of(cls, begun: BegunTurn) -> "RunningTurn":
         """The turn that begins."""
         update, steps = begun.update, {step.number: step for step in begun.steps}
-        return cls(
-            update.update_id, update.epoch, steps, update.received_at, max(0, update.epoch - 1)
+        before = steps.pop(SUPERSEDED, None)
+        turn = cls(
+            update.update_id,
+            update.epoch,
+            steps,
+            update.received_at,
+            max(0, update.epoch - 1 - (before is not None)),
+            Course(before=pickle.loads(before.result) if before else NOTHING_SPENT),  # noqa: S301
         )
+        turn.is_open = not turn.has_sent
+        return turn
+
+    def superseded(self) -> Step:
+        """What of this try is recorded when it is void: what was spent."""
+        return Step(self.update_id, SUPERSEDED, "superseded", pickle.dumps(self.course.spent))
 
     def rewind(self) -> None:
         """Run it from its first step again."""
         self._next = 0
         self.ended.clear()
+        self.course.ledger = None
 
     def number(self) -> int:
         """The number of the step that begins now."""
@@ -109,6 +128,7 @@ class StepJournal:
         if turn is None:
             return await run()
         number = turn.number()
+        turn.is_open = turn.is_open and not name.startswith(SEND_STEP)
         if (known := turn.steps.get(number)) is not None:
             return cast("R", _result(known, name))
         if time.monotonic() - turn.held_at > HELD_SECONDS:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import count
 from traceback import format_tb
 from typing import Final
@@ -28,8 +29,10 @@ from bot.turn import DATABASE, retry_forever
 from bot.updates.bursts import (
     LARGEST_BURST,
     chat_of,
+    comes_in_parts,
     is_part_of_burst,
     joined,
+    joins,
     lane_of,
     message_in,
     number,
@@ -54,6 +57,54 @@ class Unreadable(Exception):
     """No update can be made of a payload: what the library needs of it is not as it should be."""
 
 
+class Superseded(Exception):
+    """Something was said that belongs to the turn which runs."""
+
+
+class _Current:
+    """The turn that runs in a lane, as those see it who say more while it does."""
+
+    def __init__(self, payloads: Sequence[Payload]) -> None:
+        self.payloads = payloads
+        self.turn: RunningTurn
+        self._has_more = False
+        self._task: asyncio.Task[object] | None = None
+
+    def run(self, payloads: Sequence[Payload], turn: RunningTurn) -> None:
+        """Run a turn of these updates from now on; what came before it began is among them."""
+        self.payloads, self.turn = payloads, turn
+
+    def hear(self, payload: Payload) -> None:
+        """Cut the turn off if this belongs to it, and nothing was sent in it."""
+        if self._has_more or not joins(self.payloads, payload):
+            return
+        if self._task is None:
+            self._has_more = True
+        elif self.turn.is_open:
+            self._has_more = True
+            self._task.cancel()
+
+    async def until_superseded(self, handle: Callable[[Payload], Awaitable[None]]) -> None:
+        """Let the turn be handled.
+
+        Raises:
+            Superseded: something was said meanwhile that belongs to it.
+        """
+        if self._has_more and self.turn.is_open:
+            self._has_more = False
+            raise Superseded
+        self._task = task = asyncio.current_task()
+        try:
+            await handle(joined(self.payloads))
+        except asyncio.CancelledError:
+            if not self._has_more or task is None or task.uncancel():
+                raise
+            self._has_more = False
+            raise Superseded from None
+        finally:
+            self._task = None
+
+
 Lock = Callable[[str], AbstractAsyncContextManager[bool]]
 """Holds a lane while it is entered; False: another process does."""
 
@@ -71,11 +122,15 @@ class Lanes:
     so whoever finds it held may go away. `unowned` are the lanes that nobody runs and somebody
     should.
 
-    `burst` is how long after a message the next one still belongs to the same turn, `places` how
-    many turns run side by side. An update that fails `max_tries` times is set aside, and `give_up`
-    tells the person; so is one that kills the process as often without a step of progress while no
-    other suspect is running. What fails because the database is away, which `passing` tells, is run
-    again until it is back. `sleep` takes the waits between tries. Turns begin once `ready` is set.
+    `burst` is how long after a part of an album, or a forwarded message, the next one is awaited; a
+    turn of anything else begins at once. What belongs to it and comes before anything is sent in it
+    has it begin anew, together; with no `burst` nothing is joined then. `places` is how many turns
+    run side by side.
+
+    An update that fails `max_tries` times is set aside, and `give_up` tells the person; so is one
+    that kills the process as often without a step of progress while no other suspect is running.
+    What fails because the database is away, which `passing` tells, is run again until it is back.
+    `sleep` takes the waits between tries. Turns begin once `ready` is set.
     """
 
     updates: UpdateRepository
@@ -94,6 +149,7 @@ class Lanes:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     active: set[int] = field(default_factory=set)
     _woken: dict[str, bool] = field(default_factory=dict)
+    _current: dict[str, "_Current"] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
@@ -104,6 +160,8 @@ class Lanes:
         for each in await self.updates.accept([received(each) for each in payloads]):
             self.wake(each.lane)
             self.metrics.update("accepted")
+            if self.burst and each.lane in self._current:
+                self._current[each.lane].hear(each.payload)
 
     async def look(self) -> None:
         """Wake the lanes that nobody runs: what somebody left, or an operator wants tried again."""
@@ -178,6 +236,14 @@ class Lanes:
                 self._idle.set()
 
     async def _begin(self, first: AcceptedUpdate) -> None:
+        lane = lane_of(first.payload)
+        self._current[lane] = _Current((first.payload,))
+        try:
+            await self._begin_as(self._current[lane], first)
+        finally:
+            del self._current[lane]
+
+    async def _begin_as(self, current: "_Current", first: AcceptedUpdate) -> None:
         others = await retry_forever(lambda: self._sent_with(first))
         begun = await retry_forever(lambda: self.updates.begin(first.update_id, others))
         if begun is None:
@@ -190,18 +256,22 @@ class Lanes:
         if update.tries > TRIES_IN_COMPANY + self.max_tries:
             await self._set_aside(update, DIED)
         else:
-            await self._try(update, joined(begun.payloads), RunningTurn.of(begun))
+            current.run(begun.payloads, RunningTurn.of(begun))
+            await self._try(update, current)
 
-    async def _try(self, update: AcceptedUpdate, payload: Payload, turn: RunningTurn) -> None:
+    async def _try(self, update: AcceptedUpdate, current: "_Current") -> None:
         failures = count(1)
         while True:
+            turn = current.turn
             turn.rewind()
             try:
                 with running(turn):
-                    await self.handle(payload)
+                    await current.until_superseded(self.handle)
                 await retry_forever(
-                    lambda: self.updates.done(update.update_id, update.epoch, turn.ended)
+                    partial(self.updates.done, update.update_id, turn.epoch, turn.ended)
                 )
+            except Superseded:
+                update = await self._anew(update, current)
             except StepsChanged as step:
                 if await self._is_over(update, turn, str(step)):
                     return
@@ -213,6 +283,28 @@ class Lanes:
                     return
             else:
                 return
+
+    async def _anew(self, update: AcceptedUpdate, current: "_Current") -> AcceptedUpdate:
+        """Begin a turn anew together with what was said while it ran; its update as it is then."""
+        waiting = await retry_forever(
+            lambda: self.updates.waiting(update.chat_id, update.update_id)
+        )
+        further, turn = list[AcceptedUpdate](), current.turn
+        for each in waiting:
+            taken = [*current.payloads, *(one.payload for one in further)]
+            if joins(taken, each.payload) and self.readable(each.payload):
+                further.append(each)
+        begun = await retry_forever(
+            lambda: self.updates.begin_anew(
+                turn.superseded(), turn.epoch, [each.update_id for each in further]
+            )
+        )
+        for _ in further:
+            self.metrics.update("coalesced")
+        anew = RunningTurn.of(begun)
+        anew.course.trace = turn.course.trace
+        current.run(begun.payloads, anew)
+        return begun.update
 
     async def _is_given_up(
         self, update: AcceptedUpdate, error: Exception, failures: "count[int]"
@@ -245,7 +337,7 @@ class Lanes:
         return False
 
     async def _sent_with(self, first: AcceptedUpdate) -> list[int]:
-        """What was sent in one go with an update, once no more of it can come."""
+        """What was sent in one go with an update; what comes in parts is awaited."""
         if not is_part_of_burst(first.payload):
             return []
         # Another replica's clock, which said when updates were received, may be ahead of ours.
@@ -255,7 +347,8 @@ class Lanes:
             others = [each for each in waiting if each.update_id != first.update_id]
             group = together([first, *others], self.burst, self.readable)
             over = self._over(first, group)
-            if over <= timedelta(0) or time.monotonic() > latest:
+            in_parts = comes_in_parts(group[-1].payload)
+            if over <= timedelta(0) or not in_parts or time.monotonic() > latest:
                 return [each.update_id for each in group[1:]]
             await asyncio.sleep(min(over, LONGEST_BURST).total_seconds())
 

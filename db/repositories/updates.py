@@ -80,6 +80,8 @@ OVER: Final = (
     .values(state=DONE, payload={}, turn_id=KEY, error=None)
 )
 FORGOTTEN: Final = delete(STEPS).where(STEPS.c.update_id == KEY)
+VOID: Final = FORGOTTEN.where(STEPS.c.number >= 0)
+"""What a turn did that begins anew; not what its earlier tries spent."""
 
 
 class SqlUpdateRepository(SqlRepository):
@@ -182,6 +184,24 @@ class SqlUpdateRepository(SqlRepository):
 
         return await self._sessions.write(write)
 
+    async def begin_anew(self, spent: Step, epoch: int, with_others: Sequence[int]) -> BegunTurn:
+        """Have a turn begin anew together with others; of what it did, only `spent` is kept."""
+        this, begun = {"key": spent.update_id}, list[BegunTurn]()
+
+        def write(on: Connection) -> None:
+            row = on.execute(BEGINS, this).one()
+            on.execute(FORGOTTEN, this)
+            on.execute(upsert(on, StepRow), values_of(spent, StepRow))
+            anew = {"tries": 1, "progress": 0, "epoch": epoch + 1, "state": WAITING}
+            on.execute(COUNTED, this | anew | {"turn_id": spent.update_id})
+            free = (U.state == WAITING) & U.turn_id.is_(None) & U.update_id.in_(with_others)
+            on.execute(update(UPDATES).where(free).values(turn_id=spent.update_id, state=TAKEN))
+            update_ = loaded(AcceptedUpdate, row, tries=1, epoch=epoch + 1)
+            begun.append(BegunTurn(update_, tuple(on.scalars(FOR_TURN, this)), (spent,)))
+
+        await self._go_on(spent.update_id, epoch, write)
+        return begun[-1]
+
     async def hold(self, update_id: int, epoch: int) -> None:
         """Do nothing if the turn is still that of who began it at this epoch."""
         this = {"key": update_id, "epoch": epoch}
@@ -195,7 +215,7 @@ class SqlUpdateRepository(SqlRepository):
 
     async def forget_steps(self, update_id: int, epoch: int) -> None:
         """Have a turn begin anew."""
-        await self._go_on(update_id, epoch, lambda on: on.execute(FORGOTTEN, {"key": update_id}))
+        await self._go_on(update_id, epoch, lambda on: on.execute(VOID, {"key": update_id}))
 
     async def done(self, turn_id: int, epoch: int, ended: Sequence[EndedTurn] = ()) -> None:
         """A turn is over: what it came to is kept, its updates lose their content, all at once."""

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from tests.doubles.forms import Upload, form, parse_body
 from tests.doubles.server import JsonObject, LoopbackServer, eventually, hang_up
-from tests.doubles.telegram_chats import ApiError, Chats, identity, person, shown
+from tests.doubles.telegram_chats import ApiError, Chats, describe_chat, identity, person, shown
 from tests.doubles.telegram_html import utf16_length
 
 TOKEN = "123456789:AAFakeTokenOfTheBotApiDoubleForTests"
@@ -24,7 +24,12 @@ COMMAND = re.compile(r"(?<!\S)/[A-Za-z0-9_]{1,32}(?:@\w+)?")
 MAX_TOAST = 200
 """UTF-16 units of what is said to a pressed button."""
 
-ONLY_ON_REQUEST = {"chat_member", "message_reaction", "message_reaction_count"}
+ONLY_ON_REQUEST = {
+    "chat_member",
+    "message_reaction",
+    "message_reaction_count",
+    "stopped_message_generation",
+}
 """Types of updates that are not sent unless `allowed_updates` names them."""
 
 
@@ -92,6 +97,7 @@ class BotApi(LoopbackServer):
             "getWebhookInfo": self._webhook_info,
             "setMyCommands": self._set_commands,
             "sendMessage": lambda call: self._chats.send_message(call.params),
+            "sendMessageDraft": lambda call: self._chats.draft(call.params),
             "sendDocument": lambda call: self._chats.send_file(call.params, call.files, "document"),
             "sendPhoto": lambda call: self._chats.send_file(call.params, call.files, "photo"),
             "editMessageText": lambda call: self._chats.edit_text(call.params),
@@ -137,6 +143,28 @@ class BotApi(LoopbackServer):
             "data": data,
         }
         return self.push({"callback_query": query})
+
+    def stop_draft(self, chat_id: int = CHAT) -> int:
+        """A person presses Stop under the draft that stands in a chat; the id of the update.
+
+        Raises:
+            AssertionError: none stands there that can be stopped.
+        """
+        draft = self.draft(chat_id)
+        if draft is None or not draft["can_stop"]:
+            raise AssertionError(f"there is no draft to stop: {draft}")
+        stopped = {"chat": describe_chat(chat_id), "draft_id": draft["draft_id"]}
+        return self.push({"stopped_message_generation": stopped})
+
+    def draft(self, chat_id: int = CHAT) -> JsonObject | None:
+        """The draft that stands in a chat now."""
+        with self._lock:
+            return self._chats.drafts.get(chat_id)
+
+    @property
+    def drafts(self) -> list[Call]:
+        """Every draft that was shown, oldest first; `params["text"]` is its HTML."""
+        return [call for call in self.calls_of("sendMessageDraft") if call.status == 200]
 
     def push(self, update: JsonObject) -> int:
         """Queue any update; its id, given here unless it has one."""

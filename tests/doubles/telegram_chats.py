@@ -45,6 +45,7 @@ class Chats:
         self._ids = itertools.count(1)
         self._seen: set[tuple[int, int]] = set()
         self._messages: dict[tuple[int, int], JsonObject] = {}
+        self.drafts: dict[int, JsonObject] = {}
 
     def hear(self, text: str, chat_id: int, user_id: int) -> JsonObject:
         """The message of a person."""
@@ -119,6 +120,21 @@ class Chats:
         chat_id_of(params)
         return True
 
+    def draft(self, params: JsonObject) -> bool:
+        """sendMessageDraft; empty text is the placeholder of one that thinks."""
+        chat_id, draft_id = chat_id_of(params), params.get("draft_id")
+        if chat_id < 0:
+            raise ApiError(400, "Bad Request: message drafts can be sent only to private chats")
+        if not isinstance(draft_id, int) or not draft_id:
+            raise ApiError(400, "Bad Request: invalid draft identifier specified")
+        content = formatted(params, "text", MAX_TEXT) if params.get("text") else {"text": ""}
+        self.drafts[chat_id] = content | {
+            "draft_id": draft_id,
+            "can_stop": params.get("can_stop") is True,
+            "message_thread_id": params.get("message_thread_id"),
+        }
+        return True
+
     def react(self, params: JsonObject) -> bool:
         """setMessageReaction."""
         key = chat_id_of(params), int(params.get("message_id", 0))
@@ -137,6 +153,7 @@ class Chats:
             "from": self._bot,
         }
         self._seen.add((chat_id, message_id))
+        self.drafts.pop(chat_id, None)
         self._messages[chat_id, message_id] = message | content | markup
         return self._messages[chat_id, message_id]
 

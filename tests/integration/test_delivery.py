@@ -19,6 +19,7 @@ from telegram.request import HTTPXRequest
 
 from agent.repositories import ChatRepository, ChatState
 from bot.app import LIMITS
+from bot.telegram.drafts import Drafts
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender, WholeRequests
 from db.engine import Sessions
@@ -539,10 +540,10 @@ async def test_answers_that_are_quicker_than_typing_cost_no_connection(
     telegram.delay("sendChatAction", 0.02)
     few = Limits(max_connections=4, max_keepalive_connections=1)
     async with bot_without_me(telegram.base_url, telegram.token, few) as bot:
-        sender = sender_of(bot, waits)
+        sender, drafts = sender_of(bot, waits), Drafts(bot)
 
         async def turn(chat: int) -> Delivery:
-            async with sender.typing(Destination(chat)):
+            async with drafts.forming(Destination(chat), 1):
                 await asyncio.sleep(chat % 5 / 200)
             return await sender.send(Destination(chat), "here")
 

@@ -1,5 +1,6 @@
 """/ask, /quotes and /find in Telegram: what people see, press and get."""
 
+import asyncio
 import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -222,6 +223,8 @@ class TestAsk:
             async with looking_up(bot_api, sources, messages):
                 press(bot_api, weak)
                 press(bot_api, weak)
+                await bot_api.wait_for_message(2)
+                await asyncio.sleep(0.2)  # until what was said is kept
                 bot_api.say("/new")
                 seen = await bot_api.wait_for_message(3)
         assert seen[1].startswith("I also searched for: lees contact in white wine\n\nLees are")
@@ -380,6 +383,8 @@ class TestQuotes:
             sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
             async with looking_up(bot_api, sources, messages):
                 bot_api.say("/quotes lees and oak")
+                await bot_api.wait_for_message(1)
+                await asyncio.sleep(0.2)  # until what was said is kept
                 bot_api.say("/new")
                 seen = await bot_api.wait_for_message(2)
         assert seen == ["I don't have enough information.", texts.FORGOTTEN]
@@ -395,6 +400,8 @@ class TestFind:
             (message,) = bot_api.messages(CHAT)
             press(bot_api, message)
             press(bot_api, message)
+            await bot_api.wait_for_message(2)
+            await asyncio.sleep(0.2)  # until what was said is kept
             bot_api.say("/new")
             seen = await bot_api.wait_for_message(3)
         assert shown.startswith(f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. bar à vin Lyon · duck")

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from agent.engine.limits import Ledger, Spent
 from agent.repositories import Step, StoredMessage, TurnRecord
 from bot.metrics import Metrics
 from bot.updates.bursts import chat_of
-from bot.updates.journal import StepJournal
+from bot.updates.journal import StepJournal, running_turn
 from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, Lock
 from db.engine import Sessions, is_passing
 from db.repositories.chats import SqlMessageRepository
@@ -29,6 +30,7 @@ CHAT = 7
 LANE = "7"
 START = datetime(2026, 5, 1, tzinfo=UTC)
 BURST = timedelta(milliseconds=800)
+FORWARDED = {"type": "hidden_user", "date": 0, "sender_user_name": "Bea"}
 
 
 class Killed(BaseException):
@@ -183,17 +185,17 @@ async def test_messages_sent_in_one_go_are_one_turn_under_the_first_one_s_id(wor
     assert [(await stored(world, n)).payload for n in (1, 2, 3)] == [{}] * 3
 
 
-async def test_a_turn_waits_for_the_end_of_a_burst(world: World) -> None:
+async def test_a_turn_waits_for_the_rest_of_what_is_forwarded(world: World) -> None:
     turns = replace(
         world.lanes,
         updates=SqlUpdateRepository(world.updates._sessions),
         burst=timedelta(seconds=2),
         now=lambda: datetime.now(UTC),
     )
-    await turns.accept([message(1, "a red")])
+    await turns.accept([message(1, "a red", forward_origin=FORWARDED)])
     running = asyncio.create_task(turns.run(LANE))
     await asyncio.sleep(0.1)
-    await turns.accept([message(2, "for lamb")])
+    await turns.accept([message(2, "for lamb", forward_origin=FORWARDED)])
     await running
     assert world.texts() == ["a red\nfor lamb"]
 
@@ -205,7 +207,7 @@ async def test_a_message_after_a_pause_is_a_turn_of_its_own(world: World) -> Non
     assert world.texts() == ["a red", "and a white"]
 
 
-@pytest.mark.parametrize("second", ["/new", "/help me"])
+@pytest.mark.parametrize("second", ["/find", "/ask me"])
 async def test_a_command_is_never_part_of_a_burst(world: World, second: str) -> None:
     await world.hear(1, "a red")
     await world.hear(2, second, after=100)
@@ -352,7 +354,7 @@ async def test_who_may_have_killed_the_process_runs_alone_and_nobody_else_pays_f
 
     done: list[int] = []
     for chat in chats:
-        await world.hear(chat, "/start", chat={"id": chat, "type": "private"})
+        await world.hear(chat, "/ask", chat={"id": chat, "type": "private"})
         for _ in range(TRIES_IN_COMPANY):
             await world.updates.begin(chat)
     turns = replace(world.lanes, handle=handle)
@@ -435,7 +437,7 @@ async def test_a_recorded_step_is_not_run_again_wherever_the_process_dies(world:
         world.handled.append(payload)
 
     world.lanes = replace(world.lanes, handle=handle)
-    await world.hear(1, "/start")
+    await world.hear(1, "/ask")
     for moment in ("in model", "after model", "in tool", "after tool", "after telegram.send.1"):
         die_at = moment
         with pytest.raises(Killed):
@@ -443,7 +445,7 @@ async def test_a_recorded_step_is_not_run_again_wherever_the_process_dies(world:
     die_at = ""
     await world.run()
     assert ran == ["model", "model", "tool", "tool", "telegram.send.1"]
-    assert world.texts() == ["/start"]
+    assert world.texts() == ["/ask"]
 
 
 async def test_the_end_of_a_turn_and_what_it_came_to_are_one(world: World) -> None:
@@ -558,7 +560,7 @@ class TestWaking:
         lanes = world.awake(handle=handle)
         for number in range(9):
             chat = {"id": number % 3 + 1, "type": "private"}
-            await lanes.accept([message(number, "/start", chat=chat)])
+            await lanes.accept([message(number, "/ask", chat=chat)])
         await eventually(lambda: len(most) == 9, seconds=20, otherwise=lambda: str(most))
         await lanes.close()
         assert max(most) == 3
@@ -573,12 +575,12 @@ class TestWaking:
             yield lane not in held
 
         lanes = world.awake(lock=lock)
-        await world.hear(1, "/start")
+        await world.hear(1, "/ask")
         await lanes.run(LANE)
         assert world.texts() == []
         held.clear()
         await lanes.look()
-        await eventually(lambda: world.texts() == ["/start"], seconds=5, otherwise=str)
+        await eventually(lambda: world.texts() == ["/ask"], seconds=5, otherwise=str)
         await lanes.close()
 
     async def test_a_turn_that_another_process_has_begun_records_and_sends_no_more(
@@ -598,7 +600,7 @@ class TestWaking:
                 await world.journal.step("model", model)
                 await world.journal.step("telegram.send.1", send)
 
-        await world.hear(1, "/start")
+        await world.hear(1, "/ask")
         await replace(world.lanes, handle=handle, lock=once()).run(LANE)
         assert (ran, (await stored(world, 1)).state) == (["model"], "waiting")
         begun = await world.updates.begin(1)
@@ -625,3 +627,118 @@ async def stored(world: World, update_id: int) -> Any:
     found = await world.updates.get(update_id)
     assert found is not None
     return found
+
+
+@dataclass
+class Asking:
+    """A handler that asks a model, which answers when it is let, and sends what it was asked."""
+
+    world: World
+    asked: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    spent: list[Spent] = field(default_factory=list)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+    may_send: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __call__(self, payload: Mapping[str, Any]) -> None:
+        turn, step = running_turn(), self.world.journal.step
+        assert turn is not None
+        self.spent.append(turn.course.before)
+        turn.course.ledger = Ledger(before=turn.course.before, requests=1)
+        await step("look", nothing)
+        self.asked.append(words(payload))
+        await step("model", self.may_answer.wait)
+        await step("telegram.send.1", self.send)
+        self.sent.append(self.asked[-1])
+
+    async def send(self) -> bool:
+        return await self.may_send.wait()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    await eventually(condition, seconds=10, otherwise=lambda: "")
+
+
+class TestCorrections:
+    """What is said while a turn runs, before anything is sent in it."""
+
+    @pytest.fixture
+    def asking(self, world: World) -> Asking:
+        return Asking(world)
+
+    @pytest.fixture
+    async def lanes(self, world: World, asking: Asking) -> AsyncIterator[Lanes]:
+        lanes = world.awake(handle=asking)
+        yield lanes
+        await lanes.close()
+
+    async def test_a_correction_is_taken_into_the_turn(
+        self, world: World, lanes: Lanes, asking: Asking
+    ) -> None:
+        await lanes.accept([message(1, "a red")])
+        await until(lambda: asking.asked == ["a red"])
+        await lanes.accept([message(2, "white, sorry")])
+        await until(lambda: len(asking.asked) == 2)
+        await lanes.accept([edit(3, 2, "a white")])
+        await until(lambda: len(asking.asked) == 3)
+        asking.may_answer.set()
+        asking.may_send.set()
+        await until(lambda: len(asking.sent) == 1)
+        await lanes.finish(5)
+        assert asking.asked == ["a red", "a red\nwhite, sorry", "a red\na white"]
+        assert [each.requests for each in asking.spent] == [0, 1, 2]
+        assert [(await stored(world, each)).state for each in (1, 2, 3)] == ["done"] * 3
+        assert await world.updates.turn_of(CHAT, 20) == 1
+
+    async def test_what_is_said_once_an_answer_is_on_its_way_is_a_turn_of_its_own(
+        self, lanes: Lanes, asking: Asking
+    ) -> None:
+        asking.may_answer.set()
+        await lanes.accept([message(1, "a red")])
+        await until(lambda: asking.asked == ["a red"])
+        await asyncio.sleep(0.05)
+        await lanes.accept([message(2, "and a white")])
+        asking.may_send.set()
+        await until(lambda: asking.sent == ["a red", "and a white"])
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            message(2, "/ask sur lie"),
+            message(2, "mine", **{"from": {"id": 8, "is_bot": False, "first_name": "Bob"}}),
+            message(2, "there", message_thread_id=5),
+            edit(2, 9, "an earlier one"),
+        ],
+        ids=["a command", "somebody else", "another topic", "another message"],
+    )
+    async def test_what_is_not_meant_for_it_waits(
+        self, lanes: Lanes, asking: Asking, other: dict[str, Any]
+    ) -> None:
+        await lanes.accept([message(1, "a red")])
+        await until(lambda: asking.asked == ["a red"])
+        await lanes.accept([other])
+        asking.may_answer.set()
+        asking.may_send.set()
+        await until(lambda: len(asking.sent) == 2)
+        assert asking.sent == ["a red", words(other)]
+
+    @pytest.mark.parametrize("method", ["begin", "begin_anew", "record", "done"])
+    async def test_a_kill_at_any_stage_answers_all_of_it_once(
+        self, world: World, asking: Asking, method: str
+    ) -> None:
+        killing: Any = KilledAfter(world.updates, method)
+        lanes = world.awake(handle=asking, updates=killing)
+        await lanes.accept([message(1, "a red")])
+        with suppress(AssertionError):
+            await eventually(lambda: bool(asking.asked), seconds=0.3, otherwise=str)
+        await lanes.accept([message(2, "white, sorry")])
+        asking.may_answer.set()
+        asking.may_send.set()
+        await asyncio.sleep(0.2)
+        await asyncio.gather(*lanes._tasks, return_exceptions=True)
+        others = world.awake(handle=asking)
+        await others.look()
+        await until(lambda: not others.active and not others._woken)
+        said = "\n".join(dict.fromkeys("\n".join(asking.sent).split("\n")))
+        assert said == "a red\nwhite, sorry"
+        assert [(await stored(world, each)).state for each in (1, 2)] == ["done"] * 2

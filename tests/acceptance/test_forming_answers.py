@@ -1,0 +1,199 @@
+"""Answers as they form: drafts, Stop, corrections, kills, through the process as it is run."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from agent.text import words
+from tests.acceptance.test_end_to_end import ANSWER, CHAT, killed, running
+from tests.doubles.bot_api import BotApi
+from tests.doubles.model_server import (
+    ModelServer,
+    Script,
+    answer_json,
+    hang,
+    paced,
+    tool_call,
+)
+from tests.doubles.server import eventually
+from tests.doubles.telegram_html import parse_html
+
+LEAST_SECONDS = 0.5
+"""Between two drafts; less would be more than two a second."""
+SEARCH = tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"})
+LONG: dict[str, Any] = ANSWER | {
+    "intro": "For your trout and almonds, something dry. It is fresh and light.",
+    "closing": " ".join(["Serve it cool, in a small glass."] * 8),
+}
+INVENTED = ANSWER | {"intro": "The Zorkovitz estate won gold in 1984. Here it is."}
+
+
+def environment_of(model: ModelServer, environment: dict[str, str]) -> dict[str, str]:
+    return environment | {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model.base_url}
+
+
+def asked(model: ModelServer) -> list[str]:
+    """The last words of people in each request."""
+    said = [request.json["messages"] for request in model.requests]
+    return [[each for each in one if each["role"] == "user"][-1]["content"] for one in said]
+
+
+def drafts(bot_api: BotApi) -> list[str]:
+    """What was shown of drafts, as a person reads it."""
+    return [parse_html(call.params["text"])[0] for call in bot_api.drafts]
+
+
+async def until_draft(bot_api: BotApi, said: str) -> None:
+    await eventually(
+        lambda: any(said in draft for draft in drafts(bot_api)),
+        seconds=60,
+        otherwise=lambda: f"drafts: {drafts(bot_api)}; sent: {bot_api.sent()}",
+    )
+
+
+async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.script(SEARCH, paced(answer_json(INVENTED), 80), paced(answer_json(LONG), 80))
+    bot_api.say("Something for trout?", chat_id=CHAT)
+    with running(bot_api, environment_of(model_server, environment)):
+        (text,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+    shown = drafts(bot_api)
+    assert shown[0].startswith("Searching the cellar: white")
+    assert len(shown) > 2
+    assert not {"zorkovitz", "1984", "gold"} & set(words(" ".join(shown)))
+    assert "1. Trimbach" in shown[-1]
+    assert text.startswith(shown[-1][: shown[-1].index("1. Trimbach")])
+    times = [call.time for call in bot_api.drafts]
+    assert all(later - earlier >= LEAST_SECONDS for earlier, later in pairwise(times))
+    assert max(times) < bot_api.calls_of("sendMessage")[0].time
+    assert bot_api.calls_of("sendChatAction")[0].time < times[0]
+    assert bot_api.draft(CHAT) is None
+    assert len({call.params["draft_id"] for call in bot_api.drafts}) == 1
+
+
+async def test_a_server_without_drafts_is_asked_once(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    bot_api.fail("sendMessageDraft", 404, "Not Found: method not found", times=100)
+    model_server.script(*[SEARCH, paced(answer_json(ANSWER), 100)] * 2)
+    with running(bot_api, environment_of(model_server, environment)):
+        for number in (1, 2):
+            bot_api.say("Something for trout?", chat_id=CHAT)
+            await bot_api.wait_for_message(number, chat_id=CHAT, timeout=60)
+    assert len(bot_api.calls_of("sendMessageDraft")) == 1
+    assert bot_api.calls_of("sendChatAction")
+
+
+async def test_in_a_group_only_the_answer_is_sent(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.script(SEARCH, paced(answer_json(ANSWER), 100))
+    said = "@sommelier_test_bot for trout?"
+    mention = {"type": "mention", "offset": 0, "length": 19}
+    bot_api.say(said, chat_id=-CHAT, entities=[mention])
+    with running(bot_api, environment_of(model_server, environment)):
+        await bot_api.wait_for_message(1, chat_id=-CHAT, timeout=60)
+    assert not bot_api.calls_of("sendMessageDraft")
+
+
+STAGES: dict[str, tuple[list[Script], str]] = {
+    "while the model is asked first": ([hang(60)], ""),
+    "while it begins to write": ([SEARCH, hang(60)], "Searching"),
+    "while it writes": ([SEARCH, paced(answer_json(LONG), 20)], "Trimbach"),
+}
+
+
+async def at(stage: str, bot_api: BotApi, model: ModelServer, said: str = "trout?") -> None:
+    """Ask, and wait until the turn is at a stage."""
+    script, draft = STAGES[stage]
+    before = len(model.requests)
+    model.script(*script)
+    bot_api.say(said, chat_id=CHAT)
+    if draft:
+        await until_draft(bot_api, draft)
+    await eventually(
+        lambda: len(model.requests) == before + len(script),
+        seconds=60,
+        otherwise=lambda: f"{len(model.requests)} requests",
+    )
+
+
+@pytest.mark.parametrize("by_button", [True, False])
+@pytest.mark.parametrize("stage", STAGES)
+async def test_stop_at_any_stage_keeps_what_was_shown(
+    stage: str,
+    by_button: bool,
+    bot_api: BotApi,
+    model_server: ModelServer,
+    environment: dict[str, str],
+) -> None:
+    if by_button and not STAGES[stage][1]:
+        pytest.skip("there is no draft yet")
+    with running(bot_api, environment_of(model_server, environment)):
+        await at(stage, bot_api, model_server)
+        if by_button:
+            bot_api.stop_draft(CHAT)
+        else:
+            bot_api.say("/stop", chat_id=CHAT)
+        (text,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+        model_server.script(answer_json({"response_type": "informational", "intro": "Gladly."}))
+        bot_api.say("thanks", chat_id=CHAT)
+        await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
+    if stage == "while it writes":
+        assert "1. Trimbach" in text
+        assert text.endswith("Stopped here, as you asked.")
+    else:
+        assert text.startswith("Stopped.")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_correction_at_any_stage_is_answered_together_once(
+    stage: str, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.default = answer_json(
+        {"response_type": "informational", "intro": "White, then. Gladly."}
+    )
+    with running(bot_api, environment_of(model_server, environment)):
+        await at(stage, bot_api, model_server, "a red for trout?")
+        bot_api.say("white, sorry", chat_id=CHAT)
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+    assert texts == ["White, then. Gladly."]
+    assert asked(model_server)[-1] == "a red for trout?\nwhite, sorry"
+
+
+async def test_commands_pass_an_answer_that_takes_long(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    with running(bot_api, environment_of(model_server, environment)):
+        await at("while it begins to write", bot_api, model_server)
+        bot_api.say("/help", chat_id=CHAT)
+        (text,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+        bot_api.say("/stop", chat_id=CHAT)
+        await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
+    assert text.startswith("What you can ask")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_kill_at_any_stage_after_a_correction_is_answered_once(
+    stage: str, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    settings = environment_of(model_server, environment)
+    with killed(bot_api, settings):
+        await at(stage, bot_api, model_server, "a red for trout?")
+        model_server.default = hang(60)
+        bot_api.say("white, sorry", chat_id=CHAT)
+        await eventually(
+            lambda: "sorry" in asked(model_server)[-1], seconds=30, otherwise=lambda: "not joined"
+        )
+    model_server.default = answer_json(
+        {"response_type": "informational", "intro": "White, then. Gladly."}
+    )
+    with running(bot_api, settings):
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+        bot_api.say("/help", chat_id=CHAT)
+        texts = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
+    assert texts[0] == "White, then. Gladly."
+    assert texts[1].startswith("What you can ask")
+    assert asked(model_server)[-1] == "a red for trout?\nwhite, sorry"
