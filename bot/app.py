@@ -253,6 +253,7 @@ async def open_app(
             answerer=sommelier_of(resources),
             history_messages=settings.turn.history_messages,
             turn_of=turn_of(repositories.updates, steps),
+            answered_in=repositories.turns.of_message,
             access=None if telegram else access_of(settings, repositories, sender),
         )
         feedback = FeedbackButtons(

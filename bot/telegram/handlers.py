@@ -18,7 +18,7 @@ from telegram.ext import (
 )
 
 from agent.engine.run import Run
-from agent.repositories import MessageRepository, StoredMessage, window
+from agent.repositories import MessageRepository, StoredMessage, TurnRecord, window
 from agent.sommelier.service import Answerer
 from agent.turn import APOLOGY, Reply
 from bot.telegram import texts
@@ -29,6 +29,8 @@ from bot.telegram.incoming import (
     message_of,
     people_of,
     question_of,
+    replied_to_bot,
+    with_context,
     wording,
 )
 from bot.telegram.sender import Sender
@@ -61,12 +63,18 @@ class StopPressed(TypeHandler[Update, Context, None]):
         return isinstance(update, Update) and STOPPED in update.api_kwargs
 
 
+async def no_record(chat_id: int, message_id: int) -> TurnRecord | None:
+    """Where turns are not kept, nothing is known of them."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """The conversation with people; what it needs is passed in.
 
-    `turn_of` says which turn a message of a chat became part of, `history_messages` is how many
-    earlier messages an answer may look back on. Without `access` everybody is let in.
+    `turn_of` says which turn a message of a chat became part of, `answered_in` the one that a
+    message of the bot answered, `history_messages` is how many earlier messages an answer may look
+    back on. Without `access` everybody is let in.
     """
 
     turns: Turns
@@ -75,6 +83,7 @@ class Conversation:
     answerer: Answerer
     history_messages: int
     turn_of: Callable[[int, int], Awaitable[int | None]] = no_turn
+    answered_in: Callable[[int, int], Awaitable[TurnRecord | None]] = no_record
     access: Access | None = None
 
     def register(self, application: AnyApplication, further: Sequence[AnyHandler] = ()) -> None:
@@ -124,9 +133,13 @@ class Conversation:
         if not question:
             await self._say(update, texts.EMPTY)
             return
+        question = with_context(question, message, context.bot)
+        replied = message.reply_to_message if replied_to_bot(message, context.bot) else None
 
         async def work(run: Run) -> Reply:
             history = await self._history(message.chat.id, before=update.update_id)
+            if replied is not None:
+                history = await self._meant(history, message.chat.id, replied.message_id)
             run = replace(run, history=window(history))
             return await self.answerer.answer(question, run)
 
@@ -197,6 +210,18 @@ class Conversation:
 
     async def _say(self, update: Update, markdown: str) -> None:
         await self.sender.send(destination(update), markdown)
+
+    async def _meant(
+        self, history: Sequence[StoredMessage], chat_id: int, message_id: int
+    ) -> Sequence[StoredMessage]:
+        """A history in which the turn is the newest whose answer is replied to."""
+        try:
+            turn = await self.answered_in(chat_id, message_id)
+        except Exception as error:
+            log.warning("What is replied to could not be read: %s", type(error).__name__)
+            return history
+        meant = [each for each in history if turn is not None and each.turn_id == turn.turn_id]
+        return [*(each for each in history if each not in meant), *meant]
 
     async def _history(self, chat_id: int, before: int) -> Sequence[StoredMessage]:
         """What was said before a turn, also if it is run again and has kept its own words."""

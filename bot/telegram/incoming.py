@@ -1,5 +1,7 @@
 """What an update says: whether the bot is meant, its words, who asks, where an answer goes."""
 
+from typing import Final
+
 from telegram import Bot, Message, MessageEntity, Update
 from telegram.constants import ChatType
 
@@ -8,6 +10,8 @@ from agent.tracing.recorder import trace_id_of
 from bot.telegram.sender import Destination
 from bot.turn import Course, Kind, Question
 from bot.updates.journal import running_turn
+
+FORWARDED: Final = "[forwarded, written by somebody else]"
 
 
 def question_of(
@@ -40,10 +44,9 @@ def is_addressed(message: Message, bot: Bot) -> bool:
     """
     if message.chat.type == ChatType.PRIVATE:
         return True
-    replied = message.reply_to_message
-    if replied and replied.from_user and replied.from_user.id == bot.id:
-        return True
-    return any(_names(entity, text, bot) for entity, text in _entities(message).items())
+    return replied_to_bot(message, bot) or any(
+        _names(entity, text, bot) for entity, text in _entities(message).items()
+    )
 
 
 def wording(message: Message, bot: Bot) -> str:
@@ -53,6 +56,34 @@ def wording(message: Message, bot: Bot) -> str:
         if entity.type == MessageEntity.MENTION and _names(entity, words, bot):
             text = text.replace(words, " ", 1)
     return text.strip()
+
+
+def with_context(words: str, message: Message, bot: Bot) -> str:
+    """What a message asks, with the words that it points at fenced below: somebody else's.
+
+    That is what is quoted, or what a person wrote whom it replies to. Forwarded words are no wish
+    of who sends them. A reply to an answer of the bot is known from the conversation.
+    """
+    if message.forward_origin is not None:
+        return f"{FORWARDED}\n{_fenced(words)}"
+    replied = message.reply_to_message
+    if message.quote is not None:
+        return f"{words}\n\n{_fenced(message.quote.text)}"
+    if replied is None or replied_to_bot(message, bot):
+        return words
+    said = _fenced(replied.text or replied.caption or "")
+    return f"{words}\n\n{said}" if said else words
+
+
+def replied_to_bot(message: Message, bot: Bot) -> bool:
+    """Whether a message is a reply to one of the bot's."""
+    replied = message.reply_to_message
+    return bool(replied and replied.from_user and replied.from_user.id == bot.id)
+
+
+def _fenced(said: str) -> str:
+    lines = said[: lengths.MESSAGE // 2].strip().splitlines()
+    return "\n".join(f"> {line}" for line in lines)
 
 
 def _entities(message: Message) -> dict[MessageEntity, str]:

@@ -18,6 +18,7 @@ FOREIGN: Final = ("forward_origin", "via_bot")
 """What a message has that somebody else wrote: it was forwarded, or another bot made it."""
 STOPPED: Final = "stopped_message_generation"
 """What Telegram sends when the button under a draft is pressed; the library does not know it."""
+FENCED: Final = ("forward_origin", "entities", "caption", "caption_entities")
 KINDS: Final = ("message", "edited_message", "callback_query", "my_chat_member", STOPPED)
 PASSING: Final = frozenset({"/stop", "/new", "/start", "/help", "/settings"})
 """Commands that do not wait for the answer to what was asked before."""
@@ -170,8 +171,12 @@ def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
     """The last of these messages, with the words of all.
 
     Whom they address is kept: who is mentioned, and the message that the first reply was to. So is
-    that one of them is not of who sent it: then the whole is no command of theirs.
+    that one of them is not of who sent it: then the whole is no command of theirs. Forwarded words
+    among their own are fenced.
     """
+    own = [each for each in messages if "forward_origin" not in each]
+    if own and len(own) < len(messages):
+        messages = [_fenced(each) if "forward_origin" in each else each for each in messages]
     words, entities = _words(messages)
     message = dict(messages[-1]) | {"text": words, "entities": entities}
     if not words:
@@ -179,6 +184,13 @@ def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
     replied = [each["reply_to_message"] for each in messages if "reply_to_message" in each]
     foreign = {kind: each[kind] for each in messages for kind in FOREIGN if kind in each}
     return message | foreign | ({"reply_to_message": replied[0]} if replied else {})
+
+
+def _fenced(message: Payload) -> Payload:
+    """A forwarded message as a quote in one's own."""
+    said = words_of(message)[0][: lengths.MESSAGE]
+    plain = {name: each for name, each in message.items() if name not in FENCED}
+    return plain | {"text": "\n".join(f"> {line}" for line in said.splitlines())}
 
 
 def _words(messages: Sequence[Payload]) -> tuple[str, list[dict[str, Any]]]:

@@ -1,5 +1,6 @@
 """Answers as they form: drafts, Stop, corrections, kills, through the process as it is run."""
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -197,3 +198,19 @@ async def test_a_kill_at_any_stage_after_a_correction_is_answered_once(
     assert texts[0] == "White, then. Gladly."
     assert texts[1].startswith("What you can ask")
     assert asked(model_server)[-1] == "a red for trout?\nwhite, sorry"
+
+
+async def test_a_reply_to_an_earlier_answer_is_about_that_one(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.default = answer_json({"response_type": "informational", "intro": "Gladly."})
+    with running(bot_api, environment_of(model_server, environment)):
+        for number, said in enumerate(("a red", "a white"), 1):
+            bot_api.say(said, chat_id=CHAT)
+            await bot_api.wait_for_message(number, chat_id=CHAT, timeout=60)
+            await asyncio.sleep(0.5)  # until it is kept
+        first = bot_api.messages(CHAT)[0]
+        bot_api.say("more like that", chat_id=CHAT, reply_to_message=first)
+        await bot_api.wait_for_message(3, chat_id=CHAT, timeout=60)
+    people = [each for each in model_server.requests[-1].json["messages"] if each["role"] == "user"]
+    assert [each["content"] for each in people] == ["a white", "a red", "more like that"]
