@@ -24,6 +24,7 @@ SURE: Final = 0.47
 OF_WINE: Final = frozenset({"wine", "food", "taste", "serve"})
 MOST_WORDS: Final = 30
 """Words that are looked at together."""
+STOP: Final = pattern(r"[.!?…]+\s+")
 YEAR: Final = pattern(r"\b(?:1[5-9]|20)\d\d\b")
 
 
@@ -34,9 +35,16 @@ def is_claim(sentence: str) -> bool:
 
 def likelihood(sentence: str) -> float:
     """Return how likely a sentence is such a claim, from 0 to 1: that of its likeliest part."""
-    model, said = classifier(CLAIMS_CLASSIFIER), sentence.split()
-    parts = (" ".join(said[at : at + MOST_WORDS]) for at in range(0, len(said), MOST_WORDS))
-    return max((model.likelihoods_of(features_of(each))["off"] for each in parts), default=0.0)
+    model = classifier(CLAIMS_CLASSIFIER)
+    likely = (model.likelihoods_of(features_of(each))["off"] for each in _parts(sentence))
+    return max(likely, default=0.0)
+
+
+def _parts(sentence: str) -> Iterator[str]:
+    """Parts that may be sentences, whatever they begin with; none is too long."""
+    for part in STOP.split(sentence):
+        said = part.split()
+        yield from (" ".join(said[at : at + MOST_WORDS]) for at in range(0, len(said), MOST_WORDS))
 
 
 def features_of(sentence: str) -> frozenset[int]:
