@@ -45,7 +45,9 @@ def with_kind(change: Change, context: Context) -> Change:
         return change
     if kind == "sober":
         hues = tuple(each for each in change.wishes.styles if each in _HUES)
-        wishes = replace(change.wishes, styles=("alcohol_free",), name="")
+        # What was asked for first holds; one bottle for a guest beside others does not.
+        only = frozenset({"styles"} if context != "wines" else ())
+        wishes = replace(change.wishes, styles=("alcohol_free",), name="", only=only)
         return replace(
             change, kind=kind, wishes=replace(wishes, colours=hues or wishes.colours), purpose=()
         )

@@ -205,6 +205,9 @@ def filters_of(wishes: Wishes, state: State, *, or_like: bool = False) -> dict[s
         filters["order"] = wishes.order
     soft = (set(_LISTS) | {"min_abv"}) & filters.keys() - _HARD - wishes.only - state.insisted
     soft |= {"colours"} & filters.keys() if is_sober else set()
+    if filters.get("acidities") == ["high"] and not wishes.said & (_BESIDE_A_NAME | {"text"}):
+        filters["styles"] = ["sparkling", "white", "rose"]
+        soft.add("styles")
     soft |= _add_kin(filters, or_like=or_like)
     soft |= _add_pairing(filters, wishes, is_sober=is_sober)
     if soft:

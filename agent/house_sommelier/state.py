@@ -304,10 +304,12 @@ def _wanted(state: State, change: Change) -> Act:
     kind = kinds()[change.kind]
     act = kind.shown if state.shown and not _is_of_another(state, change) else kind.alone
     goes_on = state.act == "compare" and not state.pointed
+    prices = act == "quantity" and change.numbers.has_price and not _counts(change)
+    rules_out = bool(change.denied) and not change.is_question
+    if prices or (rules_out and act in ("compare", "knowledge")):
+        return "search"
     if act == "compare" or (goes_on and (act == "about" or change.kind in ("pick", "most"))):
         return _held_against(state, change)
-    if act == "quantity" and change.numbers.has_price and not _counts(change):
-        return "search"
     if act == "search" and change.kind == "search" and not _is_request(state, change):
         return "ask"
     return _by_what_it_says(act, state, change)
@@ -319,10 +321,13 @@ def _certain(state: State, change: Change) -> Act | None:
     beyond = any(int(each) > len(state.choice) > 0 for each in change.said("ordinal"))
     if beyond and state.context == "wines":
         return "which"
-    if change.has("symptom") and not (change.has("ask", "choose") or state.pointed):
+    looks = (change.kind == "search" and said) or change.numbers.has_price
+    if change.has("symptom") and not (looks or change.has("ask", "choose") or state.pointed):
         return "knowledge"
     if change.has("talk", "task", "steer") and not said:
         return "off_topic"
+    if change.has("cue", "cheaper", "dearer") and change.kind not in ("like", "why", "price"):
+        return "search"
     is_end = any(name == "most" for name, _ in change.definite)
     return "about" if state.shown and is_end else None
 
@@ -642,6 +647,8 @@ def _qualified(old: Wishes, new: Wishes, change: Change) -> Wishes:
             colours=new.colours or tuple(each for each in old.styles if each in _HUES),
             text=new.text or (("sparkling",) if "sparkling" in old.styles else ()),
         )
+    if old.styles == ("alcohol_free",) and "styles" in old.only and set(new.styles) <= _HUES:
+        return replace(new, styles=old.styles, colours=new.styles, only=new.only | {"styles"})
     if change.has("qualifies") and old.styles and set(old.styles) <= _HUES:
         return replace(new, colours=old.styles)
     return new

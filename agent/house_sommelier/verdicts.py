@@ -24,7 +24,7 @@ from agent.house_sommelier.wording import (
     sweetness_in_words,
 )
 from agent.sommelier.wine import Currency, in_euros
-from agent.text import Language, fold, pattern
+from agent.text import Language, fold, pattern, words
 
 _ANIMAL: Final = ("egg", "milk", "fish")
 _GLASSES: Final = {
@@ -74,7 +74,7 @@ def _total(wines: Sequence[ListedWine], change: Change, language: Language) -> s
     same = len({currency for _, currency in priced}) == 1
     code = priced[0][1] if same else Currency.EUR
     amount = sum(each if same else in_euros(each, unit) for each, unit in priced)
-    number = change.numbers.bottles or 0
+    number = change.numbers.bottles or _alone([*words(change.text)])
     if number:
         amount = amount / len(wines) * number
     # An amount with its sign would have to stand in what a tool returned.
@@ -83,6 +83,12 @@ def _total(wines: Sequence[ListedWine], change: Change, language: Language) -> s
         return say("total", language, fact=fact, count=str(len(wines)))
     key = "total_of" if len(wines) == 1 else "total_each"
     return say(key, language, number=str(number), name=wines[0].name, fact=fact)
+
+
+def _alone(said: Sequence[str]) -> int:
+    """The number of a message that names just one; 0 for any other."""
+    told = [int(word) for word in said if word.isdecimal() and len(word) < 4]
+    return told[0] if len(told) == 1 else 0
 
 
 def _compared(wines: Sequence[ListedWine], language: Language) -> str:

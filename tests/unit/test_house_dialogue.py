@@ -614,3 +614,45 @@ async def test_half_the_price_is_half_of_what_was_shown(before: str, text: str) 
 async def test_the_end_of_a_scale_of_those_is_one_of_those() -> None:
     for text in ("which of these three has the most acid", "the lightest of those please"):
         assert (await called("a red for lamb", text))[0] == "get_wine"
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("my in-laws are muslim, what do i pour them?", "something red looking would be nice"),
+        ("wir brauchen heute etwas Alkoholfreies", "lieber rot"),
+    ],
+)
+async def test_who_asked_for_none_is_shown_no_alcohol_when_the_colour_changes(
+    before: str, text: str
+) -> None:
+    asked = await filters(before, text)
+    assert asked["styles"] == ["alcohol_free"]
+    assert asked["colours"] == ["red"]
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("ta suggestion d'hier était infecte", "Je suis désolé"),
+        ("kann ich ein Bild vom Etikett schicken?", "Schicken Sie das Bild"),
+        ("alright, the first one it is", "A good choice"),
+    ],
+)
+async def test_talk_about_wines_shows_none(text: str, begins: str) -> None:
+    answer = await spoken("a red for lamb", text)
+    assert answer.wines == []
+    assert answer.intro.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("wie lang kann man den zweiten wohl liegen lassen", "get_wine"),
+        ("quanto tempo regge una volta stappato?", "get_wine"),
+        ("y el tercero, ¿de qué país es?", "get_wine"),
+        ("hoe zit het met de prijs van de eerste", "get_wine"),
+    ],
+)
+async def test_what_is_asked_of_a_shown_wine_is_looked_up(text: str, tool: str) -> None:
+    assert (await called("a red for lamb", text))[0] == tool
