@@ -85,6 +85,7 @@ async def crashes(
             # set aside, as it should be, so most get some way first.
             if number % 5:
                 await asyncio.gather(*(bot.ready() for bot in on.bots))
+                await recorded(on, STEPS[-1], 3)
                 await asyncio.sleep(dice.uniform(0.5, 1.5))
             await kill_at(on, moment, dice, to[1::2])
         began = time.monotonic()
