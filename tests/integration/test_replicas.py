@@ -107,3 +107,17 @@ async def test_what_waits_and_nobody_runs_is_taken_at_the_start_or_after_some_lo
         # Its own it looks after itself.
         assert await other.unowned() == ["8", "7"]
     assert [await one.unowned() for _ in range(LOOKS)][-1] == ["8", "7"]
+
+
+async def test_a_pooler_that_breaks_locks_is_named(
+    start: Start,
+    waiting: Callable[[int, int], Awaitable[object]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    one = start()
+    await waiting(1, 7)
+    await one.unowned()
+    assert caplog.text == ""
+    one._pid = 0  # what answers is another server process than the one we connected to
+    await one.unowned()
+    assert "a pooler in transaction mode" in caplog.text
