@@ -155,7 +155,7 @@ class EchoModel(ModelServer):
     def _echo(self, body: JsonObject) -> Step:
         mark = mark_of(body)
         self.asked.append(Asked(mark))
-        intro = f"You asked {mark}."
+        intro = f"You asked about {mark}."
         said = answer_json({"response_type": "informational", "intro": intro, "wines": []})
         return hang(self.seconds, said) if self.seconds else said
 

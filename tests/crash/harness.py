@@ -69,7 +69,7 @@ _databases = itertools.count(1)
 
 async def new_database(server: Server | None, folder: Path) -> str:
     """The URL of a database of its own, migrated and with the starter catalogue."""
-    number = next(_databases)
+    number = f"{os.getpid()}_{next(_databases)}"
     url = f"sqlite+aiosqlite:///{folder / f'crash_{number}.sqlite3'}"
     if server is not None:
         maintenance = server.get_uri(driver="psycopg")
