@@ -35,7 +35,7 @@ SENDERS: Final = 40
 """Connections to the webhook, as many as Telegram opens unless told otherwise."""
 REPLICAS: Final = (1, 2, 4)
 CHATS: Final = (10, 100, 1_000, 10_000)
-LEAST: Final = 800
+LEAST: Final = 500
 """Messages of a point, or one of each chat if that is more."""
 HISTORY: Final = 1_000_000
 PAIRS: Final = 6

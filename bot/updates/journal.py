@@ -1,13 +1,14 @@
 """The journal of turns: what their steps returned, so that a turn that is run again goes on."""
 
+import io
 import pickle
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from agent.engine.limits import NOTHING_SPENT
 from agent.engine.run import StepsChanged
@@ -130,12 +131,12 @@ class StepJournal:
         number = turn.number()
         turn.is_open = turn.is_open and not name.startswith(SEND_STEP)
         if (known := turn.steps.get(number)) is not None:
-            return cast("R", _result(known, name))
+            return cast("R", recorded_result(known, name))
         if time.monotonic() - turn.held_at > HELD_SECONDS:
             await retry_forever(lambda: self.updates.hold(turn.update_id, turn.epoch))
         with running(None):
             result = await run()
-        step = Step(turn.update_id, number, name, pickle.dumps(result))
+        step = Step(turn.update_id, number, name, as_recorded(result))
         await retry_forever(lambda: self.updates.record(step, turn.epoch))
         turn.steps[number], turn.held_at = step, time.monotonic()
         return result
@@ -154,10 +155,51 @@ class StepJournal:
             turn.ended.append(EndedTurn(record, tuple(said), trace))
 
 
-def _result(step: Step, name: str) -> object:
+class _ByName(pickle.Pickler):
+    """Writes records by the names of their fields: the next release may have others between."""
+
+    def reducer_override(self, value: object) -> Any:
+        """See `pickle.Pickler`."""
+        if not is_dataclass(value) or isinstance(value, type):
+            return NotImplemented
+        named = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+        return _made, (type(value), named)
+
+
+def _made(kind: type[R], named: dict[str, object]) -> R:
+    return kind(**named)
+
+
+def as_recorded(result: object) -> bytes:
+    """What is recorded of what a step returned."""
+    written = io.BytesIO()
+    _ByName(written).dump(result)
+    return written.getvalue()
+
+
+def recorded_result(step: Step, name: str) -> object:
+    """What a step returned.
+
+    Raises:
+        StepsChanged: it is another step, or what it returned is not understood any more.
+    """
     if step.name != name:
         raise StepsChanged(name)
     try:
-        return pickle.loads(step.result)  # noqa: S301 - nobody else writes to this table
+        return _whole(pickle.loads(step.result))  # noqa: S301 - nobody else writes to this table
     except Exception:  # what an earlier release recorded
         raise StepsChanged(name) from None
+
+
+def _whole(result: object) -> object:
+    """A result that was recorded by the places of its fields, with those that have come since."""
+    if is_dataclass(result):
+        for each in fields(result):
+            if hasattr(result, each.name):
+                _whole(getattr(result, each.name))
+            else:
+                object.__setattr__(result, each.name, each.default)
+    elif isinstance(result, tuple | list):
+        for part in result:
+            _whole(part)
+    return result

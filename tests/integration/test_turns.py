@@ -7,7 +7,7 @@ import asyncio
 import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,10 +15,11 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from agent.engine.limits import Ledger, Spent
+from agent.engine.run import StepsChanged
 from agent.repositories import Step, StoredMessage, TurnRecord
 from bot.metrics import Metrics
 from bot.updates.bursts import chat_of
-from bot.updates.journal import StepJournal, running_turn
+from bot.updates.journal import StepJournal, as_recorded, recorded_result, running_turn
 from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, Lock
 from db.engine import Sessions, is_passing
 from db.repositories.chats import SqlMessageRepository
@@ -403,6 +404,42 @@ async def test_a_turn_that_takes_another_way_after_its_answer_is_not_answered_ag
     await world.run()
     assert (await stored(world, 1)).state == "done"
     assert (world.texts(), world.told) == ([], [])
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a step returns, as the release before has it."""
+
+    model: str
+    words: str
+
+
+@pytest.mark.parametrize(
+    ("now", "found"),
+    [
+        (
+            [
+                ("model", str),
+                ("mode", str, field(default="json")),
+                ("words", str, field(default="")),
+            ],
+            True,
+        ),
+        ([("model", str), ("text", str)], False),
+        ([("model", str), ("words", str), ("mode", str)], False),
+    ],
+)
+def test_what_the_release_before_recorded_is_understood_by_names_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch, now: list[Any], found: bool
+) -> None:
+    step = Step(1, 0, "model", as_recorded(Said("one", "two")))
+    monkeypatch.setattr(f"{__name__}.Said", make_dataclass("Said", now))
+    if found:
+        result: Any = recorded_result(step, "model")
+        assert (result.model, result.words) == ("one", "two")
+    else:
+        with pytest.raises(StepsChanged):
+            recorded_result(step, "model")
 
 
 def asking(world: World) -> Callable[[Mapping[str, Any]], Awaitable[None]]:
