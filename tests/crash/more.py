@@ -272,8 +272,7 @@ async def frozen_replica(folder: Path, server: Server, messages: int = 60) -> li
         await on.note_kill()
         sending = [i for i, names in on.records.steps().items() if names == {"model"}]
         on.unrecorded.update(mark for i in sending for mark in on.marks_of(i))
-        await sleep_until(lambda: "Taking over" in on.bots[1].said(), 20)
-        await asyncio.sleep(1)
+        await sleep_until(lambda: not on.records.product(WAITING)[0][0], 30)
         process.send_signal(signal.SIGCONT)
         await on.answered(60)
         await all_done(on)
