@@ -274,6 +274,7 @@ async def frozen_replica(folder: Path, server: Server, messages: int = 60) -> li
         on.unrecorded.update(mark for i in sending for mark in on.marks_of(i))
         await sleep_until(lambda: not on.records.product(WAITING)[0][0], 30)
         process.send_signal(signal.SIGCONT)
+        await sleep_until(lambda: "is run by another process" in on.bots[0].said(), 10)
         await on.answered(60)
         await all_done(on)
         fenced = on.bots[0].said().count("is run by another process now")
