@@ -33,7 +33,7 @@ WHOSE_CLASSIFIER: Final = Path(__file__).with_name("care_whose.bin")
 """Tells whether a concern is of who writes or of somebody else."""
 LANGUAGE_CLASSIFIER: Final = Path(__file__).with_name("care_language.bin")
 """Tells the language of a short message, so that help is said in it."""
-LEAST: Final = 0.5
+LEAST: Final = 0.6
 """From which likelihood on there is a concern, whichever."""
 LEAST_OF_EACH: Final = 0.25
 """From which likelihood on a concern is told beside a likelier one."""

@@ -27,8 +27,8 @@ from benchmarks.vocabulary import HOUSE, strings
 from db.documents.indexing import STARTER
 
 EVALS: Final = Path(__file__).parent.parent / "tests" / "evals"
-CARE: Final = ("care", "care_talk", "care_written", "messages")
-CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen")
+CARE: Final = ("care", "care_dialogue", "care_talk", "care_written", "messages")
+CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen", "care_held")
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""
 FREE_TEXT: Final = ("free_text", "outside/free_text", "outside/free_text_more")
