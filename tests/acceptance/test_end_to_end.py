@@ -108,6 +108,9 @@ async def test_a_message_is_answered_by_the_model_and_traced(
         "tool.search_wines",
         "turn",
     ]
+    for span in otlp_receiver.spans:
+        first_token = span.attributes.get("langfuse.observation.completion_start_time")
+        assert (first_token is not None) == span.name.startswith("llm.")
     whose = {(span.session, span.user) for span in otlp_receiver.spans}
     assert len(whose) == 1
     assert str(CHAT) not in str(whose)
