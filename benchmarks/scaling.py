@@ -38,6 +38,8 @@ CHATS: Final = (10, 100, 1_000, 10_000)
 LEAST: Final = 500
 """Messages of a point, or one of each chat if that is more."""
 HISTORY: Final = 1_000_000
+NEWCOMER: Final = 20_001
+"""The first of the chats that have no history: one's own makes a turn dearer, up to 20 messages."""
 PAIRS: Final = 6
 BATCH: Final = 300
 
@@ -352,9 +354,9 @@ async def history(folder: Path, server: Server | None) -> tuple[float, float]:
             costs = {}
             for on in stages if number % 2 else reversed(stages):
                 before = sum(on.cpu())
-                await on.write([1 + each % 100 for each in range(BATCH)])
+                await on.write([NEWCOMER + each % 100 for each in range(BATCH)])
                 cpu = sum(on.cpu()) - before
-                alone = [(await on.write([200 + each]))[0] for each in range(30)]
+                alone = [(await on.write([NEWCOMER + 200 + each]))[0] for each in range(30)]
                 costs[id(on)] = cpu, median(alone)
             (short, quick), (long, slow) = (costs[id(on)] for on in stages)
             ratios.append(long / short)

@@ -57,7 +57,7 @@ CONNECTING: Final = {
     "tcp_user_timeout": "10000",
 }
 """A server whose machine is gone is noticed within some 11 s."""
-READERS: Final = 4
+READERS: Final = 2
 """Threads that read from Postgres."""
 BUSY_TIMEOUT_MS: Final = 10_000
 ADVISORY_LOCK: Final = text("SELECT pg_advisory_xact_lock(:number)")
