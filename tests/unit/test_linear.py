@@ -43,6 +43,8 @@ from tests.hostile import Hostile, hostile_to, looks_far, superlinear
 from tests.library import SUR_LIE
 
 ROOMS = ("agent", "bot", "db", "config")
+SEEN = 50
+"""How often a pattern that grows is looked at: beside other work a look may miss it."""
 MOST_DENSE = 8
 """Texts full of matches that a pattern is tried on: each costs a hundred others."""
 
@@ -105,7 +107,9 @@ def test_a_pattern_takes_linear_time(source: str) -> None:
 
 @pytest.mark.parametrize("source", ["a.*b|a", r"a(?:[^b]*b)?"])
 def test_a_pattern_that_looks_far_from_every_match_is_found(source: str) -> None:
-    assert superlinear(pattern(source).findall, Hostile("", "a"), 2000)
+    found = (superlinear(pattern(source).findall, Hostile("", "a"), 2000) for _ in range(SEEN))
+
+    assert any(found)
 
 
 REPEATED = (
