@@ -99,6 +99,11 @@ def _downgrade(connection: Connection) -> None:
     command.downgrade(config, "-1")
 
 
+def revisions() -> int:
+    """How many revisions of the tables there are."""
+    return len(list((ROOT / "migrations" / "versions").glob("*.py")))
+
+
 def release_before(folder: Path) -> Path | None:
     """The code as it was before the newest revision of the tables; None if git does not know it."""
     newest = f"migrations/versions/{newest_revision()}_*.py"

@@ -15,7 +15,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 import migrations
 from db.engine import (
     DatabaseUnavailable,
-    Sessions,
     _config,
     compared,
     create_engine,
@@ -24,7 +23,6 @@ from db.engine import (
     upgrade_schema,
 )
 from db.models import Base
-from db.repositories.documents import SqlDocumentStore
 from tests.databases import Databases
 
 OUR_TABLES = {"wines", "wine_grapes", "wine_foods", "wine_allergens", "messages"}
@@ -107,36 +105,6 @@ def test_alembics_own_command_migrates_down_and_up(
     assert asyncio.run(revision()) is None
     command.upgrade(config, "head")
     assert asyncio.run(revision()) == newest_revision()
-
-
-async def test_documents_of_an_older_schema_are_found(empty_engine: AsyncEngine) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    config.set_main_option("path_separator", "os")
-
-    def upgrade_to_0003(connection: Connection) -> None:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0003")
-
-    async with empty_engine.begin() as connection:
-        await connection.run_sync(upgrade_to_0003)
-        await connection.execute(text(OLDER_DOCUMENT))
-        await connection.execute(text(OLDER_CHUNKS))
-    await upgrade_schema(empty_engine)
-    store = SqlDocumentStore(Sessions(empty_engine))
-    assert [chunk.text for chunk in await store.search(["lees"])] == ["Dead yeast.", "Sur lie."]
-
-
-OLDER_DOCUMENT = """
-    INSERT INTO documents (id, path, title, kind, content_hash, size, parts, length, added_at)
-    VALUES ('a', 'a.md', 'A', 'text', 'h', 1, 3, 8, '2026-01-01 00:00:00+00:00')
-"""
-OLDER_CHUNKS = """
-    INSERT INTO chunks (number, document_id, position, headings, text, heading_terms, text_terms)
-    VALUES (5, 'a', 1, '[]', 'Sur lie.', 'a', 'lee sur'),
-        (6, 'a', 2, '[]', 'Dead yeast.', 'lee', 'dead'), (9, 'a', 3, '[]', 'Gravel.', 'a', 'grav'),
-        (10, 'a', 4, '[]', 'Clay.', 'a', 'clay'), (11, 'a', 5, '[]', 'Sand.', 'a', 'sand')
-"""
 
 
 def test_revisions_are_named_by_their_files() -> None:

@@ -1,9 +1,12 @@
-"""The whole schema: wines, documents, messages, updates, chats, and what an admin sees."""
+"""The whole schema: wines, documents, messages, updates, chats, and what an admin sees.
+
+Its number goes on from seven drafts of it, so that a database of the last needs nothing.
+"""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0007"
 down_revision = None
 
 SQLITE_FULL_TEXT = (
@@ -40,10 +43,11 @@ POSTGRES_FULL_TEXT = (
     "CREATE INDEX wines_fts_gin ON wines USING gin (wines_fts)",
 )
 UNDELIVERED = sa.text("revision > delivered_revision")
+NOT_SENT = sa.text("state = 'waiting'")
 TABLES = (
     *("wines", "wine_grapes", "wine_foods", "wine_allergens"),
-    *("documents", "chunks", "chunk_vectors", "messages", "updates", "chats"),
-    *("turns", "turns_under_way", "answers", "feedback", "people", "broadcasts", "traces"),
+    *("library", "documents", "chunks", "chunk_vectors", "messages", "updates", "steps", "chats"),
+    *("turns", "turns_under_way", "answers", "feedback", "people", "cares", "broadcasts", "traces"),
 )
 """In the order in which they refer to each other."""
 
@@ -94,6 +98,7 @@ def _create_wines() -> None:
         sa.Column("currency", sa.String, nullable=False),
         sa.Column("notes", sa.String, nullable=False),
         sa.Column("in_stock", sa.Boolean, nullable=False),
+        sa.Column("source", sa.String, nullable=False, server_default=""),
         sa.Column("price_in_euros", sa.Double),
         sa.Column("country_key", sa.String, nullable=False),
         sa.Column("places", sa.String, nullable=False),
@@ -131,6 +136,13 @@ def _create_list(name: str, second: str, *more: sa.Column[str], key: str) -> Non
 
 def _create_documents() -> None:
     op.create_table(
+        "library",
+        sa.Column("id", sa.Integer, autoincrement=False, nullable=False),
+        sa.Column("changes", sa.Integer, nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_library"),
+    )
+    op.execute("INSERT INTO library VALUES (1, 0)")
+    op.create_table(
         "documents",
         sa.Column("id", sa.String, nullable=False),
         sa.Column("path", sa.String, nullable=False),
@@ -139,7 +151,6 @@ def _create_documents() -> None:
         sa.Column("content_hash", sa.String, nullable=False),
         sa.Column("size", sa.BigInteger, nullable=False),
         sa.Column("parts", sa.Integer, nullable=False),
-        sa.Column("length", sa.Integer, nullable=False),
         sa.Column("added_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_documents"),
         sa.UniqueConstraint("path", name="uq_documents_path"),
@@ -154,8 +165,7 @@ def _create_chunks() -> None:
         sa.Column("position", sa.Integer, nullable=False),
         sa.Column("headings", sa.JSON, nullable=False),
         sa.Column("text", sa.String, nullable=False),
-        sa.Column("heading_terms", sa.String, nullable=False),
-        sa.Column("text_terms", sa.String, nullable=False),
+        sa.Column("postings", sa.LargeBinary, nullable=False),
         sa.PrimaryKeyConstraint("number", name="pk_chunks"),
         sa.ForeignKeyConstraint(
             ["document_id"],
@@ -170,14 +180,12 @@ def _create_chunks() -> None:
 
 
 def _create_vectors() -> None:
-    floats = sa.LargeBinary().with_variant(sa.ARRAY(sa.REAL), "postgresql")
     op.create_table(
         "chunk_vectors",
-        sa.Column("chunk", sa.Integer, nullable=False),
+        sa.Column("chunk", sa.Integer, autoincrement=False, nullable=False),
         sa.Column("model", sa.String, nullable=False),
         sa.Column("dimensions", sa.Integer, nullable=False),
-        sa.Column("signs", sa.LargeBinary, nullable=False),
-        sa.Column("vector", floats, nullable=False),
+        sa.Column("vector", sa.LargeBinary, nullable=False),
         sa.PrimaryKeyConstraint("chunk", name="pk_chunk_vectors"),
         sa.ForeignKeyConstraint(
             ["chunk"], ["chunks.number"], name="fk_chunk_vectors_chunk_chunks", ondelete="CASCADE"
@@ -207,6 +215,7 @@ def _create_updates() -> None:
         "updates",
         sa.Column("update_id", sa.BigInteger, autoincrement=False, nullable=False),
         sa.Column("chat_id", sa.BigInteger, nullable=False),
+        sa.Column("lane", sa.String),
         sa.Column("message_id", sa.BigInteger),
         sa.Column("payload", sa.JSON, nullable=False),
         sa.Column("received_at", sa.DateTime(timezone=True), nullable=False),
@@ -214,12 +223,29 @@ def _create_updates() -> None:
         sa.Column("turn_id", sa.BigInteger),
         sa.Column("tries", sa.Integer, nullable=False),
         sa.Column("progress", sa.Integer, nullable=False),
+        sa.Column("epoch", sa.Integer, nullable=False, server_default="0"),
         sa.Column("retries", sa.Integer, nullable=False),
         sa.Column("error", sa.String),
         sa.PrimaryKeyConstraint("update_id", name="pk_updates"),
     )
     op.create_index("ix_updates_chat_id_state", "updates", ["chat_id", "state"])
     op.create_index("ix_updates_state_received_at", "updates", ["state", "received_at"])
+    op.create_index("ix_updates_lane_state_update_id", "updates", ["lane", "state", "update_id"])
+    op.create_index("ix_updates_turn_id", "updates", ["turn_id"])
+    op.create_table(
+        "steps",
+        sa.Column("update_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("number", sa.Integer, autoincrement=False, nullable=False),
+        sa.Column("name", sa.String, nullable=False),
+        sa.Column("result", sa.LargeBinary, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["update_id"],
+            ["updates.update_id"],
+            name="fk_steps_update_id_updates",
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("update_id", "number", name="pk_steps"),
+    )
     op.create_table(
         "chats",
         sa.Column("chat_id", sa.BigInteger, autoincrement=False, nullable=False),
@@ -316,6 +342,14 @@ def _create_people() -> None:
         sa.PrimaryKeyConstraint("user_id", name="pk_people"),
     )
     op.create_table(
+        "cares",
+        sa.Column("chat_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("user_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("told", sa.String, nullable=False),
+        sa.Column("until", sa.DateTime(timezone=True)),
+        sa.PrimaryKeyConstraint("chat_id", "user_id", "told", name="pk_cares"),
+    )
+    op.create_table(
         "broadcasts",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
         sa.Column("text", sa.String, nullable=False),
@@ -343,7 +377,15 @@ def _create_traces() -> None:
         sa.Column("cost_usd", sa.Double, nullable=False),
         sa.Column("tokens", sa.BigInteger, nullable=False),
         sa.Column("error_types", sa.JSON, nullable=False),
-        sa.Column("record", sa.JSON, nullable=False),
+        sa.Column("name", sa.String, nullable=False),
+        sa.Column("tags", sa.JSON, nullable=False),
+        sa.Column("steps", sa.JSON, nullable=False),
+        sa.Column("state", sa.String, nullable=False),
+        sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("record", sa.LargeBinary),
         sa.PrimaryKeyConstraint("trace_id", name="pk_traces"),
     )
     op.create_index("ix_traces_started_at", "traces", ["started_at"])
+    op.create_index(
+        "ix_traces_waiting", "traces", ["due_at"], sqlite_where=NOT_SENT, postgresql_where=NOT_SENT
+    )
