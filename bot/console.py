@@ -6,21 +6,24 @@ In a terminal there is a prompt, colour and a spinner; in a pipe only the text o
 import asyncio
 import contextlib
 import io
+import itertools
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from agent.repositories import MessageRepository
-from bot.telegram.handlers import AnyApplication
 from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.render import Piece, from_html
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
+    from rich.spinner import Spinner
     from rich.text import Text
+
+    from bot.app import App
 
 PROMPT: Final = "you › "
 QUIT: Final = frozenset({"/quit", "/exit"})
@@ -31,21 +34,7 @@ NO_MODEL: Final = (
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
 
 
-class OpenedApp(Protocol):
-    """What the terminal needs of the whole application."""
-
-    @property
-    def application(self) -> AnyApplication:
-        """The Telegram application with all its handlers."""
-        ...
-
-    @property
-    def messages(self) -> MessageRepository:
-        """The conversations."""
-        ...
-
-
-OpenApp = Callable[[LocalTelegram], AbstractAsyncContextManager[OpenedApp]]
+OpenApp = Callable[[LocalTelegram], AbstractAsyncContextManager["App"]]
 
 
 class Screen(Protocol):
@@ -88,10 +77,10 @@ class Pipe:
 
 
 class Terminal:
-    """A prompt, and answers in colour."""
+    """A prompt, answers in colour, and above a spinner the draft of the one that forms."""
 
-    def __init__(self, console: "Console") -> None:
-        self._console = console
+    def __init__(self, console: "Console", telegram: LocalTelegram) -> None:
+        self._console, self._telegram = console, telegram
 
     def lines(self) -> Iterator[str]:
         """Lines typed at the prompt, with editing and history; until Ctrl-D."""
@@ -115,8 +104,23 @@ class Terminal:
         self._console.print(text, style="dim", end="\n\n")
 
     def waiting(self) -> AbstractContextManager[object]:
-        """A spinner."""
-        return self._console.status("[dim]thinking …", spinner="dots")
+        """What there is of the answer, and a spinner; gone when the block ends."""
+        from rich.live import Live  # noqa: PLC0415
+        from rich.spinner import Spinner  # noqa: PLC0415
+
+        forming = partial(self._forming, Spinner("dots", "[dim]thinking …"))
+        return Live(
+            console=self._console, get_renderable=forming, transient=True, refresh_per_second=10
+        )
+
+    def _forming(self, spinner: "Spinner") -> "Group":
+        """The last lines of the draft, as many as there is room for."""
+        from rich.console import Group  # noqa: PLC0415
+
+        if not (draft := self._telegram.draft):
+            return Group(spinner)
+        lines = rich_text(draft).wrap(self._console, self._console.width)
+        return Group("", *lines[-max(1, self._console.height - 4) :], "", spinner)
 
 
 def chat(open_app: OpenApp, *, has_model: bool) -> None:
@@ -128,39 +132,44 @@ def chat(open_app: OpenApp, *, has_model: bool) -> None:
     if not has_model and not interactive:
         print(NO_MODEL, file=sys.stderr)
     try:
-        with contextlib.suppress(KeyboardInterrupt):
-            _run(open_app, _terminal(has_model) if interactive else Pipe(), greet=interactive)
+        with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+            telegram = LocalTelegram()
+            screen = _terminal(telegram, has_model=has_model) if interactive else Pipe()
+            _run(open_app, telegram, screen, greet=interactive)
     except BrokenPipeError:
         # The reader has gone; the interpreter must not flush into the pipe again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _terminal(has_model: bool) -> Terminal:
+def _terminal(telegram: LocalTelegram, *, has_model: bool) -> Terminal:
     from rich.console import Console  # noqa: PLC0415
 
     console = Console(highlight=False)
-    console.print("[bold]Sommelier[/] [dim]· /quit or Ctrl-D leaves[/]")
+    console.print("[bold]Sommelier[/] [dim]· Ctrl-C stops an answer, /quit or Ctrl-D leaves[/]")
     if not has_model:
         console.print(f"[dim]{NO_MODEL}[/]")
-    return Terminal(console)
+    return Terminal(console, telegram)
 
 
-def _run(open_app: OpenApp, screen: Screen, *, greet: bool) -> None:
+def _run(open_app: OpenApp, telegram: LocalTelegram, screen: Screen, *, greet: bool) -> None:
     # The loop runs only while there is something to do: at the prompt Ctrl-C and line editing
     # then work as in any program.
-    telegram = LocalTelegram()
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
         try:
             with screen.waiting():
                 app = runner.run(_open(open_app(telegram), telegram, opened))
-            if greet:
-                _turn(runner, screen, telegram, app, "/start")
-            for line in screen.lines():
+            for line in itertools.chain(["/start"] if greet else [], screen.lines()):
                 if line.strip() in QUIT:
                     break
-                if line.strip("\ufeff\r\n\t "):
-                    _turn(runner, screen, telegram, app, line.strip("\ufeff\r\n"))
+                if not line.strip("\ufeff\r\n\t "):
+                    continue
+                with screen.waiting():
+                    runner.run(_answered(app, telegram, line.strip("\ufeff\r\n")))
+                for html in telegram.take():
+                    screen.show(html)
+                if telegram.hint:
+                    screen.hint(telegram.hint)
         finally:
             with unhurried():
                 runner.run(opened.aclose())
@@ -177,27 +186,33 @@ def unhurried() -> Iterator[None]:
 
 
 async def _open(
-    opening: AbstractAsyncContextManager[OpenedApp], telegram: LocalTelegram, opened: AsyncExitStack
-) -> AnyApplication:
+    opening: AbstractAsyncContextManager["App"], telegram: LocalTelegram, opened: AsyncExitStack
+) -> "App":
     app = await opened.enter_async_context(opening)
     await app.application.initialize()
     opened.push_async_callback(app.messages.forget, telegram.chat_id)
-    return app.application
+    return app
 
 
-def _turn(
-    runner: asyncio.Runner,
-    screen: Screen,
-    telegram: LocalTelegram,
-    application: AnyApplication,
-    line: str,
-) -> None:
-    with screen.waiting():
-        runner.run(application.process_update(telegram.typed(line, application.bot)))
-    for html in telegram.take():
-        screen.show(html)
-    if telegram.hint:
-        screen.hint(telegram.hint)
+async def _answered(app: "App", telegram: LocalTelegram, line: str) -> None:
+    """Have a line answered. The first Ctrl-C stops the answer that forms, the next one leaves.
+
+    Raises:
+        CancelledError: the person leaves.
+    """
+    loop, answering, presses = asyncio.get_running_loop(), asyncio.current_task(), itertools.count()
+
+    def pressed() -> None:
+        is_first = next(presses) == 0
+        if not (is_first and app.turns.stop(telegram.chat_id)) and answering is not None:
+            answering.cancel()
+
+    loop.add_signal_handler(signal.SIGINT, pressed)
+    try:
+        update = telegram.typed(line, app.application.bot)
+        await app.application.process_update(update)
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
 
 
 def plain_text(html: str) -> str:

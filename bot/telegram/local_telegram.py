@@ -35,6 +35,8 @@ class LocalTelegram(BaseRequest):
 
     def __init__(self) -> None:
         self.chat_id = (1 << 52) + os.getpid()
+        self.draft = ""
+        """The HTML of what is shown of an answer that forms; it goes when anything is sent."""
         # Ids go on where the last conversation's ended: what is kept of turns is kept under them.
         self._ids = itertools.count(time.time_ns() // 1_000_000)
         self._sent: dict[int, str] = {}
@@ -44,6 +46,7 @@ class LocalTelegram(BaseRequest):
         self._methods: dict[str, Callable[[JsonObject], object]] = {
             "getMe": lambda _: BOT,
             "sendMessage": self._send_message,
+            "sendMessageDraft": self._send_draft,
             "sendDocument": self._send_document,
             "sendPhoto": self._send_photo,
             "editMessageReplyMarkup": self._edit_reply_markup,
@@ -122,7 +125,12 @@ class LocalTelegram(BaseRequest):
         chat = {"id": self.chat_id, "type": "private"}
         return {"message_id": message_id, "date": int(time.time()), "chat": chat, "text": text}
 
+    def _send_draft(self, params: JsonObject) -> bool:
+        self.draft = params["text"]
+        return True
+
     def _send_message(self, params: JsonObject) -> JsonObject:
+        self.draft = ""
         html, markup = params["text"], params.get("reply_markup", {})
         message = self._message(next(self._ids), visible_text(html))
         message |= {"entities": entities(html), "from": BOT}

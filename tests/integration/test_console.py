@@ -26,7 +26,16 @@ from db.engine import Sessions
 from db.repositories.chats import SqlMessageRepository
 from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.turns import SqlTurnRepository
+from tests.acceptance.test_end_to_end import ANSWER
 from tests.databases import migrated_sqlite
+from tests.doubles.model_server import (
+    ModelServer,
+    Script,
+    answer_json,
+    hang,
+    paced,
+    tool_call,
+)
 from tests.fakes import FakeCatalogue
 from tests.library import FakeLibrary
 from tests.running import Sources, conversation_of
@@ -215,6 +224,94 @@ def test_an_impatient_ctrl_c_does_not_cut_the_leaving_off(environment: dict[str,
     terminal.wait_for("you › ")
     assert terminal.leave("\x03", every=0.02) == 0
     assert "Traceback" not in terminal.shown
+
+
+SEARCH = tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"})
+INVENTED = answer_json(ANSWER | {"intro": "The Zorkovitz estate won gold in 1984. Here it is."})
+LONG = answer_json(
+    ANSWER
+    | {
+        "intro": "For your trout, something dry. It is fresh and light.",
+        "closing": " ".join(["Serve it cool, in a small glass."] * 12),
+    }
+)
+
+
+def with_model(model: ModelServer, environment: dict[str, str]) -> dict[str, str]:
+    return environment | {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model.base_url}
+
+
+def test_in_a_terminal_an_answer_is_shown_as_it_forms_and_then_once(
+    model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.script(SEARCH, paced(INVENTED, 80), paced(LONG, 80))
+    terminal = PseudoTerminal(with_model(model_server, environment))
+    terminal.wait_for("you › ")
+    terminal.type("Something for trout?\n")
+    terminal.wait_for("Searching the cellar: white")
+    terminal.wait_for("1. Trimbach")
+    terminal.shown = terminal.shown[terminal.shown.rindex("1. Trimbach") :]
+    terminal.wait_for("thinking")
+    terminal.wait_for("👎 type -")
+    *drafts, answer = terminal.shown.split("thinking …")
+    assert any("1. Trimbach" in draft for draft in drafts)
+    assert answer.count("1. Trimbach") == 1
+    assert "Zorkovitz" not in terminal.shown
+    assert terminal.leave("\x03") == 0
+
+
+STAGES: dict[str, tuple[list[Script], str, str]] = {
+    "while the model is asked first": ([hang(60)], "thinking", "Stopped."),
+    "while it begins to write": ([SEARCH, hang(60)], "Searching the cellar", "Stopped."),
+    "while it writes": ([SEARCH, paced(LONG, 20)], "1. Trimbach", "Stopped here, as you asked."),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_first_ctrl_c_stops_the_answer_and_the_next_leaves(
+    stage: str, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    script, draft, said = STAGES[stage]
+    terminal = PseudoTerminal(with_model(model_server, environment))
+    terminal.wait_for("you › ")
+    model_server.script(*script)
+    terminal.shown = ""
+    terminal.type("Something for trout?\n")
+    terminal.wait_for(draft)
+    terminal.type("\x03")
+    terminal.wait_for(said)
+    terminal.wait_for("you › ")
+    answer = terminal.shown.split("thinking …")[-1]
+    assert ("1. Trimbach" in answer) == (stage == "while it writes")
+    terminal.shown = ""
+    terminal.type("/new\n")
+    terminal.wait_for("I have forgotten our conversation.")
+    terminal.wait_for("you › ")
+    assert terminal.leave("\x03") == 0
+    assert "Traceback" not in terminal.shown
+
+
+def test_ctrl_c_again_and_again_leaves_while_an_answer_forms(
+    model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.script(SEARCH, hang(60))
+    terminal = PseudoTerminal(with_model(model_server, environment))
+    terminal.wait_for("you › ")
+    terminal.type("Something for trout?\n")
+    terminal.wait_for("Searching the cellar")
+    assert terminal.leave("\x03", every=0.02) == 0
+    assert "Traceback" not in terminal.shown
+
+
+def test_in_a_pipe_nothing_is_shown_but_the_answer(
+    model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.script(SEARCH, paced(INVENTED, 80), paced(LONG, 80))
+    done = piped("Something for trout?\n", with_model(model_server, environment))
+    assert done.returncode == 0
+    assert done.stdout.startswith("For your trout, something dry.")
+    assert done.stdout.count("1. Trimbach") == 1
+    assert not re.search(r"\x1b|Searching|thinking|Zorkovitz", done.stdout + done.stderr)
 
 
 @asynccontextmanager
