@@ -102,7 +102,7 @@ def citations(text: str, paths: Collection[str]) -> list[Cited]:
 def _brackets(paths: Collection[str]) -> Pattern:
     """Brackets, those around paths that hold brackets themselves first."""
     odd = [escape(path) for path in paths if "[" in path or "]" in path]
-    return pattern(rf"\[({'|'.join([*odd, INSIDE])})\]")
+    return pattern(rf"\[({'|'.join([*odd, INSIDE])})\]") if odd else BRACKETS
 
 
 def _cited(match: Match, paths: Collection[str]) -> Cited:

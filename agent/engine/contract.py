@@ -3,9 +3,9 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
@@ -15,6 +15,9 @@ from agent.engine.messages import JsonSchema, OutputSchema, api_name
 from agent.engine.tools import ToolResult
 
 T = TypeVar("T")
+
+OF_SCHEMA: Final = ("adapter", "output", "descriptions", "choices")
+"""What of a contract follows from its type alone."""
 
 
 @runtime_checkable
@@ -115,6 +118,12 @@ class OutputContract(Generic[T]):
     read_text: Callable[[str], object | None] | None = None
     correction: str = FEEDBACK
     temperature: float | None = None
+
+    def with_rules(self, **rules: Any) -> "OutputContract[T]":
+        """Make a contract for the same type with other rules; its schema is not made anew."""
+        made = replace(self, **rules)
+        vars(made).update({name: getattr(self, name) for name in OF_SCHEMA})
+        return made
 
     @cached_property
     def adapter(self) -> TypeAdapter[T]:

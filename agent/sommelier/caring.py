@@ -7,7 +7,6 @@ what an answer may hold.
 
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -160,8 +159,7 @@ class Careful:
         self._contract, self._help = contract, help or Help()
         self.care, self._before = care, care
         rule: Grounding[SommelierResponse] = self._grounding
-        self.contract = replace(
-            contract,
+        self.contract = contract.with_rules(
             semantic=self._semantic,
             grounding=rule,
             salvage=self._salvage,

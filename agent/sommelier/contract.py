@@ -6,7 +6,7 @@ Wines are held to ids that a tool returned, exactly; free text to what tools ret
 import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -318,8 +318,7 @@ class ParseResult:
 
 def in_language(language: Language, country_name: CountryName) -> OutputContract[SommelierResponse]:
     """Make the contract of the house sommelier, whose words are data and shown in `language`."""
-    return replace(
-        SOMMELIER,
+    return SOMMELIER.with_rules(
         grounding=partial(unsupported, by_rules=True),
         render=partial(render, language=language, country_name=country_name),
     )

@@ -147,19 +147,20 @@ class Sommelier:
         return replace(reply, text=f"{why}\n\n{reply.text}")
 
     async def _reply(self, message: str, response: Response | None, run: Run) -> Reply:
+        if response is not None and response.ok and response.outcome != "stopped":
+            return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
         language = self._language(message, run)
         if response is not None and response.ok:
-            if response.outcome == "stopped":
-                return _shown(response, "stopped", say("stopped_here", language))
-            return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
+            return _shown(response, "stopped", say("stopped_here", language))
         if response is not None and response.outcome == "stopped":
             return Reply(text=say("stopped", language), outcome="stopped")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
             return Reply(text=say("declined", language), outcome="refused")
-        return await self._reply_by_rules(message, response, run)
+        return await self._reply_by_rules(message, response, run, language)
 
-    async def _reply_by_rules(self, message: str, response: Response | None, run: Run) -> Reply:
-        language = self._language(message, run)
+    async def _reply_by_rules(
+        self, message: str, response: Response | None, run: Run, language: Language
+    ) -> Reply:
         by_rules = await self._by_rules(message, run, language)
         if not by_rules.ok:
             return Reply(text=say("failed", language), outcome="failed")
