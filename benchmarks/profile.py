@@ -21,7 +21,7 @@ from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
 from bot.telegram.feedback import rating
 from db.engine import Sessions
-from db.repositories.chats import SqlMessageRepository
+from db.repositories.people import SqlMessageRepository
 from db.repositories.turns import SqlTurnRepository
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter

@@ -31,11 +31,10 @@ import numpy as np
 from benchmarks.environments import ROOT
 from benchmarks.report import machine, with_measured
 from benchmarks.retrieval_corpus import DIMENSIONS, PARTS, WORDS, Corpus
-from db.documents.chunking import Section
+from db.documents.chunking import Section, postings, query_terms, term_number, terms
 from db.documents.index import VectorIndex, WordIndex
 from db.documents.reading import Document
 from db.documents.retrieval import Retrieval
-from db.documents.terms import postings, query_terms, term_number, terms
 from db.engine import Sessions, create_engine, upgrade_schema
 from db.repositories.documents import SqlDocumentStore
 

@@ -69,12 +69,15 @@ from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin
 from config import Settings, SettingsError
 from db.engine import Sessions, is_passing
-from db.repositories.care import SqlCareRepository
-from db.repositories.chats import SqlChatRepository, SqlMessageRepository
-from db.repositories.feedback import SqlFeedbackRepository
-from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
+from db.repositories.people import (
+    SqlBroadcastRepository,
+    SqlCareRepository,
+    SqlChatRepository,
+    SqlMessageRepository,
+    SqlPeopleRepository,
+)
 from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
 from db.wines.catalogue import SqlCatalogue
 

@@ -59,9 +59,8 @@ from db.engine import (
     upgrade_schema,
 )
 from db.repositories.documents import SqlDocumentStore
-from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
-from db.repositories.turns import SqlTurnRepository, exported_turns
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository, exported_turns
 from db.wines.importing import load_starter
 
 if TYPE_CHECKING:

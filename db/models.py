@@ -254,7 +254,7 @@ class LibraryRow(Base):
 
 
 class ChunkRow(Base):
-    """A chunk of a document, with the terms that it is found by as `db.documents.terms` has them.
+    """A chunk of a document, with its terms as `db.documents.chunking` has them.
 
     Its number is given by the counter of the library, and to no other chunk ever again.
     """

@@ -36,9 +36,8 @@ from bot.commands.output import (
 from bot.resources import hide
 from config import Settings
 from db.engine import Sessions
-from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.traces import SqlTraceStore, plain
-from db.repositories.turns import exported_turns
+from db.repositories.turns import SqlFeedbackRepository, exported_turns
 
 LONGEST_AGO: Final = 4  # digits
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -63,7 +63,7 @@ class WordIndex:
     def changed(self, numbers: Sequence[int], added: Sequence[tuple[int, bytes]]) -> Self:
         """Return the index of those of its chunks that are in `numbers`, and of added ones.
 
-        Each comes with what `db.documents.terms.postings` made.
+        Each comes with what `db.documents.chunking.postings` made.
         """
         keep = np.isin(self.numbers, _integers(numbers), assume_unique=True)
         held = self.postings

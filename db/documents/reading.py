@@ -239,7 +239,7 @@ def _read(data: bytes, kind: Kind) -> tuple[Outline, str]:
 
 
 def _read_text(data: bytes, kind: Kind) -> tuple[Outline, str]:
-    from db.documents.encoding import decode  # noqa: PLC0415
+    from db.documents.text import decode, read_markdown  # noqa: PLC0415
 
     text, note = decode(data, declares=kind == "html")
     match kind:
@@ -248,8 +248,6 @@ def _read_text(data: bytes, kind: Kind) -> tuple[Outline, str]:
 
             return read_html(text), note
         case "markdown":
-            from db.documents.markdown import read_markdown  # noqa: PLC0415
-
             return read_markdown(text), note
         case "csv":
             from db.documents.office import read_csv  # noqa: PLC0415

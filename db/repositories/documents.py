@@ -11,11 +11,19 @@ from sqlalchemy import delete, func, insert, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.store import Chunk, Embedder, StoredDocument
-from db.documents.chunking import Piece, chunk
+from db.documents.chunking import Piece, chunk, postings
 from db.documents.reading import Document
-from db.documents.retrieval import Retrieval, change, fuse, spread
-from db.documents.terms import postings
-from db.documents.vectors import BATCH, EmbeddingError, embed, save_vectors, without_vectors
+from db.documents.retrieval import (
+    BATCH,
+    EmbeddingError,
+    Retrieval,
+    change,
+    embed,
+    fuse,
+    save_vectors,
+    spread,
+    without_vectors,
+)
 from db.engine import Sessions, take_turns
 from db.models import ChunkRow, DocumentRow, record_of, storable, utc_now
 

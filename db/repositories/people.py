@@ -1,14 +1,28 @@
-"""People over SQL: who writes to the bot, who may, and what admins tell everyone."""
+"""People and chats over SQL: who writes, who may, what was said, what they told of themselves."""
 
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import Final, cast
 
-from sqlalchemy import ColumnElement, Connection, case, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from agent.repositories import Access, Broadcast, BroadcastState
+from agent.repositories import Access, Broadcast, BroadcastState, ChatState, Role, StoredMessage
 from db.engine import SqlRepository
-from db.models import BroadcastRow, ChatRow, PersonRow, insert_into, record_of, storable, upsert
+from db.models import (
+    BroadcastRow,
+    CareRow,
+    ChatRow,
+    MessageRow,
+    PersonRow,
+    insert_into,
+    insert_once,
+    loaded,
+    record_of,
+    storable,
+    table_of,
+    upsert,
+)
 
 DRAFT: Final[BroadcastState] = "draft"
 SENDING: Final[BroadcastState] = "sending"
@@ -117,3 +131,147 @@ class SqlBroadcastRepository(SqlRepository):
     async def _from_draft(self, broadcast_id: int, state: BroadcastState) -> bool:
         is_draft = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == DRAFT)
         return bool(await self._write(update(BroadcastRow).where(is_draft).values(state=state)))
+
+
+MESSAGES: Final = table_of(MessageRow)
+RECENT: Final = (
+    select(MESSAGES)
+    .where(MESSAGES.c.chat_id == bindparam("chat"))
+    .order_by(MESSAGES.c.id.desc())
+    .limit(bindparam("most"))
+)
+CHATS: Final = table_of(ChatRow)
+CHAT: Final = select(CHATS).where(CHATS.c.chat_id == bindparam("key"))
+
+
+class SqlMessageRepository(SqlRepository):
+    """Fulfils `agent.repositories.MessageRepository` on SQLite and Postgres alike."""
+
+    async def create(
+        self,
+        chat_id: int,
+        role: Role,
+        content: str,
+        wine_ids: Sequence[str] = (),
+        *,
+        turn_id: int | None = None,
+    ) -> None:
+        """Remember one message, once per role and `turn_id` if given. Commits before it returns."""
+        said = StoredMessage(role, content, tuple(wine_ids))
+        row = message_row(chat_id, said, turn_id, self._now())
+        await self._sessions.write(lambda on: on.execute(insert_once(on, MessageRow), row))
+
+    async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
+        """The newest `limit` messages of a chat, oldest first."""
+        newest = {"chat": chat_id, "most": max(limit, 0)}
+        found = await self._sessions.read(
+            lambda on: [loaded(StoredMessage, row) for row in on.execute(RECENT, newest)]
+        )
+        return found[::-1]
+
+    async def forget(self, chat_id: int) -> int:
+        """Delete a chat's messages; how many there were."""
+        return await self._write(delete(MessageRow).where(MessageRow.chat_id == chat_id))
+
+    async def undo(self, chat_id: int, turn_id: int) -> bool:
+        """Delete the messages of a chat's last turn; False if `turn_id` is not its last."""
+        of_chat = MessageRow.chat_id == chat_id
+        newest = select(MessageRow.turn_id).where(of_chat).order_by(MessageRow.id.desc()).limit(1)
+
+        def write(on: Connection) -> bool:
+            if on.scalar(newest) != turn_id:
+                return False
+            on.execute(delete(MessageRow).where(of_chat, MessageRow.turn_id == turn_id))
+            return True
+
+        return await self._sessions.write(write)
+
+
+def message_row(
+    chat_id: int, said: StoredMessage, turn_id: int | None, now: datetime
+) -> dict[str, object]:
+    """The columns of a message."""
+    return {
+        "chat_id": chat_id,
+        "role": said.role,
+        "content": storable(said.content),
+        "wine_ids": [storable(wine_id) for wine_id in said.wine_ids],
+        "created_at": now,
+        "turn_id": turn_id,
+    }
+
+
+class SqlChatRepository(SqlRepository):
+    """Fulfils `agent.repositories.ChatRepository` on SQLite and Postgres alike."""
+
+    async def state(self, chat_id: int) -> ChatState:
+        """Where messages for this chat go; an unknown chat is reachable as it is."""
+
+        def read(on: Connection) -> ChatState:
+            row, at = on.execute(CHAT, {"key": chat_id}).one_or_none(), chat_id
+            if row is not None and row.migrated_to is not None:
+                at = row.migrated_to
+                row = on.execute(CHAT, {"key": at}).one_or_none()
+            if row is None or row.unreachable_since is None:
+                return ChatState(at)
+            return ChatState(at, row.unreachable_reason or "unreachable")
+
+        return await self._sessions.read(read)
+
+    async def unreachable(self, chat_id: int, reason: str) -> None:
+        """Remember that the bot was blocked there, or that the chat is gone."""
+        await self._set(chat_id, unreachable_since=self._now(), unreachable_reason=storable(reason))
+
+    async def reachable(self, chat_id: int) -> None:
+        """Forget that: somebody wrote from there."""
+        row = await self._sessions.read(lambda on: on.execute(CHAT, {"key": chat_id}).one_or_none())
+        # This is asked with every message, and nearly always there is nothing to write.
+        if row is not None and row.unreachable_since is not None:
+            await self._set(chat_id, unreachable_since=None, unreachable_reason=None)
+
+    async def migrated(self, chat_id: int, to: int) -> None:
+        """Remember that a group became a supergroup with another id."""
+        await self._set(chat_id, migrated_to=to)
+
+    async def _set(self, chat_id: int, **columns: datetime | str | int | None) -> None:
+
+        def write(on: Connection) -> None:
+            on.execute(insert_once(on, ChatRow), {"chat_id": chat_id})
+            row = update(table_of(ChatRow)).where(ChatRow.chat_id == chat_id)
+            on.execute(row.values(**columns))
+
+        await self._sessions.write(write)
+
+
+class SqlCareRepository(SqlRepository):
+    """Fulfils `agent.repositories.CareRepository` on SQLite and Postgres alike. Writes commit."""
+
+    async def held(self, chat_id: int, user_id: int) -> frozenset[str]:
+        """What a person told in a chat and still holds."""
+        of_person = (CareRow.chat_id == chat_id) & (CareRow.user_id == user_id)
+        holds = CareRow.until.is_(None) | (CareRow.until > self._now())
+        query = select(CareRow.told).where(of_person, holds)
+        return await self._sessions.read(lambda on: frozenset(on.scalars(query)))
+
+    async def keep(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
+        """Remember what a person told, each until a moment or for good."""
+        rows = [
+            {"chat_id": chat_id, "user_id": user_id, "told": each, "until": until}
+            for each, until in told.items()
+        ]
+
+        await self._sessions.write(lambda on: on.execute(upsert(on, CareRow), rows))
+
+    async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
+        """Forget what was told in a chat, save what is `but`."""
+        of_chat = CareRow.chat_id == chat_id
+        await self._write(delete(CareRow).where(of_chat, CareRow.told.not_in(but)))
+
+    async def clear(self, user_id: int) -> list[str]:
+        """Forget all that a person told, in every chat; return what it was, sorted. Commits."""
+        of_person = delete(CareRow).where(CareRow.user_id == user_id).returning(CareRow.told)
+        return await self._sessions.write(lambda on: sorted(set(on.scalars(of_person))))
+
+    async def forget_expired(self) -> int:
+        """Delete what holds no more; how many there were."""
+        return await self._write(delete(CareRow).where(CareRow.until <= self._now()))

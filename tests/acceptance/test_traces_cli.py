@@ -12,10 +12,9 @@ import pytest
 from agent.evals import dataset
 from agent.repositories import TurnRecord
 from db.engine import Sessions, create_engine
-from db.repositories.chats import SqlMessageRepository
-from db.repositories.feedback import SqlFeedbackRepository
+from db.repositories.people import SqlMessageRepository
 from db.repositories.traces import SqlTraceStore
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from tests.commands import empty_home, running, sommelier_here
 from tests.traces import bare_trace, retried_trace
 

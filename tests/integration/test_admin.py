@@ -40,9 +40,12 @@ from bot.updates.lanes import Lanes, dispatch
 from config import SettingsError, load_settings, settings_of
 from db.engine import Sessions
 from db.models import TurnRow
-from db.repositories.care import SqlCareRepository
-from db.repositories.chats import SqlMessageRepository
-from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
+from db.repositories.people import (
+    SqlBroadcastRepository,
+    SqlCareRepository,
+    SqlMessageRepository,
+    SqlPeopleRepository,
+)
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite

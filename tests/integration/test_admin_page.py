@@ -22,8 +22,7 @@ from bot.http.admin import COOKIE
 from bot.resources import admin_page
 from config import settings_of
 from db.engine import Sessions
-from db.repositories.feedback import SqlFeedbackRepository
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from tests.browser import browser, needs_browser
 from tests.databases import migrated_sqlite
 from tests.serving import Running, serving

@@ -19,8 +19,7 @@ from agent.sommelier.wine import Allergen, Food, Style, Wine
 from agent.turn import Reply
 from bot.care import Carer
 from db.engine import Sessions
-from db.repositories.care import SqlCareRepository
-from db.repositories.chats import SqlMessageRepository
+from db.repositories.people import SqlCareRepository, SqlMessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call

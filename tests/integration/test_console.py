@@ -23,9 +23,8 @@ from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.local_telegram import LocalTelegram
 from config import Settings
 from db.engine import Sessions
-from db.repositories.chats import SqlMessageRepository
-from db.repositories.feedback import SqlFeedbackRepository
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.people import SqlMessageRepository
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from tests.acceptance.test_end_to_end import ANSWER
 from tests.databases import migrated_sqlite
 from tests.doubles.model_server import (

@@ -24,7 +24,7 @@ from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender, WholeRequests
 from db.engine import Sessions
 from db.models import ChatRow
-from db.repositories.chats import SqlChatRepository
+from db.repositories.people import SqlChatRepository
 from tests.doubles.bot_api import CHAT, BotApi, Fault
 from tests.doubles.server import eventually
 from tests.doubles.telegram_chats import ApiError

@@ -30,9 +30,8 @@ from agent.tracing.langfuse.traces import LangfuseTraces
 from agent.tracing.otlp import Origin
 from bot.metrics import Metrics
 from db.engine import Sessions
-from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.otlp import OtlpReceiver, spans_in
 from tests.traces import NOON, bare_trace, export

@@ -35,10 +35,9 @@ from bot.telegram.handlers import AnyHandler, Conversation
 from bot.turn import Keep
 from config import settings_of
 from db.engine import Sessions
-from db.repositories.chats import SqlMessageRepository
-from db.repositories.feedback import SqlFeedbackRepository
+from db.repositories.people import SqlMessageRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, answer, error

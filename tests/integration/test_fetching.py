@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from db.documents import fetching
-from db.documents.fetching import fetch, is_public
-from db.documents.indexing import AddReport, add_page
+from db.documents import indexing
+from db.documents.indexing import AddReport, add_page, fetch, is_public
 from db.documents.reading import Content, Unreadable
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
@@ -141,7 +140,7 @@ def test_addresses_are_judged(address: str, public: bool) -> None:
 
 
 async def test_it_takes_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "SECONDS", 0.05)
+    monkeypatch.setattr(indexing, "SECONDS", 0.05)
 
     async def never(host: str, port: int) -> Sequence[str]:
         await asyncio.Event().wait()

@@ -17,7 +17,7 @@ from agent.engine.run import Run
 from agent.house_sommelier.model import HouseSommelier
 from agent.sommelier.service import Sommelier
 from db.engine import Sessions
-from db.repositories.chats import SqlMessageRepository
+from db.repositories.people import SqlMessageRepository
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
 from tests.databases import migrated_sqlite

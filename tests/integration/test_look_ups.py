@@ -31,7 +31,7 @@ from bot.telegram.render import visible_text
 from bot.updates.lanes import Lanes
 from config import Settings, settings_of
 from db.engine import Sessions
-from db.repositories.chats import SqlMessageRepository
+from db.repositories.people import SqlMessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, answer, answer_json, error

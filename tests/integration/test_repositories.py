@@ -9,7 +9,7 @@ import pytest
 from agent.repositories import MessageRepository, StoredMessage
 from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery
 from db.engine import Sessions
-from db.repositories.chats import SqlMessageRepository
+from db.repositories.people import SqlMessageRepository
 from db.wines.catalogue import SqlCatalogue
 
 CHAT, OTHER_CHAT = -1_001_234_567_890_123, 42

@@ -12,11 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from db.documents.chunking import Section
+from db.documents.chunking import Section, query_terms, terms
 from db.documents.index import VectorIndex
 from db.documents.reading import Document
 from db.documents.retrieval import fuse, spread
-from db.documents.terms import query_terms, terms
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 

@@ -15,7 +15,7 @@ from agent.turn import APOLOGY, Reply
 from bot.telegram import texts
 from bot.telegram.render import to_telegram_html, visible_text
 from db.engine import Sessions
-from db.repositories.chats import SqlMessageRepository
+from db.repositories.people import SqlMessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually

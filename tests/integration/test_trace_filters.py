@@ -22,9 +22,8 @@ from agent.turn import Reply, record_turn
 from bot.commands.doctor import check_tracing
 from config import settings_of
 from db.engine import Sessions, create_engine
-from db.repositories.feedback import SqlFeedbackRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from tests.commands import empty_home, sommelier_here
 from tests.doubles.langfuse_filters import matching
 from tests.doubles.otlp import OtlpReceiver, Span

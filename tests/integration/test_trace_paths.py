@@ -17,7 +17,7 @@ from bot.telegram import texts
 from bot.telegram.sender import Rows
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
-from db.repositories.chats import SqlMessageRepository
+from db.repositories.people import SqlMessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import (

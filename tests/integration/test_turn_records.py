@@ -22,10 +22,8 @@ from agent.repositories import (
 )
 from db.engine import Sessions
 from db.models import AnswerRow, FeedbackRow, PersonRow, TurnRow
-from db.repositories.chats import SqlChatRepository
-from db.repositories.feedback import SqlFeedbackRepository
-from db.repositories.people import SqlBroadcastRepository, SqlPeopleRepository
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.people import SqlBroadcastRepository, SqlChatRepository, SqlPeopleRepository
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA, BOB = 8_000_000_001, 42

@@ -22,7 +22,7 @@ from bot.updates.bursts import chat_of
 from bot.updates.journal import StepJournal, as_recorded, recorded_result, running_turn
 from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, Lock
 from db.engine import Sessions, is_passing
-from db.repositories.chats import SqlMessageRepository
+from db.repositories.people import SqlMessageRepository
 from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.server import eventually

@@ -16,7 +16,7 @@ from bot.app import run_bot
 from bot.updates.accept import Poller, TokenRejected
 from config import Settings, settings_of
 from db.engine import Sessions
-from db.repositories.chats import SqlMessageRepository
+from db.repositories.people import SqlMessageRepository
 from db.repositories.updates import SqlUpdateRepository
 from tests.crash.harness import free_port
 from tests.databases import migrated_sqlite

@@ -25,7 +25,6 @@ from agent.sommelier.wine import (
 )
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue
-from db.wines.csv_files import CatalogueFileError, Problem
 from db.wines.importing import (
     STARTER,
     ImportReport,
@@ -36,7 +35,7 @@ from db.wines.importing import (
     parse_catalogue,
     read_catalogue,
 )
-from db.wines.lists import OwnRow
+from db.wines.lists import CatalogueFileError, OwnRow, Problem
 from tests.databases import CELLAR, Databases
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

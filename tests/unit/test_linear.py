@@ -35,10 +35,9 @@ from agent.turn import security_flags
 from bot.telegram.look_up_text import read_find, read_question
 from bot.telegram.render import split_messages
 from bot.updates.bursts import LARGEST_BURST, joined, one_message
-from db.documents.chunking import Section, chunk
+from db.documents.chunking import Section, chunk, index_terms
 from db.documents.pdf import unbroken
 from db.documents.reading import Content, Unreadable, read_document
-from db.documents.terms import index_terms
 from tests.hostile import Hostile, hostile_to, looks_far, superlinear
 from tests.library import SUR_LIE
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.documents.terms import index_terms, postings, query_terms, term_number, terms
+from db.documents.chunking import index_terms, postings, query_terms, term_number, terms
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from agent.sommelier import synonyms
 from agent.sommelier.synonyms import Kind, folded, key, names
 from agent.sommelier.wine import Style, Wine
 from db.models import storable
-from db.wines.filters import MAX_TERMS, terms
+from db.wines.catalogue import places, search_text
 from db.wines.lists import slug
-from db.wines.rows import places, search_text
+from db.wines.search import MAX_TERMS, terms
 
 
 @pytest.mark.parametrize(
