@@ -1,11 +1,11 @@
 """Importing wines from CSV files, and keeping what a file of the same name held before in step.
 
-Lists of shops and cellar programs are understood (`db/wines/lists.py`), and the X-Wines data set (R.
-X. de Azambuja et al., 2023) as published, mapped to our vocabulary by `xwines.toml`. That knows type,
-body, acidity, grapes and pairings. Colour and sweetness are read from the name where that is safe and
-left unknown where it is not; tannin is known to be none in whites and roses only; there are no
-prices, and sulphites are assumed in all. An id that exists already is replaced, so importing a file
-twice changes nothing.
+Lists of shops and cellar programs are understood (`db/wines/lists.py`), and the X-Wines data set
+(R. X. de Azambuja et al., 2023) as published, mapped to our vocabulary by `xwines.toml`. That knows
+type, body, acidity, grapes and pairings. Colour and sweetness are read from the name where that is
+safe and left unknown where it is not; tannin is known to be none in whites and roses only; there
+are no prices, and sulphites are assumed in all. An id that exists already is replaced, so importing
+a file twice changes nothing.
 """
 
 import ast
