@@ -20,7 +20,7 @@ from agent.engine.run import NO_JOURNAL, Journal
 from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.lexicon import lexicon
 from agent.repositories import Payload
-from agent.sommelier.service import Sommelier
+from agent.sommelier.service import Answerer, Sommelier
 from agent.text import pattern
 from agent.tracing.exporter import Exporter, RateLimitedLogger
 from agent.tracing.langfuse.client import trace_url
@@ -118,6 +118,7 @@ class App:
     application: AnyApplication
     repositories: Repositories
     turns: Turns
+    answerer: Answerer
     exporter: Exporter | None = None
 
     @property
@@ -275,6 +276,7 @@ async def open_app(
             application=application,
             repositories=repositories,
             turns=turns,
+            answerer=conversation.answerer,
             exporter=exporter,
         )
 
@@ -399,7 +401,7 @@ async def serve(
         ready=ready,
         webhook=webhook,
         routes=[
-            *api_routes(settings, resources, app.turns),
+            *api_routes(settings, resources, app.turns, app.answerer),
             *(admin_page(settings, resources.sessions, admin).routes() if admin else ()),
         ],
     )
@@ -412,7 +414,9 @@ async def serve(
     )
 
 
-def api_routes(settings: Settings, resources: Resources, turns: Turns) -> "Sequence[BaseRoute]":
+def api_routes(
+    settings: Settings, resources: Resources, turns: Turns, answerer: Answerer
+) -> "Sequence[BaseRoute]":
     """The HTTP API; nothing without a token."""
     token = settings.http.api_token
     if token is None:
@@ -421,6 +425,7 @@ def api_routes(settings: Settings, resources: Resources, turns: Turns) -> "Seque
 
     api = Api(
         turns=turns,
+        answerer=answerer,
         documents=resources.documents,
         refinement=resources.refinement,
         search=resources.search,

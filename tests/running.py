@@ -192,7 +192,12 @@ async def running(
     )
     look_ups = sources.handlers(conversation) if sources else []
     conversation.register(application, [*further(conversation), *look_ups])
-    app = App(application=application, repositories=repositories, turns=conversation.turns)
+    app = App(
+        application=application,
+        repositories=repositories,
+        turns=conversation.turns,
+        answerer=answerer,
+    )
     async with open_lanes(settings, app) as (lanes, looking):
         serving = asyncio.create_task(serve())
         try:

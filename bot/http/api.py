@@ -1,13 +1,15 @@
-"""The HTTP API: questions, quotes, places and documents, for those who hold the token.
+"""The HTTP API: the sommelier, documents, quotes, places, for those who hold the token.
 
 Bad input is told field by field (422), never as a failure; a failure is one sentence (503). What
 was asked is never logged.
 """
 
+import asyncio
 import hmac
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
@@ -31,19 +33,23 @@ from agent.documents.quotes import QuoteCache, Quotes, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
 from agent.documents.store import DocumentStore
 from agent.engine.limits import NO_BUDGET
-from agent.engine.run import NO_JOURNAL, Run
+from agent.engine.run import NO_JOURNAL, Run, ShowDraft
 from agent.markdown import visible
 from agent.places.find import Places, PlaceSearch, find_places
 from agent.places.queries import Queries
-from agent.turn import Reply, guard_input
+from agent.sommelier.service import Answerer
+from agent.turn import Reply, Work, guard_input
 from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, bounded_body
 from bot.http.guards import WrongTokens
 from bot.http.models import (
     AskRequest,
     AskResponse,
+    ChatRequest,
+    ChatResponse,
     DocumentResponse,
     DocumentsResponse,
     DoneEvent,
+    DraftEvent,
     FieldProblem,
     FindRequest,
     PassageResponse,
@@ -56,6 +62,7 @@ from bot.http.models import (
     SearchRequest,
     SearchResponse,
 )
+from bot.telegram.drafts import DRAFT_SECONDS
 from bot.turn import Kind, Question, Turns
 
 log = logging.getLogger(__name__)
@@ -80,11 +87,18 @@ REFUSED: Final = {
     429: "Too many wrong tokens came from this address.",
     503: "The question could not be worked on.",
 }
-STREAM: Final = (
+PASSAGES: Final = (
     "Server-sent events: `result` (a ResultEvent) for each passage, then `done` (a DoneEvent)."
+)
+DRAFTS: Final = (
+    "The answer. Who accepts text/event-stream gets server-sent events: `draft` (a DraftEvent) as "
+    "it forms, each in place of the one before and only of what is grounded, then `done` (a "
+    "ChatResponse) or `error` (a Problem). Closing the connection ends the work on it."
 )
 SESSION: Final = "api"
 EVENT_STREAM: Final = "text/event-stream"
+STILL_THERE: Final = ": still there\n\n"
+"""A comment, which keeps proxies from giving up a connection on which nothing comes."""
 
 
 Found = Answer | Quotes | Refinement | Places
@@ -105,6 +119,7 @@ class Api:
     """
 
     turns: Turns
+    answerer: Answerer
     documents: DocumentStore
     token: SecretStr
     user: str
@@ -130,45 +145,67 @@ class Api:
             exception_handlers={HTTPException: _show_error},
         )
         api.router.route_class = self._guarded()
+        api.post(
+            "/chat",
+            summary="Ask the sommelier",
+            response_model=ChatResponse,
+            responses=_streams(DRAFTS),
+        )(self.chat)
         api.post("/rag/rewrite", summary="Rewrite a question for the search")(self.rewrite)
         api.post("/rag/ask", summary="Answer a question from the documents")(self.ask)
         api.post(
             "/research/query",
             summary="Find passages, word for word",
             response_class=Response,
-            responses={
-                200: {
-                    "description": STREAM,
-                    "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
-                }
-            },
+            responses=_streams(PASSAGES),
         )(self.query)
         api.post("/places/find", summary="Find wine shops, bars, wineries …")(self.find)
         api.get("/documents", summary="List the documents")(self.list_documents)
         api.post("/documents/search", summary="Find passages without a model")(
             self.search_documents
         )
-        api.openapi()["components"]["schemas"] |= _schemas(ResultEvent, DoneEvent)
+        api.openapi()["components"]["schemas"] |= _schemas(DraftEvent, ResultEvent, DoneEvent)
         return [Mount("/api", api)]
+
+    async def chat(self, asked: ChatRequest, request: Request) -> ChatResponse | Response:
+        """The sommelier's answer, if it is wanted so with its drafts."""
+        if EVENT_STREAM not in request.headers.get("accept", ""):
+            return await self._chat(asked)
+        drafts = deque[Callable[[], str]](maxlen=1)
+        forming = forming_events(drafts, partial(self._chat, asked, drafts.append))
+        return StreamingResponse(forming, headers=STREAM_HEADERS, media_type=EVENT_STREAM)
+
+    async def _chat(self, asked: ChatRequest, show: ShowDraft | None = None) -> ChatResponse:
+        history = [message.model_dump() for message in asked.history]
+
+        async def work(run: Run) -> Reply:
+            # What they told of themselves before is found in the whole conversation.
+            run = replace(run, history=history, context=None, show=show)
+            return await self.answerer.answer(asked.message, run)
+
+        reply = await self._turn("chat", asked.message, work)
+        if reply.outcome == "failed":
+            raise TurnFailed
+        return ChatResponse.of(reply)
 
     async def rewrite(self, asked: RewriteRequest) -> RewriteResponse:
         """The question in words for the search."""
         look_up = partial(refine_question, enabled=self.refinement is not False)
-        reply = await self._turn("rewrite", asked.question, look_up, _not_refined)
+        reply = await self._look_up("rewrite", asked.question, look_up, _not_refined)
         return RewriteResponse.of(reply.answer)
 
     async def ask(self, asked: AskRequest) -> AskResponse:
         """An answer with its citations."""
         refine = refinement_wanted(self.refinement, asked.refine_prompt)
         look_up = partial(answer_question, documents=self.documents, refine=refine)
-        reply = await self._turn("ask", asked.question, look_up, Answer.of_help)
+        reply = await self._look_up("ask", asked.question, look_up, Answer.of_help)
         note = " ".join(reply.notes)
         return AskResponse.of(replace(reply.answer, note=note, outcome=reply.outcome))
 
     async def query(self, asked: QueryRequest) -> Response:
         """Passages as server-sent events; they begin when all are checked."""
         look_up = partial(find_quotes, documents=self.documents, cache=self.cache)
-        reply = await self._turn("quotes", asked.query, look_up, Quotes.of_help)
+        reply = await self._look_up("quotes", asked.query, look_up, Quotes.of_help)
         found = replace(reply.answer, note=" ".join(reply.notes))
         return StreamingResponse(
             events(found, reply.seconds), headers=STREAM_HEADERS, media_type=EVENT_STREAM
@@ -183,7 +220,7 @@ class Api:
         def in_crisis(_: str, help_: str) -> Places:
             return Places(Queries(asked.category, asked.place, ()), (), (), help_)
 
-        reply = await self._turn("find", f"{asked.category} {asked.place}", look_up, in_crisis)
+        reply = await self._look_up("find", f"{asked.category} {asked.place}", look_up, in_crisis)
         notes = " ".join(dict.fromkeys(filter(None, (reply.answer.note, *reply.notes))))
         return PlacesDocument.of(replace(reply.answer, note=notes))
 
@@ -197,8 +234,8 @@ class Api:
         found = await self.documents.search([asked.query], asked.limit)
         return SearchResponse(passages=list(map(PassageResponse.of, found)))
 
-    async def _turn(self, kind: Kind, text: str, look_up: LookUp, in_crisis: InCrisis) -> Reply:
-        """A turn of nobody: everyone's budget holds, nothing is delivered or remembered.
+    async def _look_up(self, kind: Kind, text: str, look_up: LookUp, in_crisis: InCrisis) -> Reply:
+        """A turn that looks something up.
 
         To somebody in a crisis the answer is `in_crisis`, of the question and what helps.
 
@@ -209,16 +246,20 @@ class Api:
         async def work(run: Run) -> Reply:
             return reply_of(await look_up(guard_input(text, run.span), run=run))
 
-        turn_id = -1 - secrets.randbits(62)
-        question = Question(id=turn_id, text=text, kind=kind, session=SESSION, user=self.user)
-        budgets = self.turns.budgets and replace(self.turns.budgets, person=NO_BUDGET)
-        turns = replace(self.turns, journal=NO_JOURNAL, sender=None, messages=None, budgets=budgets)
-        reply = await turns.turn(question, work)
+        reply = await self._turn(kind, text, work)
         if reply.outcome == "care":
             return replace(reply, answer=in_crisis(text, reply.text))
         if reply.answer is None:
             raise TurnFailed
         return reply
+
+    async def _turn(self, kind: Kind, text: str, work: Work) -> Reply:
+        """A turn of nobody: everyone's budget holds, nothing is delivered or remembered."""
+        turn_id = -1 - secrets.randbits(62)
+        question = Question(id=turn_id, text=text, kind=kind, session=SESSION, user=self.user)
+        budgets = self.turns.budgets and replace(self.turns.budgets, person=NO_BUDGET)
+        turns = replace(self.turns, journal=NO_JOURNAL, sender=None, messages=None, budgets=budgets)
+        return await turns.turn(question, work)
 
     def _guarded(self) -> type[APIRoute]:
         """Routes that check the token before they read the body, and the body before its JSON.
@@ -319,6 +360,27 @@ def reply_of(found: Found) -> Reply:
     )
 
 
+async def forming_events(
+    drafts: Sequence[Callable[[], str]], answer: Callable[[], Coroutine[Any, Any, BaseModel]]
+) -> AsyncIterator[str]:
+    """An answer as server-sent events: a `draft` now and then, then `done` or `error`.
+
+    Of `drafts` the last makes the newest. Who goes away ends the work on the answer.
+    """
+    shown, answering = "", asyncio.create_task(answer())
+    try:
+        while not (await asyncio.wait([answering], timeout=DRAFT_SECONDS))[0]:
+            draft = drafts[-1]() if drafts else ""
+            is_new, shown = draft not in ("", shown), draft or shown
+            yield event("draft", DraftEvent(text=draft)) if is_new else STILL_THERE
+        yield event("done", answering.result())
+    except Exception as error:
+        log.error("A streamed answer failed with %s", type(error).__name__)  # noqa: TRY400
+        yield event("error", Problem(error=UNAVAILABLE))
+    finally:
+        answering.cancel()
+
+
 async def events(found: Quotes, seconds: float) -> AsyncIterator[str]:
     """Quotes as server-sent events: one `result` each, then `done`."""
     for quote in found.quotes:
@@ -356,6 +418,12 @@ def _field_problem(place: tuple[int | str, ...], message: str) -> FieldProblem:
     if not names:
         return FieldProblem(field="body", message="must be a JSON object")
     return FieldProblem(field=".".join(names)[:LONGEST_FIELD] or "body", message=message)
+
+
+def _streams(description: str) -> dict[int | str, dict[str, Any]]:
+    """What the document says of a response that comes as events, or may."""
+    content = {EVENT_STREAM: {"schema": {"type": "string"}}}
+    return {200: {"description": description, "content": content}}
 
 
 def _schemas(*models: type[BaseModel]) -> dict[str, Any]:

@@ -1,12 +1,22 @@
 """What the HTTP API takes and gives, and what `--json` prints: one shape for both."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, AliasGenerator, AliasPath, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    AliasPath,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from agent import lengths
 from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.refine import FallbackReason
 from agent.markdown import visible
@@ -15,6 +25,7 @@ from agent.places.queries import LONGEST_PLACE, category_named, place_named
 from agent.turn import Outcome
 
 MOST_PASSAGES: Final = 50
+MOST_MESSAGES: Final = 50
 
 
 def _with_words(text: str) -> str:
@@ -32,6 +43,22 @@ Question = Annotated[
 
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ChatMessage(_Request):
+    """What was said before."""
+
+    role: Literal["user", "assistant"]
+    content: Annotated[str, Field(min_length=1, max_length=lengths.MESSAGE)]
+
+
+class ChatRequest(_Request):
+    """A message to the sommelier, and the conversation before it, oldest first."""
+
+    message: Annotated[
+        str, Field(min_length=1, max_length=lengths.MESSAGE), AfterValidator(_with_words)
+    ]
+    history: list[ChatMessage] = Field(default=[], max_length=MOST_MESSAGES)
 
 
 class RewriteRequest(_Request):
@@ -85,6 +112,29 @@ class _CamelCase(_Response):
     """Named as the events of the research on structured snippets are."""
 
     model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel))
+
+
+class ChatResponse(_Response):
+    """What the sommelier answers, in Markdown, and the wines in it."""
+
+    answer: str = Field(validation_alias="text")
+    wine_ids: list[str]
+    note: str = Field(
+        validation_alias="notes",
+        description="What is to be known of it: why no model answered, a budget.",
+    )
+    outcome: Outcome
+
+    @field_validator("note", mode="before")
+    @classmethod
+    def _joined(cls, notes: Sequence[str]) -> str:
+        return " ".join(notes)
+
+
+class DraftEvent(_Response):
+    """What there is of an answer so far, in Markdown; it takes the place of the draft before."""
+
+    text: str
 
 
 class RewriteResponse(_Response):

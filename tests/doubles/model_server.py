@@ -122,6 +122,8 @@ class ModelServer(LoopbackServer):
         self.violations: list[str] = []
         self.unscripted: list[ModelRequest] = []
         self.usage = Totals()
+        self.left = 0
+        """From how many streams the client went away."""
         self._steps: deque[Script] = deque(steps)
         self._call_ids = itertools.count(1)
         self._ids = itertools.count(1)
@@ -209,13 +211,17 @@ class ModelServer(LoopbackServer):
             tells = "stream_options" in received.json and self.streaming != "no_usage"
             events = [*events_of(completion, step.piece, tells_usage=tells)]
             whole = partial(self._count, usage)
-            return EventStream(request, events, step.pause, whole, cut=step.ending == "cut")
+            cut = step.ending == "cut"
+            return EventStream(request, events, step.pause, whole, self._left, cut=cut)
         body = json.dumps(completion, ensure_ascii=False).encode()
         if step.ending == "cut":
             return HalfResponse(request, body, headers)
         if not gone(request):
             self._count(usage)
         return Response(body, step.status, headers)
+
+    def _left(self) -> None:
+        self.left += 1
 
     def _count(self, usage: Totals) -> None:
         total = self.usage

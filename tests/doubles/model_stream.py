@@ -54,7 +54,8 @@ def pieces(text: str, size: int) -> Iterator[str]:
 class EventStream(Response):
     """Events one after the other, `pause` seconds apart, and `whole` is called once all are sent.
 
-    When `cut`, half of them and then the end of the connection.
+    `left` is called instead when the client hangs up. When `cut`, half of them are sent and then
+    the connection ends.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class EventStream(Response):
         events: Sequence[bytes],
         pause: float,
         whole: Callable[[], object],
+        left: Callable[[], object],
         *,
         cut: bool = False,
     ) -> None:
         super().__init__(media_type="text/event-stream")
         del self.headers["content-length"]
         self.request, self.pause, self.whole, self.cut = request, pause, whole, cut
+        self.left = left
         self.events = events[: len(events) // 2] if cut else events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,6 +80,7 @@ class EventStream(Response):
             if self.pause:
                 await asyncio.sleep(self.pause)
             if gone(self.request):
+                self.left()
                 return
             await send({"type": "http.response.body", "body": event, "more_body": True})
         if self.cut:

@@ -19,13 +19,17 @@ from starlette.routing import BaseRoute
 
 from agent.documents.store import Chunk
 from agent.engine.limits import DailyBudget
+from agent.engine.run import Run
 from agent.engine.span import TraceRecord
+from agent.house_sommelier import HouseSommelier
 from agent.places.find import PlaceHit
 from agent.repositories import (
     DayStats,
     Spending,
 )
+from agent.sommelier.service import Answerer, Sommelier
 from agent.tracing.recorder import Recorder, keyed_hash
+from agent.turn import Reply
 from bot.app import api_routes
 from bot.budgets import Budgets
 from bot.http.api import Api
@@ -36,9 +40,11 @@ from db.engine import Sessions
 from db.repositories.people import SqlPeopleRepository
 from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
-from tests.doubles.model_server import ModelServer, answer, answer_json, error
+from tests.doubles.model_server import ModelServer, answer, answer_json, error, paced
 from tests.doubles.otlp import OtlpReceiver
-from tests.doubles.server import LoopbackServer
+from tests.doubles.server import LoopbackServer, eventually
+from tests.fakes import CHINON, FakeCatalogue
+from tests.faults.turns import INFORMATIONAL, VALID, search, valid
 from tests.library import SUR_LIE, FakeLibrary, open_model, sent
 from tests.running import Sources
 from tests.serving import serving as serve
@@ -48,6 +54,7 @@ TOKEN = "a-long-random-token-5c1f"
 GOOD = {"authorization": f"Bearer {TOKEN}"}
 JSON = {"content-type": "application/json"}
 QUESTION = "What does sur lie mean?"
+SENTENCE = "the question could not be worked on, ask again later"
 PATHS = ("/api/rag/rewrite", "/api/rag/ask", "/api/research/query")
 REFINED = {
     "refined_query": "sur lie ageing on fine lees meaning",
@@ -80,10 +87,12 @@ def api(
     sources: Sources,
     budgets: Budgets | None = None,
     keep: Keep | None = None,
+    answerer: Answerer | None = None,
     **limits: Any,
 ) -> Api:
     return Api(
         turns=Turns(run=sources.run, budgets=budgets, keep=keep),
+        answerer=answerer or Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
         documents=sources.documents,
         refinement=sources.refinement,
         search=sources.search,
@@ -116,9 +125,10 @@ def loopback(api: Api) -> Iterator[httpx.Client]:
 
 
 def events(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """Server-sent events as name and data."""
+    """Server-sent events as name and data, without comments."""
     assert text.endswith("\n\n")
-    lines = [block.split("\n") for block in text.removesuffix("\n\n").split("\n\n")]
+    blocks = text.removesuffix("\n\n").split("\n\n")
+    lines = [block.split("\n") for block in blocks if not block.startswith(":")]
     return [
         (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
         for name, data in lines
@@ -128,6 +138,89 @@ def events(text: str) -> list[tuple[str, dict[str, Any]]]:
 class FakeSearch:
     async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
         return [PlaceHit("Bar A", "https://a.example", "Open late.")]
+
+
+NOBODY = cast("Answerer", None)
+STREAMED = GOOD | {"accept": "text/event-stream"}
+LAMB = {"message": "A red for lamb, please"}
+BEFORE = [
+    {"role": "user", "content": "I am pregnant. A red?"},
+    {"role": "assistant", "content": "Gladly."},
+]
+
+
+async def test_the_sommelier_answers_with_what_was_said_before(model_server: ModelServer) -> None:
+    model_server.script(search(), valid(), answer_json(INFORMATIONAL))
+    async with (
+        open_model(model_server) as model,
+        serving(api(sources(models=[model])).routes()) as it,
+    ):
+        answered = (await it.post("/api/chat", json=LAMB)).json()
+        told = (await it.post("/api/chat", json=LAMB | {"history": BEFORE})).json()
+    assert (answered["outcome"], answered["wine_ids"], answered["note"]) == (
+        "answered",
+        [CHINON.id],
+        "",
+    )
+    assert CHINON.label in answered["answer"]
+    assert [each["content"] for each in sent(model_server, 2)["messages"][1:]] == [
+        *(each["content"] for each in BEFORE),
+        LAMB["message"],
+    ]
+    assert told["outcome"] == "answered"
+    first, _, after = (sent(model_server, each)["messages"][0]["content"] for each in range(3))
+    assert ("had better not drink" in first, "had better not drink" in after) == (False, True)
+
+
+async def test_an_answer_comes_as_drafts_of_what_is_grounded_and_then_as_without(
+    model_server: ModelServer,
+) -> None:
+    long = VALID | {"intro": "The Zorkovitz estate. For your lamb:", "closing": "It is fine. " * 20}
+    for _ in range(2):
+        model_server.script(search(), paced(answer_json(long), 200), answer_json(VALID))
+    async with (
+        open_model(model_server) as model,
+        serving(api(sources(models=[model])).routes()) as it,
+    ):
+        whole = await it.post("/api/chat", json=LAMB)
+        streamed = await it.post("/api/chat", json=LAMB, headers=STREAMED)
+    *drafts, (last, done) = events(streamed.text)
+    assert (streamed.headers["content-type"], streamed.headers["cache-control"]) == (
+        "text/event-stream; charset=utf-8",
+        "no-store",
+    )
+    assert {name for name, _ in drafts} == {"draft"}
+    assert any(CHINON.label in each["text"] for _, each in drafts)
+    assert "Zorkovitz" not in streamed.text
+    assert (last, done) == ("done", whole.json())
+
+
+async def test_who_goes_away_ends_the_request_to_the_model(model_server: ModelServer) -> None:
+    model_server.script(search(), paced(answer_json(VALID | {"closing": "Fine. " * 500}), 40))
+    async with (
+        open_model(model_server) as model,
+        serving(api(sources(models=[model])).routes()) as it,
+    ):
+        async with it.stream("POST", "/api/chat", json=LAMB, headers=STREAMED) as streamed:
+            async for line in streamed.aiter_lines():
+                if CHINON.label in line:
+                    break
+        await eventually(lambda: model_server.left == 1, seconds=10, otherwise=lambda: "goes on")
+    assert len(model_server.requests) == 2
+
+
+async def test_a_streamed_answer_that_fails_ends_with_what_it_would_be_without() -> None:
+    class Broken:
+        async def answer(self, message: str, run: Run) -> Reply:
+            raise DatabaseGone(message)
+
+    async with serving(api(sources(), answerer=Broken()).routes()) as it:
+        failed = await it.post("/api/chat", json=LAMB)
+        streamed = await it.post("/api/chat", json=LAMB, headers=STREAMED)
+        guarded = await it.post("/api/chat", json={"message": ""}, headers=STREAMED)
+    assert (failed.status_code, streamed.status_code, guarded.status_code) == (503, 200, 422)
+    assert events(streamed.text) == [("error", failed.json())]
+    assert failed.json()["error"] == SENTENCE
 
 
 async def test_places_are_found() -> None:
@@ -335,8 +428,7 @@ async def test_a_failure_inside_is_one_sentence_and_nothing_asked_is_logged(
     if path == "/api/rag/rewrite":
         assert answered.status_code == 200  # rewriting needs no database
     else:
-        sentence = "the question could not be worked on, ask again later"
-        assert (answered.status_code, answered.json()) == (503, {"error": sentence, "fields": []})
+        assert (answered.status_code, answered.json()) == (503, {"error": SENTENCE, "fields": []})
         assert "A turn failed: DatabaseGone" in caplog.text
     assert "Rosalind" not in caplog.text
 
@@ -508,10 +600,12 @@ async def test_the_document_describes_what_is_served() -> None:
         del it.headers["authorization"]
         document = (await it.get("/api/openapi.json")).json()
         answered = await it.post("/api/rag/ask", json={"question": QUESTION}, headers=GOOD)
+        chatted = await it.post("/api/chat", json={"message": "a red for lamb"}, headers=GOOD)
         refused = await it.post("/api/rag/ask", json={}, headers=GOOD)
     assert document["openapi"] == "3.1.0"
     (server,) = document["servers"]
     assert tuple(f"{server['url']}{path}" for path in document["paths"]) == (
+        "/api/chat",
         *PATHS,
         *("/api/places/find", "/api/documents", "/api/documents/search"),
     )
@@ -521,6 +615,10 @@ async def test_the_document_describes_what_is_served() -> None:
     assert {name.removeprefix("#/components/schemas/") for name in references} <= set(schemas)
     assert schemas["AskRequest"]["required"] == ["question"]
     assert set(answered.json()) == set(schemas["AskResponse"]["properties"])
+    assert set(chatted.json()) == set(schemas["ChatResponse"]["properties"])
+    assert set(schemas["DraftEvent"]["properties"]) == {"text"}
+    said = document["paths"]["/chat"]["post"]["responses"]["200"]
+    assert set(said["content"]) == {"application/json", "text/event-stream"}
     assert set(refused.json()) == set(schemas["Problem"]["properties"])
     assert set(schemas["ResultEvent"]["properties"]) == set(QUOTED)
     assert set(schemas["DoneEvent"]["properties"]) == {
@@ -554,7 +652,9 @@ async def test_a_call_is_a_turn_in_the_trace(
     token = settings_of({"API_TOKEN": TOKEN, "HTTP_PORT": "0", "TRACE_USER_KEY": "key"})
     async with open_model(model_server) as model:
         found: Any = sources(models=[model])
-        routes = api_routes(token, found, Turns(run=found.run, tracer=Recorder(), keep=keep))
+        routes = api_routes(
+            token, found, Turns(run=found.run, tracer=Recorder(), keep=keep), NOBODY
+        )
         async with serving(routes) as it:
             await it.post("/api/rag/rewrite", json={"question": QUESTION})
             await it.post("/api/rag/ask", json={"question": QUESTION})
@@ -670,4 +770,4 @@ class TestBudget:
 
 
 def test_there_is_no_api_without_a_token() -> None:
-    assert api_routes(Settings(), cast("Any", sources()), Turns()) == []
+    assert api_routes(Settings(), cast("Any", sources()), Turns(), NOBODY) == []
