@@ -21,7 +21,7 @@ from agent.claims import CLAIMS_CLASSIFIER, features_of
 from agent.claims import LABELS as CLAIMS
 from agent.classifier import Classifier, features, written
 from agent.documents import citations
-from agent.evals.answers import cases
+from agent.evals.documents import cases
 from agent.text import sentences
 from benchmarks.vocabulary import HOUSE, strings
 from db.documents.indexing import STARTER

@@ -18,11 +18,11 @@ from bot.commands import research
 from bot.commands.output import open_settings
 
 GROUPS: Final[Mapping[str, tuple[str, str]]] = {
-    "db": ("database:db_app", "Create and upgrade the database."),
+    "db": ("maintenance:db_app", "Create and upgrade the database."),
     "wines": ("library:wines_app", "Fill the catalogue and search it."),
     "documents": ("library:documents_app", "Fill the library and search it."),
-    "people": ("people:app", "See and delete what is kept of a person."),
-    "updates": ("database:updates_app", "See messages that could not be answered."),
+    "people": ("maintenance:people_app", "See and delete what is kept of a person."),
+    "updates": ("maintenance:updates_app", "See messages that could not be answered."),
     "eval": ("evaluate:app", "Measure how well a model works here."),
     "prompts": ("prompts:app", "Manage prompts in Langfuse."),
     "traces": ("traces:app", "See what happened in each turn, and why."),
@@ -136,7 +136,7 @@ def admin(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8765,
 ) -> None:
     """Show what happened, what it cost and what people disliked, in a browser on this machine."""
-    from bot.commands.admin import serve
+    from bot.commands.maintenance import serve
 
     asyncio.run(serve(open_settings(), port))
 

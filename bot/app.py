@@ -23,7 +23,7 @@ from agent.repositories import Payload
 from agent.sommelier.service import Answerer, Sommelier
 from agent.text import pattern
 from agent.tracing.exporter import Exporter, RateLimitedLogger
-from agent.tracing.langfuse.client import trace_url
+from agent.tracing.langfuse.traces import trace_url
 from agent.tracing.masking import mask
 from agent.tracing.recorder import Recorder, keyed_hash
 from bot.admin.broadcast import BroadcastCommand

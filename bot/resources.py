@@ -26,9 +26,9 @@ from agent.documents.embedding import (
     LocalEmbedding,
     is_installed,
 )
+from agent.documents.passages import DocumentStore
 from agent.documents.quotes import QuoteCache
 from agent.documents.refine import refinement_wanted
-from agent.documents.store import DocumentStore
 from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
 from agent.engine.limits import Ledger, Prices
 from agent.engine.llm import LLMService
@@ -36,15 +36,17 @@ from agent.engine.messages import LLM, ResponseMode
 from agent.engine.run import Prompts, Run
 from agent.engine.span import TraceRecord
 from agent.engine.tools import Tool
-from agent.places.find import PlaceSearch, find_places_tool
-from agent.places.web_search import BraveSearch, SearxngSearch
+from agent.places.find import BraveSearch, PlaceSearch, SearxngSearch, find_places_tool
 from agent.prompts import REPOSITORY
 from agent.repositories import TraceFilter, TraceSummary
-from agent.tracing.exporter import Exporter, RateLimitedLogger
-from agent.tracing.http import HttpClient
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback, trace_url
+from agent.tracing.exporter import Exporter, HttpClient, RateLimitedLogger
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
-from agent.tracing.langfuse.traces import LangfuseTraces
+from agent.tracing.langfuse.traces import (
+    LangfuseClient,
+    LangfuseFeedback,
+    LangfuseTraces,
+    trace_url,
+)
 from agent.tracing.masking import Masking, prepared
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.service import bounded

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from agent.care import care_of
+from agent.engine.errors import Backoff, retry
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
-from agent.engine.retry import Backoff, retry
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
 from agent.repositories import MessageRepository, StoredMessage, TurnRecord

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.documents.passages import telling_words
-from agent.documents.store import Chunk, StoredDocument
+from agent.documents.passages import Chunk, StoredDocument, telling_words
 from agent.engine.llm import LLMService
 from tests.doubles.model_server import ModelServer
 from tests.faults.turns import service

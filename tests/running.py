@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from agent.documents.passages import DocumentStore
 from agent.documents.quotes import QuoteCache
-from agent.documents.store import DocumentStore
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM
 from agent.engine.run import NO_JOURNAL, Journal, Run

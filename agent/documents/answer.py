@@ -12,7 +12,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.documents.check import supported
 from agent.documents.citations import (
     Statement,
     admission,
@@ -27,12 +26,15 @@ from agent.documents.citations import (
     uncited,
     without_citations,
 )
+from agent.documents.grounding import supported
 from agent.documents.passages import (
     BEST_PASSAGES,
     DEFAULT_CHUNKS,
     MODEL_FAILED,
     NO_MODEL,
     SHOWN_PASSAGES,
+    Chunk,
+    DocumentStore,
     LookedUp,
     as_data,
     best_passage,
@@ -43,7 +45,6 @@ from agent.documents.passages import (
 )
 from agent.documents.refine import Refinement, refine_question
 from agent.documents.sources import Passage, Standing, StandingKind, read_sources, source_of
-from agent.documents.store import Chunk, DocumentStore
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.limits import Limits

@@ -18,7 +18,7 @@ from typing import Final, Literal, cast
 from pydantic import TypeAdapter
 
 from agent.classifier import classifier
-from agent.documents.store import Chunk
+from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
 from agent.text import Match, Pattern, escape, pattern, sentences

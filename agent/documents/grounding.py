@@ -5,16 +5,20 @@ citation, or when it is a Markdown block quote. Shorter ones may be terms, and w
 the names of wines and the titles of documents may stand in quotation marks as they are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from agent.documents.citations import Cited, blocks, citations, is_path, without_idle
-from agent.documents.passages import WIDE, WORD, as_data, comparable, stands_in
-from agent.documents.store import Chunk
-from agent.engine.contract import Evidence
+from agent.documents.passages import WIDE, WORD, Chunk, as_data, comparable, numbers, stands_in
+from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
+from agent.engine.loop import generate_agentic_response
+from agent.engine.run import Run
+from agent.prompts import prompt_for
 from agent.text import pattern
 
 LEAST_WORDS: Final = 5
@@ -240,3 +244,64 @@ def is_title(passage: str) -> bool:
         and passage.rstrip()[-1:] not in {".", "!", "?", "…"}
         and all(word[0].isupper() or word[0].isdigit() for word in longer)
     )
+
+
+PROMPT: Final = "<statements>\n{statements}\n</statements>\n\nJudge each statement."
+SECONDS: Final = 20.0
+
+
+class Verdict(BaseModel):
+    """What one statement is, beside its passage."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: int = Field(description="The number of the statement.")
+    verdict: Literal["supported", "not_supported", "contradicted"]
+    differs: str = Field(description="The words of it that the passage does not say, or none.")
+
+
+class Verdicts(BaseModel):
+    """A verdict for each statement."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    verdicts: list[Verdict]
+
+
+async def supported(doubtful: Mapping[str, str], run: Run) -> frozenset[str]:
+    """Return those statements that a model finds to say what their passages say.
+
+    A number that the passage lacks is not believed. Nothing is asked without statements, a model
+    for it (`aside["check"]`) or a request left. Never raises, except when cancelled.
+    """
+    model, stated = run.aside.get("check"), list(doubtful.items())
+    if not stated or model is None or run.ledger.requests_left(run.limits) < 1:
+        return frozenset()
+    limits = replace(
+        run.limits,
+        structured_output_max_retries=0,
+        model_tries=1,
+        seconds=min(SECONDS, run.limits.seconds),
+    )
+    contract = OutputContract(Verdicts, temperature=0)
+    asked = run.instructed(prompt_for(run, "documents-check"), schema=contract.output.text)
+    listed = (
+        f"{number}. {as_data(said)}\nPASSAGE: {as_data(passage)}"
+        for number, (said, passage) in enumerate(stated, 1)
+    )
+    with run.span.child("check", "span", input=[said for said, _ in stated]) as step:
+        response = await generate_agentic_response(
+            PROMPT.format(statements="\n\n".join(listed)),
+            run=replace(asked, models=[model], limits=limits, span=step),
+            contract=contract,
+        )
+        verdicts = response.answer.verdicts if response.ok and response.answer else []
+        held = {each.number for each in verdicts if each.verdict == "supported"}
+        held -= {each.number for each in verdicts if each.verdict != "supported" or each.differs}
+        found = frozenset(
+            said
+            for number, (said, passage) in enumerate(stated, 1)
+            if number in held and numbers(said) <= numbers(passage)
+        )
+        step.update(output=sorted(found), level=None if response.ok else "WARNING")
+    return found

@@ -1,17 +1,255 @@
-"""What cited answers and quotes share: retrieval, passages as they stand, outcome on the trace."""
+"""Documents in retrievable chunks, and how what they say is found, compared and shown.
 
+Words are compared by their stems, by what they mean in six languages and by their beginnings,
+numbers by what they are worth (`lexicon.toml`).
+"""
+
+import tomllib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final, TypeVar
+from datetime import datetime
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Annotated, Final, Protocol, TypeVar
 
-from agent.documents.lexicon import vocabulary
-from agent.documents.store import Chunk, DocumentStore
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from agent.classifier import Meanings
 from agent.engine.loop import AgenticResponse
 from agent.engine.span import PromptRef, Span
-from agent.text import REMEMBERED, language_of, pattern, sentences, truncate_at_boundary, words
+from agent.text import (
+    LANGUAGES,
+    REMEMBERED,
+    Language,
+    fold,
+    language_of,
+    pattern,
+    sentences,
+    stem,
+    truncate_at_boundary,
+    words,
+)
 from agent.turn import Outcome, Reply, error_types, record_outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A retrievable part of a document; `path` is what a citation names.
+
+    `position` counts from 1 to `parts`, the number of chunks of the document; `score` only orders
+    the chunks of one search.
+    """
+
+    id: str
+    document_id: str
+    path: str
+    title: str
+    headings: tuple[str, ...]
+    position: int
+    parts: int
+    text: str
+    score: float = 0.0
+
+    @property
+    def location(self) -> str:
+        """The heading chain, or "Section N of M" where there are no headings."""
+        return " > ".join(self.headings) or f"Section {self.position} of {self.parts}"
+
+    @property
+    def said(self) -> str:
+        """What the document says here."""
+        return f"{self.title}\n{self.location}\n{self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """What the metadata store knows of a document; `size` is in bytes, `parts` in chunks."""
+
+    id: str
+    path: str
+    title: str
+    kind: str
+    content_hash: str
+    size: int
+    parts: int
+    added_at: datetime
+
+
+class DocumentStore(Protocol):
+    """The knowledge base: documents in retrievable chunks, and the metadata of every document."""
+
+    async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
+        """Return the best chunks for any of `queries`, wordings of one question, best first.
+
+        At most 3 chunks of one document, unless nothing else matches.
+        """
+
+    async def known_paths(self, paths: Sequence[str]) -> set[str]:
+        """Return those of `paths` that are documents of the metadata store."""
+
+    async def count(self) -> int:
+        """Say how many documents there are."""
+
+    async def documents(self) -> list[StoredDocument]:
+        """Return what is known of every document, by path."""
+
+
+class Embedder(Protocol):
+    """An embedding source: texts to vectors, near each other where the texts mean alike."""
+
+    @property
+    def name(self) -> str:
+        """The model's name; vectors of different names are never compared."""
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector for each text, in order. Raises anything when the source is down."""
+
+
+LONGEST: Final = 2_000
+"""Characters of a sentence that are looked at."""
+BEGINNING: Final = 5
+"""Letters by which words of one origin are alike in several languages."""
+COMPOUND: Final = 8
+"""Letters of a word that may be made of two."""
+HALF: Final = 4
+TOKEN: Final = pattern("\\d+(?:[.,\u00a0\u202f]\\d+)*|\\p{L}+")
+
+Keys = frozenset[str]
+Words = Annotated[frozenset[str], BeforeValidator(str.split)]
+Rows = Annotated[
+    Sequence[Sequence[str]], BeforeValidator(lambda rows: [row.split(";") for row in rows])
+]
+
+
+class _File(BaseModel):
+    """What `lexicon.toml` holds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    anaphors: Words
+    same: Rows
+    numbers: Mapping[Language, str]
+    harmless: Mapping[Language, Words]
+    denials: Mapping[Language, str]
+    qualifiers: Mapping[Language, str]
+
+
+class Vocabulary:
+    """The words of one language."""
+
+    def __init__(self, language: Language) -> None:
+        file = _file()
+        self._language: Language = language
+        place = LANGUAGES.index(language)
+        same = {f"={number}": self._stems(row[place]) for number, row in enumerate(file.same)}
+        counts = {"denial": file.denials[language], "other": file.qualifiers[language]}
+        self._same = Meanings(same)
+        self._qualifiers = Meanings({kind: self._stems(each) for kind, each in counts.items()})
+        self._harmless = file.harmless[language]
+        worth = map(float, (*range(1, 21), *range(30, 101, 10), 1000))
+        said = file.numbers[language].split()
+        self._numbers: dict[str, float] = dict(zip(said, worth, strict=True))
+
+    def keys(self, word: str) -> Keys:
+        """Return what a folded word is compared by; nothing for a short one."""
+        value = self._value(word)
+        if value is not None:
+            return frozenset({f"#{value:g}"} if word[0].isdecimal() or value > 1 else ())
+        if len(word) < 3:
+            return frozenset()
+        halves = self._halves(word) if len(word) >= COMPOUND else Keys()
+        own = (stem(word, self._language), f"{word[:BEGINNING]}~")
+        return frozenset({*own, *self._meant(word), *halves})
+
+    def exact(self, token: str) -> str:
+        """Return what a word is the same by in its own language."""
+        word = fold(token)
+        value = self._value(word)
+        return stem(word, self._language) if value is None else f"#{value:g}"
+
+    def telling(self, text: str) -> list[str]:
+        """Return the words of a text without those that may stand in it or not."""
+        return [each for each in TOKEN.findall(text[:LONGEST]) if fold(each) not in self._harmless]
+
+    def is_qualifier(self, word: str) -> bool:
+        """Say whether a sentence says something else without a folded word."""
+        return bool(self._qualifiers.of(stem(word, self._language)))
+
+    def denies(self, word: str) -> bool:
+        """Say whether a folded word denies something."""
+        return "denial" in self._qualifiers.of(stem(word, self._language))
+
+    def _stems(self, words: str) -> str:
+        """Words by their stems, those that stand for beginnings as they are."""
+        each = (w if w.endswith("*") else stem(w, self._language) for w in words.split())
+        return " ".join(each)
+
+    def _meant(self, word: str) -> frozenset[str]:
+        return self._same.of(word) | self._same.of(stem(word, self._language))
+
+    def _halves(self, word: str) -> Keys:
+        """What the halves of a compound mean, if both mean something."""
+        for at in range(HALF, len(word) - HALF + 1):
+            first, second = self._meant(word[:at]), self._meant(word[at:])
+            if first and second:
+                return first | second
+        return Keys()
+
+    def _value(self, word: str) -> float | None:
+        """What a number is worth, in digits or in words; None for any other word."""
+        if word[0].isdecimal():
+            return _worth(word)
+        for at in range(len(word), 1, -1):
+            rest = word[at:].removeprefix("und").removeprefix("en")
+            if word[:at] in self._numbers and (at == len(word) or rest in self._numbers):
+                return self._numbers[word[:at]] + self._numbers.get(rest, 0.0)
+        return None
+
+
+def _worth(digits: str) -> float:
+    """What digits are worth; before three of them stand thousands."""
+    signs = digits.replace("\u00a0", ",").replace("\u202f", ",").replace(".", ",")
+    first, *groups = signs.split(",")
+    if groups and first.strip("0") and all(len(group) == 3 for group in groups):
+        return float(first + "".join(groups))
+    return float(".".join([first, "".join(groups)]) if groups else first)
+
+
+@cache
+def _file() -> _File:
+    text = Path(__file__).with_name("lexicon.toml").read_text("utf-8")
+    return _File.model_validate(tomllib.loads(text))
+
+
+@cache
+def vocabulary(language: Language) -> Vocabulary:
+    """Return the words of a language."""
+    return Vocabulary(language)
+
+
+def is_anaphor(word: str) -> bool:
+    """Say whether a folded word points back to another sentence."""
+    return word in _file().anaphors
+
+
+def items(text: str, language: Language | None) -> Iterator[Keys]:
+    """Yield what the words of a text are compared by; of every language if its own is not known."""
+    found = (_keys(fold(token), language) for token in TOKEN.findall(text[:LONGEST]))
+    return (keys for keys in found if keys)
+
+
+def numbers(text: str) -> Keys:
+    """Return what the numbers of a text are compared by."""
+    found = (key for keys in items(text, language_of(text)) for key in keys)
+    return Keys(key for key in found if key.startswith("#"))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _keys(word: str, language: Language | None) -> Keys:
+    languages = (language,) if language else LANGUAGES
+    return Keys().union(*(vocabulary(each).keys(word) for each in languages))
+
 
 T = TypeVar("T")
 

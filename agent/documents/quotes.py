@@ -26,6 +26,8 @@ from agent.documents.passages import (
     SHOWN_PASSAGES,
     WIDE,
     WORD,
+    Chunk,
+    DocumentStore,
     LookedUp,
     as_data,
     best_passage,
@@ -35,7 +37,6 @@ from agent.documents.passages import (
     verbatim,
 )
 from agent.documents.sources import read_sources, source_of
-from agent.documents.store import Chunk, DocumentStore
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response

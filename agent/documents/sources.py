@@ -15,9 +15,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from agent.documents.lexicon import Keys, Vocabulary, is_anaphor, items, vocabulary
-from agent.documents.passages import PASSAGE_CHARS, verbatim
-from agent.documents.store import Chunk
+from agent.documents.passages import (
+    PASSAGE_CHARS,
+    Chunk,
+    Keys,
+    Vocabulary,
+    is_anaphor,
+    items,
+    verbatim,
+    vocabulary,
+)
 from agent.text import fold, language_of, sentences, truncate_at_boundary, words
 
 MOST: Final = 3

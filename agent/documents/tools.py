@@ -12,9 +12,8 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from agent.documents.answer import answer_question, excerpts
-from agent.documents.passages import DEFAULT_CHUNKS, MAX_CHUNKS, retrieve
+from agent.documents.passages import DEFAULT_CHUNKS, MAX_CHUNKS, Chunk, DocumentStore, retrieve
 from agent.documents.quotes import QuoteCache, find_quotes
-from agent.documents.store import Chunk, DocumentStore
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool

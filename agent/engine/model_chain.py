@@ -17,10 +17,11 @@ from agent.engine.errors import (
     ModelTimeout,
     ModelUnavailable,
     ParameterDeclined,
+    Sleep,
     log_failure,
+    retry,
 )
 from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolSchema, Usage
-from agent.engine.retry import Sleep, retry
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.streaming import Heard, Text

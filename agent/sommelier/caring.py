@@ -18,8 +18,15 @@ from agent.care_help import Help
 from agent.engine.contract import Evidence, Grounding, OutputContract
 from agent.engine.run import Run
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.synonyms import known_names
-from agent.sommelier.wine import Catalogue, Colour, Style, Wine, WineQuery, WineSearchResult
+from agent.sommelier.wine import (
+    Catalogue,
+    Colour,
+    Style,
+    Wine,
+    WineQuery,
+    WineSearchResult,
+    known_names,
+)
 from agent.text import sentences, words
 
 MOST_ALCOHOL: Final = 0.5

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
 from agent.documents.grounding import misquoted, without_misquotes
-from agent.documents.store import Chunk
+from agent.documents.passages import Chunk
 from agent.engine import parsing
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence

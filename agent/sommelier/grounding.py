@@ -17,7 +17,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from agent.claims import is_claim
-from agent.documents.store import Chunk
+from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
 from agent.markdown import live

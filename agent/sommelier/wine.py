@@ -1,21 +1,55 @@
 """The wine vocabulary: canonical values, the wine itself, and what may be asked of a catalogue.
 
 Free text in five languages finds little in an English catalogue; canonical values match exactly.
-They are therefore what a model must give and what every import maps to.
+They are therefore what a model must give and what every import maps to. Any of the names of one
+grape, country or region (`synonyms.toml`) finds every other.
 """
 
 import inspect
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, TypeAdapter, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from agent.text import fold
+from agent.text import fold, words
+
+Kind = Literal["grapes", "countries", "regions"]
+
+
+def folded(name: str) -> str:
+    """Return the words of a name in one spelling: `Côte-Rôtie` is `cote rotie`."""
+    return " ".join(words(name))
+
+
+def names(kind: Kind, name: str) -> tuple[str, ...]:
+    """Return all names of what `name` names, folded, the canonical one first; none for no word."""
+    one = folded(name)
+    if kind == "countries":
+        one = one.removeprefix("the ")
+    return _groups()[kind].get(one, (one,)) if one else ()
+
+
+def known_names(kind: Kind) -> Collection[str]:
+    """Return every name that is known, folded."""
+    return _groups()[kind].keys()
+
+
+def key(kind: Kind, name: str) -> str:
+    """Return the canonical name of what `name` names, folded: `Shiraz` and `Syrah` are `syrah`."""
+    return next(iter(names(kind, name)), "")
+
+
+@cache
+def _groups() -> Mapping[Kind, Mapping[str, tuple[str, ...]]]:
+    file = Path(__file__).with_name("synonyms.toml")
+    data = tomllib.loads(file.read_text("utf-8"))
+    kinds = TypeAdapter(dict[Kind, list[tuple[str, ...]]]).validate_python(data)
+    return {kind: {one: each for each in kinds[kind] for one in each} for kind in kinds}
 
 
 class Currency(StrEnum):

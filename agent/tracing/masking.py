@@ -16,8 +16,13 @@ from typing import Final, Literal
 
 from agent.engine.span import TraceRecord
 from agent.text import Match, escape, fold, pattern
-from agent.tracing.patterns import is_secret, trade_names, without_credentials
-from agent.tracing.personal import is_coordinate, without_personal_data
+from agent.tracing.patterns import (
+    is_coordinate,
+    is_secret,
+    trade_names,
+    without_credentials,
+    without_personal_data,
+)
 
 Content = Literal["full", "masked", "none"]
 Change = Callable[[str], str]

@@ -26,8 +26,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
 from agent.engine.span import SpanRecord, TraceRecord
-from agent.tracing.exporter import Unreadable
-from agent.tracing.http import HttpClient, Unavailable, media_type
+from agent.tracing.exporter import HttpClient, Unavailable, Unreadable, media_type
 
 LARGEST_BODY: Final = 3_000_000  # bytes before compression; a larger batch comes in halves
 LONGEST_ATTRIBUTE: Final = 100_000  # characters

@@ -11,7 +11,7 @@ from telegram import CallbackQuery, Message, MessageOriginUser, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
-from agent.engine.retry import retry
+from agent.engine.errors import retry
 from agent.engine.span import TraceRecord
 from agent.repositories import CareRepository, PeopleRepository, TurnRecord, TurnRepository
 from agent.text import pattern

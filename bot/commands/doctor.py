@@ -14,11 +14,11 @@ from typing import Any, Final, Literal
 import httpx2
 
 from agent.documents.embedding import LocalModelError
-from agent.documents.store import Embedder
+from agent.documents.passages import Embedder
 from agent.engine.errors import AgentError, ToolError
 from agent.engine.llm import advice
-from agent.tracing.http import Unavailable
-from agent.tracing.langfuse.client import LangfuseClient
+from agent.tracing.exporter import Unavailable
+from agent.tracing.langfuse.traces import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.resources import (
     embedder_of,

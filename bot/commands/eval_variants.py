@@ -1,4 +1,7 @@
-"""What an evaluation runs with: a dataset, a cellar, documents, and the variants to compare."""
+"""What an evaluation runs with: a dataset, a cellar, documents, and the variants to compare.
+
+A variant's prompt is the repository's, or one that is tried out: from a file, or from Langfuse.
+"""
 
 import asyncio
 import logging
@@ -9,30 +12,25 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
 
+from agent.engine.errors import AgentError
 from agent.engine.llm import LLMService
 from agent.engine.messages import ResponseMode
-from agent.engine.run import Prompts
+from agent.engine.run import Prompt, Prompts
+from agent.engine.span import PromptRef
 from agent.evals import dataset as datasets
 from agent.evals.dataset import Case, Conversation, conversation_of, unique
-from agent.evals.prompts import (
-    PromptRefused,
-    is_managed,
-    labelled_prompts,
-    managed_prompt,
-    prompt_of_file,
-)
 from agent.evals.run import SommelierVariant
 from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.model import MODEL_NAME
-from agent.prompts import REPOSITORY as OWN
+from agent.prompts import REPOSITORY, refusal, repository_prompts
 from agent.sommelier.service import Sommelier
-from agent.tracing.http import Unavailable
-from agent.tracing.langfuse.client import LangfuseClient
+from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.experiments import Experiments
+from agent.tracing.langfuse.traces import LangfuseClient
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Item
 from bot.commands.output import fail
@@ -50,11 +48,95 @@ from config import DatabaseSettings, Settings
 from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
 
+if TYPE_CHECKING:
+    from agent.tracing.langfuse.prompts import PromptStore
+
+
+SOMMELIER: Final = "sommelier"
+
+
+class PromptRefused(AgentError):
+    """A prompt cannot be tried out; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedPrompts:
+    """The prompts of the repository, but for those that are `tried`."""
+
+    tried: Mapping[str, Prompt]
+
+    def get(self, name: str) -> Prompt:
+        """Return the prompt of that name."""
+        return self.tried.get(name) or REPOSITORY.get(name)
+
+
+def prompt_of_file(path: Path) -> TriedPrompts:
+    """Read the sommelier's prompt from a file; in traces its label is the file's name.
+
+    Raises:
+        PromptRefused: it cannot be read, or fails the checks that every prompt must pass.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise PromptRefused(f"{path} cannot be read: {reason}") from None
+    version = REPOSITORY.get(SOMMELIER).ref.version
+    return _checked(text, PromptRef(SOMMELIER, version, label=path.stem), str(path))
+
+
+def is_managed(name: str) -> bool:
+    """Tell whether this names a prompt in Langfuse, by version or label: `sommelier@3`."""
+    prompt, _, version = name.partition("@")
+    return prompt in repository_prompts() and bool(version) and not any(map(str.isspace, version))
+
+
+async def managed_prompt(store: "PromptStore", managed: str) -> TriedPrompts:
+    """Fetch a version of a prompt in Langfuse, `sommelier@3` or `sommelier@staging`.
+
+    Raises:
+        PromptRefused: there is no such version, or it fails the checks every prompt must pass.
+        Unavailable: Langfuse gave no answer, or another one.
+    """
+    name, _, version = managed.partition("@")
+    by_number = version.isdecimal()
+    stored = await (
+        store.get(name, version=int(version)) if by_number else store.get(name, label=version)
+    )
+    if stored is None:
+        what = "version" if by_number else "version with the label"
+        raise PromptRefused(f"Langfuse has no {what} {version} of the prompt {name}")
+    label = "" if by_number else version
+    ref = PromptRef(name, stored.version, label, is_fallback=False)
+    return _checked(stored.text, ref, f"version {stored.version} of Langfuse")
+
+
+async def labelled_prompts(store: "PromptStore", label: str) -> TriedPrompts:
+    """Fetch the prompts that have a label in Langfuse, as the product uses them.
+
+    Raises:
+        Unavailable: Langfuse gave no answer, or another one.
+    """
+    found = {}
+    for name in repository_prompts():
+        stored = await store.get(name, label=label)
+        if stored is not None and not refusal(name, stored.text):
+            ref = PromptRef(name, stored.version, label, is_fallback=False)
+            found[name] = Prompt(stored.text or "", ref)
+    return TriedPrompts(found)
+
+
+def _checked(text: str | None, ref: PromptRef, what: str) -> TriedPrompts:
+    if problem := refusal(ref.name, text):
+        raise PromptRefused(f"{what} cannot be the prompt {ref.name}: {problem}")
+    return TriedPrompts({ref.name: Prompt(text or "", ref)})
+
+
 log = logging.getLogger(__name__)
 
 STARTER: Final = "starter"
 LANGFUSE: Final = "langfuse:"
-REPOSITORY: Final = "repository"
+IN_REPOSITORY: Final = "repository"
 NO_KEYS: Final = "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to read a data set of Langfuse"
 
 
@@ -167,7 +249,7 @@ def wanted_variants(
     if prompts:
         texts = _prompts(settings, list(dict.fromkeys(prompts)))
     else:
-        texts = {REPOSITORY: _in_production(settings)}
+        texts = {IN_REPOSITORY: _in_production(settings)}
     default = settings.model.name if settings.model.is_set else MODEL_NAME
     names = list(dict.fromkeys(models or [default]))
     if names != [MODEL_NAME]:
@@ -197,7 +279,7 @@ def _prompts(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
         found = asyncio.run(_managed(settings, managed)) if managed else {}
         for name in wanted:
             if name not in found:
-                found[name] = OWN if name == REPOSITORY else prompt_of_file(Path(name))
+                found[name] = REPOSITORY if name == IN_REPOSITORY else prompt_of_file(Path(name))
     except PromptRefused as error:
         fail(str(error), 2)
     return {short[name] if times[short[name]] == 1 else name: found[name] for name in wanted}
@@ -206,7 +288,7 @@ def _prompts(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
 def _in_production(settings: Settings) -> Prompts:
     """The prompts that the product would use: those of Langfuse under the label in use, if any."""
     if settings.tracing.langfuse_keys is None:
-        return OWN
+        return REPOSITORY
 
     async def fetch() -> Prompts:
         async with open_prompt_store(settings) as store:
@@ -214,7 +296,7 @@ def _in_production(settings: Settings) -> Prompts:
                 return await labelled_prompts(store, settings.tracing.prompt_label)
             except Unavailable as error:
                 log.warning("The repository's prompts are evaluated, not those in use: %s", error)
-                return OWN
+                return REPOSITORY
 
     return asyncio.run(fetch())
 

@@ -11,12 +11,11 @@ from typing import Annotated, Final
 
 import typer
 
-from agent.documents.store import Chunk
+from agent.documents.passages import Chunk
 from agent.engine.messages import ResponseMode
 from agent.evals import report
-from agent.evals.answers import LEAST_SHARE, Share, shares
 from agent.evals.dataset import ground_truth, item_of, selected
-from agent.evals.quotes import MODES, QuotesVariant
+from agent.evals.documents import LEAST_SHARE, MODES, QuotesVariant, Share, shares
 from agent.evals.run import Result, Variant, evaluate
 from agent.tracing.langfuse.experiments import Experiments
 from bot.commands.eval_variants import (

@@ -10,9 +10,9 @@ import typer
 
 from agent.engine.run import Prompt, variables
 from agent.prompts import braced, refusal, repository_prompts
-from agent.tracing.http import Unavailable
-from agent.tracing.langfuse.client import LangfuseClient
+from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
+from agent.tracing.langfuse.traces import LangfuseClient
 from bot.commands.output import fail, open_settings, printable, show, table
 from config import Settings
 

@@ -14,8 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from agent.engine.span import TraceRecord
 from bot.admin.page import AdminPage, login_page, trace_page
-from bot.http.body import BODY_SECONDS, Refused, bounded_body
-from bot.http.guards import WrongTokens
+from bot.http.guards import BODY_SECONDS, Refused, WrongTokens, bounded_body
 
 PATH: Final = "/admin"
 COOKIE: Final = "sommelier_admin"

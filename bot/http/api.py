@@ -29,9 +29,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Mount
 
 from agent.documents.answer import Answer, answer_question
+from agent.documents.passages import DocumentStore
 from agent.documents.quotes import QuoteCache, Quotes, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
-from agent.documents.store import DocumentStore
 from agent.engine.limits import NO_BUDGET
 from agent.engine.run import NO_JOURNAL, Run, ShowDraft
 from agent.markdown import visible
@@ -39,8 +39,14 @@ from agent.places.find import Places, PlaceSearch, find_places
 from agent.places.queries import Queries
 from agent.sommelier.service import Answerer
 from agent.turn import Reply, Work, guard_input
-from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, bounded_body
-from bot.http.guards import WrongTokens
+from bot.http.guards import (
+    BODY_SECONDS,
+    MAX_BODY_BYTES,
+    ClosingResponse,
+    Refused,
+    WrongTokens,
+    bounded_body,
+)
 from bot.http.models import (
     AskRequest,
     AskResponse,

@@ -21,8 +21,16 @@ from starlette.routing import BaseRoute, Route
 from uvicorn import Config, Server
 
 from agent.repositories import Backlog
-from bot.http.body import BODY_SECONDS, MAX_BODY_BYTES, ClosingResponse, Refused, bounded_body
-from bot.http.guards import MOST_CONNECTIONS, GuardedProtocol, WrongTokens
+from bot.http.guards import (
+    BODY_SECONDS,
+    MAX_BODY_BYTES,
+    MOST_CONNECTIONS,
+    ClosingResponse,
+    GuardedProtocol,
+    Refused,
+    WrongTokens,
+    bounded_body,
+)
 from bot.metrics import CONTENT_TYPE, Metrics
 from bot.updates.accept import Accept, read_json, update_id_of
 

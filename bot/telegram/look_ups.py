@@ -9,10 +9,9 @@ from telegram import Message, MessageEntity, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
 from agent.documents.answer import answer_question
-from agent.documents.passages import LONGEST_QUESTION
+from agent.documents.passages import LONGEST_QUESTION, DocumentStore
 from agent.documents.quotes import QuoteCache, find_quotes
 from agent.documents.refine import refinement_wanted
-from agent.documents.store import DocumentStore
 from agent.engine.limits import Spent
 from agent.engine.run import Run
 from agent.places.find import PlaceSearch, find_places

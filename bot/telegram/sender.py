@@ -41,7 +41,7 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 
 from agent import lengths
-from agent.engine.retry import Backoff, Sleep, retry
+from agent.engine.errors import Backoff, Sleep, retry
 from agent.engine.run import NO_JOURNAL, Journal
 from agent.markdown import live
 from agent.repositories import ChatRepository, ChatState

@@ -19,7 +19,7 @@ import httpx
 from telegram import BotCommandScopeChat
 from telegram.error import InvalidToken, TelegramError
 
-from agent.engine.retry import Backoff, retry
+from agent.engine.errors import Backoff, retry
 from agent.repositories import Payload
 from bot.telegram import texts
 from bot.telegram.handlers import ALLOWED_UPDATES, AnyApplication

@@ -19,7 +19,7 @@ from typing import Any, Final, LiteralString
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from agent.engine.retry import Backoff, retry
+from agent.engine.errors import Backoff, retry
 from bot.turn import retry_forever
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
 from sqlalchemy import Connection, Executable, Row, Select, delete, exists, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.documents.store import Chunk, Embedder
+from agent.documents.passages import Chunk, Embedder
 from agent.engine.errors import AgentError
 from db.documents.chunking import query_terms, term_number
 from db.engine import Sessions

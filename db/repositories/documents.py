@@ -10,7 +10,7 @@ from typing import Final, Literal
 from sqlalchemy import delete, func, insert, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.documents.store import Chunk, Embedder, StoredDocument
+from agent.documents.passages import Chunk, Embedder, StoredDocument
 from db.documents.chunking import Piece, chunk, postings
 from db.documents.reading import Document
 from db.documents.retrieval import (

@@ -24,8 +24,7 @@ from sqlalchemy import ColumnElement, Select, Subquery, case, delete, func, inse
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import selectinload
 
-from agent.sommelier.synonyms import folded, key, names
-from agent.sommelier.wine import Wine, WineQuery, WineSearchResult
+from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
 from db.engine import Sessions
 from db.models import WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow, insert_into, storable
 from db.wines.search import Filters, filters, matching_text, ranks, shuffled, varied

@@ -22,8 +22,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from sqlalchemy import exists, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.sommelier.synonyms import folded
-from agent.sommelier.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine
+from agent.sommelier.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine, folded
 from db.engine import Sessions
 from db.models import WineRow
 from db.wines.catalogue import chunks, load_wines, save_wines, sources_of

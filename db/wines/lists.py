@@ -26,7 +26,6 @@ from pydantic import (
     model_validator,
 )
 
-from agent.sommelier.synonyms import folded, known_names, names
 from agent.sommelier.wine import (
     Allergen,
     Body,
@@ -37,6 +36,9 @@ from agent.sommelier.wine import (
     Style,
     Sweetness,
     Wine,
+    folded,
+    known_names,
+    names,
 )
 
 SHOWN_PROBLEMS: Final = 20

@@ -32,8 +32,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute
 
-from agent.sommelier.synonyms import folded, key, names
-from agent.sommelier.wine import Body, Level, Style, Sweetness, Wine, WineQuery, in_euros
+from agent.sommelier.wine import (
+    Body,
+    Level,
+    Style,
+    Sweetness,
+    Wine,
+    WineQuery,
+    folded,
+    in_euros,
+    key,
+    names,
+)
 from agent.text import stop_words, words
 from db.models import FULL_TEXT, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow, storable
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agent.documents.store import Chunk, DocumentStore
+from agent.documents.passages import Chunk, DocumentStore
 from agent.engine.limits import Price, Prices
 from agent.evals.dataset import Question, ground_truth
+from agent.evals.documents import MODES, QuotesVariant, marked
 from agent.evals.evaluators import Mark
-from agent.evals.quotes import MODES, QuotesVariant, marked
 from agent.evals.report import (
     QUOTES,
     UNPRICED,

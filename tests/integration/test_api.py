@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
-from agent.documents.store import Chunk
+from agent.documents.passages import Chunk
 from agent.engine.limits import DailyBudget
 from agent.engine.run import Run
 from agent.engine.span import TraceRecord

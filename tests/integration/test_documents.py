@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.documents.store import DocumentStore, StoredDocument
+from agent.documents.passages import DocumentStore, StoredDocument
 from db.documents.indexing import AddReport, add_documents, load_starter_documents, watch
 from db.documents.reading import Reader
 from db.engine import Sessions

@@ -12,10 +12,10 @@ from agent.engine.span import TraceRecord
 from agent.evals.dataset import Conversation, DatasetError, conversation_of, item_of, parsed
 from agent.evals.run import Trial
 from agent.prompts import repository_prompts
-from agent.tracing.http import Unavailable
-from agent.tracing.langfuse.client import LangfuseClient
+from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.experiments import Experiments, experiment_id
 from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
+from agent.tracing.langfuse.traces import LangfuseClient
 from agent.tracing.recorder import Item, item_id
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of

@@ -25,8 +25,7 @@ from agent.tracing.exporter import (
     RetryLater,
     Unreadable,
 )
-from agent.tracing.langfuse.client import LangfuseClient
-from agent.tracing.langfuse.traces import LangfuseTraces
+from agent.tracing.langfuse.traces import LangfuseClient, LangfuseTraces
 from agent.tracing.otlp import Origin
 from bot.metrics import Metrics
 from db.engine import Sessions

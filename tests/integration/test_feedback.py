@@ -16,14 +16,13 @@ import pytest
 from telegram import Update
 
 from agent.documents.answer import NOT_ENOUGH
+from agent.engine.errors import Backoff
 from agent.engine.limits import Limits
-from agent.engine.retry import Backoff
 from agent.engine.run import Run
 from agent.engine.span import TraceRecord
 from agent.repositories import Feedback, TurnRecord
 from agent.tracing.exporter import Deliver, Exporter, RetryLater
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback
-from agent.tracing.langfuse.traces import LangfuseTraces
+from agent.tracing.langfuse.traces import LangfuseClient, LangfuseFeedback, LangfuseTraces
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply

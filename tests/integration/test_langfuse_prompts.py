@@ -14,8 +14,8 @@ from agent.house_sommelier import HouseSommelier
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.client import LangfuseClient
 from agent.tracing.langfuse.prompts import LangfusePrompts, PromptStore
+from agent.tracing.langfuse.traces import LangfuseClient
 from tests.doubles.langfuse_prompts import (
     PUBLIC_KEY,
     SECRET_KEY,

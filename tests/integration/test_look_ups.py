@@ -12,8 +12,7 @@ import pytest
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Update
 
 from agent.documents.answer import NOT_ENOUGH
-from agent.documents.passages import BEST_PASSAGES, NO_MODEL
-from agent.documents.store import Chunk
+from agent.documents.passages import BEST_PASSAGES, NO_MODEL, Chunk
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import NO_JOURNAL, Journal, Run

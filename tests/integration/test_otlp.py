@@ -8,8 +8,7 @@ import pytest
 
 from agent.engine.messages import Usage
 from agent.engine.span import TraceRecord
-from agent.tracing.exporter import Rejected
-from agent.tracing.http import HttpClient
+from agent.tracing.exporter import HttpClient, Rejected
 from agent.tracing.otlp import Origin, OtlpTraces
 from agent.tracing.recorder import Recorder
 from bot.resources import otlp_client

@@ -19,12 +19,13 @@ from agent.places.find import (
     NO_PROVIDER,
     NOTHING_FOUND,
     SEARCH_FAILED,
+    BraveSearch,
     PlaceHit,
     Places,
+    SearxngSearch,
     find_places,
 )
 from agent.places.queries import Queries, QueryGenerationFailed, categories, generate_queries
-from agent.places.web_search import BraveSearch, SearxngSearch
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, refusal
 from tests.doubles.server import LoopbackServer
 from tests.fakes import root_span

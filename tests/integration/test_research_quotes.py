@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from agent.documents.passages import MODEL_FAILED, NO_MODEL, verbatim
+from agent.documents.passages import MODEL_FAILED, NO_MODEL, Chunk, verbatim
 from agent.documents.quotes import (
     DROPPED_SUMMARY,
     Quote,
@@ -15,7 +15,6 @@ from agent.documents.quotes import (
     cache_key,
     find_quotes,
 )
-from agent.documents.store import Chunk
 from agent.engine.limits import Limits
 from agent.engine.messages import ResponseMode
 from agent.engine.run import Run

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent.documents.store import Chunk
+from agent.documents.passages import Chunk
 from agent.documents.tools import search_documents_tool
 from agent.engine.limits import Limits
 from agent.engine.run import Run

@@ -14,8 +14,7 @@ import pytest
 from agent.engine.span import TraceRecord
 from agent.repositories import TurnRecord
 from agent.tracing.exporter import Exporter
-from agent.tracing.langfuse.client import LangfuseClient, LangfuseFeedback
-from agent.tracing.langfuse.traces import LangfuseTraces
+from agent.tracing.langfuse.traces import LangfuseClient, LangfuseFeedback, LangfuseTraces
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply, record_turn

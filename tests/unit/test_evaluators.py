@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 
 from agent.evals import dataset
-from agent.evals.checks import broken_filters, has_filters, within_budget
 from agent.evals.dataset import (
     Conversation,
     DatasetError,
@@ -19,8 +18,15 @@ from agent.evals.dataset import (
     read,
     selected,
 )
-from agent.evals.evaluators import EVALUATORS, Mark, Observed, marks
-from agent.evals.prompts import PromptRefused, prompt_of_file
+from agent.evals.evaluators import (
+    EVALUATORS,
+    Mark,
+    Observed,
+    broken_filters,
+    has_filters,
+    marks,
+    within_budget,
+)
 from agent.evals.report import (
     as_json,
     as_markdown,
@@ -37,6 +43,7 @@ from agent.prompts import REPOSITORY
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
 from agent.text import language_of
+from bot.commands.eval_variants import PromptRefused, prompt_of_file
 from db.wines.importing import STARTER, read_catalogue
 from tests.fakes import CHINON, RIOJA, SANCERRE
 

@@ -3,9 +3,9 @@
 import pytest
 
 from agent.documents.answer import Answer, footnotes
+from agent.documents.passages import Chunk
 from agent.documents.quotes import Quote, Quotes
 from agent.documents.refine import Refinement
-from agent.documents.store import Chunk
 from agent.markdown import escape, link
 from agent.places.find import NO_PROVIDER, FoundPlace, Places, SearchLink
 from agent.places.queries import categories, queries_by_rules

@@ -3,11 +3,13 @@
 import pytest
 
 from agent.places.distinct import alike, duplicates, mentions
-from agent.places.languages import language_of_place, languages, phrases
 from agent.places.queries import (
     categories,
     category_named,
     invalid,
+    language_of_place,
+    languages,
+    phrases,
     place_named,
     queries_by_rules,
     queries_of_lines,

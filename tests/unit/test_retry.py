@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent.engine.retry import Backoff, retry
+from agent.engine.errors import Backoff, retry
 
 
 class Call:

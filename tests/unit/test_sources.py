@@ -2,9 +2,9 @@
 
 import pytest
 
+from agent.documents.passages import Chunk
 from agent.documents.sources import standing
-from agent.documents.store import Chunk
-from agent.evals.answers import LEAST_SHARE, shares
+from agent.evals.documents import LEAST_SHARE, shares
 from agent.text import sentences
 from bot.commands.evaluate import _chunks_of
 

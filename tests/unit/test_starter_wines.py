@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from agent.sommelier.synonyms import folded
-from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine
+from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine, folded
 from db.wines.importing import STARTER, read_catalogue
 
 WINES = read_catalogue(STARTER).wines

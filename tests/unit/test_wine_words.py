@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sommelier import synonyms
-from agent.sommelier.synonyms import Kind, folded, key, names
-from agent.sommelier.wine import Style, Wine
+from agent.sommelier import wine
+from agent.sommelier.wine import Kind, Style, Wine, folded, key, names
 from db.models import storable
 from db.wines.catalogue import places, search_text
 from db.wines.lists import slug
@@ -78,7 +77,7 @@ def test_names_of_one_country_share_a_key(name: str) -> None:
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_name_names_one_thing(kind: Kind) -> None:
-    file = Path(synonyms.__file__).with_suffix(".toml")
+    file = Path(wine.__file__).with_name("synonyms.toml")
     groups = tomllib.loads(file.read_text("utf-8"))[kind]
     spelled = [name for group in groups for name in group]
     assert len(set(spelled)) == len(spelled)

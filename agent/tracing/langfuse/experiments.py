@@ -15,12 +15,17 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
-from agent.engine.retry import Backoff, Sleep, retry
+from agent.engine.errors import Backoff, Sleep, retry
 from agent.engine.span import TraceRecord
-from agent.tracing.exporter import Rejected, RetryLater
-from agent.tracing.http import Unavailable
-from agent.tracing.langfuse.client import SCORES, LangfuseClient
-from agent.tracing.langfuse.traces import TRACES, headers, langfuse_spans, scores_of
+from agent.tracing.exporter import Rejected, RetryLater, Unavailable
+from agent.tracing.langfuse.traces import (
+    SCORES,
+    TRACES,
+    LangfuseClient,
+    headers,
+    langfuse_spans,
+    scores_of,
+)
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Item
 

@@ -13,9 +13,8 @@ from agent.engine.feedback import fence
 from agent.engine.run import Prompt
 from agent.engine.span import PromptRef
 from agent.prompts import refusal, repository_prompts
-from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.http import Unavailable
-from agent.tracing.langfuse.client import LangfuseClient
+from agent.tracing.exporter import RateLimitedLogger, Unavailable
+from agent.tracing.langfuse.traces import LangfuseClient
 
 log = logging.getLogger(__name__)
 

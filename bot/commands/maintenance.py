@@ -1,0 +1,158 @@
+"""`sommelier db`, `updates`, `people` and `admin`: the schema, and what an operator looks after."""
+
+import asyncio
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import SecretStr
+from pydantic_core import to_json
+from starlette.applications import Starlette
+
+from agent.tracing.exporter import Unavailable
+from agent.tracing.langfuse.traces import LangfuseClient, delete_traces
+from agent.tracing.recorder import keyed_hash
+from bot.commands.output import fail, open_settings, print_json, with_database, write_file
+from bot.http.admin import PATH
+from bot.http.server import listen, serve_http
+from bot.resources import admin_page, open_engine, require_newest_schema
+from bot.service import stop_on_signals
+from config import Settings
+from db.engine import Sessions, newest_revision, schema_revision, upgrade_schema
+from db.repositories.privacy import SqlPersonalData
+from db.repositories.updates import SqlUpdateRepository
+
+db_app = typer.Typer(no_args_is_help=True, add_completion=False)
+updates_app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+@db_app.command("upgrade")
+def upgrade() -> None:
+    """Bring the database to this version's schema."""
+    before, newest = asyncio.run(_revision(open_settings(), upgraded=True)), newest_revision()
+    done = "was up to date" if before == newest else f"upgraded from {before or 'none'}"
+    typer.echo(f"The database is at {newest}; it {done}.")
+
+
+@db_app.command("status")
+def status() -> None:
+    """Show the database's schema version. Exit status 1 if it needs an upgrade."""
+    revision, newest = asyncio.run(_revision(open_settings())), newest_revision()
+    typer.echo(f"The database is at {revision or 'none'}, this version's schema {newest}.")
+    if revision != newest:
+        typer.echo("Run `sommelier db upgrade`.", err=True)
+        raise typer.Exit(1)
+
+
+async def _revision(settings: Settings, *, upgraded: bool = False) -> str | None:
+    """The revision that the database was at, before it is `upgraded`."""
+    async with open_engine(settings) as engine:
+        before = await schema_revision(engine)
+        if upgraded:
+            await upgrade_schema(engine)
+        return before
+
+
+@updates_app.command("list")
+def list_updates() -> None:
+    """Show the updates that were set aside, with the reason. The words in them are not shown."""
+    found = with_database(
+        open_settings(), lambda sessions: SqlUpdateRepository(sessions).set_aside_list()
+    )
+    for update in found:
+        received = update.received_at.isoformat(timespec="seconds")
+        typer.echo(f"{update.update_id}  {received}  chat {update.chat_id}  {update.error}")
+
+
+@updates_app.command("retry")
+def retry(
+    update_id: Annotated[int, typer.Argument(help="An id that `sommelier updates list` shows.")],
+) -> None:
+    """Have an update tried again by the bot that runs, within seconds."""
+    if not with_database(
+        open_settings(), lambda sessions: SqlUpdateRepository(sessions).ask_retry(update_id)
+    ):
+        fail(f"nothing set aside has the id {update_id}")
+    typer.echo(f"Update {update_id} is tried again by the bot that runs.")
+
+
+LANGFUSE_SECONDS = 30.0
+
+people_app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+UserId = Annotated[int, typer.Argument(help="Their number in Telegram, as `/trace` and logs tell.")]
+
+
+@people_app.command()
+def export(
+    user_id: UserId,
+    to: Annotated[Path | None, typer.Option(help="A file; otherwise it is printed.")] = None,
+) -> None:
+    """Give all that the database keeps of a person, as JSON."""
+    settings = open_settings()
+    user = _hashed(settings, user_id)
+    kept = with_database(settings, lambda sessions: SqlPersonalData(sessions).export(user_id, user))
+    if to is None:
+        print_json(kept)
+        return
+    write_file(to, to_json(kept, indent=2).decode())
+    typer.echo(f"{sum(map(len, kept.values()))} rows were written to {to}.")
+
+
+@people_app.command()
+def forget(
+    user_id: UserId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete all that is kept of a person, in the database and in Langfuse. It cannot be undone.
+
+    That they were allowed or blocked stays. Messages in Telegram itself are theirs to delete.
+    """
+    settings = open_settings()
+    user = _hashed(settings, user_id)
+    if not yes:
+        typer.confirm(f"Delete all that is kept of {user_id}?", abort=True)
+    gone = with_database(settings, lambda sessions: SqlPersonalData(sessions).forget(user_id, user))
+    said = [f"{count} {name}" for name, count in gone.items() if count]
+    typer.echo(f"Deleted here: {', '.join(said) or 'nothing, there was nothing'}.")
+    if settings.tracing.langfuse_keys:
+        try:
+            count = asyncio.run(_forget_in_langfuse(settings, user))
+        except Unavailable as error:
+            fail(f"their traces in Langfuse are still there: {error}; run this again")
+        typer.echo(f"Langfuse was told to delete {count} traces; it does so within minutes.")
+
+
+async def _forget_in_langfuse(settings: Settings, user: str) -> int:
+    public_key, secret_key = settings.tracing.langfuse_keys or ("", "")
+    client = LangfuseClient(
+        public_key, secret_key, settings.tracing.base_url, seconds=LANGFUSE_SECONDS
+    )
+    try:
+        return await delete_traces(client, user)
+    finally:
+        await client.aclose()
+
+
+def _hashed(settings: Settings, user_id: int) -> str:
+    return keyed_hash("user", user_id, settings.tracing.user_key)
+
+
+async def serve(settings: Settings, port: int) -> None:
+    """Serve the page on this machine until stopped, and say where.
+
+    Raises:
+        CannotListen: the port is taken.
+        DatabaseUnavailable: no connection, or it was not upgraded.
+    """
+    token = secrets.token_urlsafe(24)
+    async with open_engine(settings) as engine:
+        await require_newest_schema(engine)
+        page = admin_page(settings, Sessions(engine), SecretStr(token))
+        listener = listen("127.0.0.1", port)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
+        typer.echo(f"Open {address}?token={token}\nCtrl-C ends it.")
+        stop = stop_on_signals()
+        app = Starlette(routes=page.routes())
+        await serve_http(app, host="", port=0, stop=stop, sockets=[listener])
