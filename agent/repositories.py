@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.messages import Message
 from agent.engine.span import Level, TraceRecord
+from agent.person import Bottles, Change, Fact
 
 Role = Literal["user", "assistant"]
 
@@ -294,11 +295,15 @@ class BegunTurn:
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """What is kept of a turn: what it came to, what was said in it, and its trace."""
+    """What is kept of a turn: what it came to, what was said in it, its trace, what it changes.
 
-    record: TurnRecord
+    Of what is no turn of its own, a press say, there is no record.
+    """
+
+    record: TurnRecord | None
     said: tuple[StoredMessage, ...] = ()
     trace: TraceRecord | None = None
+    changes: tuple[Change, ...] = ()
 
 
 class TurnTaken(BaseException):
@@ -373,8 +378,12 @@ class TurnRepository(Protocol):
         turn: TurnRecord,
         said: Sequence[StoredMessage] = (),
         trace: TraceRecord | None = None,
+        changes: Sequence[Change] = (),
     ) -> None:
-        """Keep a turn, what was said in it and its trace, once however often. Commits."""
+        """Keep a turn, what was said, its trace, what it changes, once however often. Commits."""
+
+    async def change(self, changes: Sequence[Change]) -> None:
+        """Change what is kept of people. Commits."""
 
     async def get(self, turn_id: int) -> TurnRecord | None:
         """A turn, None if it is not known."""
@@ -537,3 +546,54 @@ class CareRepository(Protocol):
 
     async def forget_expired(self) -> int:
         """Delete what holds no more; how many there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A person to be forgotten wherever traces of them are, told of before `at`.
+
+    `user` is their hash there, `tries` how often that was done already.
+    """
+
+    user: str
+    at: datetime
+    tries: int = 0
+
+
+class PersonalData(Protocol):
+    """All that is kept of one person."""
+
+    async def export(self, user_id: int, user: str) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        """Return every row of theirs, by table. `user` is their hash in traces."""
+
+    async def count(self, user_id: int, user: str) -> Mapping[str, int]:
+        """Return how many rows of theirs there are, by table."""
+
+
+class DeletionRepository(Protocol):
+    """Who is to be forgotten wherever traces of them are; every method commits."""
+
+    async def due(self) -> Sequence[Deletion]:
+        """Those that are to be tried now."""
+
+    async def sweep(self, deletion: Deletion) -> int:
+        """Delete what was kept of turns that were under way then; how many rows that were."""
+
+    async def scrub(self) -> None:
+        """Leave nothing of what is deleted in the files of the database."""
+
+    async def again(self, deletion: Deletion, seconds: float) -> None:
+        """Have it be done once more after so many seconds."""
+
+    async def settled(self, deletion: Deletion) -> None:
+        """Note that nothing is left to be done."""
+
+
+class MemoryRepository(Protocol):
+    """What people told of themselves and own; it changes with the end of a turn alone."""
+
+    async def facts(self, user_id: int) -> Sequence[Fact]:
+        """What a person told, and what their verdicts say, the oldest first."""
+
+    async def bottles(self, user_id: int) -> Sequence[Bottles]:
+        """The wines that a person owns, or did."""

@@ -18,6 +18,7 @@ from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.engine.span import Level, PromptRef, Span
 from agent.markdown import NOTE_SIGN, visible
+from agent.person import Change
 from agent.text import LANGUAGES, Pattern, pattern
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care", "stopped"]
@@ -40,8 +41,8 @@ class Reply:
     `text` is Markdown: it is remembered and stands in the trace. `notes` say below it what is to be
     known of it: why no model answered, what is left of a budget. `answer` is what the text was made
     of, by `prompt` if there was one. `told` is what a model heard of who writes that is to be
-    remembered. What the turn took, `spent` and `seconds`, is filled in at its
-    end.
+    remembered, `changes` what the turn changes of what is kept of them. What the turn took, `spent`
+    and `seconds`, is filled in at its end.
     """
 
     text: str
@@ -53,6 +54,7 @@ class Reply:
     answer: Any = None
     prompt: PromptRef | None = None
     told: frozenset[Concern] = frozenset()
+    changes: tuple[Change, ...] = ()
     spent: Spent = NOTHING_SPENT
     seconds: float = 0.0
 

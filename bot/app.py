@@ -30,11 +30,13 @@ from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.care import Carer
+from bot.forgetting import Forgetting
 from bot.metrics import Metrics
 from bot.resources import (
     Resources,
     admin_page,
     open_exporter,
+    open_forgetting,
     open_resources,
     research_tools,
     trace_rows,
@@ -55,6 +57,7 @@ from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
 from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
+from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender, WholeRequests
 from bot.turn import Turns, retry_forever
@@ -76,6 +79,7 @@ from db.repositories.people import (
     SqlMessageRepository,
     SqlPeopleRepository,
 )
+from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
@@ -90,6 +94,7 @@ LIMITS: Final = httpx.Limits(max_connections=64, max_keepalive_connections=8, ke
 message that may have arrived, so they are kept for a shorter time than servers keep them."""
 CONNECT_SECONDS: Final = 10
 READ_SECONDS: Final = 20
+TRACED: Final = "the service for traces"
 FORGET_SECONDS: Final = 3600.0
 RULES_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 5.0
@@ -120,6 +125,7 @@ class App:
     turns: Turns
     answerer: Answerer
     exporter: Exporter | None = None
+    forgetting: Forgetting | None = None
 
     @property
     def messages(self) -> SqlMessageRepository:
@@ -209,6 +215,8 @@ async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterato
                 await asyncio.wait([sending])
             forget = partial(app.repositories.cares.forget, telegram.chat_id)
             await bounded("what was told", forget)
+            if app.forgetting is not None:
+                await bounded("forgetting people", app.forgetting.round)
 
 
 @asynccontextmanager
@@ -270,7 +278,9 @@ async def open_app(
         )
         admin = admin_handlers(settings, repositories, sender, admins)
         look_ups = look_ups_of(resources, conversation)
-        further = [*admin, *feedback.handlers(), *look_ups.handlers()]
+        privacy = privacy_of(settings, resources, conversation, journal or repositories.turns)
+        further = [*admin, *privacy.handlers(), *feedback.handlers(), *look_ups.handlers()]
+        forgetting = await stack.enter_async_context(open_forgetting(settings, resources.sessions))
         conversation.register(application, further)
         yield App(
             application=application,
@@ -278,6 +288,7 @@ async def open_app(
             turns=turns,
             answerer=conversation.answerer,
             exporter=exporter,
+            forgetting=forgetting,
         )
 
 
@@ -291,6 +302,8 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
     ]
     if app.exporter is not None:
         tasks.append(cancelled_at_stop(app.exporter.run))
+    if app.forgetting is not None:
+        tasks.append(every(LOOK_SECONDS, "forgetting people", app.forgetting.round))
     if settings.http.port is not None:
         tasks.append(partial(serve, settings, resources, app, lanes))
     return tasks
@@ -554,6 +567,27 @@ def admin_handlers(
         only_allowed=settings.access.mode == "allow_list",
     )
     return [*commands.handlers(), *broadcast.handlers()]
+
+
+def privacy_of(
+    settings: Settings,
+    resources: Resources,
+    conversation: Conversation,
+    changing: StepJournal | SqlTurnRepository,
+) -> PrivacyCommands:
+    """The commands about what is kept of a person; `changing` keeps what they change."""
+    tracing = settings.tracing
+    days = {"stats_days": tracing.stats_retention_days, "trace_days": tracing.retention_days}
+    return PrivacyCommands(
+        sender=conversation.sender,
+        turns=conversation.turns,
+        kept=SqlPersonalData(resources.sessions),
+        change=changing.change,
+        hashed=partial(keyed_hash, "user", key=tracing.user_key),
+        days=days,
+        elsewhere="Langfuse" if tracing.langfuse_keys else TRACED if tracing.otlp_url else "",
+        is_deleted_there=tracing.langfuse_keys is not None,
+    )
 
 
 def look_ups_of(resources: Resources, conversation: Conversation) -> LookUps:

@@ -45,10 +45,12 @@ from agent.tracing.langfuse.traces import (
     LangfuseClient,
     LangfuseFeedback,
     LangfuseTraces,
+    delete_traces,
     trace_url,
 )
 from agent.tracing.masking import Masking, prepared
 from agent.tracing.otlp import Origin, OtlpTraces
+from bot.forgetting import Forgetting
 from bot.service import bounded
 from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
@@ -61,6 +63,7 @@ from db.engine import (
     upgrade_schema,
 )
 from db.repositories.documents import SqlDocumentStore
+from db.repositories.privacy import SqlDeletionRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository, exported_turns
 from db.wines.importing import load_starter
@@ -386,6 +389,21 @@ async def open_exporter(
     finally:
         await bounded("tracing", exporter.round)
         await bounded("tracing", client.aclose)
+
+
+@asynccontextmanager
+async def open_forgetting(settings: Settings, sessions: Sessions) -> AsyncIterator[Forgetting]:
+    """What forgets people, in Langfuse too if its keys are set."""
+    tracing, deletions = settings.tracing, SqlDeletionRepository(sessions)
+    if tracing.langfuse_keys is None:
+        yield Forgetting(deletions=deletions)
+        return
+    seconds = tracing.timeout_seconds
+    client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=seconds)
+    try:
+        yield Forgetting(deletions=deletions, elsewhere=partial(delete_traces, client))
+    finally:
+        await bounded("forgetting", client.aclose)
 
 
 def otlp_client(settings: Settings) -> HttpClient:

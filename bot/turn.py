@@ -14,6 +14,7 @@ from agent.engine.errors import Backoff, retry
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
+from agent.person import Change
 from agent.repositories import MessageRepository, StoredMessage, TurnRecord
 from agent.text import truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
@@ -97,13 +98,14 @@ Show = Callable[[Any], Sequence[Outgoing]]
 
 
 class Keep(Protocol):
-    """Keeps what a turn came to, what was said in it, and its trace."""
+    """Keeps what a turn came to, what was said in it, its trace, what it changes of a person."""
 
     async def __call__(
         self,
         record: TurnRecord,
         said: Sequence[StoredMessage] = (),
         trace: TraceRecord | None = None,
+        changes: Sequence[Change] = (),
         /,
     ) -> None:
         """Keep all of it, or nothing."""
@@ -410,7 +412,7 @@ class Turns:
             message_ids=delivery.message_ids,
         )
         try:
-            await retry_briefly(lambda: keep(ended, said, span.trace))
+            await retry_briefly(lambda: keep(ended, said, span.trace, reply.changes))
         except Exception as error:
             kind = type(error).__name__
             log.error("What turn %s took could not be stored: %s", question.id, kind)  # noqa: TRY400

@@ -122,6 +122,14 @@ class Sessions:
         """Return what `work` returns once it is committed."""
         return await self._writer.write(work)
 
+    async def scrub(self) -> None:
+        """Leave nothing of what was deleted in the files of an SQLite database.
+
+        Postgres does so by itself: its autovacuum, and the rotation of its log.
+        """
+        if self._is_sqlite:
+            await self._writer.scrub()
+
     async def watch(self) -> None:
         """Look every second whether the file of an SQLite database is still the one in use.
 
@@ -166,6 +174,16 @@ class Writer:
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_all())
         return await done
+
+    async def scrub(self) -> None:
+        """Write the file anew, and empty its log."""
+        async with self.alone:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._scrub)
+
+    def _scrub(self) -> None:
+        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("VACUUM")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Close the connection."""

@@ -393,6 +393,52 @@ class CareRow(Base):
     until: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
+class FactRow(Base):
+    """Something that a person told of themselves, or that a verdict on a turn says of their taste.
+
+    `turn_id` is that of the turn whose answer was rated; 0 for what was told. `said` are their own
+    words.
+    """
+
+    __tablename__ = "facts"
+
+    user_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(String, primary_key=True)
+    field: Mapped[str] = mapped_column(String, primary_key=True)
+    value: Mapped[str] = mapped_column(String, primary_key=True)
+    turn_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    said: Mapped[str]
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class BottleRow(Base):
+    """Bottles of one wine that a person owns, or did; `key` is its label, folded."""
+
+    __tablename__ = "bottles"
+    __table_args__ = (UniqueConstraint("user_id", "key"),)
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    user_id: Mapped[int] = mapped_column(BigInteger)
+    key: Mapped[str]
+    wine: Mapped[dict[str, Any]] = mapped_column(JSON)
+    count: Mapped[int]
+    drink_from: Mapped[int | None]
+    drink_until: Mapped[int | None]
+    note: Mapped[str]
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class DeletionRow(Base):
+    """Somebody to be forgotten wherever traces of them are; `user` is their hash in these."""
+
+    __tablename__ = "deletions"
+
+    user: Mapped[str] = mapped_column(String, primary_key=True)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    due_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    tries: Mapped[int]
+
+
 class BroadcastRow(Base):
     """A message of an admin to everyone; `sent` and `failed` count chats."""
 

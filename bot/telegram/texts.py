@@ -26,6 +26,12 @@ def reasons() -> Mapping[str, str]:
     return labels
 
 
+def kept() -> Mapping[str, str]:
+    """What is kept of a person, by the names of tables."""
+    names: Mapping[str, str] = _texts()["kept"]
+    return names
+
+
 @cache
 def _texts() -> Mapping[str, Any]:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))

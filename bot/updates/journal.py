@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, cast
 from agent.engine.limits import NOTHING_SPENT
 from agent.engine.run import StepsChanged
 from agent.engine.span import TraceRecord
+from agent.person import Change
 from agent.repositories import (
     BegunTurn,
     EndedTurn,
@@ -146,13 +147,22 @@ class StepJournal:
         record: TurnRecord,
         said: Sequence[StoredMessage] = (),
         trace: TraceRecord | None = None,
+        changes: Sequence[Change] = (),
     ) -> None:
         """Keep what a turn came to, together with its end; outside of one at once."""
         turn = _running.get()
         if turn is None:
-            await self.turns.record(record, said, trace)
+            await self.turns.record(record, said, trace, changes)
         else:
-            turn.ended.append(EndedTurn(record, tuple(said), trace))
+            turn.ended.append(EndedTurn(record, tuple(said), trace, tuple(changes)))
+
+    async def change(self, changes: Sequence[Change]) -> None:
+        """Change what is kept of people with the end of a turn; outside of one at once."""
+        turn = _running.get()
+        if turn is None:
+            await self.turns.change(changes)
+        else:
+            turn.ended.append(EndedTurn(None, changes=tuple(changes)))
 
 
 class _ByName(pickle.Pickler):

@@ -29,6 +29,7 @@ from sqlalchemy.orm import aliased
 
 from agent.engine.limits import Spent
 from agent.engine.span import TraceRecord
+from agent.person import Change
 from agent.repositories import (
     DayStats,
     EndedTurn,
@@ -60,6 +61,7 @@ from db.models import (
     utc_now,
     values_of,
 )
+from db.repositories.memory import change
 from db.repositories.people import message_row
 from db.repositories.traces import LOCAL_TRACES, TraceRows
 
@@ -104,10 +106,21 @@ class SqlTurnRepository(SqlRepository):
         turn: TurnRecord,
         said: Sequence[StoredMessage] = (),
         trace: TraceRecord | None = None,
+        changes: Sequence[Change] = (),
     ) -> None:
         """Keep a turn, its answers, what was said and its trace, once however often. Commits."""
         ended, now = EndedTurn(turn, tuple(said), trace), self._now()
-        await self._sessions.write(lambda on: keep(on, ended, now, self._rows))
+
+        def write(on: Connection) -> None:
+            keep(on, ended, now, self._rows)
+            change(on, changes, now)
+
+        await self._sessions.write(write)
+
+    async def change(self, changes: Sequence[Change]) -> None:
+        """Change what is kept of people. Commits."""
+        now = self._now()
+        await self._sessions.write(lambda on: change(on, changes, now))
 
     async def get(self, turn_id: int) -> TurnRecord | None:
         """A turn, None if it is not known."""
@@ -186,10 +199,12 @@ class SqlTurnRepository(SqlRepository):
 def keep(on: Connection, ended: EndedTurn, now: datetime, rows: TraceRows) -> None:
     """Keep a turn, its answers, what was said and its trace, once however often it is kept.
 
-    Messages that an interrupted run of the same turn sent stay answers of it: a person may react to
-    either.
+    What it changes of what is kept of people is for its very end. Messages that an interrupted run
+    of the same turn sent stay answers of it: a person may react to either.
     """
     turn = ended.record
+    if turn is None:
+        return
     if ended.said:
         said = [message_row(turn.chat_id, each, turn.turn_id, now) for each in ended.said]
         on.execute(insert_once(on, MessageRow), said)

@@ -37,6 +37,7 @@ from db.models import (
     utc_now,
     values_of,
 )
+from db.repositories.memory import change
 from db.repositories.traces import LOCAL_TRACES, TraceRows
 from db.repositories.turns import keep
 
@@ -226,6 +227,8 @@ class SqlUpdateRepository(SqlRepository):
                 keep(on, each, now, self._rows)
             on.execute(OVER, this)
             on.execute(FORGOTTEN, this)
+            for each in ended:
+                change(on, each.changes, now)
 
         await self._go_on(turn_id, epoch, write)
 

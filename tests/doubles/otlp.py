@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -217,7 +218,9 @@ class OtlpReceiver(LoopbackServer):
         if trouble := await self._trouble(request):
             return trouble
         asked = request.query_params
-        ids = dict.fromkeys(s.trace_id for s in self.spans if s.user == asked["userId"])
+        before = datetime.fromisoformat(asked.get("toTimestamp", "9999-01-01T00:00:00+00:00"))
+        theirs = (each for each in self.spans if each.user == asked["userId"])
+        ids = dict.fromkeys(s.trace_id for s in theirs if s.start < before.timestamp())
         start = (int(asked["page"]) - 1) * int(asked["limit"])
         page = [{"id": each} for each in [*ids][start : start + int(asked["limit"])]]
         return JSONResponse({"data": page, "meta": {"totalItems": len(ids)}})

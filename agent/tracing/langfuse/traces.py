@@ -93,8 +93,10 @@ class _TraceIds(BaseModel):
     data: list[Named]
 
 
-async def delete_traces(client: LangfuseClient, user: str) -> int:
+async def delete_traces(client: LangfuseClient, user: str, before: datetime | None = None) -> int:
     """Delete every trace of a user (the hash that traces carry); how many were asked to go.
+
+    Only what began `before` a moment, if one is given.
 
     Langfuse deletes later, observations and scores too; what is asked for again is no error.
 
@@ -104,6 +106,7 @@ async def delete_traces(client: LangfuseClient, user: str) -> int:
     page, found = 1, list[str]()
     while True:
         query = {"userId": user, "limit": TRACES_AT_ONCE, "page": page}
+        query |= {"toTimestamp": before.isoformat()} if before else {}
         read = await client.ask(_TraceIds, "GET", ALL_TRACES, params=query)
         found += [each.id for each in read.data]
         if len(read.data) < TRACES_AT_ONCE:

@@ -1,0 +1,44 @@
+"""What a person asks of what is remembered of them: to be shown it, or to be forgotten. Pure."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import TypeAdapter
+
+from agent.text import Pattern, pattern, words
+
+Asked = Literal["forget", "export", "privacy", "taste", "cellar"]
+LONGEST: Final = 200
+"""Characters of a message that asks for it and for nothing else."""
+
+
+def asked_of_memory(text: str) -> Asked | None:
+    """Tell what a message, in any language, asks of what is remembered; None for any other."""
+    if len(text) > LONGEST:
+        return None
+    said = spaced(words(text))
+    return next((what for what, pattern in _patterns().items() if pattern.search(said)), None)
+
+
+@cache
+def _patterns() -> Mapping[Asked, Pattern]:
+    file = Path(__file__).with_suffix(".toml")
+    kinds = TypeAdapter(dict[Asked, list[str]])
+    written = kinds.validate_python(tomllib.loads(file.read_text("utf-8")))
+    return {
+        what: of_words("|".join(f"(?:{each})" for each in any_of))
+        for what, any_of in written.items()
+    }
+
+
+def spaced(said: Iterable[str]) -> str:
+    """Return words as patterns of `of_words` look at them: two spaces between, one around."""
+    return f" {'  '.join(said)} "
+
+
+def of_words(source: str) -> Pattern:
+    """Make a pattern of words: a space parts two, `\\b` begins or ends one, anywhere in it."""
+    return pattern(source.replace(" ", "  ").replace(r"\b", " ").replace("  *$", " *$"))

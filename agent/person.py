@@ -1,0 +1,89 @@
+"""What is known of who asks: care, what they told of themselves, what they own; and its changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+from agent.care import NO_CARE, Care
+
+FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
+"""What a fact is. `rated` is what verdicts say, `setting` what somebody chose."""
+TOLD: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
+"""What people tell of themselves in words."""
+FactField = Literal[
+    "",
+    "styles",
+    "colours",
+    "sweetness",
+    "bodies",
+    "tannins",
+    "acidities",
+    "grapes",
+    "countries",
+    "regions",
+    "text",
+]
+"""The filter of a search that a fact is about; empty for what is no taste."""
+FIELDS: Final[tuple[FactField, ...]] = get_args(FactField)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that is remembered of a person, in the words of the catalogue.
+
+    `said` are their own words, of what is `rated` "+" or "-".
+    """
+
+    kind: FactKind
+    value: str
+    field: str = ""
+    said: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from others."""
+        return self.kind, self.field, self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bottles:
+    """Bottles of one wine that a person owns; `wine` are its facts, `key` its label, folded.
+
+    `drink_from` and `drink_until` are years, as they were told.
+    """
+
+    key: str
+    wine: Mapping[str, Any]
+    count: int
+    id: int = 0
+    drink_from: int | None = None
+    drink_until: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a turn changes of what is kept of a person, at its end.
+
+    Of `bottles` the counts are added to those that there are. With `forget`, their hash in traces,
+    all that is kept of them is deleted.
+    """
+
+    user_id: int
+    learned: tuple[Fact, ...] = ()
+    unlearned: tuple[Fact, ...] = ()
+    bottles: tuple[Bottles, ...] = ()
+    forget: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What is known of who asks; what they own is theirs alone."""
+
+    care: Care = NO_CARE
+    facts: tuple[Fact, ...] = ()
+    bottles: tuple[Bottles, ...] = ()
+    user_id: int = 0
+
+
+NOBODY: Final = Person()

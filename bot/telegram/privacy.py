@@ -1,0 +1,130 @@
+"""/privacy, /export and /forget: what is kept of a person is told, sent, deleted; also in words."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from pydantic_core import to_json
+from telegram import Message, Update
+from telegram.constants import ChatType
+from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
+
+from agent.memory.asking import Asked, asked_of_memory
+from agent.person import Change
+from agent.repositories import PersonalData
+from bot.telegram import texts
+from bot.telegram.handlers import TYPED, AnyHandler, Context
+from bot.telegram.incoming import destination, message_of, people_of
+from bot.telegram.sender import Button, Sender, acknowledge, show_rows
+from bot.turn import Turns, retry_briefly
+
+# Without a kind before the colon a button waits for what was asked in its chat before.
+YES, NO = ":forget", ":keep"
+FILE_NAME: Final = "sommelier.json"
+
+
+class Asks(filters.MessageFilter):
+    """What asks in words for a command about what is kept; in private chats alone."""
+
+    def __init__(self, what: Asked) -> None:
+        super().__init__()
+        self._what = what
+
+    def filter(self, message: Message) -> bool:
+        """Whether a message does."""
+        is_private = message.chat.type == ChatType.PRIVATE
+        return is_private and asked_of_memory(message.text or "") == self._what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacyCommands:
+    """Tells, sends and deletes what is kept of who asks, in their private chat.
+
+    `hashed` is what somebody is called in traces, `change` keeps a change with the end of the turn,
+    `days` how long what is kept, by names of `texts.PRIVACY`. Traces go `elsewhere`, if to Langfuse
+    `is_deleted_there` what is deleted here.
+    """
+
+    sender: Sender
+    turns: Turns
+    kept: PersonalData
+    change: Callable[[Sequence[Change]], Awaitable[None]]
+    hashed: Callable[[int], str]
+    days: Mapping[str, float]
+    elsewhere: str = ""
+    is_deleted_there: bool = False
+
+    def handlers(self) -> list[AnyHandler]:
+        """What to pass to `Conversation.register`."""
+        commands = {"privacy": self.privacy, "export": self.export, "forget": self.forget}
+        typed = TYPED & filters.TEXT & ~filters.COMMAND
+        return [
+            *(CommandHandler(name, each, filters=TYPED) for name, each in commands.items()),
+            MessageHandler(typed & Asks("privacy"), self.privacy),
+            MessageHandler(typed & Asks("export"), self.export),
+            MessageHandler(typed & Asks("forget"), self.forget),
+            CallbackQueryHandler(self.pressed, pattern=f"^(?:{YES}|{NO})$"),
+        ]
+
+    async def privacy(self, update: Update, context: Context) -> None:
+        """/privacy: what is kept, for how long, and what can be done about it."""
+        where = texts.PRIVACY_ELSEWHERE.format(where=self.elsewhere) if self.elsewhere else ""
+        await self._say(update, texts.PRIVACY.format(**self.days, elsewhere=where))
+
+    async def export(self, update: Update, context: Context) -> None:
+        """/export: all that is kept of who asks, as one JSON document."""
+        if await self._is_overheard(update):
+            return
+        _, user_id = people_of(update)
+        read = partial(self.kept.export, user_id, self.hashed(user_id))
+        found = to_json(await retry_briefly(read), indent=2)
+        await self._say(update, texts.EXPORT_READY)
+        await self.sender.send_file(destination(update), FILE_NAME, found)
+
+    async def forget(self, update: Update, context: Context) -> None:
+        """/forget: ask whether all that is kept of who asks is to be deleted."""
+        if await self._is_overheard(update):
+            return
+        kept = await self._counted(update)
+        buttons = ((Button(texts.FORGET_YES, YES), Button(texts.FORGET_NO, NO)),)
+        sure = texts.FORGET_SURE.format(kept=kept) if kept else texts.FORGET_NOTHING
+        await self.sender.send(destination(update), sure, buttons)
+
+    async def pressed(self, update: Update, context: Context) -> None:
+        """Delete everything with the end of this turn, or nothing; how much is told before."""
+        query = update.callback_query
+        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        await acknowledge(query)
+        if isinstance(query.message, Message):
+            await show_rows(query.message, ())
+        if query.data != YES:
+            await self._say(update, texts.FORGET_KEPT)
+            return
+        _, user_id = people_of(update)
+        for each in [each for each in self.turns.under_way.values() if each.user_id == user_id]:
+            self.turns.stop(each.chat_id, user_id, is_forgotten=True)
+        kept = await self._counted(update)
+        stays = texts.FORGET_ELSEWHERE if self.is_deleted_there else texts.FORGET_NOT_ELSEWHERE
+        where = stays.format(where=self.elsewhere) if self.elsewhere else ""
+        done = texts.FORGET_DONE.format(kept=kept, elsewhere=where)
+        await self._say(update, done if kept else texts.FORGET_NOTHING)
+        await self.change([Change(user_id=user_id, forget=self.hashed(user_id))])
+
+    async def _counted(self, update: Update) -> str:
+        """How much is kept of who asks, in words; a step, so that a resumed turn says the same."""
+        _, user_id = people_of(update)
+        count = partial(retry_briefly, partial(self.kept.count, user_id, self.hashed(user_id)))
+        counts = await self.sender.journal.step("kept", count)
+        named = texts.kept().items()
+        return ", ".join(f"{counts[table]} {words}" for table, words in named if counts.get(table))
+
+    async def _is_overheard(self, update: Update) -> bool:
+        """Whether others are in the chat; then it is said where to ask."""
+        if message_of(update).chat.type == ChatType.PRIVATE:
+            return False
+        await self._say(update, texts.ONLY_IN_PRIVATE)
+        return True
+
+    async def _say(self, update: Update, markdown: str) -> None:
+        await self.sender.send(destination(update), markdown)

@@ -1,0 +1,135 @@
+"""What is kept of a person: told, sent to them and deleted, as they ask for it in Telegram."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from agent.tracing.recorder import keyed_hash
+from tests.acceptance.test_end_to_end import killed, running
+from tests.doubles.bot_api import BotApi
+from tests.doubles.otlp import OtlpReceiver
+from tests.doubles.server import JsonObject, eventually
+
+ADA, BOB, GROUP = 7100471, 8200482, -9300493
+WORDS = {ADA: "zanzibar", BOB: "quebracho"}
+
+
+def files(folder: Path) -> bytes:
+    """All bytes of the databases below a folder, their logs included."""
+    return b"".join(each.read_bytes() for each in sorted(folder.rglob("*.sqlite3*")))
+
+
+def langfuse(receiver: OtlpReceiver) -> Mapping[str, str]:
+    return {
+        "LANGFUSE_PUBLIC_KEY": receiver.public_key,
+        "LANGFUSE_SECRET_KEY": receiver.secret_key,
+        "LANGFUSE_BASE_URL": receiver.base_url,
+    }
+
+
+async def last(bot_api: BotApi, count: int, chat_id: int) -> JsonObject:
+    await bot_api.wait_for_message(count, chat_id=chat_id, timeout=60)
+    return bot_api.messages(chat_id)[count - 1]
+
+
+async def talk(bot_api: BotApi) -> None:
+    """Both write in private and in a group, rate an answer, and tell of an allergy."""
+    for count, (user, word) in enumerate(WORDS.items(), 1):
+        bot_api.say(f"a red for lamb, says {word}", chat_id=user)
+        await last(bot_api, 1, user)
+        (answer,) = [each for each in bot_api.messages(user) if each.get("reply_markup")]
+        asked = f"/ask@sommelier_test_bot what is tannin, {word}?"
+        bot_api.say(asked, chat_id=GROUP, user_id=user)
+        await last(bot_api, count, GROUP)
+        bot_api.press(answer, answer["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
+        bot_api.say(f"I am allergic to egg, {word}", chat_id=user)
+        await last(bot_api, 2, user)
+
+
+def traces_of(receiver: OtlpReceiver, user: int) -> str:
+    return str([each for each in receiver.spans if WORDS[user] in str(each)])
+
+
+@pytest.mark.parametrize("asked", ["/forget", "please delete all my data"])
+async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str], asked: str
+) -> None:
+    folder = Path(environment["XDG_DATA_HOME"])
+    marks = [*map(str.encode, (str(ADA), WORDS[ADA])), ADA.to_bytes(4, "big")]
+    with running(bot_api, environment, **langfuse(otlp_receiver)):
+        await talk(bot_api)
+        await otlp_receiver.wait_for_spans(30)
+        assert all(mark in files(folder) for mark in marks)
+        assert WORDS[ADA] in str(otlp_receiver.spans)
+        bot_api.say("/privacy", chat_id=ADA)
+        told = await last(bot_api, 3, ADA)
+        assert "90 days" in told["text"]
+        assert "also in Langfuse" in told["text"]
+        bot_api.say("/export", chat_id=ADA)
+        await last(bot_api, 5, ADA)
+        (sent,) = [each.files["document"] for each in bot_api.calls_of("sendDocument")]
+        exported = json.loads(sent.data)
+        assert {"answers", "cares", "feedback", "messages", "people", "traces", "turns"} <= {
+            name for name, rows in exported.items() if rows
+        }
+        assert WORDS[ADA] in sent.data.decode()
+        assert WORDS[BOB] not in sent.data.decode()
+
+        bot_api.say("/forget", chat_id=GROUP, user_id=ADA)
+        bot_api.say("/forget@sommelier_test_bot", chat_id=GROUP, user_id=ADA)
+        assert "in our private chat" in str(await last(bot_api, 3, GROUP))
+        bot_api.say(asked, chat_id=ADA)
+        sure = await last(bot_api, 6, ADA)
+        assert "3 records of answers" in sure["text"]
+        assert WORDS[ADA].encode() in files(folder)
+        bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
+        done = await last(bot_api, 7, ADA)
+        assert "3 records of answers" in done["text"]
+        assert "What Langfuse has of it goes within minutes" in done["text"]
+        await eventually(
+            lambda: not any(mark in files(folder) for mark in marks),
+            seconds=60,
+            otherwise=lambda: f"still there: {[m for m in marks if m in files(folder)]}",
+        )
+        await eventually(
+            lambda: keyed_hash("user", ADA, "sommelier") not in str(otlp_receiver.spans),
+            seconds=60,
+            otherwise=lambda: "their traces are still in Langfuse",
+        )
+        assert WORDS[ADA] not in str(otlp_receiver.spans) + str(otlp_receiver.scores)
+        assert WORDS[BOB].encode() in files(folder)
+        assert WORDS[BOB] in str(otlp_receiver.spans)
+    assert not any(mark in files(folder) for mark in marks)
+
+
+async def test_traces_elsewhere_are_deleted_after_a_kill_and_once_they_can_be(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str]
+) -> None:
+    settings = langfuse(otlp_receiver)
+    folder = Path(environment["XDG_DATA_HOME"])
+    with killed(bot_api, environment, **settings):
+        bot_api.say(f"a red for lamb, says {WORDS[ADA]}", chat_id=ADA)
+        await last(bot_api, 1, ADA)
+        await otlp_receiver.wait_for_spans(3)
+        otlp_receiver.mode = "503"
+        bot_api.say("/forget", chat_id=ADA)
+        sure = await last(bot_api, 2, ADA)
+        bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][1]["callback_data"])
+        assert "Nothing was deleted" in str(await last(bot_api, 3, ADA))
+        bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
+        await last(bot_api, 4, ADA)
+        await eventually(
+            lambda: WORDS[ADA].encode() not in files(folder),
+            seconds=60,
+            otherwise=lambda: "still in the database",
+        )
+    assert WORDS[ADA] in str(otlp_receiver.spans)
+    otlp_receiver.mode = "ok"
+    with running(bot_api, environment, **settings):
+        await eventually(
+            lambda: WORDS[ADA] not in str(otlp_receiver.spans),
+            seconds=90,
+            otherwise=lambda: "their traces are still in Langfuse",
+        )
