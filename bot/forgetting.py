@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from agent.engine.retry import Backoff
-
+from agent.engine.errors import Backoff
 from agent.repositories import Deletion, DeletionRepository
 
 log = logging.getLogger(__name__)
