@@ -119,6 +119,7 @@ class TelegramSettings(Group):
     bot_token: SecretStr | None = Field(None, alias="TELEGRAM_BOT_TOKEN")
     base_url: Url = Field("https://api.telegram.org", alias="TELEGRAM_BASE_URL")
     messages_per_second: int = Field(30, alias="TELEGRAM_MESSAGES_PER_SECOND", ge=0)
+    group_drafts: bool = Field(True, alias="TELEGRAM_GROUP_DRAFTS")
 
 
 class ModelSettings(Group):

@@ -7,7 +7,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -60,7 +60,7 @@ from bot.telegram.look_ups import LookUps
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender, WholeRequests
-from bot.turn import Turns, retry_forever
+from bot.turn import Course, Turns, retry_forever
 from bot.updates.accept import (
     introduce,
     point_webhook,
@@ -248,7 +248,12 @@ async def open_app(
             hashed=partial(keyed_hash, key=settings.tracing.user_key),
             journal=steps,
             sender=sender,
-            drafts=Drafts(application.bot),
+            drafts=Drafts(
+                application.bot,
+                limit,
+                keep=journal.keep_placeholder if journal else None,
+                in_groups=settings.telegram.group_drafts,
+            ),
             messages=repositories.messages,
             max_content_length=settings.turn.max_content_length,
             budgets=budgets_of(settings, repositories, admins),
@@ -367,11 +372,12 @@ def lanes_of(
     # The last word is no step: a turn that is given up may have recorded others in its place.
     bot, turns = app.application.bot, app.turns.unrecorded_steps()
 
-    async def give_up(payload: Payload, error: str) -> None:
+    async def give_up(payload: Payload, error: str, course: Course) -> None:
         update = origin(payload, bot)
         if update is not None and update.effective_message:
             said = update.effective_message.text or ""
-            await turns.give_up(question_of(update, bot, said), error)
+            question = replace(question_of(update, bot, said), course=course)
+            await turns.give_up(question, error)
 
     return Lanes(
         updates=app.repositories.updates,

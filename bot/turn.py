@@ -23,7 +23,7 @@ from bot.budgets import Budgets, Note
 from bot.care import Carer
 from bot.metrics import Metrics
 from bot.telegram import texts
-from bot.telegram.drafts import Drafts
+from bot.telegram.drafts import Drafts, Placeholder
 from bot.telegram.sender import Delivery, Destination, Outgoing, Rows, Sender
 
 log = logging.getLogger(__name__)
@@ -46,12 +46,14 @@ class Course:
     """What others know of a turn while it runs, and how they end it.
 
     `before` and `trace` are of tries that a further message made void: what they used still counts.
+    All of them show their answer in the message of `placeholder`.
     """
 
     stop: Stop = field(default_factory=Stop)
     before: Spent = NOTHING_SPENT
     trace: TraceRecord | None = None
     ledger: Ledger | None = None
+    placeholder: Placeholder = field(default_factory=Placeholder)
     is_forgotten: bool = False
 
     @property
@@ -302,7 +304,7 @@ class Turns:
         """Show that the answer forms, until it is there; what takes drafts of it, if any are."""
         if self.drafts is None or question.to is None:
             return nullcontext()
-        return self.drafts.forming(question.to, question.id)
+        return self.drafts.forming(question.to, question.id, question.course.placeholder)
 
     async def _allowance(self, question: Question) -> Allowance:
         """What a turn may use, as a step if there are budgets; all it wants if that is unknown."""
@@ -360,17 +362,19 @@ class Turns:
 
     async def _send(self, question: Question, messages: Sequence[Outgoing], span: Span) -> Delivery:
         """Send an answer; one that Telegram refuses as a whole is replaced by a sentence."""
-        delivery, to, sender = Delivery(), question.to, self.sender
-        if to is None or sender is None:
+        delivery, sender, placeholder = Delivery(), self.sender, question.course.placeholder
+        if question.to is None or sender is None:
             return delivery
+        to = replace(question.to, edits=placeholder.message_id)
         with span.child("telegram.send", "span") as send:
             for number, each in enumerate(messages):
-                there = to if number == 0 else replace(to, reply_to=None)
+                there = to if number == 0 else to.next
                 delivery += await sender.send(there, each.markdown, each.buttons)
                 if delivery.error not in (None, "ambiguous"):
                     break
             if delivery.error == "rejected" and not delivery.message_ids:
                 delivery += await sender.send(to, APOLOGY)
+            placeholder.message_id = None
             self.metrics.telegram_send(delivery.error)
             metadata = {
                 "message_id": delivery.message_ids[-1] if delivery.message_ids else None,

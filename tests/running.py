@@ -113,7 +113,10 @@ def conversation_of(
         run=run or Run(),
         journal=journal,
         sender=sender,
-        drafts=Drafts(application.bot),
+        drafts=Drafts(
+            application.bot,
+            keep=journal.keep_placeholder if isinstance(journal, StepJournal) else None,
+        ),
         messages=messages,
         max_content_length=2000,
         hashed=lambda kind, value: f"{kind}-{value}",

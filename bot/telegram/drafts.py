@@ -1,7 +1,11 @@
-"""Signs of life while an answer forms: "typing", and in private chats a draft of the answer.
+"""Signs of life while an answer forms: "typing", and drafts of the answer.
 
-A draft is no message: Telegram shows it for 30 s, and takes it away when the bot sends anything.
-Nothing of it is a step of a turn, and none is sent once the answer is.
+In a private chat a draft is no message: Telegram shows it for 30 s, and takes it away when the bot
+sends anything. Nothing of it is a step of a turn, and none is sent once the answer is.
+
+Groups have no drafts. There a message is edited that becomes the answer in the end. It is sent with
+nothing of the answer in it, and edited only once it is recorded where it stands: a kill between may
+leave a sign of three dots, but never two answers.
 """
 
 import asyncio
@@ -18,9 +22,9 @@ from telegram.constants import ChatAction, ParseMode
 from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, TelegramError
 
 from agent.engine.run import ShowDraft
-from bot.telegram.rate_limit import Clock
+from bot.telegram.rate_limit import Clock, RateLimit
 from bot.telegram.render import split_messages
-from bot.telegram.sender import Destination
+from bot.telegram.sender import NO_PREVIEW, Destination, reply_to
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +40,20 @@ TYPING_LATE_SECONDS: Final = 0.2
 """How long an answer waits for "typing" to arrive before it, which would be shown after it."""
 DRAFT_LATE_SECONDS: Final = 2.0
 """How long it waits for a draft, which would stand below it for 30 seconds."""
+EDIT_SECONDS: Final = 3.1
+"""How long a group's message stands before it is edited again: no less than 3 s at Telegram."""
+QUICK_SECONDS: Final = 2.0
+"""How long a group waits for the whole answer before it is shown how it forms."""
+FULL_SECONDS: Final = 1.0
+"""How long nothing is edited in a group in which enough was sent."""
+PLACEHOLDER: Final = "…"
+
+
+@dataclass(slots=True)
+class Placeholder:
+    """The message of a group that becomes the answer; None: there is none (yet)."""
+
+    message_id: int | None = None
 
 
 @dataclass(slots=True)
@@ -44,9 +62,12 @@ class Forming:
 
     to: Destination
     draft_id: int
+    placeholder: Placeholder
     draft: Callable[[], str] | None = None
     shown: str = ""
     shown_at: float = float("-inf")
+    due_at: float = float("-inf")
+    """When the next draft may be shown."""
     typed_at: float = float("-inf")
     is_drafted: bool = True
     is_drafting: bool = False
@@ -68,32 +89,43 @@ class Forming:
 class Drafts:
     """Shows that answers form; a server that knows no drafts is remembered, and not asked again.
 
-    A chat in which Telegram asks to wait is left alone for so long, the others are not.
+    A chat in which Telegram asks to wait is left alone for so long, the others are not. With
+    `in_groups` they are shown there too, within `rate_limit`, once `keep` has recorded the message.
     """
 
     bot: Bot
+    rate_limit: RateLimit = field(default_factory=lambda: RateLimit((), (), ()))
+    keep: Callable[[int], Awaitable[None]] | None = None
+    in_groups: bool = True
     clock: Clock = time.monotonic
     are_known: bool = True
     showing: set[asyncio.Task[None]] = field(default_factory=set)
 
     @asynccontextmanager
-    async def forming(self, to: Destination, draft_id: int) -> AsyncIterator[ShowDraft | None]:
+    async def forming(
+        self, to: Destination, draft_id: int, placeholder: Placeholder
+    ) -> AsyncIterator[ShowDraft | None]:
         """Show that an answer forms until the block ends; yields what takes its drafts.
 
         A request is never cut off, at most left behind: httpcore loses a connection of its pool for
-        ever when a request is cancelled that was just given it.
+        ever when a request is cancelled that was just given it. In a group none is left behind:
+        there it would change the answer.
         """
-        is_private = to.chat_id > 0
-        forming = Forming(to, draft_id, is_drafted=is_private)
+        forming = Forming(to, draft_id, placeholder)
+        forming.is_drafted = self.in_groups if to.is_group else self.are_known
+        if to.is_group:
+            forming.due_at = self.clock() + QUICK_SECONDS
         task = asyncio.create_task(self._until_over(forming))
         self.showing.add(task)
         task.add_done_callback(self.showing.discard)
         try:
-            yield forming.show if is_private and self.are_known else None
+            yield forming.show if forming.is_drafted else None
         finally:
             forming.end()
             late = DRAFT_LATE_SECONDS if forming.is_drafting else TYPING_LATE_SECONDS
-            await asyncio.wait([task], timeout=late)
+            await asyncio.wait(
+                [task], timeout=None if to.is_group and forming.is_drafting else late
+            )
 
     async def _until_over(self, forming: Forming) -> None:
         while not forming.is_over:
@@ -106,12 +138,13 @@ class Drafts:
 
     async def _show(self, forming: Forming) -> None:
         """Show what is due: a new draft, the same once more, or that somebody types."""
-        stands = self.clock() - forming.shown_at
-        if forming.draft and forming.is_drafted and self.are_known and stands >= DRAFT_SECONDS:
+        if forming.draft and forming.is_drafted and self.clock() >= forming.due_at:
             html = next(iter(split_messages(forming.draft())), "") or forming.shown
-            if html and (html != forming.shown or stands >= KEPT_SECONDS):
+            fades = not forming.to.is_group and self.clock() - forming.shown_at >= KEPT_SECONDS
+            if html and (html != forming.shown or fades):
                 forming.is_drafting = True
-                await self._request(forming, self._draft(forming, html))
+                draw = self._edit if forming.to.is_group else self._draft
+                await self._request(forming, draw(forming, html))
                 forming.is_drafting = False
                 return
         if not forming.shown and self.clock() - forming.typed_at >= TYPING_SECONDS:
@@ -120,6 +153,7 @@ class Drafts:
 
     async def _draft(self, forming: Forming, html: str) -> None:
         forming.shown_at = self.clock()
+        forming.due_at = forming.shown_at + DRAFT_SECONDS
         try:
             await self.bot.send_message_draft(
                 forming.to.chat_id,
@@ -130,9 +164,35 @@ class Drafts:
                 api_kwargs={"can_stop": True},
             )
         except InvalidToken:  # what the library makes of a 404: no such method
-            self.are_known = False
+            self.are_known = forming.is_drafted = False
             log.info("This server of Telegram's Bot API knows no drafts")
         else:
+            forming.shown = html
+
+    async def _edit(self, forming: Forming, html: str) -> None:
+        """Edit the message that becomes the answer; if there is none yet, send it."""
+        to, placeholder = forming.to, forming.placeholder
+        if not self.rate_limit.take(to.chat_id):
+            forming.due_at = self.clock() + FULL_SECONDS
+        elif placeholder.message_id is None:
+            sent = await self.bot.send_message(
+                to.chat_id,
+                PLACEHOLDER,
+                message_thread_id=to.thread_id,
+                reply_parameters=reply_to(to),
+            )
+            placeholder.message_id = sent.message_id
+            if self.keep is not None:
+                await self.keep(sent.message_id)
+        else:
+            forming.due_at = self.clock() + EDIT_SECONDS
+            await self.bot.edit_message_text(
+                html,
+                to.chat_id,
+                placeholder.message_id,
+                parse_mode=ParseMode.HTML,
+                link_preview_options=NO_PREVIEW,
+            )
             forming.shown = html
 
     async def _typing(self, to: Destination) -> None:
@@ -146,7 +206,9 @@ class Drafts:
         except RetryAfter as error:
             told = error.retry_after
             seconds = told.total_seconds() if isinstance(told, timedelta) else told
-            forming.shown_at = forming.typed_at = self.clock() + seconds
+            forming.due_at = forming.typed_at = self.clock() + seconds
+            if forming.to.is_group:
+                self.rate_limit.hold(forming.to.chat_id, seconds)
         except (BadRequest, Forbidden) as error:
             log.debug("A draft was refused: %s", error)
             forming.is_drafted, forming.shown = False, ""

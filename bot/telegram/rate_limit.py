@@ -82,6 +82,18 @@ class RateLimit:
         finally:
             line.waiting -= 1
 
+    def take(self, chat_id: int) -> bool:
+        """Count a message that may as well not be sent; False, and not counted, if it may not be.
+
+        Such messages leave half of every limit to those that are waited for.
+        """
+        now, line = self._clock(), self._line(chat_id)
+        if not (line.is_half_free(now) and self._all.is_half_free(now)):
+            return False
+        line.sent.append(now)
+        self._all.sent.append(now)
+        return True
+
     def hold(self, chat_id: int, seconds: float) -> None:
         """Telegram refused a message and said to wait: nothing to this chat for so long.
 
@@ -142,6 +154,14 @@ class _Line:
         return max(
             [self.held_until, *(self.sent[-limit.messages] + limit.seconds for limit in full)]
         )
+
+    def is_half_free(self, now: float) -> bool:
+        """Whether less than half of each limit is used, and nobody waits."""
+        used = all(
+            2 * sum(at > now - limit.seconds for at in self.sent) < limit.messages
+            for limit in self.limits
+        )
+        return used and not self.waiting and self.held_until <= now
 
     def hold(self, until: float) -> None:
         """Let nothing through before `until`."""

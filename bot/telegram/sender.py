@@ -70,6 +70,7 @@ GONE: Final = (
 )
 """What a 400 says, in lower case, when nothing can be sent to a chat any more; so does any 403."""
 
+NO_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 NEVER_SENT: Final = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -172,11 +173,25 @@ DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where an answer goes: a chat, a topic of it, and the message it replies to."""
+    """Where an answer goes: a chat, a topic of it, and the message it replies to.
+
+    With `edits` it takes the place of a message of ours.
+    """
 
     chat_id: int
     thread_id: int | None = None
     reply_to: int | None = None
+    edits: int | None = None
+
+    @property
+    def is_group(self) -> bool:
+        """Whether others than who asked are there, too."""
+        return self.chat_id < 0
+
+    @property
+    def next(self) -> "Destination":
+        """Where what follows goes: it replies to nothing and is a message of its own."""
+        return replace(self, reply_to=None, edits=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +253,7 @@ class Sender:
         is_long = len(markdown) > lengths.ON_THE_LOOP
         parts = await asyncio.to_thread(split) if is_long else split()
         for number, html in enumerate(parts, 1):
-            there = to if number == 1 else replace(to, reply_to=None)
+            there = to if number == 1 else to.next
             message = _Message(there, html, buttons=buttons if number == len(parts) else ())
             part = await self.journal.step(f"telegram.send.{number}", partial(self._send, message))
             delivery += part
@@ -301,7 +316,9 @@ class Sender:
                 raise
 
         def may_go_again(error: Exception) -> bool | float:
-            return 0.0 if mended is not message else _is_passing(error)
+            if mended is not message:
+                return 0.0
+            return _is_passing(error, twice_is_once=message.to.edits is not None)
 
         try:
             message_id = await retry(
@@ -320,6 +337,8 @@ class Sender:
             return message.moved(error.new_chat_id)
         if isinstance(error, RetryAfter):
             self.rate_limit.hold(chat_id, _seconds(error))
+        elif message.to.edits is not None and _is_gone(error):
+            return replace(message, to=replace(message.to, edits=None))
         elif message.as_html and "can't parse entities" in str(error).lower():
             log.error("Telegram rejected the HTML of an answer, it goes as plain text")
             return replace(message, as_html=False)
@@ -351,10 +370,17 @@ class _Message:
         return replace(self, to=Destination(chat_id))
 
 
+def reply_to(to: Destination) -> ReplyParameters | None:
+    """What an answer replies to, whether it is still there or not."""
+    if to.reply_to is None:
+        return None
+    return ReplyParameters(to.reply_to, allow_sending_without_reply=True)
+
+
 async def _request(bot: Bot, message: _Message) -> int:
-    reply = None
-    if message.to.reply_to is not None:
-        reply = ReplyParameters(message.to.reply_to, allow_sending_without_reply=True)
+    if message.to.edits is not None:
+        return await _edit(bot, message, message.to.edits)
+    reply = reply_to(message.to)
     if message.file is not None:
         name, content = message.file
         send = bot.send_photo if message.is_photo else bot.send_document
@@ -372,9 +398,25 @@ async def _request(bot: Bot, message: _Message) -> int:
         message_thread_id=message.to.thread_id,
         reply_parameters=reply,
         reply_markup=_markup(message),
-        link_preview_options=LinkPreviewOptions(is_disabled=True),
+        link_preview_options=NO_PREVIEW,
     )
     return sent.message_id
+
+
+async def _edit(bot: Bot, message: _Message, message_id: int) -> int:
+    """Put a message in the place of another; if it stands there already, that is well."""
+    try:
+        await bot.edit_message_text(
+            chat_id=message.to.chat_id,
+            message_id=message_id,
+            **_formatted(message),
+            reply_markup=keyboard(message.buttons),
+            link_preview_options=NO_PREVIEW,
+        )
+    except BadRequest as error:
+        if "not modified" not in str(error).lower():
+            raise
+    return message_id
 
 
 def _formatted(message: _Message) -> dict[str, Any]:
@@ -411,11 +453,18 @@ def _seconds(error: RetryAfter) -> float:
     return told.total_seconds() if isinstance(told, timedelta) else told
 
 
-def _is_passing(error: Exception) -> bool | float:
+def _is_passing(error: Exception, *, twice_is_once: bool) -> bool | float:
     """Whether the same message may get through later; a 429 waits in the rate limit alone."""
     if isinstance(error, RetryAfter):
         return 0.0
-    return isinstance(error, TelegramError) and _kind(error) == "network"
+    kind = _kind(error) if isinstance(error, TelegramError) else ""
+    return kind == "network" or (twice_is_once and kind == "ambiguous")
+
+
+def _is_gone(error: TelegramError) -> bool:
+    """Whether the message that was to be edited is not there, or may be edited no more."""
+    said = str(error).lower()
+    return isinstance(error, BadRequest) and ("to edit" in said or "can't be edited" in said)
 
 
 def _kind(error: TelegramError) -> DeliveryError:

@@ -4,7 +4,7 @@ import io
 import pickle
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
@@ -21,8 +21,10 @@ from agent.repositories import (
     StoredMessage,
     TurnRecord,
     TurnRepository,
+    TurnTaken,
     UpdateRepository,
 )
+from bot.telegram.drafts import Placeholder
 from bot.turn import Course, retry_forever
 
 R = TypeVar("R")
@@ -31,6 +33,8 @@ SEND_STEP: Final = "telegram."
 """How the names of steps begin in which something is sent."""
 SUPERSEDED: Final = -1
 """The number of the step that holds what tries used which a further message made void."""
+PLACEHOLDER: Final = -2
+"""The number of the step that holds the message in which an answer forms."""
 HELD_SECONDS: Final = 0.5
 """How long after a look, or a record, a turn is taken for ours when a step begins."""
 
@@ -59,16 +63,16 @@ class RunningTurn:
     def of(cls, begun: BegunTurn) -> "RunningTurn":
         """The turn that begins."""
         update, steps = begun.update, {step.number: step for step in begun.steps}
-        before = steps.pop(SUPERSEDED, None)
-        turn = cls(
-            update.update_id,
-            update.epoch,
-            steps,
-            update.received_at,
-            max(0, update.epoch - 1 - (before is not None)),
-            Course(before=pickle.loads(before.result) if before else NOTHING_SPENT),  # noqa: S301
+        before, placeholder = steps.pop(SUPERSEDED, None), steps.pop(PLACEHOLDER, None)
+        course = Course(
+            before=pickle.loads(before.result) if before else NOTHING_SPENT,  # noqa: S301
+            placeholder=Placeholder(int(placeholder.result) if placeholder else None),
         )
+        interruptions = max(0, update.epoch - 1 - (before is not None))
+        turn = cls(update.update_id, update.epoch, steps, update.received_at, interruptions, course)
         turn.is_open = not turn.has_sent
+        if turn.has_sent:  # that message is the answer now
+            course.placeholder = Placeholder()
         return turn
 
     def superseded(self) -> Step:
@@ -141,6 +145,15 @@ class StepJournal:
         await retry_forever(lambda: self.updates.record(step, turn.epoch))
         turn.steps[number], turn.held_at = step, time.monotonic()
         return result
+
+    async def keep_placeholder(self, message_id: int) -> None:
+        """Keep in which message the answer of the turn that is running forms."""
+        turn = _running.get()
+        if turn is None:
+            return
+        step = Step(turn.update_id, PLACEHOLDER, "placeholder", str(message_id).encode())
+        with suppress(TurnTaken):  # the turn itself will be told at its next step
+            await retry_forever(lambda: self.updates.record(step, turn.epoch))
 
     async def keep(
         self,

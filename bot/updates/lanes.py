@@ -25,7 +25,7 @@ from agent.repositories import (
 )
 from bot.metrics import Metrics, UpdateResult
 from bot.telegram.handlers import AnyApplication
-from bot.turn import DATABASE, retry_forever
+from bot.turn import DATABASE, Course, retry_forever
 from bot.updates.bursts import (
     LARGEST_BURST,
     chat_of,
@@ -137,7 +137,7 @@ class Lanes:
     metrics: Metrics
     handle: Callable[[Payload], Awaitable[None]]
     readable: Callable[[Payload], bool]
-    give_up: Callable[[Payload, str], Awaitable[None]]
+    give_up: Callable[[Payload, str, Course], Awaitable[None]]
     passing: Callable[[Exception], bool]
     burst: timedelta
     max_tries: int
@@ -253,10 +253,11 @@ class Lanes:
             self.metrics.turn_started((self.now() - update.received_at).total_seconds())
         for _ in begun.payloads[1:]:
             self.metrics.update("coalesced")
+        turn = RunningTurn.of(begun)
         if update.tries > TRIES_IN_COMPANY + self.max_tries:
-            await self._set_aside(update, DIED)
+            await self._set_aside(update, DIED, turn.course)
         else:
-            current.run(begun.payloads, RunningTurn.of(begun))
+            current.run(begun.payloads, turn)
             await self._try(update, current)
 
     async def _try(self, update: AcceptedUpdate, current: "_Current") -> None:
@@ -276,10 +277,10 @@ class Lanes:
                 if await self._is_over(update, turn, str(step)):
                     return
             except Unreadable:
-                await self._set_aside(update, UNREADABLE, "unreadable")
+                await self._set_aside(update, UNREADABLE, turn.course, "unreadable")
                 return
             except Exception as error:
-                if await self._is_given_up(update, error, failures):
+                if await self._is_given_up(update, error, failures, turn.course):
                     return
             else:
                 return
@@ -303,11 +304,12 @@ class Lanes:
             self.metrics.update("coalesced")
         anew = RunningTurn.of(begun)
         anew.course.trace = turn.course.trace
+        anew.course.placeholder = turn.course.placeholder
         current.run(begun.payloads, anew)
         return begun.update
 
     async def _is_given_up(
-        self, update: AcceptedUpdate, error: Exception, failures: "count[int]"
+        self, update: AcceptedUpdate, error: Exception, failures: "count[int]", course: Course
     ) -> bool:
         """Whether a turn that failed is set aside; a while later, if it is to be tried again."""
         if self.passing(error):
@@ -317,7 +319,7 @@ class Lanes:
         failed, where = next(failures), place(error)
         log.error("The turn of update %s failed, try %s: %s", update.update_id, failed, where)
         if failed >= self.max_tries:
-            await self._set_aside(update, type(error).__name__)
+            await self._set_aside(update, type(error).__name__, course)
             return True
         await self.sleep(FIRST_WAIT_SECONDS * 2**failed)
         return False
@@ -361,7 +363,11 @@ class Lanes:
         return end - self.now()
 
     async def _set_aside(
-        self, update: AcceptedUpdate, error: str, result: UpdateResult = "set_aside"
+        self,
+        update: AcceptedUpdate,
+        error: str,
+        course: Course,
+        result: UpdateResult = "set_aside",
     ) -> None:
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
@@ -373,7 +379,7 @@ class Lanes:
         await retry_forever(lambda: self.updates.set_aside(update.update_id, update.epoch, error))
         self.metrics.update(result)
         try:
-            await self.give_up(update.payload, error)
+            await self.give_up(update.payload, error, course)
         except Exception as failure:
             log.error("Nobody was told of update %s: %s", update.update_id, place(failure))  # noqa: TRY400
 

@@ -82,7 +82,7 @@ OVER: Final = (
 )
 FORGOTTEN: Final = delete(STEPS).where(STEPS.c.update_id == KEY)
 VOID: Final = FORGOTTEN.where(STEPS.c.number >= 0)
-"""What a turn did that begins anew; not what its earlier tries spent."""
+"""What a turn did that begins anew; not what earlier tries spent, nor where they show an answer."""
 
 
 class SqlUpdateRepository(SqlRepository):
@@ -191,7 +191,7 @@ class SqlUpdateRepository(SqlRepository):
 
         def write(on: Connection) -> None:
             row = on.execute(BEGINS, this).one()
-            on.execute(FORGOTTEN, this)
+            on.execute(VOID, this)
             on.execute(upsert(on, StepRow), values_of(spent, StepRow))
             anew = {"tries": 1, "progress": 0, "epoch": epoch + 1, "state": WAITING}
             on.execute(COUNTED, this | anew | {"turn_id": spent.update_id})

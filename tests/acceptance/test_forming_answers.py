@@ -1,6 +1,7 @@
 """Answers as they form: drafts, Stop, corrections, kills, through the process as it is run."""
 
 import asyncio
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -87,16 +88,70 @@ async def test_a_server_without_drafts_is_asked_once(
     assert bot_api.calls_of("sendChatAction")
 
 
-async def test_in_a_group_only_the_answer_is_sent(
+def ask_in_group(bot_api: BotApi) -> None:
+    mention = {"type": "mention", "offset": 0, "length": 19}
+    bot_api.say("@sommelier_test_bot for trout?", chat_id=-CHAT, entities=[mention])
+
+
+def edits(bot_api: BotApi) -> list[str]:
+    """What a group was shown of a message by editing it, as a person reads it."""
+    return [parse_html(call.params["text"])[0] for call in bot_api.calls_of("editMessageText")]
+
+
+async def until_answered(bot_api: BotApi, answers: int = 1) -> None:
+    """Until so many answers with their buttons stand in the group."""
+    await eventually(
+        lambda: sum("reply_markup" in each for each in bot_api.messages(-CHAT)) >= answers,
+        seconds=60,
+        otherwise=lambda: f"shown: {bot_api.sent(-CHAT)}, edits: {edits(bot_api)}",
+    )
+
+
+async def test_in_a_group_one_message_grows_and_becomes_the_answer(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.script(SEARCH, paced(answer_json(ANSWER), 100))
-    said = "@sommelier_test_bot for trout?"
-    mention = {"type": "mention", "offset": 0, "length": 19}
-    bot_api.say(said, chat_id=-CHAT, entities=[mention])
+    model_server.script(SEARCH, paced(answer_json(INVENTED), 20), paced(answer_json(LONG), 20))
+    bot_api.fail("editMessageText", 429, retry_after=1)
+    ask_in_group(bot_api)
     with running(bot_api, environment_of(model_server, environment)):
-        await bot_api.wait_for_message(1, chat_id=-CHAT, timeout=60)
-    assert not bot_api.calls_of("sendMessageDraft")
+        await until_answered(bot_api)
+    assert bot_api.sent(-CHAT) == edits(bot_api)[-1:]
+    assert len(bot_api.calls_of("sendMessage")) == 1
+    refused, *shown, _ = bot_api.calls_of("editMessageText")
+    assert len(shown) > 1
+    assert shown[0].time - refused.time >= 1
+    assert all(later.time - earlier.time >= 3 for earlier, later in pairwise(shown))
+    assert not {"zorkovitz", "1984", "gold"} & set(words(" ".join(edits(bot_api))))
+
+
+GROUP_STAGES: dict[str, Callable[[BotApi], bool]] = {
+    "while it grows": lambda bot_api: any("Trimbach" in each for each in edits(bot_api)),
+    "when it is whole and not recorded": lambda bot_api: any(
+        "reply_markup" in each.params for each in bot_api.calls_of("editMessageText")
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", GROUP_STAGES)
+async def test_a_kill_at_any_stage_leaves_one_answer_in_a_group(
+    stage: str, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    settings = environment_of(model_server, environment)
+    model_server.script(SEARCH, paced(answer_json(LONG), 25))
+    model_server.default = answer_json(LONG)
+    ask_in_group(bot_api)
+    bot_api.delay("editMessageText", 0.3)
+    with killed(bot_api, settings):
+        await eventually(
+            lambda: GROUP_STAGES[stage](bot_api), seconds=60, otherwise=lambda: "not so far"
+        )
+    bot_api.delay("editMessageText", 0)
+    with running(bot_api, settings):
+        ask_in_group(bot_api)
+        await until_answered(bot_api, 2)
+    answer, _ = bot_api.sent(-CHAT)
+    assert answer.startswith(LONG["intro"])
+    assert "in a small glass." in answer
 
 
 STAGES: dict[str, tuple[list[Script], str]] = {

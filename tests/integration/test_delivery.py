@@ -19,7 +19,7 @@ from telegram.request import HTTPXRequest
 
 from agent.repositories import ChatRepository, ChatState
 from bot.app import LIMITS
-from bot.telegram.drafts import Drafts
+from bot.telegram.drafts import Drafts, Placeholder
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender, WholeRequests
 from db.engine import Sessions
@@ -134,6 +134,37 @@ def assert_grown(waits: Sequence[float], longest: Sequence[float]) -> None:
 def parts(number: int) -> str:
     """An answer that takes so many messages."""
     return "\n\n".join(f"{at}. " + "wine " * 800 for at in range(1, number + 1))
+
+
+FAULTS: dict[str, Callable[[Telegram], object]] = {
+    "none": lambda telegram: None,
+    "a 429": lambda telegram: telegram.fail("editMessageText", 429, retry_after=5),
+    "no response": lambda telegram: telegram.drop_after("editMessageText"),
+    "a gateway": lambda telegram: telegram.fail("editMessageText", 502, "Bad Gateway", times=2),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_an_answer_takes_the_place_of_a_message_once_whatever_happens(
+    fault: str, telegram: Telegram, sender: Sender
+) -> None:
+    place = (await sender.send(Destination(GROUP), "…")).message_ids[0]
+    FAULTS[fault](telegram)
+    there = Destination(GROUP, reply_to=41, edits=place)
+    for _ in range(2):  # as a turn does that was killed before it recorded the first
+        delivery = await sender.send(there, "**Chinon**")
+        assert (delivery.message_ids, delivery.error) == ((place,), None)
+    assert telegram.sent(GROUP) == ["Chinon"]
+
+
+async def test_an_answer_whose_place_is_gone_is_sent_and_the_rest_follows(
+    telegram: Telegram, sender: Sender
+) -> None:
+    delivery = await sender.send(Destination(GROUP, reply_to=41, edits=12), parts(2))
+    first, second = telegram.calls_of("sendMessage")
+    assert first.params["reply_parameters"]["message_id"] == 41
+    assert "reply_parameters" not in second.params
+    assert len(telegram.sent(GROUP)) == len(delivery.message_ids) == 2
 
 
 async def test_an_answer_replies_once_and_goes_on_in_the_same_topic(
@@ -543,7 +574,7 @@ async def test_answers_that_are_quicker_than_typing_cost_no_connection(
         sender, drafts = sender_of(bot, waits), Drafts(bot)
 
         async def turn(chat: int) -> Delivery:
-            async with drafts.forming(Destination(chat), 1):
+            async with drafts.forming(Destination(chat), 1, Placeholder()):
                 await asyncio.sleep(chat % 5 / 200)
             return await sender.send(Destination(chat), "here")
 

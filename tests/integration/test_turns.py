@@ -18,6 +18,7 @@ from agent.engine.limits import Ledger, Spent
 from agent.engine.run import StepsChanged
 from agent.repositories import Step, StoredMessage, TurnRecord
 from bot.metrics import Metrics
+from bot.turn import Course
 from bot.updates.bursts import chat_of
 from bot.updates.journal import StepJournal, as_recorded, recorded_result, running_turn
 from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, Lock
@@ -145,7 +146,7 @@ def world(sessions: Sessions) -> World:
             raise failing.pop(0)
         handled.append(payload)
 
-    async def give_up(payload: Mapping[str, Any], error: str) -> None:
+    async def give_up(payload: Mapping[str, Any], error: str, course: Course) -> None:
         told.append(chat_of(payload))
 
     lanes = Resting(
