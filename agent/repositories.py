@@ -21,7 +21,8 @@ Role = Literal["user", "assistant"]
 class StoredMessage:
     """One message of a conversation as it is remembered: text, and the wines it recommended.
 
-    `turn_id` says of which turn, where that is kept.
+    `turn_id` says of which turn, `user_id` whose turn that was, where that is kept; `thread_id` is
+    the topic of the chat, 0 without topics.
     """
 
     role: Role
@@ -29,6 +30,8 @@ class StoredMessage:
     wine_ids: tuple[str, ...] = ()
     created_at: datetime | None = None
     turn_id: int | None = None
+    thread_id: int = 0
+    user_id: int | None = None
 
 
 def window(stored: Sequence[StoredMessage]) -> list[Message]:
@@ -330,8 +333,8 @@ class UpdateRepository(Protocol):
     async def first(self, lane: str) -> AcceptedUpdate | None:
         """The update of a lane whose turn is next, None if none waits."""
 
-    async def waiting(self, chat_id: int, since: int) -> Sequence[AcceptedUpdate]:
-        """Those of a chat that no turn has taken, from an update on."""
+    async def waiting(self, lane: str, since: int) -> Sequence[AcceptedUpdate]:
+        """Those of a lane that no turn has taken, from an update on."""
 
     async def lanes(self) -> Sequence[str]:
         """The lanes in which updates wait or are being answered, those of the oldest first."""
@@ -490,7 +493,7 @@ class BroadcastRepository(Protocol):
 
 
 class MessageRepository(Protocol):
-    """The conversation of each chat, oldest first."""
+    """The conversation of each chat, of each topic where there are topics, oldest first."""
 
     async def create(
         self,
@@ -500,17 +503,20 @@ class MessageRepository(Protocol):
         wine_ids: Sequence[str] = (),
         *,
         turn_id: int | None = None,
+        thread_id: int = 0,
     ) -> None:
         """Remember one message, once per role and `turn_id` if given. Commits before it returns."""
 
-    async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
-        """The newest `limit` messages of a chat, oldest first."""
+    async def recent(
+        self, chat_id: int, limit: int = 20, *, thread_id: int = 0
+    ) -> list[StoredMessage]:
+        """The newest `limit` messages of a conversation, oldest first."""
 
-    async def forget(self, chat_id: int) -> int:
-        """Delete a chat's messages; how many there were."""
+    async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
+        """Delete a conversation; how many messages there were."""
 
-    async def undo(self, chat_id: int, turn_id: int) -> bool:
-        """Delete the messages of a chat's last turn; False if `turn_id` is not its last."""
+    async def undo(self, chat_id: int, turn_id: int, *, thread_id: int = 0) -> bool:
+        """Delete the messages of a conversation's last turn; False if `turn_id` is not its last."""
 
 
 class ChatRepository(Protocol):
@@ -526,7 +532,7 @@ class ChatRepository(Protocol):
         """Forget that: somebody wrote from there."""
 
     async def migrated(self, chat_id: int, to: int) -> None:
-        """Remember that a group became a supergroup with another id."""
+        """Remember that a group became a supergroup with another id; what was said goes along."""
 
 
 class CareRepository(Protocol):

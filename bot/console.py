@@ -204,7 +204,10 @@ async def _answered(app: "App", telegram: LocalTelegram, line: str) -> None:
 
     def pressed() -> None:
         is_first = next(presses) == 0
-        if not (is_first and app.turns.stop(telegram.chat_id)) and answering is not None:
+        if (
+            not (is_first and app.turns.stop(lambda each: each.chat_id == telegram.chat_id))
+            and answering is not None
+        ):
             answering.cancel()
 
     loop.add_signal_handler(signal.SIGINT, pressed)

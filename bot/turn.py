@@ -90,6 +90,11 @@ class Question:
     course: Course = field(default_factory=Course)
 
     @property
+    def thread_id(self) -> int:
+        """The topic of the chat, 0 without topics."""
+        return (self.to.thread_id or 0) if self.to else 0
+
+    @property
     def is_remembered(self) -> bool:
         """Whether it becomes a part of the conversation."""
         return self.remembered and not self.course.is_forgotten
@@ -140,16 +145,12 @@ class Turns:
     last: Callable[[int], Awaitable[TurnRecord | None]] | None = None
     under_way: dict[int, Question] = field(default_factory=dict)
 
-    def stop(self, chat_id: int, user_id: int | None = None, *, is_forgotten: bool = False) -> bool:
-        """Stop what is worked on in a chat, of one person if one is named; False if nothing is.
+    def stop(self, meant: Callable[[Question], bool], *, is_forgotten: bool = False) -> bool:
+        """Stop what is worked on of the questions that are `meant`; False if nothing is.
 
         Of what is forgotten at once nothing becomes a part of the conversation.
         """
-        asked = [
-            each
-            for each in self.under_way.values()
-            if each.chat_id == chat_id and user_id in (None, each.user_id)
-        ]
+        asked = [each for each in self.under_way.values() if meant(each)]
         for each in asked:
             each.course.is_forgotten = is_forgotten
             each.course.stop.ask()
@@ -264,7 +265,12 @@ class Turns:
         async def create() -> None:
             for each in self._said(question, reply):
                 await messages.create(
-                    chat_id, each.role, each.content, each.wine_ids, turn_id=question.id
+                    chat_id,
+                    each.role,
+                    each.content,
+                    each.wine_ids,
+                    turn_id=question.id,
+                    thread_id=each.thread_id,
                 )
 
         try:
@@ -276,7 +282,11 @@ class Turns:
         """What is remembered of a turn: people still get the full text."""
         asked = truncate_at_boundary(question.text, self.max_content_length)
         said = truncate_at_boundary(reply.text, self.max_content_length)
-        return StoredMessage("user", asked), StoredMessage("assistant", said, reply.wine_ids)
+        thread = question.thread_id
+        return (
+            StoredMessage("user", asked, thread_id=thread),
+            StoredMessage("assistant", said, reply.wine_ids, thread_id=thread),
+        )
 
     def _trace(self, question: Question, *, goes_on: bool = False) -> RootSpan | NoSpan:
         """The root span of a turn; run again after a crash, it is the same trace."""

@@ -160,10 +160,13 @@ class WineAllergenRow(OfWine, Base):
 
 
 class MessageRow(Base):
-    """One message of a chat."""
+    """One message of a chat; `thread_id` is its topic there, 0 without topics."""
 
     __tablename__ = "messages"
-    __table_args__ = (Index(None, "chat_id", "id"), UniqueConstraint("turn_id", "role"))
+    __table_args__ = (
+        Index(None, "chat_id", "thread_id", "id"),
+        UniqueConstraint("turn_id", "role"),
+    )
 
     id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
     chat_id: Mapped[int] = mapped_column(BigInteger)
@@ -172,6 +175,7 @@ class MessageRow(Base):
     wine_ids: Mapped[list[str]] = mapped_column(JSON)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     turn_id: Mapped[int | None] = mapped_column(BigInteger)
+    thread_id: Mapped[int] = mapped_column(BigInteger, server_default="0")
 
 
 class UpdateRow(Base):

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from telegram import Update
@@ -33,9 +34,9 @@ from bot.telegram.incoming import (
     with_context,
     wording,
 )
-from bot.telegram.sender import Sender
-from bot.turn import Turns, retry_briefly
-from bot.updates.bursts import STOPPED, chat_of
+from bot.telegram.sender import Destination, Sender
+from bot.turn import Question, Turns, retry_briefly
+from bot.updates.bursts import STOPPED, chat_of, part
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,9 @@ AnyApplication = Application[Any, Any, Any, Any, Any, Any]
 AnyHandler = BaseHandler[Any, Any, Any]
 
 ALLOWED_UPDATES: Final = ("message", "edited_message", "callback_query", STOPPED)
+
+SOMEBODY_ELSE: Final = "…"
+"""What stands for what another person of a group asked."""
 
 TYPED: Final = filters.UpdateType.MESSAGE & ~filters.FORWARDED & ~filters.VIA_BOT
 """What somebody wrote themselves: only that is a command. Who forwards words, or sends those that
@@ -104,6 +108,7 @@ class Conversation:
                 *further,
                 MessageHandler(TYPED & filters.COMMAND, self.unknown_command),
                 MessageHandler(new & filters.TEXT, self.text),
+                MessageHandler(filters.StatusUpdate.MIGRATE, self.migrated),
                 MessageHandler(new & ~service, self.not_text),
                 MessageHandler(edited, self.edited),
             ]
@@ -119,7 +124,7 @@ class Conversation:
         """
         if update.effective_chat:
             await self.sender.reachable(update.effective_chat.id)
-        if STOPPED in update.api_kwargs:
+        if STOPPED in update.api_kwargs or filters.StatusUpdate.MIGRATE.check_update(update):
             return
         if self.access is not None and not await self.access.lets_in(update, context.bot):
             raise ApplicationHandlerStop
@@ -135,15 +140,22 @@ class Conversation:
             return
         question = with_context(question, message, context.bot)
         replied = message.reply_to_message if replied_to_bot(message, context.bot) else None
+        asked = question_of(update, context.bot, question)
+        await self.respond(asked, replied.message_id if replied else None)
+
+    async def respond(self, question: Question, about: int | None = None) -> None:
+        """One turn: the answer to a question, and `about` which message of the bot it is."""
 
         async def work(run: Run) -> Reply:
-            history = await self._history(message.chat.id, before=update.update_id)
-            if replied is not None:
-                history = await self._meant(history, message.chat.id, replied.message_id)
-            run = replace(run, history=window(history))
-            return await self.answerer.answer(question, run)
+            history = await self._history(question)
+            meant = await self._answered_in(question.chat_id, about)
+            if question.chat_id < 0:
+                history = [heard_by(question.user_id, each, meant) for each in history]
+            newest = [each for each in history if meant is not None and each.turn_id == meant]
+            history = [*(each for each in history if each not in newest), *newest]
+            return await self.answerer.answer(question.text, replace(run, history=window(history)))
 
-        await self.turns.turn(question_of(update, context.bot, question), work)
+        await self.turns.turn(question, work)
 
     async def start(self, update: Update, context: Context) -> None:
         """/start: who this is and what to ask."""
@@ -155,20 +167,25 @@ class Conversation:
 
     async def new(self, update: Update, context: Context) -> None:
         """/new: forget the conversation of this chat."""
-        chat_id = message_of(update).chat.id
-        self.turns.stop(chat_id, is_forgotten=True)
-        forgotten = await self.sender.journal.step("forget", lambda: self.messages.forget(chat_id))
+        to = destination(update)
+        chat_id, thread = to.chat_id, to.thread_id or 0
+        self.turns.stop(partial(_is_asked_in, chat_id, thread), is_forgotten=True)
+        forget = partial(self.messages.forget, chat_id, thread_id=thread)
+        forgotten = await self.sender.journal.step("forget", forget)
         await self.turns.carer.forget(chat_id)
         await self._say(update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
 
     async def stop(self, update: Update, context: Context) -> None:
         """/stop: end the answer to what this person asked; what was written of it stays."""
-        if not self.turns.stop(*people_of(update)):
+        (chat_id, user_id), thread = people_of(update), destination(update).thread_id or 0
+        asked = partial(_is_asked_in, chat_id, thread)
+        if not self.turns.stop(lambda each: asked(each) and each.user_id == user_id):
             await self._say(update, texts.NOTHING_TO_STOP)
 
     async def stop_pressed(self, update: Update, context: Context) -> None:
         """The button under a draft: only who asked has one."""
-        self.turns.stop(chat_of(update.api_kwargs))
+        chat_id, draft = chat_of(update.api_kwargs), part(update.api_kwargs, STOPPED)
+        self.turns.stop(lambda each: (each.chat_id, each.id) == (chat_id, draft.get("draft_id")))
 
     async def edited(self, update: Update, context: Context) -> None:
         """An edited message: the last turn is run again on its new words."""
@@ -177,13 +194,23 @@ class Conversation:
             return
         if not (message.text or "").startswith("/"):
             turn_id = await self.turn_of(message.chat.id, message.message_id)
-            if turn_id is not None and await self._undo(message.chat.id, turn_id):
+            if turn_id is not None and await self._undo(destination(update), turn_id):
                 await self.text(update, context)
                 return
         await self._say(update, texts.EDITED)
 
-    async def _undo(self, chat_id: int, turn_id: int) -> bool:
-        return await self.sender.journal.step("undo", lambda: self.messages.undo(chat_id, turn_id))
+    async def _undo(self, said_in: Destination, turn_id: int) -> bool:
+        thread = said_in.thread_id or 0
+        undo = partial(self.messages.undo, said_in.chat_id, turn_id, thread_id=thread)
+        return await self.sender.journal.step("undo", undo)
+
+    async def migrated(self, update: Update, context: Context) -> None:
+        """A group became a supergroup, which has another id: its conversation goes along."""
+        message, chats = message_of(update), self.sender.chats
+        old = message.migrate_from_chat_id or message.chat.id
+        new = message.migrate_to_chat_id or message.chat.id
+        if chats is not None and old != new:
+            await chats.migrated(old, new)
 
     async def unknown_command(self, update: Update, context: Context) -> None:
         """A command that does not exist; in a group only if it names this bot."""
@@ -211,25 +238,38 @@ class Conversation:
     async def _say(self, update: Update, markdown: str) -> None:
         await self.sender.send(destination(update), markdown)
 
-    async def _meant(
-        self, history: Sequence[StoredMessage], chat_id: int, message_id: int
-    ) -> Sequence[StoredMessage]:
-        """A history in which the turn is the newest whose answer is replied to."""
+    async def _answered_in(self, chat_id: int, message_id: int | None) -> int | None:
+        """The id of the turn that a message of the bot answered."""
+        if message_id is None:
+            return None
         try:
             turn = await self.answered_in(chat_id, message_id)
         except Exception as error:
             log.warning("What is replied to could not be read: %s", type(error).__name__)
-            return history
-        meant = [each for each in history if turn is not None and each.turn_id == turn.turn_id]
-        return [*(each for each in history if each not in meant), *meant]
+            return None
+        return turn.turn_id if turn else None
 
-    async def _history(self, chat_id: int, before: int) -> Sequence[StoredMessage]:
+    async def _history(self, question: Question) -> Sequence[StoredMessage]:
         """What was said before a turn, also if it is run again and has kept its own words."""
+        chat_id, most = question.chat_id, self.history_messages
+        recent = partial(self.messages.recent, chat_id, most, thread_id=question.thread_id)
         try:
-            recent = await retry_briefly(
-                lambda: self.messages.recent(chat_id, self.history_messages)
-            )
+            said = await retry_briefly(recent)
         except Exception:
             log.exception("The history of chat %s could not be read; answering without", chat_id)
             return ()
-        return [message for message in recent if message.turn_id != before]
+        return [message for message in said if message.turn_id != question.id]
+
+
+def heard_by(user_id: int, said: StoredMessage, meant: int | None) -> StoredMessage:
+    """What was said in a group as one of its people means it.
+
+    What others asked is their own wish and rules out nothing here, but in the turn that is `meant`:
+    that one was replied to.
+    """
+    is_shared = said.role == "assistant" or said.user_id == user_id or said.turn_id == meant
+    return said if is_shared else replace(said, content=SOMEBODY_ELSE)
+
+
+def _is_asked_in(chat_id: int, thread_id: int, question: Question) -> bool:
+    return (question.chat_id, question.thread_id) == (chat_id, thread_id)

@@ -23,7 +23,7 @@ from bot.telegram import look_up_text as text
 from bot.telegram import texts
 from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, is_addressed, message_of, question_of
-from bot.telegram.sender import Sender, acknowledge, given, is_resumed, take_button
+from bot.telegram.sender import Destination, Sender, acknowledge, given, is_resumed, take_button
 from bot.turn import Question, Show, Turns
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class LookUps:
         if not is_addressed(message, context.bot) or message.location is None:
             return
         category = await self.sender.journal.step(
-            "category", partial(self._category_just_asked, message.chat.id)
+            "category", partial(self._category_just_asked, destination(update))
         )
         place = text.coordinates(message.location.latitude, message.location.longitude)
         # Where somebody is stays out of the conversation that is kept.
@@ -209,12 +209,12 @@ class LookUps:
 
         await self.turns.turn(question, work, show)
 
-    async def _category_just_asked(self, chat_id: int) -> str:
-        """What the newest message of a chat looked for, if it was a /find."""
+    async def _category_just_asked(self, to: Destination) -> str:
+        """What the newest message of a conversation looked for, if it was a /find."""
         try:
-            recent = await self.messages.recent(chat_id, 2)
+            recent = await self.messages.recent(to.chat_id, 2, thread_id=to.thread_id or 0)
         except Exception:
-            log.exception("The history of chat %s could not be read; answering without", chat_id)
+            log.exception("The history of chat %s could not be read; answering without", to.chat_id)
             return DEFAULT_CATEGORY
         asked = [each.content for each in recent if each.role == "user"]
         if not asked or not asked[-1].startswith("/find"):

@@ -102,8 +102,7 @@ class PrivacyCommands:
             await self._say(update, texts.FORGET_KEPT)
             return
         _, user_id = people_of(update)
-        for each in [each for each in self.turns.under_way.values() if each.user_id == user_id]:
-            self.turns.stop(each.chat_id, user_id, is_forgotten=True)
+        self.turns.stop(lambda each: each.user_id == user_id, is_forgotten=True)
         kept = await self._counted(update)
         stays = texts.FORGET_ELSEWHERE if self.is_deleted_there else texts.FORGET_NOT_ELSEWHERE
         where = stays.format(where=self.elsewhere) if self.elsewhere else ""

@@ -19,7 +19,12 @@ FOREIGN: Final = ("forward_origin", "via_bot")
 STOPPED: Final = "stopped_message_generation"
 """What Telegram sends when the button under a draft is pressed; the library does not know it."""
 FENCED: Final = ("forward_origin", "entities", "caption", "caption_entities")
-KINDS: Final = ("message", "edited_message", "callback_query", "my_chat_member", STOPPED)
+KINDS: Final = (
+    *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
+    STOPPED,
+)
+VERDICT, FOLLOW_UP = "v", "n"
+"""What the data of buttons begins with under which people say what they think, or go on."""
 PASSING: Final = frozenset({"/stop", "/new", "/start", "/help", "/settings"})
 """Commands that do not wait for the answer to what was asked before."""
 
@@ -30,19 +35,24 @@ def chat_of(payload: Payload) -> int:
 
 
 def lane_of(payload: Payload) -> str:
-    """Whom an update waits for: the others of its chat, or those of the same kind there.
+    """Whom an update waits for: the others of its topic, or those of the same kind in its chat.
 
     A button ("v:…"), and a command that is no question, does not wait for the turn that runs:
-    whoever presses it is to see at once that it was heard.
+    whoever presses it is to see at once that it was heard. A follow-up ("n:…") is such a question.
     """
-    chat_id = str(chat_of(payload))
+    chat_id, message = str(chat_of(payload)), message_in(payload)
     kind, _, _ = str(part(payload, "callback_query").get("data", "")).partition(":")
     command = str(part(payload, "message").get("text", ""))[:64].partition(" ")[0].lower()
     if command.partition("@")[0] in PASSING:
         kind = command.partition("@")[0]
     if STOPPED in payload:
         kind = "/stop"
-    return f"{kind[:16]}-{chat_id}" if kind else chat_id
+    if "message_reaction" in payload:
+        kind = VERDICT
+    if kind and kind != FOLLOW_UP:
+        return f"{kind[:16]}-{chat_id}"
+    topic = number(message.get("message_thread_id")) if message.get("is_topic_message") else 0
+    return f"{chat_id}.{topic}" if topic else chat_id
 
 
 def message_in(payload: Payload) -> Payload:

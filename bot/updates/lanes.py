@@ -288,7 +288,7 @@ class Lanes:
     async def _anew(self, update: AcceptedUpdate, current: "_Current") -> AcceptedUpdate:
         """Begin a turn anew together with what was said while it ran; its update as it is then."""
         waiting = await retry_forever(
-            lambda: self.updates.waiting(update.chat_id, update.update_id)
+            lambda: self.updates.waiting(lane_of(update.payload), update.update_id)
         )
         further, turn = list[AcceptedUpdate](), current.turn
         for each in waiting:
@@ -345,7 +345,7 @@ class Lanes:
         # Another replica's clock, which said when updates were received, may be ahead of ours.
         latest = time.monotonic() + LONGEST_BURST.total_seconds()
         while True:
-            waiting = await self.updates.waiting(first.chat_id, first.update_id)
+            waiting = await self.updates.waiting(lane_of(first.payload), first.update_id)
             others = [each for each in waiting if each.update_id != first.update_id]
             group = together([first, *others], self.burst, self.readable)
             over = self._over(first, group)

@@ -4,7 +4,17 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import Final, cast
 
-from sqlalchemy import ColumnElement, Connection, bindparam, case, delete, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    bindparam,
+    case,
+    delete,
+    func,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from agent.repositories import Access, Broadcast, BroadcastState, ChatState, Role, StoredMessage
@@ -15,6 +25,7 @@ from db.models import (
     ChatRow,
     MessageRow,
     PersonRow,
+    TurnRow,
     insert_into,
     insert_once,
     loaded,
@@ -135,8 +146,9 @@ class SqlBroadcastRepository(SqlRepository):
 
 MESSAGES: Final = table_of(MessageRow)
 RECENT: Final = (
-    select(MESSAGES)
-    .where(MESSAGES.c.chat_id == bindparam("chat"))
+    select(MESSAGES, TurnRow.user_id)
+    .join(TurnRow, TurnRow.turn_id == MESSAGES.c.turn_id, isouter=True)
+    .where(MESSAGES.c.chat_id == bindparam("chat"), MESSAGES.c.thread_id == bindparam("thread"))
     .order_by(MESSAGES.c.id.desc())
     .limit(bindparam("most"))
 )
@@ -155,36 +167,43 @@ class SqlMessageRepository(SqlRepository):
         wine_ids: Sequence[str] = (),
         *,
         turn_id: int | None = None,
+        thread_id: int = 0,
     ) -> None:
         """Remember one message, once per role and `turn_id` if given. Commits before it returns."""
-        said = StoredMessage(role, content, tuple(wine_ids))
+        said = StoredMessage(role, content, tuple(wine_ids), thread_id=thread_id)
         row = message_row(chat_id, said, turn_id, self._now())
         await self._sessions.write(lambda on: on.execute(insert_once(on, MessageRow), row))
 
-    async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
-        """The newest `limit` messages of a chat, oldest first."""
-        newest = {"chat": chat_id, "most": max(limit, 0)}
+    async def recent(
+        self, chat_id: int, limit: int = 20, *, thread_id: int = 0
+    ) -> list[StoredMessage]:
+        """The newest `limit` messages of a conversation, oldest first."""
+        newest = {"chat": chat_id, "thread": thread_id, "most": max(limit, 0)}
         found = await self._sessions.read(
             lambda on: [loaded(StoredMessage, row) for row in on.execute(RECENT, newest)]
         )
         return found[::-1]
 
-    async def forget(self, chat_id: int) -> int:
-        """Delete a chat's messages; how many there were."""
-        return await self._write(delete(MessageRow).where(MessageRow.chat_id == chat_id))
+    async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
+        """Delete a conversation; how many messages there were."""
+        return await self._write(delete(MessageRow).where(_said_in(chat_id, thread_id)))
 
-    async def undo(self, chat_id: int, turn_id: int) -> bool:
-        """Delete the messages of a chat's last turn; False if `turn_id` is not its last."""
-        of_chat = MessageRow.chat_id == chat_id
-        newest = select(MessageRow.turn_id).where(of_chat).order_by(MessageRow.id.desc()).limit(1)
+    async def undo(self, chat_id: int, turn_id: int, *, thread_id: int = 0) -> bool:
+        """Delete the messages of a conversation's last turn; False if `turn_id` is not its last."""
+        said = _said_in(chat_id, thread_id)
+        newest = select(MessageRow.turn_id).where(said).order_by(MessageRow.id.desc()).limit(1)
 
         def write(on: Connection) -> bool:
             if on.scalar(newest) != turn_id:
                 return False
-            on.execute(delete(MessageRow).where(of_chat, MessageRow.turn_id == turn_id))
+            on.execute(delete(MessageRow).where(said, MessageRow.turn_id == turn_id))
             return True
 
         return await self._sessions.write(write)
+
+
+def _said_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
+    return (MessageRow.chat_id == chat_id) & (MessageRow.thread_id == thread_id)
 
 
 def message_row(
@@ -198,6 +217,7 @@ def message_row(
         "wine_ids": [storable(wine_id) for wine_id in said.wine_ids],
         "created_at": now,
         "turn_id": turn_id,
+        "thread_id": said.thread_id,
     }
 
 
@@ -230,17 +250,33 @@ class SqlChatRepository(SqlRepository):
             await self._set(chat_id, unreachable_since=None, unreachable_reason=None)
 
     async def migrated(self, chat_id: int, to: int) -> None:
-        """Remember that a group became a supergroup with another id."""
-        await self._set(chat_id, migrated_to=to)
-
-    async def _set(self, chat_id: int, **columns: datetime | str | int | None) -> None:
+        """Remember that a group became a supergroup with another id; what was said goes along."""
 
         def write(on: Connection) -> None:
-            on.execute(insert_once(on, ChatRow), {"chat_id": chat_id})
-            row = update(table_of(ChatRow)).where(ChatRow.chat_id == chat_id)
-            on.execute(row.values(**columns))
+            _set(on, chat_id, migrated_to=to)
+            known = select(CareRow.user_id, CareRow.told).where(CareRow.chat_id == to)
+            told = tuple_(CareRow.user_id, CareRow.told)
+            on.execute(delete(CareRow).where(CareRow.chat_id == chat_id, told.in_(known)))
+            for each in (MessageRow, CareRow, TurnRow):
+                table = table_of(each)
+                on.execute(update(table).where(table.c.chat_id == chat_id).values(chat_id=to))
 
         await self._sessions.write(write)
+
+    async def _set(self, chat_id: int, **columns: datetime | str | None) -> None:
+        await self._sessions.write(lambda on: _set(on, chat_id, **columns))
+
+
+def _set(on: Connection, chat_id: int, **columns: datetime | str | int | None) -> None:
+    on.execute(insert_once(on, ChatRow), {"chat_id": chat_id})
+    row = update(table_of(ChatRow)).where(ChatRow.chat_id == chat_id)
+    on.execute(row.values(**columns))
+
+
+def moved(on: Connection, chat_id: int) -> int:
+    """Return the id that a chat has now: a group's changes when it becomes a supergroup."""
+    row = on.execute(CHAT, {"key": chat_id}).one_or_none() if chat_id < 0 else None
+    return chat_id if row is None or row.migrated_to is None else row.migrated_to
 
 
 class SqlCareRepository(SqlRepository):

@@ -62,7 +62,7 @@ from db.models import (
     values_of,
 )
 from db.repositories.memory import change
-from db.repositories.people import message_row
+from db.repositories.people import message_row, moved
 from db.repositories.traces import LOCAL_TRACES, TraceRows
 
 LOCK: Final = 0x70726F73
@@ -206,7 +206,8 @@ def keep(on: Connection, ended: EndedTurn, now: datetime, rows: TraceRows) -> No
     if turn is None:
         return
     if ended.said:
-        said = [message_row(turn.chat_id, each, turn.turn_id, now) for each in ended.said]
+        chat_id = moved(on, turn.chat_id)
+        said = [message_row(chat_id, each, turn.turn_id, now) for each in ended.said]
         on.execute(insert_once(on, MessageRow), said)
     on.execute(NOT_UNDER_WAY, {"key": turn.turn_id})
     on.execute(upsert(on, TurnRow), values_of(turn, TurnRow))

@@ -146,10 +146,10 @@ class SqlUpdateRepository(SqlRepository):
 
         return await self._sessions.read(read)
 
-    async def waiting(self, chat_id: int, since: int) -> list[AcceptedUpdate]:
-        """The waiting updates of a chat from `since` on, in order."""
-        of_chat = select(UPDATES).where(U.chat_id == chat_id, U.state == WAITING)
-        query = of_chat.where(U.update_id >= since).order_by(U.update_id)
+    async def waiting(self, lane: str, since: int) -> list[AcceptedUpdate]:
+        """The waiting updates of a lane from `since` on, in order."""
+        of_lane = select(UPDATES).where(U.lane == lane, U.state == WAITING)
+        query = of_lane.where(U.update_id >= since).order_by(U.update_id)
         return await self._all(query.limit(100))
 
     async def lanes(self) -> list[str]:

@@ -182,10 +182,12 @@ class BotApi(LoopbackServer):
         retry_after: int | None = None,
         times: int = 1,
         chat_id: int | None = None,
+        migrate_to: int | None = None,
     ) -> None:
         """Answer the next `times` calls of `method` with an error, and do nothing else."""
         waiting = "" if retry_after is None else f"Too Many Requests: retry after {retry_after}"
-        error = ApiError(status, description or waiting or "Internal Server Error", retry_after)
+        said = description or waiting or "Internal Server Error"
+        error = ApiError(status, said, retry_after=retry_after, migrate_to_chat_id=migrate_to)
         self._faults.append(Fault(method, times, error, chat_id))
 
     def drop_after(self, method: str, times: int = 1, chat_id: int | None = None) -> None:

@@ -24,16 +24,16 @@ MAX_PLACEHOLDER = 64
 class ApiError(Exception):
     """An answer with `ok: false`; the message is its description."""
 
-    def __init__(self, status: int, description: str, retry_after: int | None = None) -> None:
+    def __init__(self, status: int, description: str, **parameters: int | None) -> None:
         super().__init__(description)
         self.status = status
-        self.retry_after = retry_after
+        self.parameters = {name: each for name, each in parameters.items() if each is not None}
 
     def to_response(self) -> Response:
         """As the Bot API says it."""
         body: JsonObject = {"ok": False, "error_code": self.status, "description": str(self)}
-        if self.retry_after is not None:
-            body["parameters"] = {"retry_after": self.retry_after}
+        if self.parameters:
+            body["parameters"] = self.parameters
         return JSONResponse(body, self.status)
 
 
@@ -152,6 +152,8 @@ class Chats:
             "chat": describe_chat(chat_id),
             "from": self._bot,
         }
+        if thread := params.get("message_thread_id"):
+            message |= {"message_thread_id": thread, "is_topic_message": True}
         self._seen.add((chat_id, message_id))
         self.drafts.pop(chat_id, None)
         self._messages[chat_id, message_id] = message | content | markup

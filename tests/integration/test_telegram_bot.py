@@ -61,16 +61,19 @@ class BrokenMessages:
         wine_ids: Sequence[str] = (),
         *,
         turn_id: int | None = None,
+        thread_id: int = 0,
     ) -> None:
         raise OSError("the disk is gone")
 
-    async def undo(self, chat_id: int, turn_id: int) -> bool:
+    async def undo(self, chat_id: int, turn_id: int, *, thread_id: int = 0) -> bool:
         raise OSError("the disk is gone")
 
-    async def recent(self, chat_id: int, limit: int = 20) -> list[StoredMessage]:
+    async def recent(
+        self, chat_id: int, limit: int = 20, *, thread_id: int = 0
+    ) -> list[StoredMessage]:
         raise OSError("the disk is gone")
 
-    async def forget(self, chat_id: int) -> int:
+    async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
         raise OSError("the disk is gone")
 
 

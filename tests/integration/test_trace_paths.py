@@ -323,7 +323,7 @@ async def test_a_turn_that_fails_for_good_is_one_trace(
     bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
 ) -> None:
     class Broken(SqlMessageRepository):
-        async def forget(self, chat_id: int) -> int:
+        async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
             raise OSError("a secret path")
 
     async with traced(bot_api, otlp_receiver, Broken(messages._sessions), []) as queue:
