@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	&& echo $$p && break; done)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: chat test test-real crash-test crash-test-short lint format bench lock clean help
+.PHONY: chat test test-real crash-test crash-test-short lint format bench texts lock clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
@@ -44,6 +44,9 @@ bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, retrie
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.durability
 	@$(BIN)/python -m benchmarks.retrieval
+
+texts: $(VENV)/.dev  ## bring what is new in agent/locales/messages.pot into every catalogue, to be translated
+	@$(BIN)/pybabel -q update -i agent/locales/messages.pot -d agent/locales -w 100 --ignore-obsolete --ignore-pot-creation-date --previous
 
 lock:  ## compile requirements/*.txt from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/main.txt

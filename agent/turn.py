@@ -17,6 +17,7 @@ from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.engine.span import Level, PromptRef, Span
+from agent.i18n import say
 from agent.markdown import NOTE_SIGN, visible
 from agent.person import Change
 from agent.text import LANGUAGES, Pattern, pattern
@@ -28,8 +29,6 @@ was written until the person stopped it."""
 
 BUDGET: Final = "budget"
 """The error type of a turn that the day's budget left without a model."""
-
-APOLOGY: Final = "Something went wrong on my side, I am sorry. Please ask me again in a moment."
 
 LEVELS: Final[Mapping[Outcome, Level]] = {"fallback": "WARNING", "failed": "ERROR"}
 
@@ -82,10 +81,10 @@ async def worked_on(run: Run, work: Work) -> Reply:
     except Exception as error:
         # The type and the place alone: the text of an error may hold what was asked.
         kind = log_failure("A turn failed", error)
-        return Reply(text=APOLOGY, outcome="failed", error_types=(kind,))
+        return Reply(text=say("apology"), outcome="failed", error_types=(kind,))
     finally:
         record_ledger(run.span, run.ledger)
-    return reply if reply.text.strip() else Reply(text=APOLOGY, outcome="failed")
+    return reply if reply.text.strip() else Reply(text=say("apology"), outcome="failed")
 
 
 def with_notes(text: str, notes: Sequence[str]) -> str:

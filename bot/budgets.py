@@ -15,8 +15,8 @@ from agent.engine.limits import (
     allowance_of,
     day_of,
 )
+from agent.i18n import say
 from agent.repositories import PeopleRepository, Spending, TurnRepository
-from bot.telegram import texts
 
 WARN_AT: Final = 0.8
 """The share of a person's budget from which on they are told of it."""
@@ -64,19 +64,20 @@ class Budgets:
         `is_over`: the budget is why no model answered.
         """
         left = duration_text(allowance.resets_at - allowance.at)
-        resets = texts.BUDGET_RESETS.format(left=left)
+        resets = say("budget_resets", left=left)
         if is_over:
             ended = allowance.after(spent)
-            own = texts.BUDGET_OWN.format(what=_what(ended.used_up))
-            return Note(f"{texts.BUDGET_SHARED if ended.is_shared else own} {resets}")
+            over = say("shared_budget_used_up") if ended.is_shared else _used_up(ended.used_up)
+            return Note(f"{over} {resets}")
         if not allowance.person.is_set:
             return None
         used = added(used_of(self.person, allowance.person), spent)
         if limit := self.person.reached(used):
-            return Note(f"{texts.BUDGET_OWN.format(what=_what(limit))} {resets}")
+            return Note(f"{_used_up(limit)} {resets}")
         if limit := self.person.reached(used, WARN_AT):
             share = int(100 * share_of(self.person, used, limit))
-            said = texts.BUDGET_WARNING.format(share=share, what=_what(limit), left=left)
+            nearly = "own_questions_nearly" if limit == "requests" else "own_budget_nearly"
+            said = say(nearly, share=share, left=left)
             return Note(said, once_on=allowance.at.date())
         return None
 
@@ -125,8 +126,8 @@ def share_of(budget: DailyBudget, used: Spent, limit: BudgetLimit) -> float:
     return shares[limit]
 
 
-def _what(limit: BudgetLimit | None) -> str:
-    return "budget of questions" if limit == "requests" else "budget"
+def _used_up(limit: BudgetLimit | None) -> str:
+    return say("own_questions_used_up" if limit == "requests" else "own_budget_used_up")
 
 
 def duration_text(duration: timedelta) -> str:

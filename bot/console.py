@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, Asyn
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from agent.i18n import say, speak
 from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.render import Piece, from_html
 
@@ -25,12 +26,7 @@ if TYPE_CHECKING:
 
     from bot.app import App
 
-PROMPT: Final = "you › "
 QUIT: Final = frozenset({"/quit", "/exit"})
-NO_MODEL: Final = (
-    "For answers by a language model set OPENAI_API_KEY or OPENAI_BASE_URL in .env; "
-    ".env.example lists every setting."
-)
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
 
 
@@ -88,7 +84,7 @@ class Terminal:
             import readline  # noqa: F401, PLC0415 - importing it is what turns editing on
         while True:
             try:
-                yield input(PROMPT)
+                yield input(say("terminal_prompt"))
             except EOFError:
                 self._console.print()
                 return
@@ -108,7 +104,7 @@ class Terminal:
         from rich.live import Live  # noqa: PLC0415
         from rich.spinner import Spinner  # noqa: PLC0415
 
-        forming = partial(self._forming, Spinner("dots", "[dim]thinking …"))
+        forming = partial(self._forming, Spinner("dots", f"[dim]{say('terminal_thinking')}"))
         return Live(
             console=self._console, get_renderable=forming, transient=True, refresh_per_second=10
         )
@@ -125,12 +121,13 @@ class Terminal:
 
 def chat(open_app: OpenApp, *, has_model: bool) -> None:
     """Talk until the input ends, /quit, Ctrl-C or Ctrl-D; the conversation is forgotten then."""
+    speak(next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), None))
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     if not has_model and not interactive:
-        print(NO_MODEL, file=sys.stderr)
+        print(say("terminal_no_model"), file=sys.stderr)
     try:
         with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
             telegram = LocalTelegram()
@@ -145,9 +142,9 @@ def _terminal(telegram: LocalTelegram, *, has_model: bool) -> Terminal:
     from rich.console import Console  # noqa: PLC0415
 
     console = Console(highlight=False)
-    console.print("[bold]Sommelier[/] [dim]· Ctrl-C stops an answer, /quit or Ctrl-D leaves[/]")
+    console.print(f"[bold]Sommelier[/] [dim]· {say('terminal_leave')}[/]")
     if not has_model:
-        console.print(f"[dim]{NO_MODEL}[/]")
+        console.print(f"[dim]{say('terminal_no_model')}[/]")
     return Terminal(console, telegram)
 
 

@@ -14,15 +14,15 @@ from agent.engine.errors import Backoff, retry
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
+from agent.i18n import say
 from agent.person import Change
 from agent.repositories import MessageRepository, StoredMessage, TurnRecord
 from agent.text import truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
-from agent.turn import APOLOGY, BUDGET, Reply, Work, answer_turn, with_notes, worked_on
+from agent.turn import BUDGET, Reply, Work, answer_turn, with_notes, worked_on
 from bot.budgets import Budgets, Note
 from bot.care import Carer
 from bot.metrics import Metrics
-from bot.telegram import texts
 from bot.telegram.drafts import Drafts, Placeholder
 from bot.telegram.sender import Delivery, Destination, Outgoing, Rows, Sender
 
@@ -228,7 +228,7 @@ class Turns:
             return reply
         if last is None or MAY_BE_LOST not in last.error_types:
             return reply
-        return replace(reply, notes=(*reply.notes, texts.MAY_BE_LOST))
+        return replace(reply, notes=(*reply.notes, say("may_be_lost")))
 
     async def helped(self, question: Question) -> bool:
         """Whether somebody in a crisis was told where help is to be had, where no turn is due."""
@@ -244,7 +244,7 @@ class Turns:
     async def give_up(self, question: Question, error: str) -> None:
         """Say the last word of a turn that failed for good: to the person, and on its trace."""
         with self._trace(question, goes_on=True) as span:
-            reply = Reply(text=texts.SET_ASIDE, outcome="failed", error_types=(error,))
+            reply = Reply(text=say("set_aside"), outcome="failed", error_types=(error,))
             metadata = {"outcome": "failed", "error_types": error}
             span.update(output=reply.text, level="ERROR", metadata=metadata)
             span.score("outcome", "failed", "CATEGORICAL")
@@ -383,7 +383,7 @@ class Turns:
                 if delivery.error not in (None, "ambiguous"):
                     break
             if delivery.error == "rejected" and not delivery.message_ids:
-                delivery += await sender.send(to, APOLOGY)
+                delivery += await sender.send(to, say("apology"))
             placeholder.message_id = None
             self.metrics.telegram_send(delivery.error)
             metadata = {

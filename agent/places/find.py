@@ -24,6 +24,7 @@ from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput, tool
+from agent.i18n import say
 from agent.places.distinct import site_pages
 from agent.places.queries import (
     Queries,
@@ -58,10 +59,6 @@ SHOWN_RESULTS: Final = 8
 TOOL_LIMITS: Final = Limits(seconds=9)
 TOOL_SECONDS: Final = 5.0
 """With the time for the queries this stays below that of a tool, or nothing would be shown."""
-
-NO_PROVIDER: Final = "No place search is configured here: tap a query to search the web yourself."
-SEARCH_FAILED: Final = "The place search gave no answer: tap a query to search the web yourself."
-NOTHING_FOUND: Final = "The place search found nothing: tap a query to search the web yourself."
 
 
 Point = tuple[float, float]
@@ -109,7 +106,9 @@ class FoundPlace:
     @property
     def distance(self) -> str:
         """How far it is, in words; empty if that is not known."""
-        return "" if self.kilometres is None else f"{self.kilometres:.1f} km away"
+        return (
+            "" if self.kilometres is None else say("distance", kilometres=f"{self.kilometres:.1f}")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ async def find_places(
         for query in queries.queries
     )
     if search is None:
-        return Places(queries, (), links, NO_PROVIDER)
+        return Places(queries, (), links, say("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
         answers = await _search_all(search, queries, search_seconds)
         errors = [each for each in answers if isinstance(each, ToolError)]
@@ -163,8 +162,8 @@ async def find_places(
         )
         found = nearest(found, queries.place)
         _record(retriever, found, errors)
-    note = "" if found else SEARCH_FAILED if len(errors) == len(answers) else NOTHING_FOUND
-    return Places(queries, found, links, note, len(errors))
+    none = "place_search_failed" if len(errors) == len(answers) else "no_places"
+    return Places(queries, found, links, "" if found else say(none), len(errors))
 
 
 async def _search_all(

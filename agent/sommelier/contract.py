@@ -3,15 +3,13 @@
 Wines are held to ids that a tool returned, exactly; free text to what tools returned.
 """
 
-import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from pathlib import Path
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
@@ -21,6 +19,7 @@ from agent.engine import parsing
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse
+from agent.i18n import say_in
 from agent.markdown import escape, link, live
 from agent.sommelier.grounding import PLACEHOLDER, Grounds, filled, invention, sentences_that
 from agent.sommelier.sommelier_prompts import (
@@ -42,12 +41,6 @@ SHOWN_IDS: Final = 12
 UNKNOWN: Final = {"response_type": "informational"}
 """What a response is taken for until it says what it is."""
 
-Progress = Literal["searching", "comparing", "looking", "reading", "at_work"]
-Sentence = (
-    Literal["not_in_stock", "for_others", "no_model", "model_down", "declined", "failed"]
-    | Literal["stopped", "stopped_here"]
-    | Progress
-)
 CountryName = Callable[[str, Language], str]
 """What a language calls a country that is named in English."""
 
@@ -111,20 +104,8 @@ def facts_line(
     """Say where a wine comes from and what it costs, and if it is not in stock."""
     place, country = wine.appellation or wine.region, country_name(wine.country, language)
     origin = f"{place}, {country}" if place and place != wine.country else country
-    facts = [origin, price_text(wine), "" if wine.in_stock else say("not_in_stock", language)]
+    facts = [origin, price_text(wine), "" if wine.in_stock else say_in(language, "not_in_stock")]
     return " · ".join(fact for fact in facts if fact)
-
-
-def say(name: Sentence, language: Language) -> str:
-    """Return one of the sentences of `contract.toml`."""
-    return _sentences()[name][language]
-
-
-@cache
-def _sentences() -> Mapping[Sentence, Mapping[Language, str]]:
-    file = Path(__file__).with_suffix(".toml")
-    sentences = TypeAdapter(dict[Sentence, dict[Language, str]])
-    return sentences.validate_python(tomllib.loads(file.read_text("utf-8")))
 
 
 def price_text(wine: Wine) -> str:

@@ -13,9 +13,10 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLM, Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
+from agent.i18n import say_in
 from agent.prompts import prompt_for, research_rules
 from agent.sommelier import caring
-from agent.sommelier.contract import SOMMELIER, ParseResult, Progress, in_language, say
+from agent.sommelier.contract import SOMMELIER, ParseResult, in_language
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
@@ -28,7 +29,7 @@ BY_RULES: Final = Limits(seconds=30)
 PLACES: Final = "find_places"
 """The tool that finds shops and bars: it is not offered to those who must not drink."""
 
-PROGRESS: Final[Mapping[str, Progress]] = {
+PROGRESS: Final[Mapping[str, str]] = {
     "search_wines": "searching",
     "find_similar_wines": "comparing",
     "get_wine": "looking",
@@ -151,11 +152,11 @@ class Sommelier:
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
         language = self._language(message, run)
         if response is not None and response.ok:
-            return _shown(response, "stopped", say("stopped_here", language))
+            return _shown(response, "stopped", say_in(language, "stopped_here"))
         if response is not None and response.outcome == "stopped":
-            return Reply(text=say("stopped", language), outcome="stopped")
+            return Reply(text=say_in(language, "stopped"), outcome="stopped")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
-            return Reply(text=say("declined", language), outcome="refused")
+            return Reply(text=say_in(language, "declined"), outcome="refused")
         return await self._reply_by_rules(message, response, run, language)
 
     async def _reply_by_rules(
@@ -163,11 +164,11 @@ class Sommelier:
     ) -> Reply:
         by_rules = await self._by_rules(message, run, language)
         if not by_rules.ok:
-            return Reply(text=say("failed", language), outcome="failed")
+            return Reply(text=say_in(language, "apology"), outcome="failed")
         if response is None:
-            note = "" if run.history else say("no_model", language)
+            note = "" if run.history else say_in(language, "no_model")
             return _shown(by_rules, "answered", note)
-        return _shown(by_rules, "fallback", say("model_down", language))
+        return _shown(by_rules, "fallback", say_in(language, "model_down"))
 
     def _language(self, message: str, run: Run) -> Language:
         return self._house.language_of([*run.history, {"role": "user", "content": message}])
@@ -177,7 +178,7 @@ class Sommelier:
         language, name = self._language(message, run), calls[0].name
         asked = self._house.search_in_words(calls[0].arguments, language)
         looked = f": {asked}" if asked and name == "search_wines" else ""
-        return f"_{say(PROGRESS.get(name, 'at_work'), language)}{looked} …_"
+        return f"_{say_in(language, PROGRESS.get(name, 'at_work'))}{looked} …_"
 
     async def _by_rules(self, message: str, run: Run, language: Language) -> Response:
         """Let the house sommelier answer, whatever is used up.
@@ -195,7 +196,7 @@ class Sommelier:
         wines = [*own.answer.wines, *others.answer.wines]
         return replace(
             own,
-            text="\n\n".join((own.text, say("for_others", language), others.text)),
+            text="\n\n".join((own.text, say_in(language, "for_others"), others.text)),
             answer=own.answer.model_copy(update={"wines": wines}),
         )
 

@@ -7,10 +7,10 @@ from typing import Final
 from telegram import CallbackQuery, Message, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
+from agent.i18n import say
 from agent.markdown import link, live
 from agent.repositories import BroadcastRepository, PeopleRepository
 from bot.admin.commands import admins_press
-from bot.telegram import texts
 from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, message_of
 from bot.telegram.look_up_text import behind_command
@@ -55,17 +55,17 @@ class BroadcastCommand:
         words, to = words_of(update), destination(update)
         step = self.sender.journal.step
         if not words:
-            await self.sender.send(to, texts.BROADCAST_USAGE)
+            await self.sender.send(to, say("broadcast_usage"))
             return
         chats = len(await step("chats", self._chats))
         if not chats:
-            await self.sender.send(to, texts.BROADCAST_TO_NOBODY)
+            await self.sender.send(to, say("broadcast_to_nobody"))
             return
         admin = update.effective_user
         draft = partial(self.broadcasts.draft, words, admin.id if admin else 0)
         drafted = await step("draft", draft)
         await self.sender.send(to, words)
-        preview = texts.BROADCAST_PREVIEW.format(chats=counted(chats))
+        preview = say("broadcast_preview", count=chats)
         await self.sender.send(to, preview, choice(drafted))
 
     async def pressed(self, update: Update, context: Context) -> None:
@@ -78,14 +78,14 @@ class BroadcastCommand:
     async def _cancel(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
         step = self.sender.journal.step
         cancelled = await step("cancel", partial(self.broadcasts.cancel, broadcast_id))
-        await self._heard(query, texts.BROADCAST_OVER if not cancelled else "")
+        await self._heard(query, say("broadcast_over") if not cancelled else "")
         if cancelled:
-            await self.sender.send(destination(update), texts.BROADCAST_CANCELLED)
+            await self.sender.send(destination(update), say("broadcast_cancelled"))
 
     async def _send(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
         step = self.sender.journal.step
         words = await self._begun(broadcast_id)
-        await self._heard(query, texts.BROADCAST_OVER if words is None else "")
+        await self._heard(query, say("broadcast_over") if words is None else "")
         if words is None:
             return
         chats = await step("chats", self._chats)
@@ -96,7 +96,7 @@ class BroadcastCommand:
         sent = len(chats) - failed
         keep = partial(self.broadcasts.done, broadcast_id, sent, failed)
         await step("sent", partial(retry_forever, keep))
-        done = texts.BROADCAST_DONE.format(sent=counted(sent), failed=failed)
+        done = say("broadcast_done", count=sent, failed=failed)
         await self.sender.send(destination(update), done)
 
     async def _begun(self, broadcast_id: int) -> str | None:
@@ -148,9 +148,4 @@ def linked(words: str) -> str:
 def choice(broadcast_id: int) -> Rows:
     """The buttons below a preview."""
     send, cancel = f"b:{broadcast_id}:send", f"b:{broadcast_id}:cancel"
-    return ((Button("✅ Send", send), Button("✖ Cancel", cancel)),)
-
-
-def counted(chats: int) -> str:
-    """A number of chats in words."""
-    return "1 chat" if chats == 1 else f"{chats:,} chats"
+    return ((Button(say("send_button"), send), Button(say("cancel_button"), cancel)),)

@@ -13,10 +13,10 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.errors import retry
 from agent.engine.span import TraceRecord
+from agent.i18n import say
 from agent.repositories import CareRepository, PeopleRepository, TurnRecord, TurnRepository
 from agent.text import pattern
 from bot.admin.stats import stats_chart, stats_table
-from bot.telegram import texts
 from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, message_of
 from bot.telegram.look_up_text import behind_command
@@ -67,7 +67,7 @@ class AdminCommands:
     async def stats(self, update: Update, context: Context) -> None:
         """/stats: today and the last 7 days, as a table and as a picture; in private only."""
         if message_of(update).chat.type != ChatType.PRIVATE:
-            await self.sender.send(destination(update), texts.STATS_IN_PRIVATE)
+            await self.sender.send(destination(update), say("stats_in_private"))
             return
         stats = await self.turns.stats(self.now() - timedelta(days=DAYS - 1))
         await self.sender.send(destination(update), as_block(stats_table(stats)))
@@ -85,16 +85,16 @@ class AdminCommands:
 
     async def _traced(self, turn: TurnRecord | None) -> str:
         if turn is None:
-            return texts.NOTHING_TO_TRACE
+            return say("nothing_to_trace")
         if turn.trace_id is None:
-            return texts.NOT_TRACED
+            return say("not_traced")
         if self.link is not None:
             return self.link(turn.trace_id)
         look = partial(self.trace_of, turn.trace_id)
         try:
             found = await retry(look, tries=LOOKS, on=lambda each: isinstance(each, LookupError))
         except LookupError:
-            return texts.NOT_TRACED
+            return say("not_traced")
         from bot.commands.traces import tree_text  # noqa: PLC0415 - only for admins
 
         return as_block(tree_text(found, TREE_WIDTH))
@@ -103,7 +103,7 @@ class AdminCommands:
         """/allow or /block with an id, or as a reply to somebody's message."""
         whom = person_meant(update)
         if whom is None:
-            await self.sender.send(destination(update), texts.WHOM.format(command=decision))
+            await self.sender.send(destination(update), say("whom", command=decision))
         else:
             await self._decide(update, whom, decision)
 
@@ -111,13 +111,12 @@ class AdminCommands:
         """/clearcare with an id, or as a reply: forget what was told of somebody; say what."""
         whom = person_meant(update)
         if whom is None:
-            said = texts.WHOM.format(command="clearcare")
+            said = say("whom", command="clearcare")
         else:
             step = self.sender.journal.step
             told = await step("clearcare", lambda: self.cares.clear(whom))
             listed = ", ".join(each.replace("_", " ") for each in told)
-            text = texts.CARE_CLEARED if told else texts.NO_CARE_HELD
-            said = text.format(id=whom, told=listed)
+            said = say("care_cleared" if told else "no_care_held", id=whom, told=listed)
         await self.sender.send(destination(update), said)
 
     async def decided(self, update: Update, context: Context) -> None:
@@ -132,17 +131,17 @@ class AdminCommands:
         known = await step("access", lambda: self.people.access(whom))
         if decision == "allow":
             await self.people.decide(whom, "allowed")
-            said = texts.ALLOWED.format(id=whom)
+            said = say("allowed", id=whom)
         elif whom in self.admin_ids:
-            said = texts.ADMIN_STAYS.format(id=whom)
+            said = say("admin_stays", id=whom)
         else:
             await self.people.decide(whom, "blocked")
-            said = texts.BLOCKED.format(id=whom)
+            said = say("blocked", id=whom)
         if update.callback_query:
             await acknowledge(update.callback_query, said)
         await self.sender.send(destination(update), said)
         if decision == "allow" and known != "allowed":
-            await self.sender.send(Destination(whom), texts.LET_IN)
+            await self.sender.send(Destination(whom), say("let_in"))
 
 
 async def admins_press(
@@ -154,7 +153,7 @@ async def admins_press(
     if query.from_user.id in admin_ids:
         _, pressed_id, word = str(query.data).split(":")
         return query, int(pressed_id), word
-    await acknowledge(query, texts.BUTTON_TOO_OLD)
+    await acknowledge(query, say("button_too_old"))
     return None
 
 

@@ -166,9 +166,10 @@ async def _turn(
     kind: str, asked: str, look_up: "Callable[[Resources, Run], Awaitable[Reply]]"
 ) -> Any:
     """What a turn looked up: traced like every other. Raises what kept it from an answer."""
+    from agent.i18n import say
     from agent.tracing.exporter import RateLimitedLogger
     from agent.tracing.recorder import Recorder
-    from agent.turn import APOLOGY, Reply, answer_turn
+    from agent.turn import Reply, answer_turn
     from bot.resources import open_exporter, open_resources, trace_rows
     from db.repositories.traces import SqlTraceStore
 
@@ -183,7 +184,9 @@ async def _turn(
             except Exception as error:
                 # The command says it on one line; a log would say it twice.
                 raised.append(error)
-                return Reply(text=APOLOGY, outcome="failed", error_types=(type(error).__name__,))
+                return Reply(
+                    text=say("apology"), outcome="failed", error_types=(type(error).__name__,)
+                )
 
         async with open_exporter(settings, resources.sessions, RateLimitedLogger()):
             try:

@@ -13,9 +13,9 @@ from telegram import Bot, Update, User
 from telegram.constants import ChatType
 
 from agent import lengths
+from agent.i18n import say
 from agent.markdown import visible
 from agent.repositories import PeopleRepository
-from bot.telegram import texts
 from bot.telegram.incoming import destination, is_addressed
 from bot.telegram.sender import Button, Destination, Rows, Sender, acknowledge
 from bot.turn import retry_briefly
@@ -98,16 +98,16 @@ class Access:
         return "first_time" if first else "stranger"
 
     async def _ask_admins(self, user: User) -> None:
-        words = texts.ASKS_TO_BE_LET_IN.format(id=user.id, name=shown_name(user.full_name))
+        words = say("asks_to_be_let_in", id=user.id, name=shown_name(user.full_name))
         for admin_id in sorted(self.admin_ids):
             await self.sender.send(Destination(admin_id), words, decision(user.id))
 
     async def _turn_away(self, update: Update, user: User, bot: Bot, entry: Entry) -> None:
-        away = texts.ACCESS_UNKNOWN if entry == "unknown" else texts.NOT_LET_IN
+        away = say("access_unknown" if entry == "unknown" else "not_let_in", id=user.id)
         if update.callback_query:
-            await acknowledge(update.callback_query, away.format(id=user.id))
+            await acknowledge(update.callback_query, away)
         elif _speaks_to(update, bot):
-            await self.sender.send(destination(update), away.format(id=user.id))
+            await self.sender.send(destination(update), away)
 
     def _note(self, update: Update, user: User) -> None:
         """Keep that somebody wrote, in the background: once an hour is enough."""
@@ -146,7 +146,7 @@ def shown_name(name: str) -> str:
 def decision(user_id: int) -> Rows:
     """The buttons with which an admin decides on somebody."""
     allow, block = f"a:{user_id}:allow", f"a:{user_id}:block"
-    return ((Button("✅ Allow", allow), Button("✖ Block", block)),)
+    return ((Button(say("allow_button"), allow), Button(say("block_button"), block)),)
 
 
 def _speaks_to(update: Update, bot: Bot) -> bool:

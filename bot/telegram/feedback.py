@@ -15,6 +15,7 @@ from telegram import CallbackQuery, Message, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, MessageHandler, filters
 
+from agent.i18n import in_every_language, say
 from agent.repositories import (
     Feedback,
     FeedbackReason,
@@ -25,7 +26,6 @@ from agent.repositories import (
 )
 from agent.text import pattern
 from agent.tracing.masking import mask
-from bot.telegram import texts
 from bot.telegram.handlers import AnyHandler, Context, Conversation
 from bot.telegram.incoming import destination, message_of, names_of, people_of
 from bot.telegram.sender import (
@@ -85,8 +85,8 @@ def toast(press: Press) -> str:
     if press.in_words:
         return ""
     if press.reason is not None:
-        return texts.REASON_NOTED
-    return {"liked": texts.LIKED, "disliked": texts.DISLIKED, None: texts.TAKEN_BACK}[press.verdict]
+        return say("reason_noted")
+    return say(press.verdict or "taken_back")
 
 
 def rating(turn_id: int, feedback: Feedback | None = None) -> Rows:
@@ -103,10 +103,10 @@ def rating(turn_id: int, feedback: Feedback | None = None) -> Rows:
     if feedback is None or verdict != "disliked":
         return (thumbs,)
     choices = tuple(
-        button(label, reason, chosen=feedback.reason == reason)
-        for reason, label in texts.reasons().items()
+        button(say(f"reason_{reason}"), reason, chosen=feedback.reason == reason)
+        for reason in REASONS
     )
-    return (thumbs, choices[:2], choices[2:], (button(texts.IN_MY_WORDS, WORDS),))
+    return (thumbs, choices[:2], choices[2:], (button(say("in_my_words"), WORDS),))
 
 
 def rated(rows: KeyboardRows, feedback: Feedback) -> KeyboardRows:
@@ -126,7 +126,8 @@ class _Prompted(filters.MessageFilter):
     def filter(self, message: Message) -> bool:
         asked = message.reply_to_message
         by_bot = asked is not None and asked.from_user is not None and asked.from_user.is_bot
-        return asked is not None and by_bot and texts.TELL_ME in (asked.text or "")
+        said = asked.text or "" if asked is not None and by_bot else ""
+        return bool(said) and any(each in said for each in in_every_language("tell_me").values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class FeedbackButtons:
         assert query is not None  # noqa: S101 - the handler lets nothing else through
         press, message = read_press(query.data or ""), query.message
         if press is None or not isinstance(message, Message) or not message.is_accessible:
-            await acknowledge(query, texts.ANSWER_TOO_OLD)
+            await acknowledge(query, say("answer_too_old"))
             return
         kept = await self._kept(press, query, message.date)
         if isinstance(kept, str):
@@ -183,9 +184,9 @@ class FeedbackButtons:
         elif turn is not None and await self._noted(
             turn.turn_id, self.hide(message.text or "", names_of(update))
         ):
-            await self.sender.send(destination(update), texts.COMMENT_NOTED)
+            await self.sender.send(destination(update), say("comment_noted"))
         else:
-            await self.sender.send(destination(update), texts.COMMENT_UNKNOWN)
+            await self.sender.send(destination(update), say("comment_unknown"))
 
     async def _noted(self, turn_id: int, words: str) -> bool:
         note = partial(retry_briefly, partial(self.feedback.comment, turn_id, words))
@@ -201,7 +202,7 @@ class FeedbackButtons:
         )
         try:
             await asyncio.wait([keeping], timeout=ANSWER_SECONDS)
-            words = texts.ONE_MOMENT
+            words = say("one_moment")
             if keeping.done():
                 words = told if isinstance(told := keeping.result(), str) else toast(press)
             await acknowledge(query, words)
@@ -212,13 +213,13 @@ class FeedbackButtons:
     async def _keep(self, press: Press, user_id: int, answered: datetime) -> Feedback | str:
         turn = await self._turn(press.turn_id, answered)
         if turn is None:
-            return texts.ANSWER_TOO_OLD
+            return say("answer_too_old")
         if turn.user_id != user_id:
-            return texts.NOT_YOURS
+            return say("not_yours")
         kept = await self.feedback.rate(press.turn_id, press.verdict)
         if press.reason is not None:
             kept = await self.feedback.reason(press.turn_id, press.reason)
-        return kept or texts.ANSWER_TOO_OLD
+        return kept or say("answer_too_old")
 
     async def _turn(self, turn_id: int, answered: datetime) -> TurnRecord | None:
         turn = await self.turns.get(turn_id)
@@ -231,11 +232,11 @@ class FeedbackButtons:
 
     async def _ask(self, update: Update, turn_id: int) -> None:
         """Ask what was wrong; the reply is known by the message it replies to."""
-        answer, words, person = message_of(update), texts.TELL_ME, update.effective_user
+        answer, words, person = message_of(update), say("tell_me"), update.effective_user
         if answer.chat.type != ChatType.PRIVATE and person is not None:
             words = f"{person.mention_html()}: {words}"
         to = replace(destination(update), reply_to=answer.message_id)
-        asked = await self.sender.ask(to, words, texts.TELL_ME_PLACEHOLDER)
+        asked = await self.sender.ask(to, words, say("tell_me_placeholder"))
         for message_id in asked.message_ids:
             remember = partial(self.feedback.asked, turn_id, to.chat_id, message_id)
             await self.sender.journal.step("feedback.asked", partial(retry_forever, remember))

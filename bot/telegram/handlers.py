@@ -19,10 +19,10 @@ from telegram.ext import (
 )
 
 from agent.engine.run import Run
+from agent.i18n import say
 from agent.repositories import MessageRepository, StoredMessage, TurnRecord, window
 from agent.sommelier.service import Answerer
-from agent.turn import APOLOGY, Reply
-from bot.telegram import texts
+from agent.turn import Reply
 from bot.telegram.access import Access
 from bot.telegram.incoming import (
     destination,
@@ -136,7 +136,7 @@ class Conversation:
             return
         question = wording(message, context.bot)
         if not question:
-            await self._say(update, texts.EMPTY)
+            await self._say(update, say("empty"))
             return
         question = with_context(question, message, context.bot)
         replied = message.reply_to_message if replied_to_bot(message, context.bot) else None
@@ -159,11 +159,11 @@ class Conversation:
 
     async def start(self, update: Update, context: Context) -> None:
         """/start: who this is and what to ask."""
-        await self._say(update, texts.GREETING)
+        await self._say(update, say("greeting"))
 
     async def help(self, update: Update, context: Context) -> None:
         """/help: what can be asked, and the commands."""
-        await self._say(update, texts.HELP)
+        await self._say(update, say("help"))
 
     async def new(self, update: Update, context: Context) -> None:
         """/new: forget the conversation of this chat."""
@@ -173,14 +173,14 @@ class Conversation:
         forget = partial(self.messages.forget, chat_id, thread_id=thread)
         forgotten = await self.sender.journal.step("forget", forget)
         await self.turns.carer.forget(chat_id)
-        await self._say(update, texts.FORGOTTEN if forgotten else texts.NOTHING_TO_FORGET)
+        await self._say(update, say("forgotten") if forgotten else say("nothing_to_forget"))
 
     async def stop(self, update: Update, context: Context) -> None:
         """/stop: end the answer to what this person asked; what was written of it stays."""
         (chat_id, user_id), thread = people_of(update), destination(update).thread_id or 0
         asked = partial(_is_asked_in, chat_id, thread)
         if not self.turns.stop(lambda each: asked(each) and each.user_id == user_id):
-            await self._say(update, texts.NOTHING_TO_STOP)
+            await self._say(update, say("nothing_to_stop"))
 
     async def stop_pressed(self, update: Update, context: Context) -> None:
         """The button under a draft: only who asked has one."""
@@ -197,7 +197,7 @@ class Conversation:
             if turn_id is not None and await self._undo(destination(update), turn_id):
                 await self.text(update, context)
                 return
-        await self._say(update, texts.EDITED)
+        await self._say(update, say("edited"))
 
     async def _undo(self, said_in: Destination, turn_id: int) -> bool:
         thread = said_in.thread_id or 0
@@ -214,11 +214,11 @@ class Conversation:
 
     async def unknown_command(self, update: Update, context: Context) -> None:
         """A command that does not exist; in a group only if it names this bot."""
-        await self._not_for_a_turn(update, context, texts.UNKNOWN_COMMAND)
+        await self._not_for_a_turn(update, context, say("unknown_command"))
 
     async def not_text(self, update: Update, context: Context) -> None:
         """A photo, a voice message, a sticker …"""
-        await self._not_for_a_turn(update, context, texts.TEXT_ONLY)
+        await self._not_for_a_turn(update, context, say("text_only"))
 
     async def _not_for_a_turn(self, update: Update, context: Context, sentence: str) -> None:
         """Say why there is no answer, or help who is in a crisis."""
@@ -233,7 +233,7 @@ class Conversation:
         """Whatever a handler raised: into the log, and one sentence to the person."""
         log.error("A handler failed", exc_info=context.error)
         if isinstance(update, Update) and update.effective_message:
-            await self._say(update, APOLOGY)
+            await self._say(update, say("apology"))
 
     async def _say(self, update: Update, markdown: str) -> None:
         await self.sender.send(destination(update), markdown)

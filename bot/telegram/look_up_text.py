@@ -10,6 +10,7 @@ from typing import Final
 
 from agent.documents.answer import Answer, Citation
 from agent.documents.quotes import Quote, Quotes
+from agent.i18n import say
 from agent.markdown import escape, link
 from agent.places.find import FoundPlace, Places
 from agent.places.queries import categories, category_named
@@ -17,8 +18,9 @@ from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply
 from bot.telegram.sender import Button, Outgoing
 
-REFINE: Final = Button("Refine my question", "refine")
-AS_FILE: Final = Button("As a text file", "queries")
+REFINE: Final = "refine"
+AS_FILE: Final = "queries"
+"""The data of the buttons under a weak answer and under ten searches."""
 
 SHOWN_PLACES: Final = 10
 SNIPPET_CHARS: Final = 200
@@ -76,7 +78,8 @@ def answer_text(answer: Answer) -> str:
     said = escape(answer.footnoted)
     if answer.refined_question is None:
         return said
-    return f"I also searched for: *{_line(answer.refined_question)}*\n\n{said}"
+    also = say("also_searched", question=_line(answer.refined_question))
+    return f"{also}\n\n{said}"
 
 
 def sources_text(answer: Answer, *, with_passages: bool = True) -> str:
@@ -89,7 +92,7 @@ def sources_text(answer: Answer, *, with_passages: bool = True) -> str:
     notes = [
         _source(each, with_passage=with_passages and answer.by_model) for each in answer.citations
     ]
-    return "\n".join(["**Sources**", *notes])
+    return "\n".join([f"**{say('sources')}**", *notes])
 
 
 def _source(cited: Citation, *, with_passage: bool) -> str:
@@ -123,7 +126,7 @@ def places_text(found: Places) -> str:
 
 
 def _place(number: int, place: FoundPlace, found: Places) -> str:
-    hits = f"found by {len(place.queries)} of {len(found.queries.queries)} searches"
+    hits = say("found_by", count=len(place.queries), all=len(found.queries.queries))
     lines = [
         " · ".join(filter(None, [f"{number}. {_line(place.title)}", link(place.url)])),
         escape(truncate_at_boundary(_one_line(place.snippet), SNIPPET_CHARS)),
@@ -134,9 +137,9 @@ def _place(number: int, place: FoundPlace, found: Places) -> str:
 
 def searches_text(found: Places) -> str:
     """The ten queries as links, and why there is nothing else, if so."""
-    lead = found.note or "These are the searches. Tap one to go on yourself."
+    lead = found.note or say("searches")
     if found.failed_searches and not found.note:
-        lead = f"{found.failed_searches} of these searches gave no answer. Tap one to try yourself."
+        lead = say("searches_failed", count=found.failed_searches)
     listed = [
         f"{number}. {_line(each.query)} · {link(each.url)}"
         for number, each in enumerate(found.links, start=1)
@@ -185,7 +188,7 @@ def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
     if offered:
         # The button finds the question here, however much later it is pressed.
         parts.append(quoted(answer.question))
-    buttons = ((REFINE,),) if offered else ()
+    buttons = ((Button(say("refine_button"), REFINE),),) if offered else ()
     return [Outgoing("\n\n".join(filter(None, parts)), buttons)]
 
 
@@ -214,4 +217,7 @@ def places_reply(found: Places) -> Reply:
 def places_messages(found: Places) -> list[Outgoing]:
     """The places if there are any, then the searches with a button for a text file of them."""
     places, searches = places_text(found), searches_text(found)
-    return [*([Outgoing(places)] if places else []), Outgoing(searches, ((AS_FILE,),))]
+    return [
+        *([Outgoing(places)] if places else []),
+        Outgoing(searches, ((Button(say("as_file_button"), AS_FILE),),)),
+    ]

@@ -14,13 +14,13 @@ from agent.documents.quotes import QuoteCache, find_quotes
 from agent.documents.refine import refinement_wanted
 from agent.engine.limits import Spent
 from agent.engine.run import Run
+from agent.i18n import say
 from agent.places.find import PlaceSearch, find_places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.repositories import MessageRepository
 from agent.sommelier.caring import care_in
 from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram import look_up_text as text
-from bot.telegram import texts
 from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, is_addressed, message_of, question_of
 from bot.telegram.sender import Destination, Sender, acknowledge, given, is_resumed, take_button
@@ -56,8 +56,8 @@ class LookUps:
             CommandHandler("quotes", self.quotes, filters=TYPED),
             CommandHandler("find", self.find, filters=TYPED),
             MessageHandler(new & filters.LOCATION, self.location),
-            CallbackQueryHandler(self.refine, pattern=f"^{text.REFINE.data}$"),
-            CallbackQueryHandler(self.as_file, pattern=f"^{text.AS_FILE.data}$"),
+            CallbackQueryHandler(self.refine, pattern=f"^{text.REFINE}$"),
+            CallbackQueryHandler(self.as_file, pattern=f"^{text.AS_FILE}$"),
             CallbackQueryHandler(self.unknown_button),
         ]
 
@@ -65,21 +65,21 @@ class LookUps:
         """/ask QUESTION: an answer from the documents, each statement cited."""
         words = text.behind_command(message_of(update).text or "")
         question, refine = text.read_question(words)
-        if not await self._objected(update, question, texts.ASK_USAGE):
+        if not await self._objected(update, question, say("ask_usage")):
             asked = question_of(update, context.bot, question, kind="ask")
             await self._ask(asked, refine=refine)
 
     async def quotes(self, update: Update, context: Context) -> None:
         """/quotes QUERY: passages word for word, one by one, then a summary."""
         query = text.behind_command(message_of(update).text or "")
-        if await self._objected(update, query, texts.QUOTES_USAGE):
+        if await self._objected(update, query, say("quotes_usage")):
             return
 
         async def look_up(run: Run) -> Reply:
             named = guard_input(query, run.span)
             found = await find_quotes(named, documents=self.documents, run=run, cache=self.cache)
             if not found.chunks and not await self.documents.count():
-                return Reply(text=texts.NO_DOCUMENTS)
+                return Reply(text=say("no_documents"))
             return text.quotes_reply(found)
 
         asked = question_of(update, context.bot, f"/quotes {query}", kind="quotes")
@@ -91,14 +91,14 @@ class LookUps:
         category, place = text.read_find(text.behind_command(said))
         if category is None:
             if not await self.turns.helped(question_of(update, context.bot, said)):
-                await self._say(update, texts.FIND_USAGE)
+                await self._say(update, say("find_usage"))
         elif not any(map(str.isalnum, place)):
-            where = texts.FIND_WHERE.format(what=text.label(category).lower())
+            where = say("find_where", what=text.label(category).lower())
             await self._say(update, where)
             # A location that comes next is where to look for it.
             await self.turns.remember(question_of(update, context.bot, said), Reply(text=where))
         elif len(place) > LONGEST_PLACE:
-            await self._say(update, texts.PLACE_TOO_LONG)
+            await self._say(update, say("place_too_long"))
         else:
             named = f"/find {category} {place}"
             asked = question_of(update, context.bot, named, kind="find")
@@ -128,7 +128,7 @@ class LookUps:
             asked = question_of(update, context.bot, quoted[-1], kind="ask")
             await self._ask(asked, refine=True)
         else:
-            await self._say(update, texts.BUTTON_TOO_OLD)
+            await self._say(update, say("button_too_old"))
 
     async def as_file(self, update: Update, context: Context) -> None:
         """The button under ten searches: the same as a text file."""
@@ -137,7 +137,7 @@ class LookUps:
             return
         queries = text.queries_of(message.text or "")
         if not queries:
-            await self._say(update, texts.BUTTON_TOO_OLD)
+            await self._say(update, say("button_too_old"))
         else:
             content = text.queries_file(queries)
             await self.sender.send_file(destination(update), FILE_NAME, content)
@@ -145,13 +145,13 @@ class LookUps:
     async def unknown_button(self, update: Update, context: Context) -> None:
         """A button of an earlier version, or of nobody."""
         if update.callback_query:
-            await acknowledge(update.callback_query, texts.BUTTON_TOO_OLD)
+            await acknowledge(update.callback_query, say("button_too_old"))
 
     async def _objected(self, update: Update, question: str, usage: str) -> bool:
         """Whether a question is none, which the person is told then."""
         objection = "" if any(map(str.isalnum, question)) else usage
         if len(question) > LONGEST_QUESTION:
-            objection = texts.QUESTION_TOO_LONG
+            objection = say("question_too_long")
         if objection:
             await self._say(update, objection)
         return bool(objection)
@@ -168,7 +168,7 @@ class LookUps:
                 refine=refinement_wanted(self.refinement, True if refine else None),
             )
             if not found.chunks and not await self.documents.count():
-                return Reply(text=texts.NO_DOCUMENTS)
+                return Reply(text=say("no_documents"))
             return text.answer_reply(found)
 
         may_refine = not refine and self.refinement is not False and bool(self.turns.run.models)
@@ -184,7 +184,7 @@ class LookUps:
                 retries, errors = error.retry_count, error.error_types
             if not run.ledger.exhausted(run.limits):
                 return Reply(
-                    text=texts.NO_QUERIES, outcome="failed", retries=retries, error_types=errors
+                    text=say("no_queries"), outcome="failed", retries=retries, error_types=errors
                 )
             by_rules = text.places_reply(await find(run=replace(run, models=())))
             return replace(by_rules, outcome="fallback", retries=retries, error_types=errors)
@@ -231,7 +231,7 @@ class LookUps:
         assert query is not None  # noqa: S101 - the handler lets nothing else through
         message = query.message
         if not isinstance(message, Message) or not message.is_accessible:
-            await acknowledge(query, texts.BUTTON_TOO_OLD)
+            await acknowledge(query, say("button_too_old"))
             return None
         await acknowledge(query)
         resumed = await is_resumed(journal)

@@ -10,10 +10,10 @@ from telegram import Message, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
+from agent.i18n import say
 from agent.memory.asking import Asked, asked_of_memory
 from agent.person import Change
 from agent.repositories import PersonalData
-from bot.telegram import texts
 from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, message_of, people_of
 from bot.telegram.sender import Button, Sender, acknowledge, show_rows
@@ -22,6 +22,8 @@ from bot.turn import Turns, retry_briefly
 # Without a kind before the colon a button waits for what was asked in its chat before.
 YES, NO = ":forget", ":keep"
 FILE_NAME: Final = "sommelier.json"
+KEPT: Final = "messages facts bottles cares feedback turns traces".split()
+"""What is counted before it is deleted, each told by a sentence."""
 
 
 class Asks(filters.MessageFilter):
@@ -42,7 +44,7 @@ class PrivacyCommands:
     """Tells, sends and deletes what is kept of who asks, in their private chat.
 
     `hashed` is what somebody is called in traces, `change` keeps a change with the end of the turn,
-    `days` how long what is kept, by names of `texts.PRIVACY`. Traces go `elsewhere`, if to Langfuse
+    `days` how long what is kept, by names of the sentence `privacy`. Traces go `elsewhere`, if to Langfuse
     `is_deleted_there` what is deleted here.
     """
 
@@ -69,8 +71,8 @@ class PrivacyCommands:
 
     async def privacy(self, update: Update, context: Context) -> None:
         """/privacy: what is kept, for how long, and what can be done about it."""
-        where = texts.PRIVACY_ELSEWHERE.format(where=self.elsewhere) if self.elsewhere else ""
-        await self._say(update, texts.PRIVACY.format(**self.days, elsewhere=where))
+        where = say("privacy_elsewhere", where=self.elsewhere) if self.elsewhere else ""
+        await self._say(update, say("privacy", **self.days, elsewhere=where))
 
     async def export(self, update: Update, context: Context) -> None:
         """/export: all that is kept of who asks, as one JSON document."""
@@ -79,7 +81,7 @@ class PrivacyCommands:
         _, user_id = people_of(update)
         read = partial(self.kept.export, user_id, self.hashed(user_id))
         found = to_json(await retry_briefly(read), indent=2)
-        await self._say(update, texts.EXPORT_READY)
+        await self._say(update, say("export_ready"))
         await self.sender.send_file(destination(update), FILE_NAME, found)
 
     async def forget(self, update: Update, context: Context) -> None:
@@ -87,8 +89,8 @@ class PrivacyCommands:
         if await self._is_overheard(update):
             return
         kept = await self._counted(update)
-        buttons = ((Button(texts.FORGET_YES, YES), Button(texts.FORGET_NO, NO)),)
-        sure = texts.FORGET_SURE.format(kept=kept) if kept else texts.FORGET_NOTHING
+        buttons = ((Button(say("forget_yes_button"), YES), Button(say("forget_no_button"), NO)),)
+        sure = say("forget_sure", kept=kept) if kept else say("forget_nothing")
         await self.sender.send(destination(update), sure, buttons)
 
     async def pressed(self, update: Update, context: Context) -> None:
@@ -99,15 +101,15 @@ class PrivacyCommands:
         if isinstance(query.message, Message):
             await show_rows(query.message, ())
         if query.data != YES:
-            await self._say(update, texts.FORGET_KEPT)
+            await self._say(update, say("forget_kept"))
             return
         _, user_id = people_of(update)
         self.turns.stop(lambda each: each.user_id == user_id, is_forgotten=True)
         kept = await self._counted(update)
-        stays = texts.FORGET_ELSEWHERE if self.is_deleted_there else texts.FORGET_NOT_ELSEWHERE
-        where = stays.format(where=self.elsewhere) if self.elsewhere else ""
-        done = texts.FORGET_DONE.format(kept=kept, elsewhere=where)
-        await self._say(update, done if kept else texts.FORGET_NOTHING)
+        stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"
+        where = say(stays, where=self.elsewhere) if self.elsewhere else ""
+        done = say("forget_done", kept=kept, elsewhere=where)
+        await self._say(update, done if kept else say("forget_nothing"))
         await self.change([Change(user_id=user_id, forget=self.hashed(user_id))])
 
     async def _counted(self, update: Update) -> str:
@@ -115,14 +117,15 @@ class PrivacyCommands:
         _, user_id = people_of(update)
         count = partial(retry_briefly, partial(self.kept.count, user_id, self.hashed(user_id)))
         counts = await self.sender.journal.step("kept", count)
-        named = texts.kept().items()
-        return ", ".join(f"{counts[table]} {words}" for table, words in named if counts.get(table))
+        return ", ".join(
+            say(f"kept_{each}", count=counts[each]) for each in KEPT if counts.get(each)
+        )
 
     async def _is_overheard(self, update: Update) -> bool:
         """Whether others are in the chat; then it is said where to ask."""
         if message_of(update).chat.type == ChatType.PRIVATE:
             return False
-        await self._say(update, texts.ONLY_IN_PRIVATE)
+        await self._say(update, say("only_in_private"))
         return True
 
     async def _say(self, update: Update, markdown: str) -> None:

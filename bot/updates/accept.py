@@ -12,16 +12,17 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
-from telegram import BotCommandScopeChat
+from telegram import Bot, BotCommand, BotCommandScope, BotCommandScopeChat
 from telegram.error import InvalidToken, TelegramError
 
 from agent.engine.errors import Backoff, retry
+from agent.i18n import ENGLISH, languages, say, speaking
 from agent.repositories import Payload
-from bot.telegram import texts
 from bot.telegram.handlers import ALLOWED_UPDATES, AnyApplication
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,9 @@ POLL: Final = timedelta(seconds=30)
 TIMEOUT: Final = httpx.Timeout(10, read=POLL.total_seconds() + 10)
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 WATCH_SECONDS: Final = 60.0
+COMMANDS: Final = "ask quotes find stop new privacy export forget help".split()
+ADMIN_COMMANDS: Final = "stats trace allow block broadcast".split()
+"""What the menu shows to everybody, and to admins beside it; what it says of each is a sentence."""
 LARGEST_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
@@ -191,7 +195,7 @@ async def introduce(application: AnyApplication) -> None:
 
 
 async def show_commands(application: AnyApplication, admin_ids: Collection[int] = ()) -> None:
-    """Show our commands in Telegram, to admins theirs too.
+    """Show our commands in Telegram in each language, to admins theirs too, where they changed.
 
     Telegram refuses that for an admin who never wrote to the bot, which is no matter.
 
@@ -199,13 +203,31 @@ async def show_commands(application: AnyApplication, admin_ids: Collection[int] 
         TokenRejected: Telegram does not know the token.
     """
     bot = application.bot
-    await _until_reached(lambda: bot.set_my_commands(texts.commands()), "Showing the commands")
+    for language in languages():
+        menu = partial(_show_menu, bot, COMMANDS, language)
+        await _until_reached(menu, "Showing the commands")
     for admin_id in admin_ids:
-        commands, scope = texts.commands(of_admins=True), BotCommandScopeChat(admin_id)
         try:
-            await bot.set_my_commands(commands, scope)
+            for language in languages():
+                chat = BotCommandScopeChat(admin_id)
+                await _show_menu(bot, [*COMMANDS, *ADMIN_COMMANDS], language, chat)
         except TelegramError as error:
             log.info("Admin %s is not shown the commands of admins: %s", admin_id, error)
+
+
+async def _show_menu(
+    bot: Bot, names: Sequence[str], language: str, scope: BotCommandScope | None = None
+) -> None:
+    # The English one is for everybody whose language there is none in.
+    code = None if language == ENGLISH else language
+    with speaking(language):
+        menu = tuple(BotCommand(each, say(f"command_{each}")) for each in names)
+    try:
+        is_shown = await bot.get_my_commands(scope, code) == menu
+    except InvalidToken:  # what the library makes of a 404: a server without this method, too
+        is_shown = False
+    if not is_shown:
+        await bot.set_my_commands(menu, scope, code)
 
 
 async def poll(application: AnyApplication, accept: Accept) -> None:

@@ -20,7 +20,7 @@ import psutil  # type: ignore[import-untyped]
 import psycopg
 from sqlalchemy import make_url
 
-from bot.telegram import texts
+from agent.i18n import say
 from db.engine import create_engine, upgrade_schema
 from tests.crash.doubles import shown, sleep_until
 from tests.crash.harness import (
@@ -414,7 +414,7 @@ async def kept_connections(folder: Path, server: Server, each: int = 12) -> list
             later
             for marks in on.sent.values()
             for earlier, later in itertools.pairwise(marks)
-            if earlier in unsure and texts.MAY_BE_LOST not in said.get(later, texts.MAY_BE_LOST)
+            if earlier in unsure and say("may_be_lost") not in said.get(later, say("may_be_lost"))
         ]
         unknown = sorted(set(lost) - unsure)
         return [

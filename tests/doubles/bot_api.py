@@ -68,6 +68,12 @@ class Fault:
         return True
 
 
+def menu_of(call: Call) -> tuple[str, str]:
+    """Which menu a call is about: its scope and language, empty for everybody's."""
+    scope = call.params.get("scope", {})
+    return str(scope.get("chat_id", "")), str(call.params.get("language_code", ""))
+
+
 class BotApi(LoopbackServer):
     """One bot, known by `token`, and every chat it talks in.
 
@@ -79,7 +85,7 @@ class BotApi(LoopbackServer):
         super().__init__([Route("/bot{token}/{method}", self._answer, methods=["GET", "POST"])])
         self.token = token
         self.calls: list[Call] = []
-        self.commands: list[JsonObject] = []
+        self.menus: dict[tuple[str, str], list[JsonObject]] = {}
         self.webhook_url = ""
         self._chats = Chats(identity(token))
         self._updates: list[JsonObject] = []
@@ -96,6 +102,7 @@ class BotApi(LoopbackServer):
             "setWebhook": self._set_webhook,
             "getWebhookInfo": self._webhook_info,
             "setMyCommands": self._set_commands,
+            "getMyCommands": lambda call: self.menus.get(menu_of(call), []),
             "sendMessage": lambda call: self._chats.send_message(call.params),
             "sendMessageDraft": lambda call: self._chats.draft(call.params),
             "sendDocument": lambda call: self._chats.send_file(call.params, call.files, "document"),
@@ -354,5 +361,5 @@ class BotApi(LoopbackServer):
         return True
 
     def _set_commands(self, call: Call) -> bool:
-        self.commands = list(call.params.get("commands", []))
+        self.menus[menu_of(call)] = list(call.params.get("commands", []))
         return True

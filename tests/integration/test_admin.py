@@ -20,9 +20,9 @@ from agent.engine.limits import NO_BUDGET, DailyBudget, Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
+from agent.i18n import languages, say, say_in
 from agent.repositories import Access as Decision
 from agent.repositories import Broadcast, Spending, TurnRecord
-from agent.sommelier.contract import say
 from agent.sommelier.service import Sommelier
 from agent.tracing.langfuse.traces import trace_url
 from agent.tracing.recorder import Recorder
@@ -31,7 +31,6 @@ from bot.admin.commands import CHART_NAME, AdminCommands
 from bot.admin.stats import HEIGHT, WIDTH
 from bot.app import close_application, telegram_application
 from bot.budgets import Budgets
-from bot.telegram import texts
 from bot.telegram.access import Access
 from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
 from bot.telegram.sender import Sender
@@ -66,7 +65,7 @@ ADMIN, BEA = 7001, 7002
 GROUP = -500
 EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
 RESETS = "It resets in 5 h 20 min, at 00:00 UTC"
-UNKNOWN = texts.UNKNOWN_COMMAND
+UNKNOWN = say("unknown_command")
 ASKED = "Somebody asks to be let in: person 7002. What they call themselves:\nAda"
 
 
@@ -231,7 +230,7 @@ class TestAccess:
                 bot_api.say(QUESTION, BEA)
             away = await bot_api.wait_for_message(2, BEA)
             (asked,) = await bot_api.wait_for_message(1, ADMIN)
-        assert away == [texts.NOT_LET_IN.format(id=BEA)] * 2
+        assert away == [say("not_let_in", id=BEA)] * 2
         assert away[0].endswith("Your id is 7002.")
         assert asked == ASKED
         (message,) = bot_api.messages(ADMIN)
@@ -286,9 +285,9 @@ class TestAccess:
             await bot_api.wait_for_message(1, ADMIN)
             press(bot_api, bot_api.messages(ADMIN)[0], "a:7002:allow")
             assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 is let in."
-            assert (await bot_api.wait_for_message(2, BEA))[1] == texts.LET_IN
+            assert (await bot_api.wait_for_message(2, BEA))[1] == say("let_in")
             bot_api.say("/new", BEA)
-            assert (await bot_api.wait_for_message(3, BEA))[2] == texts.NOTHING_TO_FORGET
+            assert (await bot_api.wait_for_message(3, BEA))[2] == say("nothing_to_forget")
             bot_api.say("/allow 7002", ADMIN)
             await bot_api.wait_for_message(3, ADMIN)
         assert len(bot_api.sent(BEA)) == 3
@@ -299,7 +298,7 @@ class TestAccess:
         async with rooms.open(bot_api):
             bot_api.say("/block 7002", ADMIN)
             bot_api.say("/allow 7002", ADMIN)
-            assert await bot_api.wait_for_message(1, BEA) == [texts.LET_IN]
+            assert await bot_api.wait_for_message(1, BEA) == [say("let_in")]
             assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 is let in."
 
     async def test_in_a_group_a_stranger_hears_only_when_they_speak_to_the_bot(
@@ -311,7 +310,7 @@ class TestAccess:
             bot_api.say("/new@sommelier_test_bot", GROUP, BEA)
             await bot_api.wait_for_message(1, GROUP)
             await bot_api.wait_for_message(1, ADMIN)
-        assert bot_api.sent(GROUP) == [texts.NOT_LET_IN.format(id=BEA)]
+        assert bot_api.sent(GROUP) == [say("not_let_in", id=BEA)]
         assert bot_api.sent(ADMIN) == [ASKED]
 
     async def test_a_press_of_a_stranger_gets_a_toast_and_no_message(
@@ -321,7 +320,7 @@ class TestAccess:
         async with rooms.open(bot_api):
             press(bot_api, edited("Hello", GROUP), "refine", BEA)
             await until(lambda: len(toasts(bot_api)) == 1)
-        assert toasts(bot_api) == [texts.NOT_LET_IN.format(id=BEA)]
+        assert toasts(bot_api) == [say("not_let_in", id=BEA)]
         assert len(toasts(bot_api)[0]) <= 200
         assert bot_api.sent() == []
 
@@ -332,11 +331,11 @@ class TestAccess:
         async with rooms.open(bot_api):
             bot_api.say("/new", BEA)
             bot_api.say("/new", ADMIN)
-            assert await bot_api.wait_for_message(2) == [texts.NOTHING_TO_FORGET] * 2
+            assert await bot_api.wait_for_message(2) == [say("nothing_to_forget")] * 2
 
     @pytest.mark.parametrize(
         ("allow_list", "said"),
-        [(False, texts.NOTHING_TO_FORGET), (True, texts.ACCESS_UNKNOWN)],
+        [(False, say("nothing_to_forget")), (True, say("access_unknown"))],
         ids=["open", "allow list"],
     )
     async def test_when_the_database_is_silent_only_an_open_door_stays_open(
@@ -457,8 +456,8 @@ class TestBudgets:
         assert "Chinon" in by_rules
         assert "You have used up today's budget of questions." in by_rules
         assert RESETS in by_rules
-        assert say("model_down", "en") not in by_rules
-        assert say("no_model", "en") not in by_rules
+        assert say("model_down") not in by_rules
+        assert say("no_model") not in by_rules
         turn = tracer.turns[0]
         assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("fallback", "budget")
         assert turn.level == "WARNING"
@@ -478,7 +477,7 @@ class TestBudgets:
                 bot_api.say(QUESTION)
                 (shown,) = await bot_api.wait_for_message()
         assert "Today's budget for everyone is used up." in shown
-        assert say("model_down", "en") not in shown
+        assert say("model_down") not in shown
         assert len(model_server.requests) == 1
         turn = await rooms.turns.last(CHAT)
         assert turn is not None
@@ -581,7 +580,7 @@ class TestStats:
     async def test_a_group_gets_no_figures(self, bot_api: BotApi, rooms: Rooms) -> None:
         async with rooms.open(bot_api):
             bot_api.say("/stats@sommelier_test_bot", GROUP, ADMIN)
-            assert await bot_api.wait_for_message(1, GROUP) == [texts.STATS_IN_PRIVATE]
+            assert await bot_api.wait_for_message(1, GROUP) == [say("stats_in_private")]
             bot_api.say("/trace", GROUP, ADMIN)
             await bot_api.wait_for_message(2, GROUP)
         assert bot_api.calls_of("sendPhoto") == []
@@ -606,7 +605,7 @@ class TestTrace:
         assert "a sparkling for oysters" in shown[0]
         assert "a red for lamb" in shown[1]
         assert "guard.input [guardrail]" in shown[1]
-        assert shown[2] == texts.NOTHING_TO_TRACE
+        assert shown[2] == say("nothing_to_trace")
         assert "a sparkling for oysters" in shown[3]
         assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
 
@@ -647,7 +646,7 @@ class TestWhoTyped:
                 for words in said:
                     bot_api.say(words, ADMIN, **fields)
             shown = await bot_api.wait_for_message(len(said) * len(foreign), ADMIN)
-        known = {texts.NOTHING_TO_FORGET, texts.FORGOTTEN, texts.NOTHING_TO_TRACE, UNKNOWN}
+        known = {say("nothing_to_forget"), say("forgotten"), say("nothing_to_trace"), UNKNOWN}
         assert known.isdisjoint(shown)
         assert [await rooms.people.access(each) for each in (42, 43)] == [None, None]
         assert not any("is let in" in each or "blocked" in each for each in shown)
@@ -664,7 +663,7 @@ class TestWhoTyped:
             bot_api.push({"message": album})
             bot_api.say("what does this do?", ADMIN)
             (answer,) = await bot_api.wait_for_message(1, ADMIN)
-        assert answer != texts.WHOM.format(command="allow")
+        assert answer != say("whom", command="allow")
         assert await rooms.people.access(42) is None
 
 
@@ -692,7 +691,7 @@ class TestAllowAndBlock:
             for said, fields in commands:
                 bot_api.say(said, ADMIN, **fields)
             shown = await bot_api.wait_for_message(len(commands), ADMIN)
-        whom = texts.WHOM.format(command="block")
+        whom = say("whom", command="block")
         blocked = "{} is blocked and gets no answer any more."
         assert shown == [blocked.format(42), *[whom] * 5, blocked.format(43)]
         assert await rooms.people.access(BEA) is None
@@ -717,9 +716,9 @@ class TestAllowAndBlock:
             "42 is blocked and gets no answer any more.",
             "42 is let in.",
             "7002 is blocked and gets no answer any more.",
-            texts.WHOM.format(command="allow"),
+            say("whom", command="allow"),
             "7001 is an admin, whom nobody can block.",
-            texts.WHOM.format(command="block"),
+            say("whom", command="block"),
         ]
         known = [await rooms.people.access(each) for each in (42, BEA, ADMIN)]
         assert known == ["allowed", "blocked", None]
@@ -740,7 +739,7 @@ async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
     assert shown == [
         "Of 7002 is no longer held: egg, under age.",
         "Of 7002 nothing is held.",
-        texts.WHOM.format(command="clearcare"),
+        say("whom", command="clearcare"),
     ]
     assert await rooms.cares.held(GROUP, BEA) == frozenset()
     assert await rooms.cares.held(CHAT, CHAT) == {"dependence"}
@@ -763,7 +762,7 @@ async def test_for_others_the_commands_of_admins_do_not_exist(
         for data in ("a:7002:allow", f"b:{broadcast_id}:send"):
             press(bot_api, edited("Hello", BEA), data, BEA)
         await until(lambda: len(toasts(bot_api)) == 2)
-    assert toasts(bot_api) == [texts.BUTTON_TOO_OLD] * 2
+    assert toasts(bot_api) == [say("button_too_old")] * 2
     assert [await rooms.people.access(each) for each in (42, BEA)] == [None, None]
     assert bot_api.sent() == [UNKNOWN] * 5
 
@@ -791,7 +790,7 @@ class TestBroadcast:
         assert [bot_api.sent(each) for each in (31, 32, 33, 34)] == [[shown], [shown], [], []]
         assert report == "Sent to 3 chats, 1 failed."
         assert bot_api.sent(ADMIN).count(shown) == 2
-        assert toasts(bot_api) == ["", texts.BROADCAST_OVER, texts.BROADCAST_OVER]
+        assert toasts(bot_api) == ["", say("broadcast_over"), say("broadcast_over")]
         assert buttons(bot_api.messages(ADMIN)[1]) == []
         kept = await rooms.broadcasts.get(int(send.split(":")[1]))
         assert kept is not None
@@ -808,8 +807,8 @@ class TestBroadcast:
             press(bot_api, preview, cancel)
             press(bot_api, preview, send)
             await until(lambda: len(toasts(bot_api)) == 2)
-            assert (await bot_api.wait_for_message(3, ADMIN))[2] == texts.BROADCAST_CANCELLED
-        assert toasts(bot_api) == ["", texts.BROADCAST_OVER]
+            assert (await bot_api.wait_for_message(3, ADMIN))[2] == say("broadcast_cancelled")
+        assert toasts(bot_api) == ["", say("broadcast_over")]
         assert bot_api.sent(31) == []
 
     async def test_with_an_allow_list_it_goes_to_the_allowed(
@@ -820,7 +819,7 @@ class TestBroadcast:
             bot_api.say("/broadcast", ADMIN)
             bot_api.say("/broadcast Hello", ADMIN)
             shown = await bot_api.wait_for_message(2, ADMIN)
-        assert shown == [texts.BROADCAST_USAGE, texts.BROADCAST_TO_NOBODY]
+        assert shown == [say("broadcast_usage"), say("broadcast_to_nobody")]
 
     async def test_a_database_that_stumbles_neither_loses_nor_repeats_it(
         self, bot_api: BotApi, rooms: Rooms
@@ -950,12 +949,36 @@ def application_of(bot_api: BotApi) -> AnyApplication:
 
 async def test_each_admin_is_shown_the_commands_of_admins(bot_api: BotApi, rooms: Rooms) -> None:
     async with dispatching(bot_api, rooms, Rewound()):
-        everyone, admin = bot_api.calls_of("setMyCommands")
-    assert admin.params["scope"] == {"type": "chat", "chat_id": ADMIN}
-    names = [each["command"] for each in admin.params["commands"]]
+        everyone, admin = bot_api.menus["", ""], bot_api.menus[str(ADMIN), ""]
+    names = [each["command"] for each in admin]
     assert names[-5:] == ["stats", "trace", "allow", "block", "broadcast"]
-    assert len(names) == len(everyone.params["commands"]) + 5
-    assert "scope" not in everyone.params
+    assert len(names) == len(everyone) + 5
+
+
+async def test_a_menu_is_set_once_for_each_language_and_again_when_it_changed(
+    bot_api: BotApi,
+) -> None:
+    application = application_of(bot_api)
+    await introduce(application)
+    try:
+        await show_commands(application, [ADMIN])
+        asked = [
+            each.params.get("language_code", "en") for each in bot_api.calls_of("setMyCommands")
+        ]
+        assert sorted(asked) == sorted([*languages(), *languages()])
+        new = {
+            code: menu[4]["description"] for (chat, code), menu in bot_api.menus.items() if not chat
+        }
+        assert new == {
+            "" if code == "en" else code: say_in(code, "command_new") for code in languages()
+        }
+        await show_commands(application, [ADMIN])
+        assert len(bot_api.calls_of("setMyCommands")) == len(asked)
+        bot_api.menus["", "pt"][0]["description"] = "Outra coisa"
+        await show_commands(application, [ADMIN])
+        assert len(bot_api.calls_of("setMyCommands")) == len(asked) + 1
+    finally:
+        await close_application(application)
 
 
 async def test_an_admin_whom_telegram_does_not_know_is_no_matter(
@@ -974,7 +997,9 @@ async def test_an_admin_whom_telegram_does_not_know_is_no_matter(
     await introduce(application)
     await show_commands(application, [ADMIN])
     await close_application(application)
-    assert [call.status for call in bot_api.calls_of("setMyCommands")] == [200, 400]
+    assert [call.status for call in bot_api.calls_of("setMyCommands")] == [200] * len(
+        languages()
+    ) + [400]
     assert f"Admin {ADMIN} is not shown the commands of admins" in caplog.text
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from agent.house_sommelier import HouseSommelier
+from agent.i18n import say
 from agent.repositories import Feedback
 from agent.sommelier.service import Sommelier
 from bot.app import close_application, telegram_application
 from bot.console import plain_text, rich_text
-from bot.telegram import texts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.local_telegram import LocalTelegram
 from config import Settings
@@ -332,7 +332,7 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
     look_ups = Sources(documents=FakeLibrary()).handlers(talk)
     talk.register(application, [*handlers, *look_ups])
 
-    async def say(line: str) -> list[str]:
+    async def typed(line: str) -> list[str]:
         update = telegram.typed(line, application.bot)
         await application.process_update(update)
         if update.message:
@@ -346,7 +346,7 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
     asked: list[int] = []
     await application.initialize()
     try:
-        yield say, rated
+        yield typed, rated
     finally:
         await close_application(application)
         await engine.dispose()
@@ -358,45 +358,49 @@ CHOICES = "1 › Wrong wine\n2 › Not what I asked\n3 › Wrong facts\n4 › To
 
 
 async def test_a_plus_and_a_minus_alone_rate_the_last_answer() -> None:
-    async with in_terminal() as (say, rated):
-        answer, hint = await say("a red for lamb")
+    async with in_terminal() as (typed, rated):
+        answer, hint = await typed("a red for lamb")
         assert "👍" not in answer
         assert hint == RATE
-        assert await say("+") == [texts.LIKED, "👍 ✓ type +   👎 type -"]
-        assert await say(" - ") == [texts.DISLIKED, CHOICES, UNRATED]
-        assert await say("3") == [texts.REASON_NOTED, CHOICES.replace("facts", "facts ✓"), UNRATED]
+        assert await typed("+") == [say("liked"), "👍 ✓ type +   👎 type -"]
+        assert await typed(" - ") == [say("disliked"), CHOICES, UNRATED]
+        assert await typed("3") == [
+            say("reason_noted"),
+            CHOICES.replace("facts", "facts ✓"),
+            UNRATED,
+        ]
         feedback = await rated()
         assert feedback
         assert (feedback.verdict, feedback.reason) == ("disliked", "wrong_facts")
-        assert await say("-") == [texts.TAKEN_BACK, RATE]
-        assert (await say("/help"))[-1] != RATE
+        assert await typed("-") == [say("taken_back"), RATE]
+        assert (await typed("/help"))[-1] != RATE
         # The buttons are gone: a plus is a message like any other.
-        assert "👍" not in (await say("+"))[0]
+        assert "👍" not in (await typed("+"))[0]
         assert (await rated() or Feedback(0, "liked")).verdict is None
 
 
 async def test_the_line_after_a_question_is_its_answer() -> None:
-    async with in_terminal() as (say, rated):
-        await say("a red for lamb")
-        await say("-")
-        assert await say("5") == [texts.TELL_ME]
-        assert await say("It was a rosé") == [texts.COMMENT_NOTED]
+    async with in_terminal() as (typed, rated):
+        await typed("a red for lamb")
+        await typed("-")
+        assert await typed("5") == [say("tell_me")]
+        assert await typed("It was a rosé") == [say("comment_noted")]
         assert (await rated() or Feedback(0, None)).comment == "It was a rosé"
-        assert (await say("a white for oysters"))[-1] == RATE
+        assert (await typed("a white for oysters"))[-1] == RATE
 
 
 async def test_numbers_stay_for_the_other_buttons() -> None:
-    async with in_terminal() as (say, _):
-        searches, hint = await say("/find winery Beaune")
+    async with in_terminal() as (typed, _):
+        searches, hint = await typed("/find winery Beaune")
         assert searches.endswith("\n\n1 › As a text file")
         assert hint == RATE
-        assert (await say("-"))[1] == "\n".join(
+        assert (await typed("-"))[1] == "\n".join(
             [
                 "1 › As a text file",
                 *(f"{n + 2}{each[1:]}" for n, each in enumerate(CHOICES.split("\n"))),
             ]
         )
-        document, hint = (await say("1"))[-2:]
+        document, hint = (await typed("1"))[-2:]
         assert document.startswith("queries.txt")
         assert hint == UNRATED
 

@@ -20,6 +20,7 @@ from agent.engine.errors import Backoff
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.span import TraceRecord
+from agent.i18n import say
 from agent.repositories import Feedback, TurnRecord
 from agent.tracing.exporter import Deliver, Exporter, RetryLater
 from agent.tracing.langfuse.traces import LangfuseClient, LangfuseFeedback, LangfuseTraces
@@ -28,7 +29,6 @@ from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from bot.app import close_application, telegram_application
 from bot.service import unless
-from bot.telegram import texts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.handlers import AnyHandler, Conversation
 from bot.turn import Keep
@@ -264,7 +264,7 @@ def turn_of(message: JsonObject) -> int:
     return int(keyboard[-1][0]["callback_data"].split(":")[1])
 
 
-REASONS = [["Wrong wine", "Not what I asked"], ["Wrong facts", "Tone"], [texts.IN_MY_WORDS]]
+REASONS = [["Wrong wine", "Not what I asked"], ["Wrong facts", "Tone"], [say("in_my_words")]]
 GARBAGE = [
     "v:",
     "v:abc:up",
@@ -295,7 +295,7 @@ async def test_the_last_message_of_every_answer_can_be_rated(room: Room) -> None
 async def test_a_verdict_is_shown_kept_and_a_score_on_the_trace_of_its_turn(room: Room) -> None:
     async with room.open():
         message = await room.answered()
-        assert await room.press("👍") == texts.LIKED
+        assert await room.press("👍") == say("liked")
         assert rows(room.bot_api.messages()[0]) == LIKED
         await room.delivered()
     root = room.langfuse.span("turn")
@@ -324,7 +324,7 @@ async def test_pressing_again_takes_it_back_and_the_score_goes(room: Room) -> No
         message = await room.answered()
         await room.press("👍")
         await room.delivered()
-        assert await room.press("👍 ✓") == texts.TAKEN_BACK
+        assert await room.press("👍 ✓") == say("taken_back")
         assert rows(room.bot_api.messages()[0]) == NO_VERDICT
         await room.delivered()
         assert room.verdicts == {}
@@ -340,7 +340,7 @@ async def test_the_other_thumb_changes_the_one_score(room: Room) -> None:
         await room.press("👍")
         await room.delivered()
         liked = room.verdicts["user_feedback"]
-        assert await room.press("👎") == texts.DISLIKED
+        assert await room.press("👎") == say("disliked")
         assert rows(room.bot_api.messages()[0]) == DISLIKED
         await room.delivered()
     # Langfuse replaces what has the same id and the same timestamp, and nothing else.
@@ -351,7 +351,7 @@ async def test_a_reason_is_a_score_of_its_own_and_goes_with_the_dislike(room: Ro
     async with room.open():
         await room.answered()
         await room.press("👎")
-        assert await room.press("Wrong facts") == texts.REASON_NOTED
+        assert await room.press("Wrong facts") == say("reason_noted")
         ticked = [each.copy() for each in DISLIKED]
         ticked[2][0] = "Wrong facts ✓"
         assert rows(room.bot_api.messages()[0]) == ticked
@@ -377,7 +377,7 @@ class TestInOwnWords:
         await room.answered()
         await room.press("👎")
         await room.press("Wrong wine")
-        assert await room.press(texts.IN_MY_WORDS) == ""
+        assert await room.press(say("in_my_words")) == ""
         await room.bot_api.wait_for_message(2)
         await eventually_asked(room)
         return room.bot_api.messages()[-1]
@@ -392,7 +392,7 @@ class TestInOwnWords:
             said = await room.bot_api.wait_for_message(3)
             await room.delivered()
             messages = await room.messages.recent(CHAT)
-        assert said[1:] == [texts.TELL_ME, texts.COMMENT_NOTED]
+        assert said[1:] == [say("tell_me"), say("comment_noted")]
         assert room.answerer.asked == ["a red for lamb"]
         assert [each.content for each in messages] == ["a red for lamb", "Try this one."]
         comment = room.verdicts["user_feedback"]["comment"]
@@ -411,7 +411,7 @@ class TestInOwnWords:
             room.bot_api.push({"edited_message": edited})
             said = await room.bot_api.wait_for_message(4)
             await room.delivered()
-        assert said[2:] == [texts.COMMENT_NOTED] * 2
+        assert said[2:] == [say("comment_noted")] * 2
         assert room.verdicts["user_feedback"]["comment"] == "Wrong wine: Too dry"
         assert len(room.answerer.asked) == 1
 
@@ -420,7 +420,7 @@ class TestInOwnWords:
             asked = await self.asked(room)
             await room.press("👎 ✓", n=0)
             room.bot_api.say("Too sweet", reply_to_message=asked)
-            assert (await room.bot_api.wait_for_message(3))[2] == texts.COMMENT_UNKNOWN
+            assert (await room.bot_api.wait_for_message(3))[2] == say("comment_unknown")
             await room.delivered()
         assert room.verdicts == {}
         assert len(room.answerer.asked) == 1
@@ -435,16 +435,16 @@ class TestInOwnWords:
             await room.bot_api.wait_for_message()
             answer = room.bot_api.messages()[0]
             await room.press("👎", ADA)
-            await room.press(texts.IN_MY_WORDS, ADA)
+            await room.press(say("in_my_words"), ADA)
             await room.bot_api.wait_for_message(2)
             await eventually_asked(room)
             asked = room.bot_api.messages()[-1]
-            assert asked["text"] == f"Ada: {texts.TELL_ME}"
+            assert asked["text"] == f"Ada: {say('tell_me')}"
             room.bot_api.say("and a white?", GROUP, BOB, reply_to_message=asked)
             said = await room.bot_api.wait_for_message(3)
             assert said[2] == "Try this one."
             room.bot_api.say("It was a white", GROUP, ADA, reply_to_message=asked)
-            assert (await room.bot_api.wait_for_message(4))[3] == texts.COMMENT_NOTED
+            assert (await room.bot_api.wait_for_message(4))[3] == say("comment_noted")
         assert room.answerer.asked == ["a red", "and a white?"]
         assert (await room.kept(answer) or Feedback(0, None)).comment == "It was a white"
 
@@ -462,7 +462,7 @@ class TestInOwnWords:
             await room.answered()
             await room.press("👎")
             room.bot_api.fail("sendMessage", 400, "Bad Request: TOPIC_CLOSED")
-            await room.press(texts.IN_MY_WORDS)
+            await room.press(say("in_my_words"))
             await room.press("Tone")
             await room.delivered()
         assert room.verdicts["user_feedback_reason"]["value"] == "tone"
@@ -481,17 +481,17 @@ class TestHarmless:
             room.bot_api.say("@sommelier_test_bot a red", GROUP, ADA, entities=[entity])
             await room.bot_api.wait_for_message()
             (message,) = room.bot_api.messages()
-            assert await room.press("👎", BOB) == texts.NOT_YOURS
+            assert await room.press("👎", BOB) == say("not_yours")
             assert rows(room.bot_api.messages()[0]) == NO_VERDICT
             assert await room.kept(message) is None
-            assert await room.press("👎", ADA) == texts.DISLIKED
+            assert await room.press("👎", ADA) == say("disliked")
 
     async def test_a_turn_that_was_forgotten_is_too_old(self, room: Room) -> None:
         async with room.open():
             message = await room.answered()
             await room.turns.forget(timedelta(0))
             old = message | {"date": 1}
-            assert await room.press_old(old, data_of(message, "👍")) == texts.ANSWER_TOO_OLD
+            assert await room.press_old(old, data_of(message, "👍")) == say("answer_too_old")
         assert await room.kept(message) is None
         assert room.bot_api.calls_of("editMessageReplyMarkup") == []
 
@@ -504,7 +504,7 @@ class TestHarmless:
             words = [await room.press_old(message, data) for data in GARBAGE]
             words.append(await room.press_old(gone, data_of(message, "👍")))
             assert await room.kept(message) is None
-        assert words == [texts.ANSWER_TOO_OLD] * 9 + [texts.BUTTON_TOO_OLD, texts.ANSWER_TOO_OLD]
+        assert words == [say("answer_too_old")] * 9 + [say("button_too_old"), say("answer_too_old")]
         assert room.bot_api.calls_of("editMessageReplyMarkup") == []
         assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
@@ -563,7 +563,7 @@ class TestAtOnce:
             message = await room.answered()
             room.answers_read.clear()
             room.bot_api.press(message, data_of(message, "👎"))
-            assert await room.toast() == texts.ONE_MOMENT
+            assert await room.toast() == say("one_moment")
             assert await room.kept(message) is None
             room.answers_read.set()
             await eventually(
@@ -589,13 +589,13 @@ class TestAtOnce:
             await eventually(
                 lambda: rows(room.bot_api.messages()[0]) == LIKED, seconds=30, otherwise=str
             )
-        assert room.bot_api.toasts == [texts.LIKED]
+        assert room.bot_api.toasts == [say("liked")]
 
     async def test_one_button_pressed_twice_at_once_says_it_once(self, room: Room) -> None:
         async with room.open():
             message = await room.answered()
             room.bot_api.press(message, data_of(message, "👍"))
-            assert await room.press_old(message, data_of(message, "👍")) == texts.LIKED
+            assert await room.press_old(message, data_of(message, "👍")) == say("liked")
             await room.delivered()
         assert await room.kept(message) == replace(
             await room.kept(message) or Feedback(0, None), verdict="liked", revision=1
@@ -870,7 +870,7 @@ async def test_a_press_that_is_run_again_after_a_crash_changes_nothing_more(
         journal.at = 0
     await close_application(application)
     asked = room.bot_api.messages()[1:]
-    assert [each["text"] for each in asked] == [texts.TELL_ME] * (2 if left < 2 else 1)
+    assert [each["text"] for each in asked] == [say("tell_me")] * (2 if left < 2 else 1)
     about = await room.feedback.asked_about(CHAT, asked[-1]["message_id"])
     assert about == turn_of(message)
     kept = await room.kept(message)

@@ -17,13 +17,12 @@ from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import NO_JOURNAL, Journal, Run
 from agent.house_sommelier import HouseSommelier
+from agent.i18n import say
 from agent.markdown import NOTE_SIGN
-from agent.places.find import NO_PROVIDER, PlaceHit
+from agent.places.find import PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
-from agent.turn import APOLOGY
 from bot.app import close_application, telegram_application
-from bot.telegram import texts
 from bot.telegram.handlers import AnyApplication, Conversation
 from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.render import visible_text
@@ -177,7 +176,7 @@ class TestAsk:
             bot_api.say("/ask What are lees?")
             await bot_api.wait_for_message()
             bot_api.say("/new")
-            assert (await bot_api.wait_for_message(2))[-1] == texts.FORGOTTEN
+            assert (await bot_api.wait_for_message(2))[-1] == say("forgotten")
 
     async def test_without_a_model_the_best_passages_are_shown_and_that_is_said(
         self, bot_api: BotApi, messages: SqlMessageRepository
@@ -227,7 +226,7 @@ class TestAsk:
                 bot_api.say("/new")
                 seen = await bot_api.wait_for_message(3)
         assert seen[1].startswith("I also searched for: lees contact in white wine\n\nLees are")
-        assert seen[2:] == [texts.FORGOTTEN]
+        assert seen[2:] == [say("forgotten")]
         assert f"QUESTION: {question}" in sent(model_server)["messages"][1]["content"]
         assert [call.status for call in bot_api.calls_of("answerCallbackQuery")] == [200, 200]
         assert all(buttons(message) == [] for message in bot_api.messages(CHAT))
@@ -279,9 +278,9 @@ class TestAsk:
         async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             bot_api.push({"callback_query": query | {"message": message} | foreign})
             bot_api.say("/new")
-            assert await bot_api.wait_for_message() == [texts.NOTHING_TO_FORGET]
+            assert await bot_api.wait_for_message() == [say("nothing_to_forget")]
         (call,) = bot_api.calls_of("answerCallbackQuery")
-        assert call.params["text"] == texts.BUTTON_TOO_OLD
+        assert call.params["text"] == say("button_too_old")
 
     async def test_a_button_under_a_message_without_a_question_gets_a_sentence(
         self, bot_api: BotApi, messages: SqlMessageRepository
@@ -291,24 +290,24 @@ class TestAsk:
         async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             press(bot_api, message, "refine")
             press(bot_api, message, "queries")
-            assert await bot_api.wait_for_message(2) == [texts.BUTTON_TOO_OLD] * 2
+            assert await bot_api.wait_for_message(2) == [say("button_too_old")] * 2
 
 
 @pytest.mark.parametrize(
     ("said", "answered"),
     [
-        ("/ask", texts.ASK_USAGE),
-        ("/ask --refine", texts.ASK_USAGE),
-        ("/ask ?!", texts.ASK_USAGE),
-        (f"/ask {'x' * 1001}", texts.QUESTION_TOO_LONG),
-        ("/quotes", texts.QUOTES_USAGE),
-        (f"/quotes {'x' * 1001}", texts.QUESTION_TOO_LONG),
-        ("/find", texts.FIND_USAGE),
-        ("/find Lyon", texts.FIND_USAGE),
-        ("/find wine bar", texts.FIND_WHERE.format(what="wine bar")),
-        (f"/find wine bar {'x' * 121}", texts.PLACE_TOO_LONG),
-        ("/ask What are lees?", texts.NO_DOCUMENTS),
-        ("/quotes lees", texts.NO_DOCUMENTS),
+        ("/ask", say("ask_usage")),
+        ("/ask --refine", say("ask_usage")),
+        ("/ask ?!", say("ask_usage")),
+        (f"/ask {'x' * 1001}", say("question_too_long")),
+        ("/quotes", say("quotes_usage")),
+        (f"/quotes {'x' * 1001}", say("question_too_long")),
+        ("/find", say("find_usage")),
+        ("/find Lyon", say("find_usage")),
+        ("/find wine bar", say("find_where", what="wine bar")),
+        (f"/find wine bar {'x' * 121}", say("place_too_long")),
+        ("/ask What are lees?", say("no_documents")),
+        ("/quotes lees", say("no_documents")),
     ],
 )
 async def test_what_cannot_be_looked_up_gets_one_sentence(
@@ -317,7 +316,7 @@ async def test_what_cannot_be_looked_up_gets_one_sentence(
     async with looking_up(bot_api, Sources(documents=FakeLibrary(())), messages):
         bot_api.say(said)
         bot_api.say("/unknown")
-        assert await bot_api.wait_for_message(2) == [answered, texts.UNKNOWN_COMMAND]
+        assert await bot_api.wait_for_message(2) == [answered, say("unknown_command")]
 
 
 async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_trace(
@@ -330,7 +329,7 @@ async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_tra
     tracer = RecordingTracer()
     async with looking_up(bot_api, Sources(documents=BrokenLibrary()), messages, tracer):
         bot_api.say("/ask What are lees?")
-        assert await bot_api.wait_for_message() == [APOLOGY]
+        assert await bot_api.wait_for_message() == [say("apology")]
     assert (tracer.turns[0].level, tracer.turns[0].metadata["outcome"]) == ("ERROR", "failed")
 
 
@@ -343,7 +342,7 @@ async def test_an_edited_command_is_not_run_as_a_wine_question(
         chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
         edit = {"message_id": 77, "date": 1, "edit_date": 2, "chat": chat, "from": PERSON}
         bot_api.push({"edited_message": edit | {"text": "/ask What is sur lie?"}})
-        assert (await bot_api.wait_for_message(2))[1] == texts.EDITED
+        assert (await bot_api.wait_for_message(2))[1] == say("edited")
 
 
 class TestQuotes:
@@ -386,7 +385,7 @@ class TestQuotes:
                 await asyncio.sleep(0.2)  # until what was said is kept
                 bot_api.say("/new")
                 seen = await bot_api.wait_for_message(2)
-        assert seen == ["I don't have enough information.", texts.FORGOTTEN]
+        assert seen == ["I don't have enough information.", say("forgotten")]
 
 
 class TestFind:
@@ -403,11 +402,13 @@ class TestFind:
             await asyncio.sleep(0.2)  # until what was said is kept
             bot_api.say("/new")
             seen = await bot_api.wait_for_message(3)
-        assert shown.startswith(f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. bar à vin Lyon · duck")
+        assert shown.startswith(
+            f"Wine bar · Lyon\n\n{say('no_place_search')}\n\n1. bar à vin Lyon · duck"
+        )
         links = [each["url"] for each in message["entities"] if each["type"] == "text_link"]
         assert len(links) == 10
         assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)
-        assert seen[1:] == ["queries.txt", texts.FORGOTTEN]
+        assert seen[1:] == ["queries.txt", say("forgotten")]
         (document,) = bot_api.calls_of("sendDocument")
         lines = document.files["document"].data.decode().splitlines()
         assert (len(lines), lines[0]) == (10, "bar à vin Lyon")
@@ -471,7 +472,7 @@ class TestFind:
             sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
             async with looking_up(bot_api, sources, messages, tracer):
                 bot_api.say("/find wine bar Bilbao")
-                assert await bot_api.wait_for_message() == [texts.NO_QUERIES]
+                assert await bot_api.wait_for_message() == [say("no_queries")]
         metadata = tracer.turns[0].metadata
         assert (metadata["outcome"], metadata["retry_count"]) == ("failed", 1)
         assert metadata["error_types"] == "invalid_json,degenerate,exhausted"
@@ -486,7 +487,9 @@ class TestFind:
         async with looking_up(bot_api, sources, messages):
             bot_api.push({"message": located()})
             shown = (await bot_api.wait_for_message(2))[1]
-        assert shown.startswith(f"Wine bar · 48.8566, 2.3522\n\n{NO_PROVIDER}\n\n1. wine bar 48.8")
+        assert shown.startswith(
+            f"Wine bar · 48.8566, 2.3522\n\n{say('no_place_search')}\n\n1. wine bar 48.8"
+        )
         kept = [each.content for each in await messages.recent(CHAT)]
         assert kept[0] == "/find wine bar"
         assert not any("48.8" in each for each in kept)
@@ -509,7 +512,7 @@ class TestFind:
         async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             bot_api.push({"message": located() | {"chat": group}})
             bot_api.say("/new", -500)
-            assert await bot_api.wait_for_message() == [texts.NOTHING_TO_FORGET]
+            assert await bot_api.wait_for_message() == [say("nothing_to_forget")]
 
 
 def located() -> JsonObject:

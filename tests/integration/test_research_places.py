@@ -15,10 +15,8 @@ from starlette.routing import Route
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
+from agent.i18n import say
 from agent.places.find import (
-    NO_PROVIDER,
-    NOTHING_FOUND,
-    SEARCH_FAILED,
     BraveSearch,
     PlaceHit,
     Places,
@@ -246,7 +244,7 @@ class TestPlaces:
 
     async def test_without_a_provider_ten_links_and_a_note(self) -> None:
         found = await places(None)
-        assert (found.results, found.note, len(found.links)) == ((), NO_PROVIDER, 10)
+        assert (found.results, found.note, len(found.links)) == ((), say("no_place_search"), 10)
         assert found.links[0].query == "wine bar Leeds"
         assert found.links[0].url == "https://duckduckgo.com/?q=wine+bar+Leeds"
 
@@ -256,7 +254,11 @@ class TestPlaces:
 
     async def test_a_provider_that_fails_leaves_the_links(self) -> None:
         found = await places(FakeSearch({}))
-        assert (found.results, found.note, found.failed_searches) == ((), SEARCH_FAILED, 10)
+        assert (found.results, found.note, found.failed_searches) == (
+            (),
+            say("place_search_failed"),
+            10,
+        )
 
     async def test_one_failed_search_does_not_spoil_the_others(self) -> None:
         found = await places(FakeSearch({"bodega": []} | {"wine bar Leeds": [ARDO]}))
@@ -335,7 +337,7 @@ class TestPlaces:
         assert (len(found.results), found.failed_searches, len(found.links)) == (1, 9, 10)
 
     async def test_nothing_found(self) -> None:
-        assert (await places(FakeSearch({}, otherwise=[]))).note == NOTHING_FOUND
+        assert (await places(FakeSearch({}, otherwise=[]))).note == say("no_places")
 
     async def test_the_trace_of_a_search(self, model_server: ModelServer) -> None:
         model_server.script(answer_json(NINE), answer_json(TEN))

@@ -6,9 +6,9 @@ from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
+from agent.i18n import say
 from agent.prompts import repository_prompts
 from agent.repositories import StoredMessage, window
-from agent.sommelier.contract import say
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
 from agent.turn import Reply
@@ -85,7 +85,7 @@ async def test_when_the_model_fails_the_house_sommelier_answers(
     reply, root = await reply_to(QUESTION, service(model_server), limits=limits)
     assert reply.outcome == "fallback"
     assert set(reply.wine_ids) == {CHINON.id, RIOJA.id}
-    assert reply.notes == (say("model_down", "en"),)
+    assert reply.notes == (say("model_down"),)
     assert (root.level, root.metadata["error_types"]) == ("WARNING", error_types)
     assert root.scores["outcome"] == "fallback"
 
@@ -95,13 +95,13 @@ async def test_a_refusal_is_answered_courteously_and_not_by_rules(
 ) -> None:
     model_server.script(refusal("No."))
     reply, _ = await reply_to("Something forbidden", service(model_server))
-    assert (reply.text, reply.outcome) == (say("declined", "en"), "refused")
+    assert (reply.text, reply.outcome) == (say("declined"), "refused")
 
 
 async def test_with_no_model_the_house_says_so_once() -> None:
     first, _ = await reply_to(QUESTION)
     later, _ = await reply_to(QUESTION, history=1)
-    assert (first.text, first.notes, later.notes) == (later.text, (say("no_model", "en"),), ())
+    assert (first.text, first.notes, later.notes) == (later.text, (say("no_model"),), ())
     assert first.outcome == "answered"
 
 
@@ -146,7 +146,7 @@ async def test_a_bug_ends_in_a_sentence_and_an_error_in_the_trace() -> None:
     root = root_span()
     sommelier = Sommelier(catalogue=BrokenCatalogue(), house=BrokenHouse())  # type: ignore[arg-type]
     reply = await asked(sommelier, QUESTION, Run(span=root))
-    assert (reply.text, reply.outcome) == (say("failed", "en"), "failed")
+    assert (reply.text, reply.outcome) == (say("apology"), "failed")
     assert root.level == "ERROR"
     assert "secret text" not in str(root)
 

@@ -10,7 +10,7 @@ from agent.documents.tools import search_documents_tool
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
-from agent.sommelier.contract import say
+from agent.i18n import say
 from agent.sommelier.service import Sommelier
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.server import JsonObject
@@ -123,7 +123,7 @@ class TestInTheLoop:
         quoted = "> Sur lie means that a wine rests on its fine lees."
         assert passage.splitlines()[1].startswith(quoted)
         assert rest == ["[1] Sur lie · What the lees are"]
-        assert reply.notes == (say("no_model", "en"),)
+        assert reply.notes == (say("no_model"),)
 
     @pytest.mark.parametrize("chunks", [(), (OYSTERS,)], ids=["empty", "nothing fits"])
     async def test_the_house_with_nothing_in_the_library_is_only_honest(

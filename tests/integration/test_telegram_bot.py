@@ -10,9 +10,9 @@ import pytest
 
 from agent.engine.messages import Message
 from agent.engine.run import Run
+from agent.i18n import say
 from agent.repositories import Role, StoredMessage
-from agent.turn import APOLOGY, Reply
-from bot.telegram import texts
+from agent.turn import Reply
 from bot.telegram.render import to_telegram_html, visible_text
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
@@ -22,7 +22,7 @@ from tests.doubles.server import eventually
 from tests.fakes import SpanRecord
 from tests.running import RecordingTracer, running
 
-HELP = visible_text(to_telegram_html(texts.HELP))
+HELP = visible_text(to_telegram_html(say("help")))
 GROUP = -500
 BOT_NAME = "sommelier_test_bot"
 PHOTO = [{"file_id": "1", "file_unique_id": "1", "width": 1, "height": 1}]
@@ -111,7 +111,7 @@ async def test_start_and_help_say_what_this_is(
         (text,) = await bot_api.wait_for_message()
     assert text.startswith(beginning)
     assert answerer.asked == []
-    commands = [command["command"] for command in bot_api.commands]
+    commands = [command["command"] for command in bot_api.menus["", ""]]
     assert commands == "ask quotes find stop new privacy export forget help".split()
 
 
@@ -151,19 +151,19 @@ async def test_new_forgets_the_conversation(
             bot_api.say(text)
             seen = await bot_api.wait_for_message(number)
             await asyncio.sleep(0.2)  # until what was said is kept
-    assert seen == [texts.NOTHING_TO_FORGET, "Chinon", texts.FORGOTTEN, "Chinon"]
+    assert seen == [say("nothing_to_forget"), "Chinon", say("forgotten"), "Chinon"]
     assert answerer.histories == [[], []]
 
 
 @pytest.mark.parametrize(
     ("fields", "answer"),
     [
-        ({"text": " \n "}, texts.EMPTY),
+        ({"text": " \n "}, say("empty")),
         (
             {"photo": [{"file_id": "1", "file_unique_id": "1", "width": 1, "height": 1}]},
-            texts.TEXT_ONLY,
+            say("text_only"),
         ),
-        ({"location": {"longitude": 1.0, "latitude": 2.0}}, texts.TEXT_ONLY),
+        ({"location": {"longitude": 1.0, "latitude": 2.0}}, say("text_only")),
     ],
 )
 async def test_what_cannot_be_answered_gets_one_courteous_sentence(
@@ -185,7 +185,7 @@ async def test_an_unknown_command_is_named_as_such(
     answerer = answering()
     async with running(bot_api, answerer, messages):
         bot_api.say("/unknown")
-        assert await bot_api.wait_for_message() == [texts.UNKNOWN_COMMAND]
+        assert await bot_api.wait_for_message() == [say("unknown_command")]
     assert answerer.asked == []
 
 
@@ -194,7 +194,7 @@ async def test_an_album_gets_one_sentence(bot_api: BotApi, messages: SqlMessageR
         bot_api.say("", photo=PHOTO, media_group_id="album")
     async with running(bot_api, answering(), messages, burst=1):
         bot_api.say("/unknown")
-        assert await bot_api.wait_for_message(2) == [texts.TEXT_ONLY, texts.UNKNOWN_COMMAND]
+        assert await bot_api.wait_for_message(2) == [say("text_only"), say("unknown_command")]
 
 
 async def test_an_edited_message_that_was_never_seen_gets_a_sentence(
@@ -203,7 +203,7 @@ async def test_an_edited_message_that_was_never_seen_gets_a_sentence(
     answerer = answering()
     async with running(bot_api, answerer, messages):
         bot_api.push({"edited_message": message(text="a white after all", edit_date=1)})
-        assert await bot_api.wait_for_message() == [texts.EDITED]
+        assert await bot_api.wait_for_message() == [say("edited")]
     assert answerer.asked == []
 
 
@@ -247,7 +247,7 @@ async def test_a_burst_of_messages_is_one_turn(
             bot_api.say(text)
         bot_api.say("/unknown")
         seen = await bot_api.wait_for_message(2)
-    assert seen == ["About a red\nfor lamb\nunder 20", texts.UNKNOWN_COMMAND]
+    assert seen == ["About a red\nfor lamb\nunder 20", say("unknown_command")]
     assert answerer.asked == ["a red\nfor lamb\nunder 20"]
 
 
@@ -293,9 +293,9 @@ async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
     assert seen == [
         "About a red",
         "About cheaper",
-        texts.EMPTY,
-        texts.UNKNOWN_COMMAND,
-        texts.FORGOTTEN,
+        say("empty"),
+        say("unknown_command"),
+        say("forgotten"),
     ]
     replies = [call.params["reply_parameters"] for call in bot_api.calls_of("sendMessage")]
     assert [reply["message_id"] for reply in replies] == [41, 42, 43, 44, 45]
@@ -310,7 +310,7 @@ async def test_an_answerer_that_raises_ends_in_a_sentence(
     tracer = RecordingTracer()
     async with running(bot_api, FakeAnswerer(fail), messages, tracer):
         bot_api.say("a red")
-        assert await bot_api.wait_for_message() == [APOLOGY]
+        assert await bot_api.wait_for_message() == [say("apology")]
     (turn,) = tracer.turns
     assert turn.level == "ERROR"
     assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("failed", "RuntimeError")
@@ -321,7 +321,7 @@ async def test_a_blank_answer_becomes_a_sentence(
 ) -> None:
     async with running(bot_api, answering(" \n"), messages):
         bot_api.say("a red")
-        assert await bot_api.wait_for_message() == [APOLOGY]
+        assert await bot_api.wait_for_message() == [say("apology")]
 
 
 async def test_without_a_database_people_are_still_answered(
@@ -331,7 +331,7 @@ async def test_without_a_database_people_are_still_answered(
         bot_api.say("a red")
         await bot_api.wait_for_message()
         update_id = bot_api.say("/new")
-        assert await bot_api.wait_for_message(2) == ["Chinon", texts.SET_ASIDE]
+        assert await bot_api.wait_for_message(2) == ["Chinon", say("set_aside")]
     errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     said = [line.partition("\n")[0] for line in errors]
     assert sorted(said) == [
@@ -418,7 +418,7 @@ async def test_an_answer_that_telegram_refuses_ends_in_a_sentence(
     bot_api.fail("sendMessage", 400, "Bad Request: message is too long")
     async with running(bot_api, answering("Chinon"), messages):
         bot_api.say("a red")
-        assert await bot_api.wait_for_message() == [APOLOGY]
+        assert await bot_api.wait_for_message() == [say("apology")]
 
 
 async def test_one_chat_is_answered_in_order_even_if_later_answers_are_quicker(

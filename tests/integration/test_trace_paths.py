@@ -11,9 +11,8 @@ from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
-from agent.sommelier.contract import say
+from agent.i18n import say
 from agent.sommelier.service import Sommelier
-from bot.telegram import texts
 from bot.telegram.sender import Rows
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
@@ -198,7 +197,7 @@ async def test_exhaustion(
     model_server.script(SEARCH, EMPTY, answer("no"), answer("still no"))
     text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
     root = expect(otlp_receiver, [PLAN, TOOL, *ATTEMPT, *ATTEMPT, *ATTEMPT, *HOUSE])
-    assert say("model_down", "en") in text
+    assert say("model_down") in text
     assert (root.level, root.metadata["outcome"]) == ("WARNING", "fallback")
     assert str(root.metadata["error_types"]).endswith("exhausted")
     assert scores(otlp_receiver)["outcome"] == "fallback"
@@ -213,7 +212,7 @@ async def test_refusal(
     model_server.script(refusal("I won't."))
     text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
     root = expect(otlp_receiver, [ANSWER, GUARD])
-    assert (text, root.output) == (say("declined", "en"), say("declined", "en"))
+    assert (text, root.output) == (say("declined"), say("declined"))
     assert (root.metadata["outcome"], root.metadata["retry_count"]) == ("refused", 0)
     assert otlp_receiver.span("llm.answer").output == "I won't."
 
@@ -289,10 +288,10 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
     further: dict[str, Any] = {"rating": rating, "langfuse": otlp_receiver}
     async with running(bot_api, sommelier, messages, **further) as queue:
         bot_api.say(QUESTION)
-        assert await bot_api.wait_for_message(timeout=20) == [texts.SET_ASIDE]
+        assert await bot_api.wait_for_message(timeout=20) == [say("set_aside")]
         await over(queue)
     root = expect(otlp_receiver, REPLAYED)
-    assert (root.level, root.output) == ("ERROR", texts.SET_ASIDE)
+    assert (root.level, root.output) == ("ERROR", say("set_aside"))
     assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "ValueError")
     assert scores(otlp_receiver)["outcome"] == "failed"
     assert "secret" not in repr(otlp_receiver.spans)
@@ -328,11 +327,11 @@ async def test_a_turn_that_fails_for_good_is_one_trace(
 
     async with traced(bot_api, otlp_receiver, Broken(messages._sessions), []) as queue:
         bot_api.say("/new")
-        assert await bot_api.wait_for_message(timeout=20) == [texts.SET_ASIDE]
+        assert await bot_api.wait_for_message(timeout=20) == [say("set_aside")]
         await over(queue)
     assert otlp_receiver.tree() == ("turn", "agent", [SEND])
     root = otlp_receiver.span("turn")
-    assert (root.level, root.input, root.output) == ("ERROR", "/new", texts.SET_ASIDE)
+    assert (root.level, root.input, root.output) == ("ERROR", "/new", say("set_aside"))
     assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "OSError")
     assert scores(otlp_receiver)["outcome"] == "failed"
     assert "secret" not in repr(otlp_receiver.spans)

@@ -191,7 +191,8 @@ async def test_what_has_no_text_is_answered(bot_api: BotApi, bot: Bot) -> None:
     assert await bot.answer_callback_query("5", "thanks")
     assert await bot.set_message_reaction(CHAT, message.message_id, "👍")
     assert await bot.set_my_commands([("new", "forget our conversation")])
-    assert bot_api.commands == [{"command": "new", "description": "forget our conversation"}]
+    menu = [{"command": "new", "description": "forget our conversation"}]
+    assert bot_api.menus == {("", ""): menu}
 
 
 def test_json_and_query_are_understood_as_forms_are(bot_api: BotApi) -> None:

@@ -6,8 +6,9 @@ from agent.documents.answer import Answer, footnotes
 from agent.documents.passages import Chunk
 from agent.documents.quotes import Quote, Quotes
 from agent.documents.refine import Refinement
+from agent.i18n import say
 from agent.markdown import escape, link
-from agent.places.find import NO_PROVIDER, FoundPlace, Places, SearchLink
+from agent.places.find import FoundPlace, Places, SearchLink
 from agent.places.queries import categories, queries_by_rules
 from bot.telegram import look_up_text as text
 from bot.telegram.render import to_telegram_html, visible_text
@@ -178,9 +179,9 @@ class TestPlaces:
         assert marks(text.places_text(places(*many))).count("text_link") == 10
 
     def test_without_a_provider_there_are_ten_links_and_the_reason(self) -> None:
-        shown = text.searches_text(places(note=NO_PROVIDER))
+        shown = text.searches_text(places(note=say("no_place_search")))
         assert seen(shown).startswith(
-            f"Wine bar · Lyon\n\n{NO_PROVIDER}\n\n1. bar à vin Lyon · search"
+            f"Wine bar · Lyon\n\n{say('no_place_search')}\n\n1. bar à vin Lyon · search"
         )
         assert marks(shown).count("text_link") == 10
 
