@@ -44,8 +44,8 @@ class PrivacyCommands:
     """Tells, sends and deletes what is kept of who asks, in their private chat.
 
     `hashed` is what somebody is called in traces, `change` keeps a change with the end of the turn,
-    `days` how long what is kept, by names of the sentence `privacy`. Traces go `elsewhere`, if to Langfuse
-    `is_deleted_there` what is deleted here.
+    `days` how long what is kept, by names of the sentence `privacy`. Traces go `elsewhere`, if to
+    Langfuse; `is_deleted_there` what is deleted here.
     """
 
     sender: Sender
