@@ -51,11 +51,23 @@ def with_kind(change: Change, context: Context) -> Change:
         return replace(
             change, kind=kind, wishes=replace(wishes, colours=hues or wishes.colours), purpose=()
         )
+    if kind == "fits" and change.denied and change.is_question:
+        change = _asked_for(change)
     added = (mark.partition(":") for mark in kinds()[kind].marks)
     marks = tuple((name, value) for name, _, value in added)
     rivals = next((each for each in _RIVALS if any(value in each for _, value in marks)), ())
     own = (each for each in change.marks if each[0] != "trait" or each[1] not in rivals)
     return replace(change, kind=kind, marks=(*marks, *own))
+
+
+def _asked_for(change: Change) -> Change:
+    """`change` with what it rules out as what it asks about: "why no Riesling?"."""
+    said = {
+        name: tuple(value for field, value in change.denied if field == source)
+        for name, source in (("grapes", "grapes"), ("regions", "regions"), ("styles", "hue"))
+    }
+    asked = {name: values for name, values in said.items() if values}
+    return replace(change, denied=frozenset(), wishes=replace(change.wishes, **asked))
 
 
 def language_told(change: Change, spoken: Language | None) -> Language | None:

@@ -1,13 +1,24 @@
 """From what the tools returned to a `SommelierResponse`: only its wines, only their facts. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
-from agent.house_sommelier.data import speech
-from agent.house_sommelier.knowledge import bottles_for, inform, sympathy, why_it_suits
+from agent.house_sommelier.bottles import bottles_for, cost_of_party, sympathy, total_of
+from agent.house_sommelier.data import profiles, speech
+from agent.house_sommelier.knowledge import inform
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import Found, ListedWine, is_allowed, named, offered
-from agent.house_sommelier.searching import DETAILS, ENOUGH, SIMILAR, is_by_course, served
+from agent.house_sommelier.searching import (
+    DETAILS,
+    ENOUGH,
+    KIND,
+    SIMILAR,
+    is_by_course,
+    pairings_of,
+    served,
+    why_it_suits,
+)
 from agent.house_sommelier.state import GRAVE, State
 from agent.house_sommelier.verdicts import suits, traits, verdict
 from agent.house_sommelier.wording import (
@@ -23,6 +34,7 @@ from agent.house_sommelier.wording import (
     say,
 )
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
+from agent.sommelier.wine import Currency
 from agent.text import Language
 
 _PRICES: Final = frozenset({"min_price", "max_price"})
@@ -31,6 +43,8 @@ _SLOTS: Final = tuple("grapes regions countries bodies tannins acidities foods m
 """What a wine may miss of what was asked, in the order in which it is owned up to."""
 _NAMED_SLOTS: Final = frozenset({"grapes", "regions", "countries"})
 _MOST_FOODS: Final = 5
+_A_CHOICE: Final = 4
+"""More wines than these are no choice but a case."""
 
 
 def answer_wines(state: State, change: Change, found: Sequence[Found]) -> SommelierResponse:
@@ -38,7 +52,10 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
     if state.act in ("about", "pick"):
         return _about(state, change, found)
     searched = [result for result in found if result.tool != DETAILS or len(found) == 1]
-    wines = {wine.wine_id: wine for result in searched for wine in result.wines}
+    wines: dict[str, ListedWine] = {}
+    for wine in (each for result in searched for each in result.wines):
+        # What a wine misses is told by the search of the whole wish, which comes first.
+        wines.setdefault(wine.wine_id, wine)
     if state.act == "foods":
         return _foods(state, list(wines.values()))
     fit = _in_order(offered(list(wines.values()), state), state.wishes.order)
@@ -47,25 +64,70 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
     called, in_full = named(fit, state.wishes.name)
     if state.wishes.name and not called and state.wishes.said <= {"name"}:
         return inform(say("nothing_named", state.language, name=state.wishes.name))
+    if state.swapped and found[-1].tool == DETAILS:
+        return _swapped(state, change, called or fit, found[-1].wines)
     shown = served(_exact_first(called or fit, state), state, change)
     is_seen = in_full or bool(change.wishes.dishes or not change.wishes.name)
     unseen = "" if is_seen else say("not_named", state.language, name=state.wishes.name)
     told = _intro(state, change, found, shown, is_named=bool(called) and in_full)
     intro = " ".join(filter(None, (sympathy(change, state.language), unseen, told)))
-    is_plain = bool(state.care or change.wishes.said - {"name", "text"})
+    is_plain = bool(state.care or change.wishes.dishes)
     unclear = "" if is_plain else not_understood(change, state.language, purpose=True)
     return SommelierResponse(
         response_type="recommendation",
         intro=f"{unclear} {intro}".strip(),
         wines=[_recommended(wine, _described(wine, state, at)) for at, wine in enumerate(shown)],
-        closing=_closing(state, change),
+        closing=_closing(state, change, shown),
     )
 
 
-def _closing(state: State, change: Change) -> str:
+def _swapped(
+    state: State, change: Change, fit: Sequence[ListedWine], kept: Sequence[ListedWine]
+) -> SommelierResponse:
+    """The choice with others in place of what was turned down."""
+    language = state.language
+    staying = {wine.wine_id: wine for wine in kept}
+    new = iter(wine for wine in _exact_first(fit, state) if wine.wine_id not in state.choice)
+    chosen = [staying.get(each) or next(new, None) for each in state.choice]
+    wines = [wine for wine in chosen if wine is not None]
+    names = both((wine.name for wine in wines if wine.wine_id not in staying), language)
+    old = both((_label(state.told.get(each, "")) for each in state.swapped), language)
+    told = say("swapped", language, old=old, names=names)
+    return SommelierResponse(
+        response_type="recommendation",
+        intro=_with_misses(told, state, [each for each in wines if each.wine_id not in staying]),
+        wines=[_recommended(each, describe(each, _foods_asked(state), language)) for each in wines],
+        closing=_notes(state, change) or say(_refinement(state), language),
+    )
+
+
+def _stance(state: State, change: Change) -> str:
+    """Whether the kind that a message asks about goes with the dish; empty if it does not ask."""
+    wishes, found = change.wishes, pairings_of(state.wishes.dishes)
+    if change.kind != "fits" or not found or not wishes.said & KIND:
+        return ""
+    known = [profiles()[each].profile for each in change.entities if each in profiles()]
+    colours = {str(each.colour) for each in known} or {*wishes.styles}
+    kind = criteria(replace(state, wishes=replace(wishes, dishes=(), named_dishes=())))
+    key = "kind_yes" if colours & set(map(str, found[0].styles)) else "kind_no"
+    dish = both(state.wishes.named_dishes, state.language)
+    why = why_it_suits(state) if key == "kind_yes" else found[0][state.language]
+    return " ".join((say(key, state.language, kind=kind, dish=dish), why))
+
+
+def _label(told: str) -> str:
+    """The name of a wine that a reply showed."""
+    return told.partition("**")[0].strip()
+
+
+def _closing(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
     """What is left to say: how many bottles a party needs, what labels hide, what would help."""
+    if len(shown) > _A_CHOICE:
+        return total_of(shown, state, change)
     if change.numbers.guests is not None and change.numbers.has_price:
         return bottles_for(state, change)
+    if state.act_before == "quantity" and (cost := cost_of_party(state, change)):
+        return cost
     return _notes(state, change) or say(_refinement(state), state.language)
 
 
@@ -90,7 +152,10 @@ def _in_order(wines: list[ListedWine], order: str) -> list[ListedWine]:
 def _missed(wine: ListedWine, state: State) -> list[str]:
     """What was asked for and this wine is not; what only the house prefers is no miss."""
     said = set(state.wishes.said) | ({"foods"} if state.wishes.dishes else set())
-    return [slot for slot in _SLOTS if slot in wine.misses and slot in said]
+    missed = [slot for slot in _SLOTS if slot in wine.misses and slot in said]
+    limit, code = state.wishes.max_price, state.wishes.currency or Currency.EUR
+    is_dear = limit is not None and wine.currency == code and (wine.price or 0) > limit
+    return [*missed, "max_price"] if is_dear else missed
 
 
 def _exact_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
@@ -115,6 +180,8 @@ def _intro(
     language, wishes = state.language, state.wishes
     if state.care:
         return say(f"care_{'health' if state.care in GRAVE else state.care}", language)
+    if stance := _stance(state, change):
+        return _with_misses(stance, state, shown)
     if found[-1].tool == SIMILAR:
         return _with_misses(say("similar", language), state, shown)
     if wishes.order:
@@ -131,12 +198,14 @@ def _intro(
 
 def _with_misses(intro: str, state: State, shown: Sequence[ListedWine]) -> str:
     """An intro that owns up to what no wine shown is of all that was asked."""
-    missed = [_missed(wine, state) for wine in shown]
-    common = [slot for slot in _SLOTS if missed and all(slot in each for each in missed)]
+    missed = [_missed(wine, state) for wine in shown] or [[]]
+    common = [slot for slot in (*_SLOTS, "max_price") if all(slot in each for each in missed)]
     if not common:
         return intro
     names = [_slot_in_words(slot, state) for slot in common]
     owned = say("relaxed", state.language, limits=either(names, state.language))
+    if intro.endswith("."):
+        return f"{intro} {owned}"
     return f"{owned} {say('closest', state.language) if state.act == 'search' else intro}"
 
 
@@ -262,19 +331,12 @@ def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierRes
         return _goes_with(state, change, wines, found[1:])
     if change.kind == "fits":
         return inform(say("unsure_dish", language))
-    single = len(wines) == 1
-    asked = verdict(wines, state, change)
-    of_each = [] if change.has("trait", "total") else traits(change)
-    told = {verdict([wine], state, change) for wine in wines} if of_each else set()
-    shared = next(iter(told), "") if len(told) == 1 and not single else ""
-    is_plain = single or bool(shared)
+    if told := verdict(wines, state, change):
+        return inform(told, _notes(state, change))
     return SommelierResponse(
         response_type="recommendation",
-        intro=asked or shared or _reason(wines, state, change) or say("details", language),
-        wines=[
-            _recommended(wine, _told(wine, state, change, is_plain=is_plain))
-            for wine in wines[: max(ENOUGH, len(state.choice))]
-        ],
+        intro=say("details", language),
+        wines=[_recommended(wine, in_detail(wine, _foods_asked(state), language)) for wine in wines],
         closing=_notes(state, change) or say("add_taste", language),
     )
 
@@ -315,22 +377,3 @@ def _goes_with(
         wines=[_recommended(wine, describe(wine, foods, language)) for wine in shown],
         closing=_notes(state, change) or say("add_taste", language),
     )
-
-
-def _reason(wines: Sequence[ListedWine], state: State, change: Change) -> str:
-    """Why wines were shown: what was asked and they are, and what the dish wants."""
-    if not change.has("ask", "why") or traits(change):
-        return ""
-    is_one = len(wines) == 1 and not state.wishes.dishes
-    kept = portrait(wines[0], state.language) if is_one else criteria(state)
-    because = say("because", state.language, criteria=kept) if kept else ""
-    return " ".join(filter(None, (because, why_it_suits(state))))
-
-
-def _told(wine: ListedWine, state: State, change: Change, *, is_plain: bool) -> str:
-    foods, language = _foods_asked(state), state.language
-    is_sum = change.has("trait", "total")
-    first = "" if is_plain or is_sum or not traits(change) else verdict([wine], state, change)
-    is_short = not is_plain and bool(change.said("most"))
-    told = describe(wine, foods, language) if is_short else in_detail(wine, foods, language)
-    return " ".join(filter(None, (first, told)))

@@ -1,6 +1,5 @@
 """Answers that show no wines: knowledge, comparisons, how many bottles. Pure."""
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,16 +18,6 @@ _LEAST_SHARE: Final = 0.6
 _MOST_ASKED: Final = 200
 _TASTES: Final = ("sweetness", "tannins", "acidities", "bodies")
 _STRUCTURE: Final = ("body", "tannin", "acidity")
-
-GLASSES_A_BOTTLE: Final = 6
-"""Glasses of 125 ml in a bottle of 0.75 l."""
-_FIRST_HOURS: Final = 2.0
-_GLASSES_AT_FIRST: Final = 1.0
-_GLASSES_LATER: Final = 0.6
-_MOST_GLASSES: Final = 6.0
-_AT_DINNER: Final = 3.0
-_USUAL_HOURS: Final = {"reception": 1.5, "party": 5.0}
-_LEAST_SPARE: Final = 1.25
 
 
 def subject_of(state: State, change: Change) -> str:
@@ -72,6 +61,9 @@ def _before(state: State, change: Change) -> str:
 def explain(state: State, change: Change, content: str) -> SommelierResponse:
     """The short answer and the passage of the library; an honest sentence if there is neither."""
     subject, language = subject_of(state, change), state.language
+    if change.has("opinion") and (named := _of_entity(change, language)):
+        name = next(each for each in change.entities if each in profiles())
+        return inform(named, say("opinion", language, name=name))
     short = subjects()[subject][language] if subject else _of_entity(change, language)
     passage = _passage(content, subject or _before(state, change), state, change)
     if change.has("fact") and not passage:
@@ -202,82 +194,3 @@ def _fit(build: Build, wanted: Pairing) -> int:
         + (build.tannin in wanted.tannins)
         + (build.acidity in wanted.acidities)
     )
-
-
-def why_it_suits(state: State) -> str:
-    """Why what is shown suits the dishes of a request; empty without any."""
-    found = pairings_of(state.wishes.dishes)
-    if not found or state.care or len(found) > 1:
-        return ""
-    colours = {*state.wishes.styles} & {"red", "white", "rose", "sparkling"}
-    if colours and not colours & set(map(str, found[0].styles)):
-        return ""
-    return found[0][state.language]
-
-
-def bottles_for(state: State, change: Change) -> str:
-    """A number of bottles with what it rests on; a question if nobody said for how many."""
-    language = state.language
-    if state.guests is None and (sizes := change.said("litres")):
-        poured = str(round(float(sizes[0]) * 8))
-        return say("quantity_size", language, litres=sizes[0], glasses=poured)
-    if state.guests is None:
-        return say("quantity_ask", language)
-    sober = state.sober or 0
-    drinkers = state.guests - round(sober * state.guests if sober < 1 else sober)
-    drinkers = max(1, drinkers)
-    glasses = glasses_each(state)
-    least = math.ceil(drinkers * glasses / GLASSES_A_BOTTLE)
-    most = math.ceil(drinkers * glasses * _LEAST_SPARE / GLASSES_A_BOTTLE)
-    answer = say(
-        "quantity",
-        language,
-        bottles=f"{least}–{most}" if most > least else str(least),
-        drinkers=str(drinkers),
-        glasses=f"{glasses:g}",
-        basis=_basis(state),
-    )
-    advice = "quantity_sober" if sober else "quantity_water"
-    split = _split(most, state, change)
-    told = (sympathy(change, language), answer, split, say(advice, language))
-    return " ".join(filter(None, told))
-
-
-def sympathy(change: Change, language: Language) -> str:
-    """A word about what a message tells of: a loss, or a joy; empty without either."""
-    keys = (("mourning", "condolence"), ("festive", "congratulations"))
-    return next((say(key, language) for mark, key in keys if change.has(mark)), "")
-
-
-def _split(bottles: int, state: State, change: Change) -> str:
-    """The bottles by the kinds that were named; of sparkling wine half as many as of another."""
-    wishes = change.wishes
-    colours = wishes.colours if len(wishes.colours) > 1 else ()
-    split = ("sparkling", "white", "rose", "red")
-    kinds = [each for each in dict.fromkeys((*wishes.styles, *colours)) if each in split]
-    if len(kinds) < 2:
-        return ""
-    weights = {kind: 1 if kind == "sparkling" else 2 for kind in kinds}
-    shares = {
-        kind: max(1, round(bottles * weight / sum(weights.values())))
-        for kind, weight in weights.items()
-    }
-    named = (f"{style_in_words(kind, state.language)} {n}" for kind, n in shares.items())
-    return say("quantity_split", state.language, split=both(named, state.language))
-
-
-def glasses_each(state: State) -> float:
-    """How many glasses a guest drinks: one an hour at first, less later; three at dinner."""
-    hours = state.hours or _USUAL_HOURS.get(state.occasion)
-    if hours is None:
-        return _AT_DINNER
-    first = min(hours, _FIRST_HOURS) * _GLASSES_AT_FIRST
-    later = max(0.0, hours - _FIRST_HOURS) * _GLASSES_LATER
-    return round(max(1.25, min(first + later, _MOST_GLASSES)) * 4) / 4
-
-
-def _basis(state: State) -> str:
-    hours = state.hours or _USUAL_HOURS.get(state.occasion)
-    if hours is None:
-        return say("quantity_dinner", state.language)
-    return say("quantity_hours", state.language, hours=f"{hours:g}")

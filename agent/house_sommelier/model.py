@@ -10,14 +10,9 @@ from pydantic import ValidationError
 from agent.care import Care
 from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.house_sommelier.answer import answer_wines, not_understood
+from agent.house_sommelier.bottles import bottles_for
 from agent.house_sommelier.conversation import Conversation, ToolResult, read_conversation
-from agent.house_sommelier.knowledge import (
-    asked_of_library,
-    bottles_for,
-    compare,
-    explain,
-    inform,
-)
+from agent.house_sommelier.knowledge import asked_of_library, compare, explain, inform
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import read_result
 from agent.house_sommelier.searching import LIBRARY, Wish, first_calls, next_calls

@@ -336,8 +336,8 @@ class _Reader:
                 continue
             share = _LIGHT_SHARE if "light" in span.fields else 1
             near = range(max(0, span.start - 5), min(len(self._phrases.words), span.end + 4))
-            if any("half" in self._phrases.at(each).fields for each in near):
-                self._found = replace(self._found, sober=0.5 * share)
+            if parts := [part for at in near for part in self._phrases.at(at).values("half")]:
+                self._found = replace(self._found, sober=float(parts[0]) * share)
                 return
             group = self._group(span, [each for each in numbers if each is not total])
             if group and not (adults and "young" in span.fields):

@@ -42,6 +42,8 @@ _SCALED: Final = frozenset({"bodies", "tannins", "acidities", "sweetness"})
 _MOST_VALUES: Final = 6
 _MOST_TEXT: Final = 200
 _MOST_COUNT: Final = 4
+MOST_SHOWN: Final = 6
+"""Wines of one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +393,9 @@ def _entities(spans: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _count(phrases: Phrases, numbers: Numbers) -> int | None:
-    """How many wines are to be shown: "3 reds", "one bottle for all of it", "and two?"."""
+    """How many wines are to be shown: "3 reds", "one bottle for all of it", "a mixed case"."""
+    if numbers.bottles and any("mixed" in span.fields for span in phrases.spans):
+        return min(numbers.bottles, MOST_SHOWN)
     for span in phrases.spans:
         kind = span.fields & {"wine", "hue"}
         before = phrases.before(span.start).values("number") if kind else ()

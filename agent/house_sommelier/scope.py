@@ -212,7 +212,8 @@ class Scope:
             return
         self.denied.append(span)
         self.elsewhere |= "elsewhere" in span.fields
-        self.implied += [_OPPOSITE[each] for each in span.meanings if each in _OPPOSITE]
+        if span.fields <= _TASTES:
+            self.implied += [_OPPOSITE[each] for each in span.meanings if each in _OPPOSITE]
 
     def _not_tolerate(self, span: Span) -> None:
         allergens = span.values("allergen")

@@ -43,7 +43,7 @@ _EXCLUDED: Final = {
 }
 _PLACE: Final = frozenset({"regions", "countries", "grapes"})
 _BESIDE_A_NAME: Final = frozenset({"dishes", "styles", "grapes", "regions", "countries"})
-_KIND: Final = frozenset({"styles", "grapes", "regions", "colours"})
+KIND: Final = frozenset({"styles", "grapes", "regions", "colours"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,8 @@ def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wi
     """The tools to call after these results, empty if they will do."""
     last = found[-1]
     searches = [each for each in found if each.tool in (SEARCH, SIMILAR)]
+    if searches and last.tool == DETAILS:
+        return ()
     if not searches:
         return _after_details(state, change, last)
     by_name = bool(state.wishes.name and state.wishes.said & _BESIDE_A_NAME)
@@ -105,16 +107,46 @@ def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wi
         return (_search(replace(state, wishes=replace(state.wishes, name="")), change),)
     is_done = change.by_style or state.act in ("about", "pick", "foods")
     if is_done or len(searches) > 1 + by_name:
-        return ()
+        return _kept(state)
     fit = offered(last.wines, state)
     if not last.wines or (state.care and not fit):
-        return _wider(state, change, last)
+        return _wider(state, change, last) or _kept(state)
+    if change.has("cue", "cheaper") and (here := _cheaper_for_the_dish(state, last, fit)):
+        return here
     if len(fit) < ENOUGH <= last.total and last.total > last.listed:
         ids = [*last.arguments.get("not_ids", ()), *(wine.wine_id for wine in last.wines)]
         return (Wish(last.tool, {**last.arguments, "not_ids": ids[:_MOST_IDS]}),)
+    if state.swapped:
+        return _kept(state)
+    if len(searches) == 1 and _is_said_again(state, change, fit):
+        return (Wish(last.tool, {**last.arguments, "not_ids": list(state.seen)[:_MOST_IDS]}),)
     return tuple(
         _search(state, change, dishes=(dish,)) for dish in unserved(fit, state.wishes.dishes)
     )
+
+
+def _is_said_again(state: State, change: Change, fit: Sequence[ListedWine]) -> bool:
+    """Whether a further wish would be answered with the very wines that were just shown."""
+    shown = {wine.wine_id for wine in fit[: state.count or ENOUGH]}
+    return state.context == "wines" and shown == set(state.shown) and not change.numbers.has_price
+
+
+def _kept(state: State) -> tuple[Wish, ...]:
+    """The facts of what stays of a choice of which one wine is replaced."""
+    kept = [each for each in state.choice if each not in state.swapped]
+    return (Wish(DETAILS, {"wine_ids": kept}),) if state.swapped and kept else ()
+
+
+def _cheaper_for_the_dish(
+    state: State, last: Found, fit: Sequence[ListedWine]
+) -> tuple[Wish, ...]:
+    """What suits the dish below the dearest shown, if nothing below the cheapest does."""
+    prices = [price for price, _ in state.prices.values()]
+    if not fit or any("foods" not in wine.misses for wine in fit) or len(set(prices)) < 2:
+        return ()
+    asked = {**last.arguments, "max_price": max(prices) - 0.01, "not_ids": list(state.seen)}
+    asked |= {"order": "cheapest"}
+    return (Wish(SEARCH, {**asked, "soft": [each for each in asked["soft"] if each != "foods"]}),)
 
 
 def _after_details(state: State, change: Change, details: Found) -> tuple[Wish, ...]:
@@ -145,6 +177,8 @@ def _wider(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
         return (Wish(last.tool, {**asked, "not_ids": list(state.refused)}),)
     tastes = {"sweetness", "bodies", "tannins", "acidities"} & asked.keys() - soft
     is_sweet = "sweet" in asked.get("sweetness", ()) and asked.get("styles") != ["alcohol_free"]
+    # "And a red with it": what was said before of sweetness was said of another kind.
+    is_sweet &= "sweetness" in change.wishes.said or "styles" not in change.wishes.said
     if not tastes or is_sweet:
         return ()
     return (Wish(last.tool, {**asked, "soft": sorted(soft | tastes)}),)
@@ -249,7 +283,7 @@ def _add_pairing(filters: dict[str, Any], wishes: Wishes, *, is_sober: bool) -> 
         if values and name not in filters:
             filters[name] = list(dict.fromkeys(values))
             added.add(name)
-    return added if wishes.said & _KIND else added - _add_musts(filters, found, added)
+    return added if wishes.said & KIND else added - _add_musts(filters, found, added)
 
 
 def _add_musts(filters: dict[str, Any], found: Sequence[Pairing], added: set[str]) -> set[str]:
@@ -273,6 +307,17 @@ def pairings_of(dishes: Iterable[Dish]) -> list[Pairing]:
     if _BOARD in found and all("cheese" in name for name in found):
         found = [_BOARD]
     return [pairings()[name] for name in found]
+
+
+def why_it_suits(state: State) -> str:
+    """Why what is shown suits the dishes of a request; empty without any."""
+    found = pairings_of(state.wishes.dishes)
+    if not found or state.care or len(found) > 1:
+        return ""
+    colours = {*state.wishes.styles} & {"red", "white", "rose", "sparkling"}
+    if colours and not colours & set(map(str, found[0].styles)):
+        return ""
+    return found[0][state.language]
 
 
 def _with_exclusions(filters: dict[str, Any], state: State, wishes: Wishes) -> dict[str, Any]:

@@ -29,9 +29,12 @@ _NAMED: Final = {
 }
 _GROUPS: Final = (_PRICE, _ABV, _KIND, _PLACE)
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
+_POURED: Final = ("sparkling", "white", "rose", "red")
 _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
 _FOR_GOOD: Final = frozenset({"grapes", "name", "text", "regions", "countries", "styles"})
 _DIRECTIONS: Final = frozenset({"lighter", "fuller", "drier", "sweeter", "softer", "fresher"})
+_ASKING: Final = frozenset({"search", "stock", "fits", "size"})
+"""Kinds that look for nothing where nothing says what."""
 _MOST_GUESTS: Final = 500
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
@@ -79,10 +82,15 @@ class State:
     courses: bool = False
     topic: Wishes = NO_WISHES
     subject: str = ""
+    swapped: tuple[str, ...] = ()
+    """What of the choice is to be replaced, while the rest stays."""
+    basis: Wishes | None = None
+    """What the choice was for, while one of it is looked for anew."""
     guests: int | None = None
     sober: float | None = None
     hours: float | None = None
     occasion: str = ""
+    kinds: tuple[str, ...] = ()
     count: int | None = None
     is_new: bool = False
     insisted: frozenset[str] = frozenset()
@@ -128,7 +136,7 @@ def _answered(state: State, exchange: Exchange) -> State:
     sections = _SECTION.split(exchange.reply)[1:]
     return replace(
         state,
-        context="wines" if ids else "told",
+        context="wines" if ids or (state.act == "about" and state.choice) else "told",
         shown=ids or state.shown,
         choice=ids if is_choice else state.choice,
         first=state.first or ids,
@@ -140,7 +148,10 @@ def _answered(state: State, exchange: Exchange) -> State:
 def heard(state: State, change: Change) -> State:
     """`state` after a message."""
     state = _with_facts(state, change)
-    state = replace(state, pointed=_pointed(state, change), about=())
+    wishes = state.wishes if state.basis is None else state.basis
+    state = replace(
+        state, wishes=wishes, basis=None, swapped=(), pointed=_pointed(state, change), about=()
+    )
     act = _act(state, change)
     state = replace(state, act=act, act_before=state.act, turns=state.turns + 1)
     match act:
@@ -182,15 +193,26 @@ def _with_facts(state: State, change: Change) -> State:
         sober=_sober(state, change),
         hours=numbers.hours or state.hours,
         occasion=occasions[0] if occasions else state.occasion,
+        kinds=_kinds_poured(state, change),
     )
+
+
+def _kinds_poured(state: State, change: Change) -> tuple[str, ...]:
+    """The kinds of wine that a party is to be split into, without those denied since."""
+    wishes = change.wishes
+    told = [each for each in (*wishes.styles, *wishes.colours) if each in _POURED]
+    left = {value for name, value in change.denied if name in ("hue", "styles")}
+    kinds = told if change.kind == "quantity" and len(told) > 1 and not left else state.kinds
+    return tuple(each for each in dict.fromkeys(kinds) if each not in left)
 
 
 def _bare_number(change: Change) -> int | None:
     """The number of guests in a message that names a number alone: "make it 48"."""
     numbers = change.numbers
-    if change.kind != "quantity" or numbers.hours or numbers.bottles or numbers.sober:
+    if change.kind != "quantity" or numbers.has_price or numbers.hours or numbers.bottles:
         return None
     told = [int(word) for word in words(change.text) if word.isdecimal() and len(word) < 4]
+    told = [] if numbers.sober else told
     return told[0] if len(told) == 1 and 1 < told[0] <= _MOST_GUESTS else None
 
 
@@ -235,6 +257,8 @@ def _pointed(state: State, change: Change) -> tuple[str, ...]:
     places = [int(each) for each in change.said("ordinal")]
     if found := [choice[at - (at > 0)] for at in places if choice and at <= len(choice)]:
         return tuple(dict.fromkeys(found))
+    if change.kind == "swap" and len(choice) > 1 and not change.definite:
+        return choice[-1:]
     labels = {
         wine_id: {token.stem for token in tokens(told.partition("**")[0])} - stop_words("houses")
         for wine_id, told in state.told.items()
@@ -304,13 +328,15 @@ def _wanted(state: State, change: Change) -> Act:
     kind = kinds()[change.kind]
     act = kind.shown if state.shown and not _is_of_another(state, change) else kind.alone
     goes_on = state.act == "compare" and not state.pointed
-    prices = act == "quantity" and change.numbers.has_price and not _counts(change)
+    sums = state.guests is not None and change.has("trait", "total")
+    adds_up = act == "quantity" or change.kind == "total"
+    prices = adds_up and change.numbers.has_price and not (sums or _counts(change))
     rules_out = bool(change.denied) and not change.is_question
     if prices or (rules_out and act in ("compare", "knowledge")):
         return "search"
     if act == "compare" or (goes_on and (act == "about" or change.kind in ("pick", "most"))):
         return _held_against(state, change)
-    if act == "search" and change.kind == "search" and not _is_request(state, change):
+    if act == "search" and change.kind in _ASKING and not _is_request(state, change):
         return "ask"
     return _by_what_it_says(act, state, change)
 
@@ -340,6 +366,8 @@ def _by_what_it_says(act: Act, state: State, change: Change) -> Act:
             return "same"
         case "about" | "knowledge" if change.kind == "allergens" and change.allergens:
             return act if change.is_question else "search"
+        case "about" if change.kind == "fits" and said & _KIND and not state.pointed:
+            return "search"
         case "taken" if change.has("trait"):
             return "about"
         case "foods" if not said & {"styles", "grapes", "regions"} and not state.topic.said:
@@ -494,10 +522,13 @@ def _wished(state: State, change: Change) -> State:
         named = wishes.named_dishes[at : at + 1]
         wishes = replace(wishes, dishes=wishes.dishes[at : at + 1], named_dishes=named)
     kept = {pair for pair in state.denied if pair[0] in _FOR_GOOD} if is_fresh else state.denied
+    swapped = state.pointed if change.has("swap") and len(state.choice) > 1 else ()
     one = 1 if change.has("swap") and state.pointed else None
     return replace(
         state,
         wishes=wishes,
+        swapped=swapped,
+        basis=state.wishes if swapped else None,
         denied=_joined(frozenset(kept), change),
         refused=refused,
         is_new=is_fresh or refused != state.refused or _moves_on(state, change),

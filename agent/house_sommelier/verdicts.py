@@ -6,25 +6,29 @@ Only what the catalogue says, and where it is silent, that is the answer. Pure.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from agent.house_sommelier.bottles import total_of
 from agent.house_sommelier.data import SCALES, Pairing, aromas, profiles
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import ListedWine
-from agent.house_sommelier.searching import pairings_of
+from agent.house_sommelier.searching import pairings_of, why_it_suits
 from agent.house_sommelier.state import State
 from agent.house_sommelier.wording import (
     alcohol,
     body_in_words,
     both,
+    criteria,
     foods_in_words,
     in_words,
     origin,
     price,
     say,
     say_if,
+    sentence,
+    suiting,
     sweetness_in_words,
 )
 from agent.sommelier.wine import Currency, in_euros
-from agent.text import Language, fold, pattern, words
+from agent.text import Language, fold, pattern
 
 _ANIMAL: Final = ("egg", "milk", "fish")
 _GLASSES: Final = {
@@ -38,17 +42,36 @@ _FLOR: Final = pattern(r"\b(?:fino|manzanilla|flor)\b")
 def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     """The answer to what is asked of these wines; empty if nothing of that kind is."""
     language = state.language
+    asked = traits(change)
     if change.has("trait", "total"):
-        return _total(wines, change, language)
+        return total_of(wines, state, change)
     if len(wines) > 1 and (ends := _end_of_scale(wines, change, language)):
         return ends
-    if len(wines) == 2 and change.has("ask", "compare"):
-        return _compared(wines, language)
-    if len(wines) > 1:
+    if len(wines) > 1 and change.has("ask", "compare"):
+        return _compared(wines[:2], language)
+    if change.has("ask", "why") and not asked:
+        return _reasons(wines, state)
+    told = {
+        wine.name: " ".join(dict.fromkeys(_answer(wine, each, change, language) for each in asked))
+        for wine in wines
+    }
+    if not any(map(str.strip, told.values())):
         return ""
-    asked = traits(change)
-    answers = (_answer(wines[0], each, change, language) for each in asked)
-    return " ".join(dict.fromkeys(filter(None, answers)))
+    if len(told) > 1 and len(set(told.values())) == 1:
+        return next(iter(told.values()))
+    if len(told) == 1:
+        return " ".join(text if name in text else f"{text} ({name})" for name, text in told.items())
+    return "\n".join(text if name in text else f"{name}: {text}" for name, text in told.items())
+
+
+def _reasons(wines: Sequence[ListedWine], state: State) -> str:
+    """Why wines were shown: what was asked, what the dish wants, and what each of them is."""
+    language = state.language
+    kept = criteria(state)
+    because = say("because", language, criteria=kept) if kept else ""
+    foods = [food for dish in state.wishes.dishes for food in dish.foods]
+    lines = (f"{wine.name}: {sentence(suiting(wine, foods, language))}" for wine in wines)
+    return "\n".join((" ".join(filter(None, (because, why_it_suits(state)))), *lines)).strip()
 
 
 def traits(change: Change) -> list[str]:
@@ -64,31 +87,6 @@ def traits(change: Change) -> list[str]:
     if change.has("copula") and not asked:
         scales += [trait for slot, trait in slots.items() if slot in change.wishes.said]
     return list(dict.fromkeys([*asked, *scales]))
-
-
-def _total(wines: Sequence[ListedWine], change: Change, language: Language) -> str:
-    """What one bottle of each, or a number of bottles, costs together; in euros if they differ."""
-    priced = [(wine.price, Currency(wine.currency)) for wine in wines if wine.price is not None]
-    if len(priced) < len(wines):
-        return say("unknown_price", language)
-    same = len({currency for _, currency in priced}) == 1
-    code = priced[0][1] if same else Currency.EUR
-    amount = sum(each if same else in_euros(each, unit) for each, unit in priced)
-    number = change.numbers.bottles or _alone([*words(change.text)])
-    if number:
-        amount = amount / len(wines) * number
-    # An amount with its sign would have to stand in what a tool returned.
-    fact = f"{amount:.2f}".removesuffix(".00") + f" ({code})"
-    if not number:
-        return say("total", language, fact=fact, count=str(len(wines)))
-    key = "total_of" if len(wines) == 1 else "total_each"
-    return say(key, language, number=str(number), name=wines[0].name, fact=fact)
-
-
-def _alone(said: Sequence[str]) -> int:
-    """The number of a message that names just one; 0 for any other."""
-    told = [int(word) for word in said if word.isdecimal() and len(word) < 4]
-    return told[0] if len(told) == 1 else 0
 
 
 def _compared(wines: Sequence[ListedWine], language: Language) -> str:

@@ -195,13 +195,18 @@ def _left_out(state: State) -> str:
 
 def describe(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
     """Why a wine suits: the foods asked for, its grapes and build, and in English its notes."""
+    notes = wine.notes.strip() if language == "en" else ""
+    told = map(sentence, filter(None, (suiting(wine, foods, language), notes)))
+    return " ".join(told) or wine.name
+
+
+def suiting(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
+    """The foods that a wine suits, those asked for if any, and what it is."""
     asked = [food for food in foods if food in wine.foods]
     named = both(foods_in_words(asked or wine.foods[:_MOST_FOODS], language), language)
     fit = say("suits", language, foods=named) if named else ""
     told = portrait(wine, language)
-    clauses = "; ".join(filter(None, (fit, told) if asked else (told, fit)))
-    notes = wine.notes.strip() if language == "en" else ""
-    return " ".join(map(sentence, filter(None, (clauses, notes)))) or wine.name
+    return "; ".join(filter(None, (fit, told) if asked else (told, fit)))
 
 
 def in_detail(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
