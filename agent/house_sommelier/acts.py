@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from agent.classifier import Meanings, classifier, features, hashed
 from agent.house_sommelier.data import kinds, load
@@ -66,7 +66,7 @@ def _asked_for(change: Change) -> Change:
         name: tuple(value for field, value in change.denied if field == source)
         for name, source in (("grapes", "grapes"), ("regions", "regions"), ("styles", "hue"))
     }
-    asked = {name: values for name, values in said.items() if values}
+    asked: dict[str, Any] = {name: values for name, values in said.items() if values}
     return replace(change, denied=frozenset(), wishes=replace(change.wishes, **asked))
 
 

@@ -101,7 +101,7 @@ def _swapped(
     )
 
 
-def _stance(state: State, change: Change) -> str:
+def _stance(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
     """Whether the kind that a message asks about goes with the dish; empty if it does not ask."""
     wishes, found = change.wishes, pairings_of(state.wishes.dishes)
     if change.kind != "fits" or not found or not wishes.said & KIND:
@@ -109,7 +109,8 @@ def _stance(state: State, change: Change) -> str:
     known = [profiles()[each].profile for each in change.entities if each in profiles()]
     colours = {str(each.colour) for each in known} or {*wishes.styles}
     kind = criteria(replace(state, wishes=replace(wishes, dishes=(), named_dishes=())))
-    key = "kind_yes" if colours & set(map(str, found[0].styles)) else "kind_no"
+    fits = any(not {"foods", "grapes", "regions"} & set(wine.misses) for wine in shown)
+    key = "kind_yes" if fits or colours & set(map(str, found[0].styles)) else "kind_no"
     dish = both(state.wishes.named_dishes, state.language)
     why = why_it_suits(state) if key == "kind_yes" else found[0][state.language]
     return " ".join((say(key, state.language, kind=kind, dish=dish), why))
@@ -160,7 +161,10 @@ def _missed(wine: ListedWine, state: State) -> list[str]:
 
 def _exact_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
     """The wines that miss least; of a grape or a place that was named only those, if any are."""
-    misses = {wine.wine_id: _missed(wine, state) for wine in wines}
+    misses = {
+        wine.wine_id: [each for each in _missed(wine, state) if each != "max_price"]
+        for wine in wines
+    }
     least = min(map(len, misses.values()))
     exact = [wine for wine in wines if len(misses[wine.wine_id]) == least]
     near = [wine for wine in wines if len(misses[wine.wine_id]) == least + 1]
@@ -180,7 +184,7 @@ def _intro(
     language, wishes = state.language, state.wishes
     if state.care:
         return say(f"care_{'health' if state.care in GRAVE else state.care}", language)
-    if stance := _stance(state, change):
+    if stance := _stance(state, change, shown):
         return _with_misses(stance, state, shown)
     if found[-1].tool == SIMILAR:
         return _with_misses(say("similar", language), state, shown)
@@ -336,7 +340,9 @@ def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierRes
     return SommelierResponse(
         response_type="recommendation",
         intro=say("details", language),
-        wines=[_recommended(wine, in_detail(wine, _foods_asked(state), language)) for wine in wines],
+        wines=[
+            _recommended(each, in_detail(each, _foods_asked(state), language)) for each in wines
+        ],
         closing=_notes(state, change) or say("add_taste", language),
     )
 

@@ -61,19 +61,26 @@ def _before(state: State, change: Change) -> str:
 def explain(state: State, change: Change, content: str) -> SommelierResponse:
     """The short answer and the passage of the library; an honest sentence if there is neither."""
     subject, language = subject_of(state, change), state.language
-    if change.has("opinion") and (named := _of_entity(change, language)):
+    entity = _of_entity(change, language)
+    if change.has("opinion") and entity:
         name = next(each for each in change.entities if each in profiles())
-        return inform(named, say("opinion", language, name=name))
-    short = subjects()[subject][language] if subject else _of_entity(change, language)
-    passage = _passage(content, subject or _before(state, change), state, change)
-    if change.has("fact") and not passage:
-        return inform(say("knowledge", language), _of_entity(change, language))
-    if not short and not passage and (again := _before(state, change)):
-        return inform(subjects()[again][language], say("knowledge_more", language))
-    if not short and not passage:
-        return inform(say("knowledge", language))
-    if not passage:
+        return inform(entity, say("opinion", language, name=name))
+    short = subjects()[subject][language] if subject else entity
+    again = _before(state, change)
+    passage = _passage(content, subject or again, state, change)
+    if passage:
+        return _quoted(passage, short, language)
+    if change.has("fact"):
+        return inform(say("knowledge", language), entity)
+    if short:
         return inform(short, say("knowledge_closing", language))
+    if again:
+        return inform(subjects()[again][language], say("knowledge_more", language))
+    return inform(say("knowledge", language))
+
+
+def _quoted(passage: tuple[str, str], short: str, language: Language) -> SommelierResponse:
+    """What the library says, behind the short answer; in other languages without one."""
     path, quoted = passage
     if language == "en" or not short:
         lead = f"{short} {say('passage', language)}".strip()

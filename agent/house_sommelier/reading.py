@@ -123,7 +123,8 @@ def read(text: str, spoken: Language | None = None) -> Change:
     """What a message says; `spoken` is the language of the talk so far."""
     phrases = parse(text, spoken)
     numbers = read_numbers(phrases, in_talk=spoken is not None)
-    spans = [_in_context(span, phrases) for span in phrases.spans]
+    meant = (span for span in phrases.spans if not _is_mentioned(span, phrases))
+    spans = [_in_context(span, phrases) for span in meant]
     phrases = phrases.with_spans(foods_with_their_tastes(phrases, spans))
     unused = (each for each in phrases.spans if not _is_used(each, numbers))
     scope = Scope(phrases.with_spans(unused))
@@ -165,6 +166,12 @@ def read(text: str, spoken: Language | None = None) -> Change:
         definite=_definite(scope),
     )
     return replace(change, wishes=_named(change, names))
+
+
+def _is_mentioned(span: Span, phrases: Phrases) -> bool:
+    """Whether a place tells of people and wishes for nothing: "my German boss"."""
+    is_place = bool(span.fields) and span.fields <= {"countries", "regions"}
+    return is_place and any(phrases.is_among(at, "persons") for at in (span.start - 1, span.end))
 
 
 def _in_context(span: Span, phrases: Phrases) -> Span:

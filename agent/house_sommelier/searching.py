@@ -97,32 +97,33 @@ def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wi
     """The tools to call after these results, empty if they will do."""
     last = found[-1]
     searches = [each for each in found if each.tool in (SEARCH, SIMILAR)]
-    if searches and last.tool == DETAILS:
-        return ()
     if not searches:
         return _after_details(state, change, last)
+    if last.tool == DETAILS:
+        return ()
     by_name = bool(state.wishes.name and state.wishes.said & _BESIDE_A_NAME)
     if by_name and len(searches) == 1 and not named(last.wines, state.wishes.name)[0]:
         # Where nothing is of a name, the rest of the wish decides.
         return (_search(replace(state, wishes=replace(state.wishes, name="")), change),)
-    is_done = change.by_style or state.act in ("about", "pick", "foods")
-    if is_done or len(searches) > 1 + by_name:
-        return _kept(state)
+    is_done = change.by_style or state.act == "foods" or len(searches) > 1 + by_name
+    return (() if is_done else _further(state, change, last)) or _kept(state)
+
+
+def _further(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
+    """What to search once more: wider, for the dish, or other wines than were just shown."""
     fit = offered(last.wines, state)
     if not last.wines or (state.care and not fit):
-        return _wider(state, change, last) or _kept(state)
+        return _wider(state, change, last)
     if change.has("cue", "cheaper") and (here := _cheaper_for_the_dish(state, last, fit)):
         return here
+    left = list(last.arguments.get("not_ids", ()))
     if len(fit) < ENOUGH <= last.total and last.total > last.listed:
-        ids = [*last.arguments.get("not_ids", ()), *(wine.wine_id for wine in last.wines)]
-        return (Wish(last.tool, {**last.arguments, "not_ids": ids[:_MOST_IDS]}),)
-    if state.swapped:
-        return _kept(state)
-    if len(searches) == 1 and _is_said_again(state, change, fit):
+        left += [wine.wine_id for wine in last.wines]
+        return (Wish(last.tool, {**last.arguments, "not_ids": left[:_MOST_IDS]}),)
+    if _is_said_again(state, change, fit):
         return (Wish(last.tool, {**last.arguments, "not_ids": list(state.seen)[:_MOST_IDS]}),)
-    return tuple(
-        _search(state, change, dishes=(dish,)) for dish in unserved(fit, state.wishes.dishes)
-    )
+    dishes = () if state.swapped else unserved(fit, state.wishes.dishes)
+    return tuple(_search(state, change, dishes=(dish,)) for dish in dishes)
 
 
 def _is_said_again(state: State, change: Change, fit: Sequence[ListedWine]) -> bool:
@@ -137,9 +138,7 @@ def _kept(state: State) -> tuple[Wish, ...]:
     return (Wish(DETAILS, {"wine_ids": kept}),) if state.swapped and kept else ()
 
 
-def _cheaper_for_the_dish(
-    state: State, last: Found, fit: Sequence[ListedWine]
-) -> tuple[Wish, ...]:
+def _cheaper_for_the_dish(state: State, last: Found, fit: Sequence[ListedWine]) -> tuple[Wish, ...]:
     """What suits the dish below the dearest shown, if nothing below the cheapest does."""
     prices = [price for price, _ in state.prices.values()]
     if not fit or any("foods" not in wine.misses for wine in fit) or len(set(prices)) < 2:

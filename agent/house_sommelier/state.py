@@ -10,7 +10,7 @@ from typing import Any, Final, cast, get_args
 from agent.care import NO_CARE, Care, Concern, gravest
 from agent.house_sommelier.acts import Context, language_told, with_kind
 from agent.house_sommelier.conversation import Conversation, Exchange
-from agent.house_sommelier.data import Act, kinds, load, profiles
+from agent.house_sommelier.data import Act, kinds, load, profiles, subjects
 from agent.house_sommelier.lexicon import scan, stop_words, tokens
 from agent.house_sommelier.reading import NO_WISHES, Change, Wishes, read
 from agent.sommelier.wine import Currency
@@ -33,6 +33,8 @@ _POURED: Final = ("sparkling", "white", "rose", "red")
 _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
 _FOR_GOOD: Final = frozenset({"grapes", "name", "text", "regions", "countries", "styles"})
 _DIRECTIONS: Final = frozenset({"lighter", "fuller", "drier", "sweeter", "softer", "fresher"})
+_CHAT: Final = frozenset({"complaint", "rude", "hello", "thanks"})
+_NAMED_KIND: Final = frozenset({"styles", "grapes", "regions"})
 _ASKING: Final = frozenset({"search", "stock", "fits", "size"})
 """Kinds that look for nothing where nothing says what."""
 _MOST_GUESTS: Final = 500
@@ -84,6 +86,8 @@ class State:
     subject: str = ""
     swapped: tuple[str, ...] = ()
     """What of the choice is to be replaced, while the rest stays."""
+    is_below: bool = False
+    """Whether the price limit is only what "cheaper" made of the prices shown."""
     basis: Wishes | None = None
     """What the choice was for, while one of it is looked for anew."""
     guests: int | None = None
@@ -326,7 +330,9 @@ def _wanted(state: State, change: Change) -> Act:
     if certain := _certain(state, change):
         return certain
     kind = kinds()[change.kind]
-    act = kind.shown if state.shown and not _is_of_another(state, change) else kind.alone
+    explained = state.act == "knowledge" and state.context == "told" and not state.pointed
+    is_new = not state.shown or explained or _is_of_another(state, change)
+    act = kind.alone if is_new else kind.shown
     goes_on = state.act == "compare" and not state.pointed
     sums = state.guests is not None and change.has("trait", "total")
     adds_up = act == "quantity" or change.kind == "total"
@@ -361,21 +367,19 @@ def _certain(state: State, change: Change) -> Act | None:
 def _by_what_it_says(act: Act, state: State, change: Change) -> Act:
     """An act that the slots of a message may make another."""
     said = change.wishes.said - {"name", "text"}
-    match act:
-        case "like" if change.has("same"):
-            return "same"
-        case "about" | "knowledge" if change.kind == "allergens" and change.allergens:
-            return act if change.is_question else "search"
-        case "about" if change.kind == "fits" and said & _KIND and not state.pointed:
-            return "search"
-        case "taken" if change.has("trait"):
-            return "about"
-        case "foods" if not said & {"styles", "grapes", "regions"} and not state.topic.said:
-            return "knowledge"
-        case "complaint" | "rude" | "hello" | "thanks" if said and not change.entities:
-            return "search"
-        case _:
-            return act
+    kind, asks = change.kind, act in ("about", "knowledge")
+    measures = change.has("subject", "measures") and not _counts(change)
+    others: tuple[tuple[object, Act], ...] = (
+        (act == "like" and change.has("same"), "same"),
+        (act in ("knowledge", "quantity") and measures and change.has("litres"), "quantity"),
+        (act == "quantity" and measures, "knowledge"),
+        (asks and kind == "allergens" and change.allergens and not change.is_question, "search"),
+        (act == "about" and kind == "fits" and said & _KIND and not state.pointed, "search"),
+        (act == "taken" and change.has("trait"), "about"),
+        (act == "foods" and not (said & _NAMED_KIND or state.topic.said), "knowledge"),
+        (act in _CHAT and said and not change.entities, "search"),
+    )
+    return next((other for holds, other in others if holds), act)
 
 
 def _counts(change: Change) -> bool:
@@ -410,6 +414,7 @@ def _is_request(state: State, change: Change) -> bool:
         or moves
         or goes_on
         or change.purpose
+        or (change.kind == "stock" and state.subject)
         or change.words > _FEW_WORDS + (not change.unknown)
     )
 
@@ -504,10 +509,12 @@ def _wished(state: State, change: Change) -> State:
     old = NO_WISHES if is_fresh else state.wishes
     if state.act_before in ("knowledge", "compare", "foods") and not is_fresh:
         old = _merged(old, replace(state.topic, name="", text=()), Change())
+    old = _with_what_was_paid(state, old)
     wishes = _with_comparison(state, change, _scaled(state, change))
     wishes = _of_the_same_kind(state, change, wishes)
     if change.has("swap") and state.pointed:
         wishes = replace(wishes, order="")
+    wishes = _of_subject(state, change, wishes)
     if state.act in ("like", "same"):
         old = replace(old, name="")
     if state.wishes.said and wishes.name and not wishes.name[0].isupper():
@@ -528,6 +535,7 @@ def _wished(state: State, change: Change) -> State:
         state,
         wishes=wishes,
         swapped=swapped,
+        is_below=change.has("cue", "cheaper") and not change.numbers.has_price,
         basis=state.wishes if swapped else None,
         denied=_joined(frozenset(kept), change),
         refused=refused,
@@ -537,6 +545,20 @@ def _wished(state: State, change: Change) -> State:
         courses=change.has("courses") or (state.courses and not change.wishes.dishes),
         count=change.count or one or (None if is_fresh else state.count),
     )
+
+
+def _with_what_was_paid(state: State, old: Wishes) -> Wishes:
+    """The wishes before, "cheaper" as what was shown for it: that may have cost more."""
+    if not (state.is_below and old.max_price and state.prices):
+        return old
+    dearest = max(price for price, _ in state.prices.values())
+    return replace(old, max_price=max(old.max_price, dearest))
+
+
+def _of_subject(state: State, change: Change, wishes: Wishes) -> Wishes:
+    """The wishes with the name of what was just explained: "do you have any?"."""
+    known = change.kind == "stock" and state.subject in subjects() and not state.topic.said
+    return replace(wishes, name=subjects()[state.subject].asked[0]) if known else wishes
 
 
 def _from_elsewhere(state: State, change: Change) -> tuple[State, Change]:

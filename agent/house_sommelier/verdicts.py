@@ -41,24 +41,31 @@ _FLOR: Final = pattern(r"\b(?:fino|manzanilla|flor)\b")
 
 def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     """The answer to what is asked of these wines; empty if nothing of that kind is."""
-    language = state.language
-    asked = traits(change)
     if change.has("trait", "total"):
         return total_of(wines, state, change)
-    if len(wines) > 1 and (ends := _end_of_scale(wines, change, language)):
+    of_all = _of_all(wines, change, state.language) if len(wines) > 1 else ""
+    if of_all or (change.has("ask", "why") and not traits(change)):
+        return of_all or _reasons(wines, state)
+    return _of_each(wines, change, state.language)
+
+
+def _of_all(wines: Sequence[ListedWine], change: Change, language: Language) -> str:
+    """Which of several wines is at an end of a scale, or how two of them differ."""
+    if ends := _end_of_scale(wines, change, language):
         return ends
-    if len(wines) > 1 and change.has("ask", "compare"):
-        return _compared(wines[:2], language)
-    if change.has("ask", "why") and not asked:
-        return _reasons(wines, state)
+    return _compared(wines[:2], language) if change.has("ask", "compare") else ""
+
+
+def _of_each(wines: Sequence[ListedWine], change: Change, language: Language) -> str:
+    """What is asked of each wine, said once where all are alike; empty if nothing is known."""
+    asked = traits(change)
     told = {
         wine.name: " ".join(dict.fromkeys(_answer(wine, each, change, language) for each in asked))
         for wine in wines
     }
-    if not any(map(str.strip, told.values())):
-        return ""
-    if len(told) > 1 and len(set(told.values())) == 1:
-        return next(iter(told.values()))
+    said = {text.strip() for text in told.values()}
+    if len(said) == 1 and (len(told) > 1 or said == {""}):
+        return said.pop()
     if len(told) == 1:
         return " ".join(text if name in text else f"{text} ({name})" for name, text in told.items())
     return "\n".join(text if name in text else f"{name}: {text}" for name, text in told.items())

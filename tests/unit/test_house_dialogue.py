@@ -656,3 +656,85 @@ async def test_talk_about_wines_shows_none(text: str, begins: str) -> None:
 )
 async def test_what_is_asked_of_a_shown_wine_is_looked_up(text: str, tool: str) -> None:
     assert (await called("a red for lamb", text))[0] == tool
+
+
+STAYS = [listed("landron", price=24), listed("gramona", price=15.5)]
+KEPT = (*STAYS, listed("clape", price=40))
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("a red for lamb", "swap the third"),
+        ("Rotwein zum Lamm", "tausch den dritten"),
+        ("un rouge pour l'agneau", "remplace le troisième"),
+        ("un rosso per l'agnello", "al posto dell'ultimo metti un rosato"),
+    ],
+)
+async def test_one_of_a_choice_is_replaced_and_the_rest_stays(said: str, text: str) -> None:
+    messages = conversation(said, text)
+    for wines in ([NEW], STAYS):
+        asked = await ask(messages)
+        messages += exchange(asked, json.dumps({"found": len(wines), "wines": wines}))
+    assert asked.tool_calls[0].name == "get_wine"
+    answer = answer_of(await ask(messages))
+    assert ids(answer) == ["landron", "gramona", "new"]
+    assert "Auguste Clape Cornas 2019" in answer.intro
+
+
+@pytest.mark.parametrize(
+    ("said", "fact"),
+    [
+        (("a red for lamb", "what do they come to together?"), "79.50 (EUR)"),
+        (("Rotwein zum Lamm", "was kosten die zusammen"), "79.50 (EUR)"),
+        (("a red for lamb", "6 of each, how much is that"), "6 bottles of Clape"),
+        (("wedding, 90 guests, 5 hours", "and at 12 a bottle?"), "57–71"),
+        (("wedding, 90 guests, 5 hours", "a third of them dont drink"), "60 who drink"),
+        (("bruiloft 60 man, hoeveel flessen", "en bij 10 euro per fles?"), "380–470 (EUR)"),
+    ],
+)
+async def test_bottles_are_added_up_in_words(said: tuple[str, ...], fact: str) -> None:
+    reply = "57–71" if "wedding" in said[0] or "bruiloft" in said[0] else None
+    messages = conversation(*said) if reply is None else conversation(*said, reply=reply)
+    if (asked := await ask(messages)).tool_calls:
+        messages += exchange(asked, json.dumps({"found": 3, "wines": KEPT}))
+    answer = answer_of(await ask(messages))
+    assert fact in answer.intro
+    assert not ids(answer)
+
+
+@pytest.mark.parametrize(
+    ("first", "text", "begins"),
+    [
+        ("what goes with sushi", "would a red work too?", "With sushi I would rather not"),
+        ("was passt zu Forelle", "warum kein Riesling?", "Ja, Riesling passt"),
+        ("vino per le ostriche", "e un rosso ci sta?", "Con ostriche eviterei"),
+    ],
+)
+async def test_whether_a_kind_goes_with_the_dish_is_said_first(
+    first: str, text: str, begins: str
+) -> None:
+    wine = listed("new", foods=["fish"], misses=["foods"])
+    assert (await answered(first, text, wines=[wine])).intro.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("what do you think of malbec", "Malbec:"),
+        ("il pinot grigio è davvero così banale?", "Pinot Gris:"),
+        ("is dure wijn echt lekkerder?", "Deels."),
+        ("was heißt mineralisch", "Mineralität"),
+    ],
+)
+async def test_an_opinion_is_given_in_words(text: str, begins: str) -> None:
+    messages = conversation(text)
+    messages += exchange(await ask(messages), "nothing in the library matches")
+    answer = answer_of(await ask(messages))
+    assert answer.intro.startswith(begins)
+    assert not ids(answer)
+
+
+async def test_people_from_a_country_wish_for_no_wine_of_it() -> None:
+    for text in ("a red for my German boss", "un rosso per dei clienti tedeschi"):
+        assert not read(text).wishes.countries
