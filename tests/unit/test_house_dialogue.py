@@ -659,7 +659,7 @@ async def test_what_is_asked_of_a_shown_wine_is_looked_up(text: str, tool: str) 
 
 
 STAYS = [listed("landron", price=24), listed("gramona", price=15.5)]
-KEPT = (*STAYS, listed("clape", price=40))
+CHOICE = (*STAYS, listed("clape", price=40))
 
 
 @pytest.mark.parametrize(
@@ -697,7 +697,7 @@ async def test_bottles_are_added_up_in_words(said: tuple[str, ...], fact: str) -
     reply = "57–71" if "wedding" in said[0] or "bruiloft" in said[0] else None
     messages = conversation(*said) if reply is None else conversation(*said, reply=reply)
     if (asked := await ask(messages)).tool_calls:
-        messages += exchange(asked, json.dumps({"found": 3, "wines": KEPT}))
+        messages += exchange(asked, json.dumps({"found": 3, "wines": CHOICE}))
     answer = answer_of(await ask(messages))
     assert fact in answer.intro
     assert not ids(answer)
