@@ -86,7 +86,7 @@ def hostile_to(source: str) -> Iterator[Hostile]:
     Those that begin like a match and go on with one character for ever come first.
     """
     tree = _tree(source)
-    signs = list(dict.fromkeys([*_signs(tree), *"aA1 \n.é"]))[:9]
+    signs = list(dict.fromkeys([*_signs(tree), *"aA1 \n.é"]))[:7]
     samples = [each for each in dict.fromkeys(_samples(tree)) if each][:10]
     for sample in samples:
         yield from (

@@ -1,7 +1,7 @@
 """The bot as it runs, for tests: polling, turns in memory or durable, a database of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +22,7 @@ from bot.app import (
     close_application,
     open_lanes,
     repositories_of,
+    run_bot,
     telegram_application,
 )
 from bot.service import cancelled_at_stop, run_tasks, unless
@@ -212,3 +213,15 @@ async def running(
     if langfuse is not None:
         await export(repositories.traces, langfuse)
     await engine.dispose()
+
+
+@asynccontextmanager
+async def whole_bot(environment: Mapping[str, str]) -> AsyncIterator[None]:
+    """`sommelier run` with these settings in this process; told to stop at the end, and must."""
+    stop = asyncio.Event()
+    bot = asyncio.create_task(run_bot(settings_of(environment), stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        assert await bot

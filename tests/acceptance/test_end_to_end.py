@@ -3,8 +3,9 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, answer_json, error, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import eventually
+from tests.running import whole_bot
 
 CHAT = 4711
 WINE = "trimbach-riesling-reserve-2021"
@@ -50,6 +52,21 @@ def running(
     finally:
         process.kill()
         process.wait()
+
+
+@asynccontextmanager
+async def running_here(
+    bot_api: BotApi, environment: dict[str, str], **settings: str
+) -> AsyncIterator[None]:
+    """As `running`, but in this process: more than a second sooner."""
+    file = Path(environment["XDG_DATA_HOME"]) / "sommelier" / "sommelier.sqlite3"
+    telegram = {
+        "TELEGRAM_BOT_TOKEN": TOKEN,
+        "TELEGRAM_BASE_URL": bot_api.base_url,
+        "DATABASE_URL": f"sqlite+aiosqlite:///{file}",
+    }
+    async with whole_bot(telegram | settings):
+        yield
 
 
 @contextmanager
@@ -203,7 +220,7 @@ async def test_a_dead_model_still_ends_in_wines(
     model_server.default = error(status)
     bot_api.say("a sparkling under 30 for oysters", chat_id=CHAT)
     settings = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
-    with running(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert "≈ €" in texts[0]
     assert "oysters" in texts[0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.text import words
-from tests.acceptance.test_end_to_end import ANSWER, CHAT, killed, running
+from tests.acceptance.test_end_to_end import ANSWER, CHAT, killed, running, running_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import (
     ModelServer,
@@ -31,8 +31,8 @@ LONG: dict[str, Any] = ANSWER | {
 INVENTED = ANSWER | {"intro": "The Zorkovitz estate won gold in 1984. Here it is."}
 
 
-def environment_of(model: ModelServer, environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model.base_url}
+def settings_of(model: ModelServer) -> dict[str, str]:
+    return {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model.base_url}
 
 
 def asked(model: ModelServer) -> list[str]:
@@ -59,7 +59,7 @@ async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(
 ) -> None:
     model_server.script(SEARCH, paced(answer_json(INVENTED), 80), paced(answer_json(LONG), 80))
     bot_api.say("Something for trout?", chat_id=CHAT)
-    with running(bot_api, environment_of(model_server, environment)):
+    with running(bot_api, environment, **settings_of(model_server)):
         (text,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     shown = drafts(bot_api)
     assert shown[0].startswith("Searching the cellar: white")
@@ -80,7 +80,7 @@ async def test_a_server_without_drafts_is_asked_once(
 ) -> None:
     bot_api.fail("sendMessageDraft", 404, "Not Found: method not found", times=100)
     model_server.script(*[SEARCH, paced(answer_json(ANSWER), 100)] * 2)
-    with running(bot_api, environment_of(model_server, environment)):
+    async with running_here(bot_api, environment, **settings_of(model_server)):
         for number in (1, 2):
             bot_api.say("Something for trout?", chat_id=CHAT)
             await bot_api.wait_for_message(number, chat_id=CHAT, timeout=60)
@@ -113,7 +113,7 @@ async def test_in_a_group_one_message_grows_and_becomes_the_answer(
     model_server.script(SEARCH, paced(answer_json(INVENTED), 20), paced(answer_json(LONG), 20))
     bot_api.fail("editMessageText", 429, retry_after=1)
     ask_in_group(bot_api)
-    with running(bot_api, environment_of(model_server, environment)):
+    async with running_here(bot_api, environment, **settings_of(model_server)):
         await until_answered(bot_api)
     assert bot_api.sent(-CHAT) == edits(bot_api)[-1:]
     assert len(bot_api.calls_of("sendMessage")) == 1
@@ -136,17 +136,17 @@ GROUP_STAGES: dict[str, Callable[[BotApi], bool]] = {
 async def test_a_kill_at_any_stage_leaves_one_answer_in_a_group(
     stage: str, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    settings = environment_of(model_server, environment)
+    settings = settings_of(model_server)
     model_server.script(SEARCH, paced(answer_json(LONG), 25))
     model_server.default = answer_json(LONG)
     ask_in_group(bot_api)
     bot_api.delay("editMessageText", 0.3)
-    with killed(bot_api, settings):
+    with killed(bot_api, environment, **settings):
         await eventually(
             lambda: GROUP_STAGES[stage](bot_api), seconds=60, otherwise=lambda: "not so far"
         )
     bot_api.delay("editMessageText", 0)
-    with running(bot_api, settings):
+    with running(bot_api, environment, **settings):
         ask_in_group(bot_api)
         await until_answered(bot_api, 2)
     answer, _ = bot_api.sent(-CHAT)
@@ -187,7 +187,7 @@ async def test_stop_at_any_stage_keeps_what_was_shown(
 ) -> None:
     if by_button and not STAGES[stage][1]:
         pytest.skip("there is no draft yet")
-    with running(bot_api, environment_of(model_server, environment)):
+    async with running_here(bot_api, environment, **settings_of(model_server)):
         await at(stage, bot_api, model_server)
         if by_button:
             bot_api.stop_draft(CHAT)
@@ -211,7 +211,7 @@ async def test_a_correction_at_any_stage_is_answered_together_once(
     model_server.default = answer_json(
         {"response_type": "informational", "intro": "White, then. Gladly."}
     )
-    with running(bot_api, environment_of(model_server, environment)):
+    async with running_here(bot_api, environment, **settings_of(model_server)):
         await at(stage, bot_api, model_server, "a red for trout?")
         bot_api.say("white, sorry", chat_id=CHAT)
         texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
@@ -222,7 +222,7 @@ async def test_a_correction_at_any_stage_is_answered_together_once(
 async def test_commands_pass_an_answer_that_takes_long(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    with running(bot_api, environment_of(model_server, environment)):
+    async with running_here(bot_api, environment, **settings_of(model_server)):
         await at("while it begins to write", bot_api, model_server)
         bot_api.say("/help", chat_id=CHAT)
         (text,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
@@ -235,8 +235,8 @@ async def test_commands_pass_an_answer_that_takes_long(
 async def test_a_kill_at_any_stage_after_a_correction_is_answered_once(
     stage: str, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    settings = environment_of(model_server, environment)
-    with killed(bot_api, settings):
+    settings = settings_of(model_server)
+    with killed(bot_api, environment, **settings):
         await at(stage, bot_api, model_server, "a red for trout?")
         model_server.default = hang(60)
         bot_api.say("white, sorry", chat_id=CHAT)
@@ -246,7 +246,7 @@ async def test_a_kill_at_any_stage_after_a_correction_is_answered_once(
     model_server.default = answer_json(
         {"response_type": "informational", "intro": "White, then. Gladly."}
     )
-    with running(bot_api, settings):
+    with running(bot_api, environment, **settings):
         texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
         bot_api.say("/help", chat_id=CHAT)
         texts = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
@@ -259,7 +259,7 @@ async def test_a_reply_to_an_earlier_answer_is_about_that_one(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.default = answer_json({"response_type": "informational", "intro": "Gladly."})
-    with running(bot_api, environment_of(model_server, environment)):
+    with running(bot_api, environment, **settings_of(model_server)):
         for number, said in enumerate(("a red", "a white"), 1):
             bot_api.say(said, chat_id=CHAT)
             await bot_api.wait_for_message(number, chat_id=CHAT, timeout=60)

@@ -327,9 +327,7 @@ async def virtual_store(loop: VirtualTimeLoop) -> AsyncIterator[SqlTraceStore]:
     await engine.dispose()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "copies"), [(1, 1), (6, 1), (20, 1), (29, 1), (40, 2), (100, 3)]
-)
+@pytest.mark.parametrize(("seconds", "copies"), [(1, 1), (29, 1), (40, 2), (100, 3)])
 def test_a_slow_server_gets_each_trace_once_or_as_often_as_it_takes_to_know_how_slow_it_is(
     seconds: float, copies: int
 ) -> None:

@@ -3,8 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ import httpx
 import pytest
 
 from agent.repositories import Payload
-from bot.app import run_bot
 from bot.updates.accept import Poller, TokenRejected
-from config import Settings, settings_of
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from db.repositories.updates import SqlUpdateRepository
@@ -23,7 +20,7 @@ from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.server import eventually
 from tests.integration.test_telegram_bot import answering
-from tests.running import running
+from tests.running import running, whole_bot
 
 KINDS: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "message_kinds.json").read_text("utf-8")
@@ -101,18 +98,17 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
     assert SECRET not in caplog.text
 
 
-async def test_two_hundred_who_write_for_the_first_time_at_once_are_answered_once(
+async def test_many_who_write_for_the_first_time_at_once_are_answered_once(
     bot_api: BotApi, tmp_path: Path
 ) -> None:
-    newcomers = range(3001, 3201)
+    newcomers = range(3001, 3051)
     for chat in newcomers:
         bot_api.say("a red", chat)
-    settings = settings_of(environment(bot_api, tmp_path))
-    async with run(settings):
+    async with whole_bot(environment(bot_api, tmp_path)):
         for chat in newcomers:
             await bot_api.wait_for_message(1, chat, timeout=120)
         await eventually(lambda: not bot_api.pending, seconds=60, otherwise=lambda: "not accepted")
-    assert [len(bot_api.sent(chat)) for chat in newcomers] == [1] * 200
+    assert [len(bot_api.sent(chat)) for chat in newcomers] == [1] * len(newcomers)
 
 
 async def test_health_metrics_and_the_api_live_without_telegram(
@@ -123,7 +119,7 @@ async def test_health_metrics_and_the_api_live_without_telegram(
     port = free_port()
     more = {"HTTP_PORT": str(port), "API_TOKEN": "0123456789abcdef"}
     async with (
-        run(settings_of(environment(bot_api, tmp_path) | more)),
+        whole_bot(environment(bot_api, tmp_path) | more),
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
     ):
         await answers(client, "/healthz")
@@ -138,7 +134,7 @@ async def test_who_may_have_missed_an_answer_is_told_so_with_the_next(
     bot_api: BotApi, tmp_path: Path
 ) -> None:
     bot_api.drop_after("sendMessage")
-    async with run(settings_of(environment(bot_api, tmp_path))):
+    async with whole_bot(environment(bot_api, tmp_path)):
         for number, text in enumerate(("a red", "a white", "a rosé"), 1):
             bot_api.say(text)
             await bot_api.wait_for_message(number)
@@ -166,18 +162,6 @@ def environment(bot_api: BotApi, folder: Path) -> dict[str, str]:
         "DATABASE_URL": f"sqlite+aiosqlite:///{folder / 'bot.sqlite3'}",
         "BURST_SECONDS": "0",
     }
-
-
-@asynccontextmanager
-async def run(settings: Settings) -> AsyncIterator[None]:
-    """The whole bot in this process."""
-    stop = asyncio.Event()
-    bot = asyncio.create_task(run_bot(settings, stop))
-    try:
-        yield
-    finally:
-        stop.set()
-        assert await bot
 
 
 DELETED_PIN = KINDS["pinned_message, deleted"]

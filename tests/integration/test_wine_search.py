@@ -446,7 +446,7 @@ def test_no_text_breaks_a_search(cellar_url: str) -> None:
         def total(query: WineQuery) -> int:
             return runner.run(catalogue.search(query)).total
 
-        @settings(max_examples=100, deadline=None)
+        @settings(max_examples=40, deadline=None)
         @given(text=NASTY, name=NASTY)
         def check(text: str, name: str) -> None:
             assert total(WineQuery(styles=(Style.RED,), text=text)) == 8
