@@ -57,6 +57,10 @@ def _at_commas(value: object) -> object:
     return value
 
 
+def _without_none(value: object) -> object:
+    return () if value == ("none",) else value
+
+
 def _at_equals(value: object) -> object:
     pairs = [part.partition("=") for part in value] if isinstance(value, tuple) else []
     if not all(name.strip() and sign for name, sign, _ in pairs):
@@ -96,6 +100,7 @@ def _is_supported(value: SecretStr) -> SecretStr:
 
 Url = Annotated[str, AfterValidator(_without_slash)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_at_commas)]
+Ports = Annotated[tuple[int, ...], BeforeValidator(_without_none), BeforeValidator(_at_commas)]
 Headers = Annotated[
     tuple[tuple[str, str], ...], BeforeValidator(_at_equals), BeforeValidator(_at_commas)
 ]
@@ -134,6 +139,10 @@ class ModelSettings(Group):
     )
     prices: str | None = Field(None, alias="LLM_PRICES")
     timeout_seconds: float = Field(60, alias="LLM_TIMEOUT_SECONDS", gt=0, le=600)
+    calls_tools: bool = Field(True, alias="LLM_TOOLS")
+    context_tokens: int | None = Field(None, alias="LLM_CONTEXT_TOKENS", ge=2048)
+    profile: Literal["full", "small"] = Field("full", alias="LLM_PROFILE")
+    local_ports: Ports = Field((11434, 1234, 8080, 8000), alias="LLM_LOCAL_PORTS")
 
     @property
     def is_set(self) -> bool:

@@ -112,6 +112,11 @@ def chat() -> None:
     """Talk to the sommelier here. Lines piped in are answered one by one."""
     settings = open_settings()
     from bot import console
+
+    if not settings.model.is_set and console.is_terminal():
+        from bot.commands.models import offer
+
+        settings = offer(settings)
     from bot.app import open_chat
 
     console.chat(lambda telegram: open_chat(settings, telegram), has_model=settings.model.is_set)
@@ -124,6 +129,18 @@ def run() -> None:
     from bot.app import run_bot
 
     asyncio.run(run_bot(settings))
+
+
+@app.command()
+def model(
+    port: Annotated[int | None, typer.Option(help="Where its server listens.")] = None,
+    name: Annotated[str | None, typer.Option(help="One of those that it lists.")] = None,
+) -> None:
+    """Find a model on this machine, try what it can, and write it to .env."""
+    from bot.commands.models import find_model
+
+    if not find_model(open_settings(), port, name):
+        raise typer.Exit(1)
 
 
 app.command()(research.ask)

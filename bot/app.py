@@ -535,6 +535,7 @@ def sommelier_of(resources: Resources) -> Sommelier:
         house=HouseSommelier(),
         research_tools=tools,
         help=resources.help,
+        small=resources.small,
     )
 
 

@@ -119,10 +119,15 @@ class Terminal:
         return Group("", *lines[-max(1, self._console.height - 4) :], "", spinner)
 
 
+def is_terminal() -> bool:
+    """Whether somebody types here, and reads."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def chat(open_app: OpenApp, *, has_model: bool) -> None:
     """Talk until the input ends, /quit, Ctrl-C or Ctrl-D; the conversation is forgotten then."""
     speak(next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), None))
-    interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    interactive = is_terminal()
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -36,6 +36,7 @@ from agent.engine.messages import LLM, ResponseMode
 from agent.engine.run import Prompts, Run
 from agent.engine.span import TraceRecord
 from agent.engine.tools import Tool
+from agent.engine.without_tools import WithoutTools
 from agent.places.find import BraveSearch, PlaceSearch, SearxngSearch, find_places_tool
 from agent.prompts import REPOSITORY
 from agent.repositories import TraceFilter, TraceSummary
@@ -77,7 +78,7 @@ class Resources:
     """What every way in needs; each turn starts from `run`.
 
     `refinement` is the server's switch: None lets each request decide, False is final. Without
-    `search` places are search links.
+    `search` places are search links. To a `small` model less is said.
     """
 
     sessions: Sessions
@@ -87,6 +88,7 @@ class Resources:
     refinement: bool | None = None
     cache: QuoteCache = field(default_factory=QuoteCache)
     help: Help = field(default_factory=Help)
+    small: bool = False
 
 
 @asynccontextmanager
@@ -108,16 +110,18 @@ async def open_resources(
         models, aside = models_of(settings), aside_of(settings)
         for model in (*models, *aside.values()):
             stack.push_async_callback(bounded, "the model", model.close)
+        able = [with_tools(settings, model) for model in models]
         http = httpx2.AsyncClient()
         stack.push_async_callback(bounded, "the place search", http.aclose)
         prompts = await stack.enter_async_context(open_prompts(settings, limited_log))
         yield Resources(
             sessions=sessions,
             documents=documents,
-            run=replace(run_of(settings, models, prompts), aside=aside),
+            run=replace(run_of(settings, able, prompts), aside=aside),
             search=place_search(settings, http),
             refinement=settings.documents.refinement,
             help=help_of(settings),
+            small=settings.model.profile == "small",
         )
 
 
@@ -227,6 +231,15 @@ def models_of(settings: Settings) -> list[LLMService]:
     return [model_of(settings, name, mode) for name in names] if settings.model.is_set else []
 
 
+def with_tools(settings: Settings, model: LLM) -> LLM:
+    """A model whose tools are called for it if it calls none itself."""
+    if settings.model.calls_tools:
+        return model
+    from agent.house_sommelier.model import HouseSommelier  # noqa: PLC0415 - needed here alone
+
+    return WithoutTools(model, HouseSommelier())
+
+
 def aside_of(settings: Settings) -> dict[str, LLMService]:
     """The models that are asked for one thing: first for quotes, and to check answers."""
     names = {"quotes": settings.documents.quotes_model, "check": settings.documents.check_model}
@@ -242,6 +255,7 @@ def model_of(settings: Settings, name: str, mode: ResponseMode) -> LLMService:
         base_url=settings.model.base_url,
         mode=mode,
         timeout_seconds=settings.model.timeout_seconds,
+        context_tokens=settings.model.context_tokens,
     )
 
 

@@ -31,6 +31,7 @@ def empty_home(home: Path) -> dict[str, str]:
         "HOME": str(home),
         "XDG_DATA_HOME": str(home / "data"),
         "PYTHONPATH": str(ROOT),
+        "LLM_LOCAL_PORTS": "none",
     }
 
 

@@ -5,6 +5,7 @@ what attempt 2 sent. What a server wants back beside a message of its own model'
 within the turn only, and only to the model that said it.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
@@ -14,13 +15,18 @@ from agent.engine.feedback import feedback
 from agent.engine.messages import Echo, LLMResponse, Message, ToolCall, api_name
 from agent.engine.parsing import ParseResult, without_thoughts
 from agent.engine.tools import ToolResult, json_object
-from agent.text import pattern
+from agent.text import pattern, truncate_at_boundary
 
 ECHO: Final = "echo"
 """Where a message of a conversation keeps its echo; it is sent to nobody."""
 
 DROPPED: Final = frozenset({"truncated", "interrupted"})
 """Errors of a response that the model is not shown again."""
+
+SHORT_RESULT: Final = 400
+"""Characters of a tool's result that are not cut further."""
+TOKEN_BYTES: Final = 3
+"""Bytes of a token, at least about: English has four, other languages and JSON fewer."""
 
 CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
 """What OpenAI accepts as an id: no more than 40 characters."""
@@ -57,6 +63,35 @@ class Conversation:
     def as_sent(self, model: int) -> list[Message]:
         """Make the messages as the turn's model at this place is sent them."""
         return [_sent(each, model) if ECHO in each else each for each in self.messages]
+
+    def fit(self, tokens: int) -> None:
+        """Leave out what was said longest ago until the messages take `tokens` at most, about.
+
+        The instructions, the person's message and what came of it stay.
+        """
+        while self._began > 1 and sum(map(tokens_of, self.messages)) > tokens:
+            self._without_oldest(1)
+
+    def shorten(self) -> bool:
+        """Leave out half of what was said before, else half of each tool result; False if none."""
+        if self._began > 1:
+            self._without_oldest((self._began + 1) // 2)
+            return True
+        long = [each for each in self.messages if each.get("role") == "tool"]
+        long = [each for each in long if len(each["content"]) > SHORT_RESULT]
+        for each in long:
+            each["content"] = truncate_at_boundary(each["content"], len(each["content"]) // 2)
+        return bool(long)
+
+    def _without_oldest(self, count: int) -> None:
+        """Drop messages behind the instructions; what follows begins with a person's."""
+        count = min(count, self._began - 1)
+        while count < self._began - 1 and self.messages[count + 1].get("role") != "user":
+            count += 1
+        del self.messages[1 : count + 1]
+        self._began -= count
+        if self._pair_at is not None:
+            self._pair_at -= count
 
     def numbered(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
         """Replace ids of calls that are odd or taken, so that each is answered exactly once."""
@@ -104,6 +139,12 @@ class Conversation:
         )
         after_tools = any(each.get("role") == "tool" for each in self.messages)
         self.messages += [_noted(said, response.echo if after_tools else None), told]
+
+
+def tokens_of(message: Message) -> int:
+    """Estimate what a message takes of a model's context; rather too much than too little."""
+    calls = json.dumps(message["tool_calls"]) if message.get("tool_calls") else ""
+    return len(f"{message.get('content')}{calls}".encode("utf-8", "replace")) // TOKEN_BYTES + 4
 
 
 def _noted(message: Message, echo: Echo | None) -> Message:

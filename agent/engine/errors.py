@@ -7,6 +7,7 @@
     │   │   ├── ModelTimeout      no answer in time: the same model is not asked again
     │   │   └── ModelRateLimited  429
     │   ├── ModelRejected         400, 401, 403, 404 …: the same request will fail again
+    │   │   └── ContextTooLong    it is longer than the model takes in: a shorter one may not
     │   └── ModelResponseInvalid  an answer came, without anything usable in it
     ├── ToolError                 a tool could not do what was asked; its text is for the model
     └── LimitReached              a limit of the turn (requests, tokens, cost) is used up
@@ -72,6 +73,10 @@ class ModelRateLimited(ModelUnavailable):
 
 class ModelRejected(ModelError):
     """The language model refused the request itself."""
+
+
+class ContextTooLong(ModelRejected):
+    """The request is longer than the model takes in."""
 
 
 class ModelResponseInvalid(ModelError):

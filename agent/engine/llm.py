@@ -22,6 +22,7 @@ from pydantic import SecretStr
 
 from agent import lengths
 from agent.engine.errors import (
+    ContextTooLong,
     ModelError,
     ModelRateLimited,
     ModelRejected,
@@ -57,6 +58,12 @@ UNASKABLE: Final = frozenset({"UnsupportedProtocol", "LocalProtocolError", "Inva
 """Errors of the client for a request that it does not even send."""
 FILTERED: Final = {"choices": [{"finish_reason": "content_filter"}]}
 """A question that a filter stopped before the model, as other servers say it."""
+TOO_LONG: Final = (
+    "context length", "context_length", "context size", "context_size", "context window",
+    "prompt is too long", "input is too long", "too many tokens", "maximum number of tokens",
+    "exceeds the available context", "longer than the maximum",
+)  # fmt: skip
+"""Words of a refusal because of a request's length, as servers write them."""
 SECRET_CHARS: Final = 8
 """A shorter key is a word that a local server is given, and may be a word of its answer."""
 LOCAL_KEY: Final = "none"
@@ -95,8 +102,10 @@ class LLMService:
         extra_body: Mapping[str, Any] = MappingProxyType({}),
         mode: ResponseMode = "json_object",
         timeout_seconds: float = 60,
+        context_tokens: int | None = None,
     ) -> None:
         self.model = model
+        self.context_tokens = context_tokens
         self._api_key = client.api_key if client else api_key
         self.base_url = str(client.base_url) if client else base_url
         self._given = client
@@ -293,11 +302,13 @@ class LLMService:
         """What a server's refusal means; it may be that the dialect of the request was wrong."""
         said = error_text(body)
         reason = self._without_key(said)
+        problem = f"{self.model} answered {status}: {reason}".removesuffix(": ")
+        if is_too_long(status, body, said):
+            return ContextTooLong(problem, status=status)
         simpler = dialect.without(said) if names_parameter(status, said) else None
         if simpler is not None:
             self._learn(dialect, simpler)
             return ParameterDeclined(f"{self.model} declined a parameter: {reason}", status=status)
-        problem = f"{self.model} answered {status}: {reason}".removesuffix(": ")
         if status == 429 and not is_out_of_quota(body):
             return ModelRateLimited(problem, status=status, retry_after=retry_after(headers))
         if status >= 500 or status in RETRYABLE_STATUS - {429}:
@@ -393,6 +404,13 @@ def names_parameter(status: int, reason: str) -> bool:
     """Tell whether a refusal may be one of a parameter, which some call their own failure."""
     own_failure = status in {500, 501} and ("grammar" in reason or "response_format" in reason)
     return status in {400, 422} or own_failure
+
+
+def is_too_long(status: int, body: object, said: str) -> bool:
+    """Tell whether a refusal is about a request that is longer than the model takes in."""
+    named = body.get("code") or body.get("type") if isinstance(body, Mapping) else None
+    about = any(words in f"{named} {said}".lower() for words in TOO_LONG)
+    return about and (status in {400, 413, 422} or status >= 500)
 
 
 def is_filtered(body: object) -> bool:

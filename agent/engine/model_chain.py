@@ -3,14 +3,14 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from agent.engine.conversation import Conversation
+from agent.engine.conversation import TOKEN_BYTES, Conversation
 from agent.engine.errors import (
     AgentError,
+    ContextTooLong,
     DeadlinePassed,
     ModelError,
     ModelRejected,
@@ -88,16 +88,24 @@ class ModelChain:
                 self._current += 1
 
     async def _ask_current(self, chat: Conversation, request: Request) -> tuple[LLMResponse, Span]:
-        """Ask the current model; a parameter that it declines is left out at once."""
+        """Ask the current model; what it declines is left out: a parameter, the oldest messages."""
         for _ in range(MAX_DECLINED):
-            with suppress(ParameterDeclined):
+            try:
                 return await self._ask_once(chat, request)
+            except ParameterDeclined:
+                continue
+            except ContextTooLong:
+                if not chat.shorten():
+                    raise
         return await self._ask_once(chat, request)
 
     async def _ask_once(self, chat: Conversation, request: Request) -> tuple[LLMResponse, Span]:
         run, model = self.run, self.run.models[self._current]
         run.require_request()
         self.steps += 1
+        if room := getattr(model, "context_tokens", None):
+            offered = json.dumps([each.wire for each in request.tools])
+            chat.fit(room - (request.max_tokens or 0) - len(offered) // TOKEN_BYTES)
         messages = chat.as_sent(self._current)
         with run.span.child(
             "llm.plan",

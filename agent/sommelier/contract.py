@@ -5,7 +5,7 @@ Wines are held to ids that a tool returned, exactly; free text to what tools ret
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from agent.i18n import say_in
 from agent.markdown import escape, link, live
 from agent.sommelier.grounding import PLACEHOLDER, Grounds, filled, invention, sentences_that
 from agent.sommelier.sommelier_prompts import (
+    SmallSommelierResponse,
     SommelierResponse,
     WineRecommendation,
     validate_semantic_content,
@@ -268,6 +269,10 @@ SOMMELIER: Final = OutputContract(
     partial=begun_part,
     as_good=as_good,
 )
+SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
+    SOMMELIER, type=SmallSommelierResponse
+)
+"""The same for a small model: its schema is a third as long."""
 
 
 @dataclass(frozen=True, slots=True)

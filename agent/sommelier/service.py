@@ -16,7 +16,7 @@ from agent.engine.tools import Tool, Toolbox
 from agent.i18n import say_in
 from agent.prompts import prompt_for, research_rules
 from agent.sommelier import caring
-from agent.sommelier.contract import SOMMELIER, ParseResult, in_language
+from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, ParseResult, in_language
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
@@ -68,12 +68,20 @@ class House(LLM, Protocol):
         ...
 
 
+class Offer:
+    """Tools that are offered: all, and those for who must not drink."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self.all = Toolbox(tools)
+        self.sober = Toolbox([each for each in tools if each.name != PLACES])
+
+
 class Sommelier:
     """Answers messages from a catalogue, by a model or by rules.
 
     `research_tools` are offered beside those of the catalogue: documents, quotes, places. `house`
     answers where there is no model or none that answers. `help` says what is to be said to those
-    who should not drink.
+    who should not drink. To a `small` model prompt, schema and tools are a third as long.
     """
 
     def __init__(
@@ -83,11 +91,15 @@ class Sommelier:
         house: House,
         research_tools: Sequence[Tool] = (),
         help: Help | None = None,
+        small: bool = False,
     ) -> None:
-        tools = [*wine_tools(catalogue), *research_tools]
-        self._toolbox = Toolbox(tools)
-        self._toolbox_without_places = Toolbox([each for each in tools if each.name != PLACES])
-        self._research_rules = research_rules([tool.name for tool in research_tools])
+        self._by_rules_tools = Offer([*wine_tools(catalogue), *research_tools])
+        self._tools = Offer(wine_tools(catalogue, small=True)) if small else self._by_rules_tools
+        self._prompt = "sommelier-small" if small else "sommelier"
+        self._contract = SMALL_SOMMELIER if small else SOMMELIER
+        self._research_rules = research_rules(
+            [] if small else [each.name for each in research_tools]
+        )
         self._house = house
         self._help = help or Help()
 
@@ -100,15 +112,17 @@ class Sommelier:
         if care.is_crisis:
             return Reply(text=self._help.in_crisis(care), outcome="care")
         run = replace(run, context=care)
-        prompt = prompt_for(run, "sommelier")
+        prompt = prompt_for(run, self._prompt)
         rules = "\n".join(filter(None, (self._research_rules, caring.instructions(care))))
-        schema = SOMMELIER.output.text
+        schema = self._contract.output.text
         instructions = prompt.render(research_rules=rules, schema=schema)
         run = replace(run, instructions=instructions, prompt=prompt.ref)
         message = guard_input(message, run.span)
         run = replace(run, progress=partial(self._progress, message=message, run=run))
-        careful = caring.Careful(SOMMELIER, care, self._help)
-        response = await self._generate(message, run, careful.contract) if run.models else None
+        careful = caring.Careful(self._contract, care, self._help)
+        response = None
+        if run.models:
+            response = await self._generate(message, run, careful.contract, self._tools)
         run = self._heard(careful, run)
         if careful.care.is_crisis and response is not None:
             reply = Reply(text=self._help.in_crisis(careful.care), outcome="care")
@@ -207,16 +221,19 @@ class Sommelier:
             run, models=[house], limits=BY_RULES, ledger=ledger, deadline=None, prompt=None
         )
         contract = in_language(language, self._house.country_name)
-        response = await self._generate(message, by_rules, contract)
+        response = await self._generate(message, by_rules, contract, self._by_rules_tools)
         run.ledger.tool_calls += ledger.tool_calls
         run.ledger.tool_errors += ledger.tool_errors
         return response
 
     async def _generate(
-        self, message: str, run: Run, contract: OutputContract[SommelierResponse]
+        self,
+        message: str,
+        run: Run,
+        contract: OutputContract[SommelierResponse],
+        offer: "Offer",
     ) -> Response:
-        sober = caring.care_in(run).forbids_alcohol
-        tools = self._toolbox_without_places if sober else self._toolbox
+        tools = offer.sober if caring.care_in(run).forbids_alcohol else offer.all
         return await generate_agentic_response(message, run=run, contract=contract, tools=tools)
 
 

@@ -1,8 +1,8 @@
 """What the sommelier must answer: the type, and the rules a schema cannot hold."""
 
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agent.markdown import visible
 from agent.text import Match, pattern, truncate_at_boundary
@@ -71,6 +71,28 @@ class SommelierResponse(BaseModel):
         default_factory=list, description="Up to 6 wines, best first; empty if none is shown."
     )
     closing: FreeText = Field(default="", description="A short last sentence, may be empty.")
+
+
+def _of_small(schema: dict[str, Any]) -> None:
+    """Say in few words what a small model must know of the answer."""
+    text, known = {"type": "string"}, schema["properties"]
+    wine = {
+        "type": "object",
+        "properties": {"wine_id": text, "description": text},
+        "required": ["wine_id"],
+    }
+    schema["properties"] = {
+        **{name: {"enum": known[name]["enum"]} for name in ("response_type", "concern")},
+        "intro": text,
+        "wines": {"type": "array", "items": wine},
+    }
+    del schema["description"]
+
+
+class SmallSommelierResponse(SommelierResponse):
+    """The same answer, as a small model is told of it."""
+
+    model_config = ConfigDict(json_schema_extra=_of_small)
 
 
 def validate_semantic_content(response: SommelierResponse) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -51,8 +51,29 @@ class FindSimilarWines(WineQuery):
     wine_id: Text
 
 
-def wine_tools(catalogue: Catalogue) -> list[Tool]:
-    """Make search_wines, get_wine and find_similar_wines over `catalogue`."""
+OF_SMALL: Final = (
+    "styles", "sweetness", "foods", "grapes", "countries", "min_price", "max_price",
+    "without_styles", "without_grapes", "without_countries", "text",
+)  # fmt: skip
+SEARCH_SMALL = "Search the wines that exist here. Give a filter for each wish; names in English."
+
+
+def _only_of_small(schema: dict[str, Any]) -> None:
+    known = schema["properties"]
+    schema["properties"] = {name: known[name] for name in OF_SMALL}
+
+
+class SmallWineQuery(WineQuery):
+    """Arguments of search_wines as a small model is told them; it may know the others."""
+
+    model_config = ConfigDict(json_schema_extra=_only_of_small)
+
+
+def wine_tools(catalogue: Catalogue, *, small: bool = False) -> list[Tool]:
+    """Make search_wines, get_wine and find_similar_wines over `catalogue`.
+
+    A `small` model has the first two, and fewer filters.
+    """
 
     async def search_wines(query: WineQuery, run: Run) -> ToolOutput:
         with retrieving("retrieve.wines", query, run) as span:
@@ -79,6 +100,11 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
         return found(result, care_in(run))
 
+    if small:
+        return [
+            Tool("search_wines", SEARCH_SMALL, SmallWineQuery, search_wines),
+            Tool("get_wine", GET, GetWine, get_wine),
+        ]
     return [
         Tool("search_wines", SEARCH, WineQuery, search_wines),
         Tool("get_wine", GET, GetWine, get_wine),

@@ -17,9 +17,11 @@ from agent.documents.embedding import LocalModelError
 from agent.documents.passages import Embedder
 from agent.engine.errors import AgentError, ToolError
 from agent.engine.llm import advice
+from agent.engine.trial import MODES
 from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.traces import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
+from bot.commands.models import in_words, servers_here, tried
 from bot.resources import (
     embedder_of,
     open_documents,
@@ -35,6 +37,9 @@ from db.wines.catalogue import SqlCatalogue
 
 SECONDS: Final = 5
 """The longest a request of a check may take; a check may take twice as long."""
+
+PATIENT_SECONDS: Final = 120
+"""The same for a model, which may have to be loaded first."""
 
 State = Literal["ok", "off", "wrong"]
 SIGNS: Final[Mapping[State, str]] = {"ok": "✓", "off": "–", "wrong": "✗"}
@@ -80,11 +85,12 @@ async def examine(settings: Settings) -> list[Finding]:
 
 
 async def _find(name: str, check: Awaitable[str]) -> Finding:
+    seconds = PATIENT_SECONDS if name == "answers" else SECONDS * 2
     try:
-        async with asyncio.timeout(SECONDS * 2):
+        async with asyncio.timeout(seconds):
             return Finding(name, "ok", await check)
     except TimeoutError:
-        return Finding(name, "wrong", f"no answer within {SECONDS * 2} seconds")
+        return Finding(name, "wrong", f"no answer within {seconds} seconds")
     except NotConfigured as error:
         return Finding(name, "off", f"not configured; {error}")
     except Ailment as error:
@@ -170,8 +176,14 @@ async def check_model(settings: Settings) -> str:
     """Whether the model's server lets us in, and knows the model."""
     model = settings.model
     if not model.is_set:
+        here = await servers_here(model.local_ports)
+        found = "".join(
+            f"; {each.name} runs here with {each.models[0]}: `sommelier model` takes it"
+            for each in here[:1]
+        )
         raise NotConfigured(
-            "the house sommelier answers; set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
+            "the house sommelier answers; set OPENAI_API_KEY, or OPENAI_BASE_URL for another "
+            f"server{found}"
         )
     url = model.base_url or OPENAI_URL
     key = model.api_key.get_secret_value() if model.api_key else None
@@ -184,6 +196,23 @@ async def check_model(settings: Settings) -> str:
         some = ", ".join(known[:5])
         return f"the server answers, but does not list LLM_MODEL {model.name}; it lists {some}"
     return f"{model.name} at {url}"
+
+
+async def check_answers(settings: Settings) -> str:
+    """Whether the model calls a tool and answers as asked; a few requests are made."""
+    model = settings.model
+    if not model.is_set:
+        raise NotConfigured("no model is tried")
+    try:
+        abilities = await tried(settings)
+    except AgentError as error:
+        raise Ailment(str(error)) from None
+    said = [in_words(abilities)]
+    if abilities.tools != model.calls_tools:
+        said.append(f"set LLM_TOOLS={'yes' if abilities.tools else 'no'}")
+    if abilities.mode and model.response_mode in MODES[: MODES.index(abilities.mode)]:
+        said.append(f"set LLM_RESPONSE_MODE={abilities.mode}")
+    return "; ".join(said)
 
 
 async def check_places(settings: Settings) -> str:
@@ -284,6 +313,7 @@ CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
     "documents": check_documents,
     "embeddings": check_embeddings,
     "model": check_model,
+    "answers": check_answers,
     "places": check_places,
     "Telegram": check_telegram,
     "tracing": check_tracing,

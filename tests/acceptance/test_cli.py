@@ -27,6 +27,7 @@ def test_help_lists_the_commands(environment: dict[str, str]) -> None:
     assert re.findall(r"^│ (\w+) ", done.stdout, re.MULTILINE) == [
         "chat",
         "run",
+        "model",
         "ask",
         "quotes",
         "find",
@@ -236,6 +237,7 @@ def test_doctor_on_an_empty_machine_finds_nothing_wrong(environment: dict[str, s
         "✓ document",
         "– embeddin",
         "– model: n",
+        "– answers:",
         "– places: ",
         "– Telegram",
         "– tracing:",
@@ -264,7 +266,7 @@ def test_doctor_with_everything_configured(
     }
     done = sommelier_here("doctor", environment=environment, **settings)
     assert done.returncode == 0, done.stdout
-    assert [line[0] for line in done.stdout.splitlines()] == ["✓"] * 8
+    assert [line[0] for line in done.stdout.splitlines()] == ["✓"] * 9
     assert "this is @sommelier_test_bot" in done.stdout
     assert "vectors-small, vectors of 2 numbers" in done.stdout
     assert "the search answers, 1 results for a first query" in done.stdout
