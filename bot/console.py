@@ -173,18 +173,9 @@ def _run(open_app: OpenApp, telegram: LocalTelegram, screen: Screen, *, greet: b
                 if telegram.hint:
                     screen.hint(telegram.hint)
         finally:
-            with unhurried():
-                runner.run(opened.aclose())
-
-
-@contextlib.contextmanager
-def unhurried() -> Iterator[None]:
-    """A further Ctrl-C does not cut the block off in the middle."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+            # Nothing cuts the leaving off in the middle, nor what comes after it.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            runner.run(opened.aclose())
 
 
 async def _open(

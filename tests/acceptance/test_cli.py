@@ -14,7 +14,7 @@ import pytest
 from config import load_settings, variables
 from tests.commands import COMMAND, running, sommelier, sommelier_here
 from tests.doubles.bot_api import BotApi
-from tests.doubles.model_server import ModelServer
+from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.web import Web
 
@@ -259,6 +259,9 @@ def test_doctor_with_everything_configured(
     web: Web,
 ) -> None:
     sommelier_here("db", "upgrade", environment=environment)
+    pairing = answer_json({"dish": "oysters", "colour": "white", "serve_cold": True})
+    count = tool_call("count_bottles", {"wine_id": "w7"})
+    model_server.script(count, pairing, count)
     settings = everything(bot_api, model_server, otlp_receiver) | {
         "EMBEDDING_MODEL": "vectors-small",
         "EMBEDDING_BASE_URL": f"{web.base_url}/v1",
@@ -268,6 +271,7 @@ def test_doctor_with_everything_configured(
     assert done.returncode == 0, done.stdout
     assert [line[0] for line in done.stdout.splitlines()] == ["✓"] * 9
     assert "this is @sommelier_test_bot" in done.stdout
+    assert "✓ answers: calls tools; answers as asked in mode json_schema" in done.stdout
     assert "vectors-small, vectors of 2 numbers" in done.stdout
     assert "the search answers, 1 results for a first query" in done.stdout
     assert "set TRACE_USER_KEY to a long random text" in done.stdout
