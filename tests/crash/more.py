@@ -146,7 +146,7 @@ async def backlog_of_one(folder: Path, waiting: int = 10_000) -> list[Result]:
         on.model.seconds = 0.2
         alone = await rounds(on, 1001)
         flood(on, chat=999, waiting=waiting)
-        beside = await rounds(on, 2001)
+        beside = await rounds(on, 3001)
         left = on.records.product("SELECT COUNT(*) FROM updates WHERE state = 'waiting'")[0][0]
         failed = on.records.failed_turns()
         slower = median(beside) / median(alone)
