@@ -55,6 +55,10 @@ class House(LLM, Protocol):
         """Tell the language of a conversation; English where nothing does."""
         ...
 
+    def language_at_a_glance(self, said: Sequence[str]) -> Language:
+        """Tell the language of what a person said in a conversation, in a twentieth of the time."""
+        ...
+
     def country_name(self, country: str, language: Language) -> str:
         """Tell what `language` calls a country; its English name if nothing else is known."""
         ...
@@ -189,7 +193,8 @@ class Sommelier:
 
     def _progress(self, calls: Sequence[ToolCall], *, message: str, run: Run) -> str:
         """What tools do, in words of ours alone: what the model wrote is not checked yet."""
-        language, name = self._language(message, run), calls[0].name
+        said = [str(each["content"]) for each in run.history if each["role"] == "user"]
+        language, name = self._house.language_at_a_glance([*said, message]), calls[0].name
         asked = self._house.search_in_words(calls[0].arguments, language)
         looked = f": {asked}" if asked and name == "search_wines" else ""
         return f"_{say_in(language, PROGRESS.get(name, 'at_work'))}{looked} …_"
