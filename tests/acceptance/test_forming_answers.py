@@ -28,7 +28,11 @@ LONG: dict[str, Any] = ANSWER | {
     "intro": "For your trout and almonds, something dry. It is fresh and light.",
     "closing": " ".join(["Serve it cool, in a small glass."] * 8),
 }
-INVENTED = ANSWER | {"intro": "The Zorkovitz estate won gold in 1984. Here it is."}
+INVENTED = ANSWER | {
+    "intro": "The Zorkovitz estate won gold in 1984. Here it is.",
+    "wines": [{"wine_id": "zorkovitz-1984", "description": "Gold."}, *ANSWER["wines"]],
+    "closing": "Buy it at zorkovitz.example for 1984 euros. Enjoy it.",
+}
 
 
 def settings_of(model: ModelServer) -> dict[str, str]:
@@ -158,6 +162,7 @@ STAGES: dict[str, tuple[list[Script], str]] = {
     "while the model is asked first": ([hang(60)], ""),
     "while it begins to write": ([SEARCH, hang(60)], "Searching"),
     "while it writes": ([SEARCH, paced(answer_json(LONG), 20)], "Trimbach"),
+    "while it mends what it wrote": ([SEARCH, answer_json(INVENTED), hang(60)], "Searching"),
 }
 
 
@@ -176,8 +181,9 @@ async def at(stage: str, bot_api: BotApi, model: ModelServer, said: str = "trout
     )
 
 
-@pytest.mark.parametrize("by_button", [True, False])
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    ("stage", "by_button"), [*((stage, False) for stage in STAGES), ("while it writes", True)]
+)
 async def test_stop_at_any_stage_keeps_what_was_shown(
     stage: str,
     by_button: bool,
@@ -185,8 +191,6 @@ async def test_stop_at_any_stage_keeps_what_was_shown(
     model_server: ModelServer,
     environment: dict[str, str],
 ) -> None:
-    if by_button and not STAGES[stage][1]:
-        pytest.skip("there is no draft yet")
     async with running_here(bot_api, environment, **settings_of(model_server)):
         await at(stage, bot_api, model_server)
         if by_button:
@@ -197,11 +201,32 @@ async def test_stop_at_any_stage_keeps_what_was_shown(
         model_server.script(answer_json({"response_type": "informational", "intro": "Gladly."}))
         bot_api.say("thanks", chat_id=CHAT)
         await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
-    if stage == "while it writes":
+    assert not {"zorkovitz", "1984", "gold"} & set(words(text))
+    if stage in ("while it writes", "while it mends what it wrote"):
         assert "1. Trimbach" in text
         assert text.endswith("Stopped here, as you asked.")
     else:
         assert text.startswith("Stopped.")
+
+
+async def test_an_answer_on_its_way_is_neither_stopped_nor_corrected(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.script(
+        answer_json({"response_type": "informational", "intro": "Red, then."}),
+        answer_json({"response_type": "informational", "intro": "White, then."}),
+    )
+    bot_api.delay("sendMessage", 1)
+    async with running_here(bot_api, environment, **settings_of(model_server)):
+        bot_api.say("a red for trout?", chat_id=CHAT)
+        await eventually(
+            lambda: bool(bot_api.calls_of("sendMessage")), seconds=60, otherwise=lambda: "not sent"
+        )
+        bot_api.say("/stop", chat_id=CHAT)
+        bot_api.say("white, sorry", chat_id=CHAT)
+        texts = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
+    assert texts == ["Red, then.", "White, then."]
+    assert asked(model_server) == ["a red for trout?", "white, sorry"]
 
 
 @pytest.mark.parametrize("stage", STAGES)
