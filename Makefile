@@ -39,10 +39,11 @@ format: $(VENV)/.dev  ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, retrieval; run tests of time
+bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, streaming, retrieval; run tests of time
 	@$(BIN)/python -m pytest -m timing
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.durability
+	@$(BIN)/python -m benchmarks.streaming
 	@$(BIN)/python -m benchmarks.retrieval
 
 texts: $(VENV)/.dev  ## bring what is new in agent/locales/messages.pot into every catalogue, to be translated

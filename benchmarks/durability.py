@@ -231,23 +231,11 @@ def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
     return head + "\n".join(lines)
 
 
-def write(measured: str) -> None:
-    """Put the table between its markers."""
+def write(measured: str, begin: str = BEGIN, end: str = END) -> None:
+    """Put a table between its markers."""
+    block = f"{begin}\n\n{measured}\n\n{end}"
     text = DOCS.read_text("utf-8")
-    block = f"{BEGIN}\n\n{measured}\n\n{END}"
-    if BEGIN in text:
-        text = re.sub(f"{BEGIN}.*?{END}", lambda _: block, text, flags=re.DOTALL)
-    else:
-        text = f"{text.rstrip()}\n\n## What durability costs\n\n{INTRODUCTION}\n\n{block}\n"
-    DOCS.write_text(text, "utf-8")
-
-
-INTRODUCTION = (
-    "`python -m benchmarks.durability`: the product on SQLite and Postgres (each update and each "
-    "step committed to disk) beside the same answerer under plain python-telegram-bot, which "
-    "forgets what it has not answered when it is killed. 100 chats write 5 messages each at once; "
-    "idle and one by one before. The burst wait of 0.8 s is off here, and so are Telegram's limits."
-)
+    DOCS.write_text(re.sub(f"{begin}.*?{end}", lambda _: block, text, flags=re.DOTALL), "utf-8")
 
 
 def main() -> None:

@@ -36,16 +36,19 @@ class Evidence:
 
     `found` is what tools of this turn found, by id. The text that a tool returns to the model is no
     part of it: that may repeat the model's own arguments. `asked` is what people wrote, `answered`
-    what they were answered before, `instructions` what no answer is to repeat.
+    what they were answered before, `instructions` what no answer is to repeat. `judged` is what
+    was made of texts that were held against it, forgotten when more is found.
     """
 
     found: dict[str, object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
     instructions: str = ""
+    judged: dict[tuple[object, ...], str] = field(default_factory=dict, compare=False, repr=False)
 
     def add_results(self, results: Iterable[ToolResult]) -> None:
         """Take in what tools found; an error has found nothing."""
+        self.judged.clear()
         for result in results:
             self.found.update(result.found)
 

@@ -221,12 +221,11 @@ def _supported(response: SommelierResponse, evidence: Evidence) -> SommelierResp
     grounds = Grounds.of(evidence, (text for text, _ in told_by(response)))
 
     def kept(text: str, wine_id: str = "") -> str:
-        if not _problem(text, wine_id, grounds):
-            return text
-        left = sentences_that(
-            lambda said: not _problem(said, wine_id, grounds), without_misquotes(text, evidence)
-        )
-        return "" if _problem(left, wine_id, grounds) else left
+        # Of a draft most was in the one before.
+        key = text, wine_id, grounds.language, grounds.is_ours
+        if key not in evidence.judged:
+            evidence.judged[key] = _supported_text(text, wine_id, grounds)
+        return evidence.judged[key]
 
     wines = [
         wine.model_copy(update={"description": kept(wine.description, wine.wine_id)})
@@ -235,6 +234,16 @@ def _supported(response: SommelierResponse, evidence: Evidence) -> SommelierResp
     ]
     told = {"intro": kept(response.intro), "closing": kept(response.closing)}
     return response.model_copy(update={**told, "wines": wines})
+
+
+def _supported_text(text: str, wine_id: str, grounds: Grounds) -> str:
+    if not _problem(text, wine_id, grounds):
+        return text
+    left = sentences_that(
+        lambda said: not _problem(said, wine_id, grounds),
+        without_misquotes(text, grounds.evidence),
+    )
+    return "" if _problem(left, wine_id, grounds) else left
 
 
 def begun_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:
