@@ -169,7 +169,6 @@ class SqlMessageRepository(SqlRepository):
         turn_id: int | None = None,
         thread_id: int = 0,
     ) -> None:
-        """Remember one message, once per role and `turn_id` if given. Commits before it returns."""
         said = StoredMessage(role, content, tuple(wine_ids), thread_id=thread_id)
         row = message_row(chat_id, said, turn_id, self._now())
         await self._sessions.write(lambda on: on.execute(insert_once(on, MessageRow), row))
@@ -177,7 +176,6 @@ class SqlMessageRepository(SqlRepository):
     async def recent(
         self, chat_id: int, limit: int = 20, *, thread_id: int = 0
     ) -> list[StoredMessage]:
-        """The newest `limit` messages of a conversation, oldest first."""
         newest = {"chat": chat_id, "thread": thread_id, "most": max(limit, 0)}
         found = await self._sessions.read(
             lambda on: [loaded(StoredMessage, row) for row in on.execute(RECENT, newest)]
@@ -185,11 +183,9 @@ class SqlMessageRepository(SqlRepository):
         return found[::-1]
 
     async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
-        """Delete a conversation; how many messages there were."""
         return await self._write(delete(MessageRow).where(_said_in(chat_id, thread_id)))
 
     async def undo(self, chat_id: int, turn_id: int, *, thread_id: int = 0) -> bool:
-        """Delete the messages of a conversation's last turn; False if `turn_id` is not its last."""
         said = _said_in(chat_id, thread_id)
         newest = select(MessageRow.turn_id).where(said).order_by(MessageRow.id.desc()).limit(1)
 
@@ -225,8 +221,6 @@ class SqlChatRepository(SqlRepository):
     """Fulfils `agent.repositories.ChatRepository` on SQLite and Postgres alike."""
 
     async def state(self, chat_id: int) -> ChatState:
-        """Where messages for this chat go; an unknown chat is reachable as it is."""
-
         def read(on: Connection) -> ChatState:
             row, at = on.execute(CHAT, {"key": chat_id}).one_or_none(), chat_id
             if row is not None and row.migrated_to is not None:
@@ -239,19 +233,15 @@ class SqlChatRepository(SqlRepository):
         return await self._sessions.read(read)
 
     async def unreachable(self, chat_id: int, reason: str) -> None:
-        """Remember that the bot was blocked there, or that the chat is gone."""
         await self._set(chat_id, unreachable_since=self._now(), unreachable_reason=storable(reason))
 
     async def reachable(self, chat_id: int) -> None:
-        """Forget that: somebody wrote from there."""
         row = await self._sessions.read(lambda on: on.execute(CHAT, {"key": chat_id}).one_or_none())
         # This is asked with every message, and nearly always there is nothing to write.
         if row is not None and row.unreachable_since is not None:
             await self._set(chat_id, unreachable_since=None, unreachable_reason=None)
 
     async def migrated(self, chat_id: int, to: int) -> None:
-        """Remember that a group became a supergroup with another id; what was said goes along."""
-
         def write(on: Connection) -> None:
             _set(on, chat_id, migrated_to=to)
             known = select(CareRow.user_id, CareRow.told).where(CareRow.chat_id == to)
@@ -283,14 +273,12 @@ class SqlCareRepository(SqlRepository):
     """Fulfils `agent.repositories.CareRepository` on SQLite and Postgres alike. Writes commit."""
 
     async def held(self, chat_id: int, user_id: int) -> frozenset[str]:
-        """What a person told in a chat and still holds."""
         of_person = (CareRow.chat_id == chat_id) & (CareRow.user_id == user_id)
         holds = CareRow.until.is_(None) | (CareRow.until > self._now())
         query = select(CareRow.told).where(of_person, holds)
         return await self._sessions.read(lambda on: frozenset(on.scalars(query)))
 
     async def keep(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
-        """Remember what a person told, each until a moment or for good."""
         rows = [
             {"chat_id": chat_id, "user_id": user_id, "told": each, "until": until}
             for each, until in told.items()
@@ -299,15 +287,12 @@ class SqlCareRepository(SqlRepository):
         await self._sessions.write(lambda on: on.execute(upsert(on, CareRow), rows))
 
     async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
-        """Forget what was told in a chat, save what is `but`."""
         of_chat = CareRow.chat_id == chat_id
         await self._write(delete(CareRow).where(of_chat, CareRow.told.not_in(but)))
 
     async def clear(self, user_id: int) -> list[str]:
-        """Forget all that a person told, in every chat; return what it was, sorted. Commits."""
         of_person = delete(CareRow).where(CareRow.user_id == user_id).returning(CareRow.told)
         return await self._sessions.write(lambda on: sorted(set(on.scalars(of_person))))
 
     async def forget_expired(self) -> int:
-        """Delete what holds no more; how many there were."""
         return await self._write(delete(CareRow).where(CareRow.until <= self._now()))

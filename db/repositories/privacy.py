@@ -60,8 +60,6 @@ class SqlPersonalData(SqlRepository):
         return await self._sessions.read(read)
 
     async def count(self, user_id: int, user: str) -> dict[str, int]:
-        """Return how many rows of theirs there are, by table."""
-
         def read(on: Connection) -> dict[str, int]:
             of = _theirs(on, user_id, user).items()
             count = select(func.count())

@@ -77,8 +77,8 @@ class TraceRows:
 LOCAL_TRACES: Final = TraceRows()
 
 
-class SqlTraceStore(SqlRepository):
-    """Traces in the database, on SQLite and Postgres alike. Writes commit."""
+class KeepingTraces(SqlRepository):
+    """A repository that keeps traces, too; `rows` says how."""
 
     def __init__(
         self,
@@ -88,6 +88,10 @@ class SqlTraceStore(SqlRepository):
     ) -> None:
         super().__init__(sessions, now)
         self._rows = rows
+
+
+class SqlTraceStore(KeepingTraces):
+    """Traces in the database, on SQLite and Postgres alike. Writes commit."""
 
     async def save(self, traces: Sequence[TraceRecord]) -> None:
         """Keep finished traces, all or none; one that is kept already is replaced."""
@@ -137,7 +141,6 @@ class SqlTraceStore(SqlRepository):
             ]
 
     async def claim(self, limit: int, lease: timedelta) -> list[TraceRecord]:
-        """The oldest traces that are due, as nobody else gets them before the lease ends."""
         now = self._now()
         due = select(T.trace_id).where(T.state == WAITING, T.due_at <= now)
         due = due.order_by(T.due_at).limit(limit).with_for_update(skip_locked=True)
@@ -156,14 +159,12 @@ class SqlTraceStore(SqlRepository):
         await self._write(waiting.values(due_at=self._now()))
 
     async def settle(self, traces: Collection[TraceRecord], *, refused: bool = False) -> None:
-        """Note that these traces arrived, or that they never will."""
         state = REFUSED if refused else SENT
         # One that was replaced meanwhile, since its turn was run again, is due and stays so.
         untouched = (T.state == WAITING) & (T.due_at > self._now())
         await self._change(traces, T.state == WAITING if refused else untouched, state=state)
 
     async def release(self, traces: Collection[TraceRecord], seconds: float) -> None:
-        """Have traces be due again after so many seconds."""
         due_at = self._now() + timedelta(seconds=seconds)
         await self._change(traces, T.state == WAITING, due_at=due_at)
 
@@ -173,7 +174,6 @@ class SqlTraceStore(SqlRepository):
         await self._sessions.write(lambda on: on.execute(changed.values(values)))
 
     async def seconds_until_due(self) -> float | None:
-        """How long until a trace that waits is due, None if none waits."""
         first = select(func.min(T.due_at)).where(T.state == WAITING)
         due = await self._sessions.read(lambda on: on.scalar(first))
         return None if due is None else max(0.0, (due - self._now()).total_seconds())

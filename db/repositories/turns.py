@@ -58,12 +58,11 @@ from db.models import (
     storable,
     table_of,
     upsert,
-    utc_now,
     values_of,
 )
 from db.repositories.memory import change
 from db.repositories.people import message_row, moved
-from db.repositories.traces import LOCAL_TRACES, TraceRows
+from db.repositories.traces import KeepingTraces, TraceRows
 
 LOCK: Final = 0x70726F73
 """The number of the lock that turns begin under, one after the other; no other code uses it."""
@@ -89,17 +88,8 @@ Asked = aliased(MessageRow)
 Said = aliased(MessageRow)
 
 
-class SqlTurnRepository(SqlRepository):
+class SqlTurnRepository(KeepingTraces):
     """Fulfils `agent.repositories.TurnRepository` on SQLite and Postgres alike."""
-
-    def __init__(
-        self,
-        sessions: Sessions,
-        now: Callable[[], datetime] = utc_now,
-        rows: TraceRows = LOCAL_TRACES,
-    ) -> None:
-        super().__init__(sessions, now)
-        self._rows = rows
 
     async def record(
         self,
@@ -108,7 +98,6 @@ class SqlTurnRepository(SqlRepository):
         trace: TraceRecord | None = None,
         changes: Sequence[Change] = (),
     ) -> None:
-        """Keep a turn, its answers, what was said and its trace, once however often. Commits."""
         ended, now = EndedTurn(turn, tuple(said), trace), self._now()
 
         def write(on: Connection) -> None:
@@ -118,23 +107,19 @@ class SqlTurnRepository(SqlRepository):
         await self._sessions.write(write)
 
     async def change(self, changes: Sequence[Change]) -> None:
-        """Change what is kept of people. Commits."""
         now = self._now()
         await self._sessions.write(lambda on: change(on, changes, now))
 
     async def get(self, turn_id: int) -> TurnRecord | None:
-        """A turn, None if it is not known."""
         return await self._sessions.read(lambda on: _load(on, turn_id))
 
     async def of_message(self, chat_id: int, message_id: int) -> TurnRecord | None:
-        """The turn that a message of the bot answered."""
         answers = table_of(AnswerRow).c
         of_message = (answers.chat_id == chat_id) & (answers.message_id == message_id)
         query = select(answers.turn_id).where(of_message)
         return await self._sessions.read(lambda on: _load(on, on.scalar(query)))
 
     async def last(self, chat_id: int) -> TurnRecord | None:
-        """The turn of a chat that ended last; None if there is none."""
         this = {"key": chat_id}
         return await self._sessions.read(lambda on: _load(on, on.scalar(LAST, this)))
 

@@ -1,7 +1,7 @@
 """Accepted updates over SQL: what was received and is not done, and what was set aside."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -26,7 +26,7 @@ from agent.repositories import (
     Step,
     TurnTaken,
 )
-from db.engine import Sessions, SqlRepository, Work
+from db.engine import Work
 from db.models import (
     StepRow,
     UpdateRow,
@@ -34,11 +34,10 @@ from db.models import (
     loaded,
     table_of,
     upsert,
-    utc_now,
     values_of,
 )
 from db.repositories.memory import change
-from db.repositories.traces import LOCAL_TRACES, TraceRows
+from db.repositories.traces import KeepingTraces
 from db.repositories.turns import keep
 
 WAITING: Final = "waiting"
@@ -85,23 +84,10 @@ VOID: Final = FORGOTTEN.where(STEPS.c.number >= 0)
 """What a turn did that begins anew; not what earlier tries spent, nor where they show an answer."""
 
 
-class SqlUpdateRepository(SqlRepository):
+class SqlUpdateRepository(KeepingTraces):
     """Fulfils `agent.repositories.UpdateRepository` on SQLite and Postgres alike."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        now: Callable[[], datetime] = utc_now,
-        rows: TraceRows = LOCAL_TRACES,
-    ) -> None:
-        super().__init__(sessions, now)
-        self._rows = rows
-
     async def accept(self, updates: Sequence[ReceivedUpdate]) -> list[ReceivedUpdate]:
-        """Store updates, each once however often it is delivered; those with turns of their own.
-
-        An edited form takes the place of a message that no turn has taken yet.
-        """
         received_at = self._now()
 
         def write(on: Connection) -> list[ReceivedUpdate]:
@@ -133,8 +119,6 @@ class SqlUpdateRepository(SqlRepository):
         return found[0] if found else None
 
     async def first(self, lane: str) -> AcceptedUpdate | None:
-        """The update of a lane whose turn is next, by its id alone; None if none waits."""
-
         def read(on: Connection) -> AcceptedUpdate | None:
             row = on.execute(FIRST, {"lane": lane}).one_or_none()
             if row is None:
@@ -147,13 +131,11 @@ class SqlUpdateRepository(SqlRepository):
         return await self._sessions.read(read)
 
     async def waiting(self, lane: str, since: int) -> list[AcceptedUpdate]:
-        """The waiting updates of a lane from `since` on, in order."""
         of_lane = select(UPDATES).where(U.lane == lane, U.state == WAITING)
         query = of_lane.where(U.update_id >= since).order_by(U.update_id)
         return await self._all(query.limit(100))
 
     async def lanes(self) -> list[str]:
-        """The lanes in which updates wait or are being answered, those of the oldest first."""
         return await self._sessions.read(lambda on: [str(each) for each in on.scalars(LANES)])
 
     async def begin(self, update_id: int, with_others: Sequence[int] = ()) -> BegunTurn | None:
@@ -186,7 +168,6 @@ class SqlUpdateRepository(SqlRepository):
         return await self._sessions.write(write)
 
     async def begin_anew(self, spent: Step, epoch: int, with_others: Sequence[int]) -> BegunTurn:
-        """Have a turn begin anew together with others; of what it did, only `spent` is kept."""
         this, begun = {"key": spent.update_id}, list[BegunTurn]()
 
         def write(on: Connection) -> None:
@@ -204,22 +185,18 @@ class SqlUpdateRepository(SqlRepository):
         return begun[-1]
 
     async def hold(self, update_id: int, epoch: int) -> None:
-        """Do nothing if the turn is still that of who began it at this epoch."""
         this = {"key": update_id, "epoch": epoch}
         if await self._sessions.read(lambda on: on.scalar(HELD, this)) is None:
             raise TurnTaken
 
     async def record(self, step: Step, epoch: int) -> None:
-        """Keep what a step returned."""
         row = values_of(step, StepRow)
         await self._go_on(step.update_id, epoch, lambda on: on.execute(upsert(on, StepRow), row))
 
     async def forget_steps(self, update_id: int, epoch: int) -> None:
-        """Have a turn begin anew."""
         await self._go_on(update_id, epoch, lambda on: on.execute(VOID, {"key": update_id}))
 
     async def done(self, turn_id: int, epoch: int, ended: Sequence[EndedTurn] = ()) -> None:
-        """A turn is over: what it came to is kept, its updates lose their content, all at once."""
         this, now = {"key": turn_id}, self._now()
 
         def write(on: Connection) -> None:
@@ -233,7 +210,6 @@ class SqlUpdateRepository(SqlRepository):
         await self._go_on(turn_id, epoch, write)
 
     async def set_aside(self, update_id: int, epoch: int, error: str) -> None:
-        """Give up on an update, until an operator has it tried again."""
         row = update(UPDATES).where(U.update_id == update_id)
         aside = row.values(state=SET_ASIDE, error=error)
         await self._go_on(update_id, epoch, lambda on: on.execute(aside))
@@ -243,7 +219,6 @@ class SqlUpdateRepository(SqlRepository):
         return await self._all(select(UPDATES).where(U.state == SET_ASIDE).order_by(U.update_id))
 
     async def ask_retry(self, update_id: int) -> bool:
-        """Have an update that was set aside tried again; False if there is none."""
         row = update(UPDATES).where(U.update_id == update_id, U.state == SET_ASIDE)
         anew = row.values(state=RETRY, tries=0, progress=0, retries=U.retries + 1)
 
@@ -262,14 +237,12 @@ class SqlUpdateRepository(SqlRepository):
         return await self._sessions.read(lambda on: on.scalar(first))
 
     async def backlog(self) -> Backlog:
-        """How many turns are not over, and since when."""
         query = select(func.count(), func.min(U.received_at)).where(U.state.in_(TO_RUN))
         count, oldest = await self._sessions.read(lambda on: on.execute(query).one())
         age = (self._now() - oldest).total_seconds() if oldest else 0.0
         return Backlog(count, max(0.0, age))
 
     async def forget(self, older_than: timedelta) -> int:
-        """Delete updates that are older, save those that still wait; how many there were."""
         old = U.received_at < self._now() - older_than
         return await self._write(delete(UPDATES).where(U.state.not_in(TO_RUN), old))
 

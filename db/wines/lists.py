@@ -301,9 +301,7 @@ def _is_read(wanted: str, cell: str) -> bool:
     if wanted == "foods":
         return any(each in set(Food) for each in _foods(cell))
     try:
-        OwnRow.model_validate(
-            {"name": "a", "producer": "a", "country": "a", "style": "red", wanted: cell}
-        )
+        OwnRow.model_validate(_SMALLEST | {wanted: cell})
     except ValidationError:
         return False
     return True

@@ -8,7 +8,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from agent.tracing.recorder import keyed_hash
-from tests.acceptance.test_end_to_end import running
+from tests.acceptance.test_end_to_end import running_here
 from tests.commands import sommelier as in_a_process
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
@@ -39,7 +39,7 @@ async def test_a_person_who_is_forgotten_is_nowhere_any_more_and_others_are(
         "LANGFUSE_SECRET_KEY": otlp_receiver.secret_key,
         "LANGFUSE_BASE_URL": otlp_receiver.base_url,
     }
-    with running(bot_api, environment, **langfuse):
+    async with running_here(bot_api, environment, **langfuse):
         for count, (user, word) in enumerate(WORDS.items(), 1):
             bot_api.say(f"a red for lamb, says {word}", chat_id=user)
             (answer,) = [m for m in await _messages(bot_api, user) if m.get("reply_markup")]

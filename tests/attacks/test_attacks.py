@@ -12,7 +12,7 @@ from tests.attacks.stage import ADMIN, SECOND, staged
 QUIET = 20
 MODEL_SECONDS = 0.1
 """How long a request to the model takes where time is measured; the fastest take longer."""
-SAMPLE = 80
+SAMPLE = 48
 MOST_FORGED = 1
 """Words that nobody can tell from ordinary ones still pass, this many of the sample at most."""
 
@@ -66,7 +66,7 @@ async def test_a_sample_of_every_kind_does_nothing_and_the_second_chat_is_answer
 async def test_names_of_those_who_ask_to_be_let_in_do_nothing_to_admins(
     environment: dict[str, str],
 ) -> None:
-    wanted = [each for each in attacks() if each.way == "display name"][::3]
+    wanted = [each for each in attacks() if each.way == "display name"][::6]
     async with staged(Path(environment["HOME"]), wanted, ACCESS="allow_list") as stage:
         await stage.run(wanted)
         judge = Judge(stage, wanted)

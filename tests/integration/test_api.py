@@ -577,7 +577,7 @@ def test_no_body_whatever_makes_it_fail() -> None:
     with loopback(api(sources())) as it:
 
         @settings(
-            max_examples=200,
+            max_examples=100,
             deadline=None,
             database=None,
             derandomize=True,

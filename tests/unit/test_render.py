@@ -152,7 +152,7 @@ def test_nothing_becomes_a_link_by_itself(text: str) -> None:
         assert not any(mark.tag == "a" for each in pieces for mark in each.marks)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(markdownish)
 def test_no_markdown_makes_an_address_live_but_one(text: str) -> None:
     pieces = from_html(to_telegram_html(text))
@@ -177,7 +177,7 @@ def test_what_is_no_character_is_not_shown() -> None:
     assert visible("a\uffff\ufffeb\ufdd0\U0010ffffc") == "abc"
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(markdownish)
 def test_text_that_is_not_ours_is_shown_as_it_is(text: str) -> None:
     pieces = from_html(to_telegram_html(escape(text)))
@@ -199,13 +199,13 @@ def test_ordinary_text_holds_nothing_that_could_be_tapped(text: str) -> None:
     assert not list(live(text))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(markdownish)
 def test_any_text_becomes_html_that_telegram_accepts(text: str) -> None:
     parse_html(to_telegram_html(text))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(markdownish)
 def test_no_word_of_any_text_is_lost(text: str) -> None:
     runs = from_html(to_telegram_html(text))
@@ -216,7 +216,7 @@ def test_no_word_of_any_text_is_lost(text: str) -> None:
         assert word in joined
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(markdownish)
 def test_html_is_read_back_as_it_was_written(text: str) -> None:
     html = to_telegram_html(text)

@@ -70,7 +70,7 @@ def test_no_message_has_more_than_100_marks() -> None:
     assert [part.count("<b>") for part in parts] == [100, 100, 50]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(markdownish, st.integers(2, 40))
 def test_every_message_is_within_the_limits_and_nothing_is_lost(text: str, limit: int) -> None:
     parts = split_messages(text, limit)
