@@ -647,7 +647,7 @@ async def test_a_call_is_a_turn_in_the_trace(
     traces: list[TraceRecord] = []
 
     async def keep(*ended: Any) -> None:
-        traces.extend(ended[2:])
+        traces.append(ended[2])
 
     token = settings_of({"API_TOKEN": TOKEN, "HTTP_PORT": "0", "TRACE_USER_KEY": "key"})
     async with open_model(model_server) as model:
