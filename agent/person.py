@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from agent.care import NO_CARE, Care
 
@@ -10,39 +10,24 @@ FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "settin
 """What a fact is. `rated` is what verdicts say, `setting` what somebody chose."""
 TOLD: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
 """What people tell of themselves in words."""
-FactField = Literal[
-    "",
-    "styles",
-    "colours",
-    "sweetness",
-    "bodies",
-    "tannins",
-    "acidities",
-    "grapes",
-    "countries",
-    "regions",
-    "text",
-]
-"""The filter of a search that a fact is about; empty for what is no taste."""
-FIELDS: Final[tuple[FactField, ...]] = get_args(FactField)
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
     """Something that is remembered of a person, in the words of the catalogue.
 
-    `said` are their own words, of what is `rated` "+" or "-".
+    The value of a taste is what `agent.sommelier.taste` writes, that of an allergy an allergen, of
+    a budget an amount and its currency. `said` are their own words, of what is `rated` "+" or "-".
     """
 
     kind: FactKind
     value: str
-    field: str = ""
     said: str = ""
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, str]:
         """What tells it from others."""
-        return self.kind, self.field, self.value
+        return self.kind, self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +63,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What is known of who asks; what they own is theirs alone."""
+    """What is known of who asks, and their own words in this turn; what they own is theirs alone.
+
+    Nothing is remembered of whom has no `user_id`.
+    """
 
     care: Care = NO_CARE
     facts: tuple[Fact, ...] = ()
     bottles: tuple[Bottles, ...] = ()
     user_id: int = 0
+    words: str = ""
 
 
 NOBODY: Final = Person()

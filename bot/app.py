@@ -19,6 +19,8 @@ from agent.engine.llm import load_client
 from agent.engine.run import NO_JOURNAL, Journal
 from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.lexicon import lexicon
+from agent.memory.service import Remembering
+from agent.memory.tools import remember_tool
 from agent.repositories import Payload
 from agent.sommelier.service import Answerer, Sommelier
 from agent.text import pattern
@@ -57,6 +59,7 @@ from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
 from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
+from bot.telegram.memory import TasteCommand
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender, WholeRequests
@@ -72,6 +75,7 @@ from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin
 from config import Settings, SettingsError
 from db.engine import Sessions, is_passing
+from db.repositories.memory import SqlMemoryRepository
 from db.repositories.people import (
     SqlBroadcastRepository,
     SqlCareRepository,
@@ -242,6 +246,7 @@ async def open_app(
         steps = journal or NO_JOURNAL
         limit = rate_limit_of(settings, telegram)
         sender = Sender(application.bot, limit, repositories.chats, steps)
+        memory = SqlMemoryRepository(resources.sessions)
         turns = Turns(
             run=resources.run,
             tracer=Recorder(),
@@ -262,6 +267,7 @@ async def open_app(
             last=repositories.turns.last,
             metrics=Metrics(lambda: exporter.given_up if exporter else 0),
             carer=Carer(help=resources.help, cares=repositories.cares),
+            memory=memory,
         )
         conversation = Conversation(
             turns=turns,
@@ -283,8 +289,16 @@ async def open_app(
         )
         admin = admin_handlers(settings, repositories, sender, admins)
         look_ups = look_ups_of(resources, conversation)
-        privacy = privacy_of(settings, resources, conversation, journal or repositories.turns)
-        further = [*admin, *privacy.handlers(), *feedback.handlers(), *look_ups.handlers()]
+        changing = journal or repositories.turns
+        privacy = privacy_of(settings, resources, conversation, changing)
+        taste = TasteCommand(sender=sender, memory=memory, change=changing.change)
+        further = [
+            *admin,
+            *privacy.handlers(),
+            *taste.handlers(),
+            *feedback.handlers(),
+            *look_ups.handlers(),
+        ]
         forgetting = await stack.enter_async_context(open_forgetting(settings, resources.sessions))
         conversation.register(application, further)
         yield App(
@@ -522,21 +536,22 @@ def repositories_of(sessions: Sessions, rows: TraceRows = LOCAL_TRACES) -> Repos
     )
 
 
-def sommelier_of(resources: Resources) -> Sommelier:
-    """Who answers."""
+def sommelier_of(resources: Resources) -> Remembering:
+    """Who answers, and remembers."""
     tools = research_tools(
         resources.documents,
         resources.search,
         refinement=resources.refinement,
         cache=resources.cache,
     )
-    return Sommelier(
+    sommelier = Sommelier(
         catalogue=SqlCatalogue(resources.sessions),
         house=HouseSommelier(),
-        research_tools=tools,
+        research_tools=[*tools, remember_tool()],
         help=resources.help,
         small=resources.small,
     )
+    return Remembering(sommelier)
 
 
 def access_of(settings: Settings, repositories: Repositories, sender: Sender) -> Access:

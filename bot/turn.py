@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeVar
 
-from agent.care import care_of
+from agent.care import Care, care_of
 from agent.engine.errors import Backoff, retry
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
 from agent.i18n import say
-from agent.person import Change
-from agent.repositories import MessageRepository, StoredMessage, TurnRecord
+from agent.person import Change, Person
+from agent.repositories import MemoryRepository, MessageRepository, StoredMessage, TurnRecord
 from agent.text import truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
 from agent.turn import BUDGET, Reply, Work, answer_turn, with_notes, worked_on
@@ -126,7 +126,7 @@ class Turns:
     turn came to and what was said, without it `messages` the latter alone; `max_content_length` is
     how many characters of a message are. `hashed` makes the id of a chat or a user unrecognisable
     for traces, `rating` makes the buttons under the answer of a turn. `carer` knows who is not to
-    drink, `last` the turn of a chat that ended last.
+    drink, `memory` what is remembered of people, `last` the turn of a chat that ended last.
     """
 
     run: Run = field(default_factory=Run)
@@ -143,6 +143,7 @@ class Turns:
     metrics: Metrics = field(default_factory=Metrics)
     carer: Carer = field(default_factory=Carer)
     last: Callable[[int], Awaitable[TurnRecord | None]] | None = None
+    memory: MemoryRepository | None = None
     under_way: dict[int, Question] = field(default_factory=dict)
 
     def stop(self, meant: Callable[[Question], bool], *, is_forgotten: bool = False) -> bool:
@@ -196,7 +197,7 @@ class Turns:
                     span=span,
                     journal=self.journal,
                     allowance=allowance,
-                    context=care,
+                    context=await self._person(question, care),
                     show=draft,
                     stop=question.course.stop,
                     before=question.course.before,
@@ -210,6 +211,20 @@ class Turns:
             deliver = self._send if reply.outcome == "care" else self._deliver
             delivery = await deliver(question, messages, span)
         return reply, delivery, run.ledger.spent
+
+    async def _person(self, question: Question, care: Care) -> Person:
+        """What is known of who asks; care alone if the rest cannot be read."""
+        if self.memory is None or not question.user_id:
+            return Person(care)
+        try:
+            facts = await self.memory.facts(question.user_id)
+            in_private = question.chat_id == question.user_id
+            bottles = await self.memory.bottles(question.user_id) if in_private else ()
+        except Exception as error:
+            log.warning("What is remembered of a person is not read: %s", type(error).__name__)
+            return Person(care)
+        allergies = (each.value for each in facts if each.kind == "allergy")
+        return Person(care.holding(allergies), tuple(facts), tuple(bottles), question.user_id)
 
     async def _keep_broken(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep what is left of a turn that nobody runs again: who asked has gone, say."""

@@ -408,7 +408,6 @@ class FactRow(Base):
 
     user_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     kind: Mapped[str] = mapped_column(String, primary_key=True)
-    field: Mapped[str] = mapped_column(String, primary_key=True)
     value: Mapped[str] = mapped_column(String, primary_key=True)
     turn_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     said: Mapped[str]

@@ -1,8 +1,8 @@
 """One turn: tools first, then the structured answer, with retries around the answer only."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -50,7 +50,8 @@ class AgenticResponse(Generic[T]):
     """What a turn came to. `text` is empty unless it is answered, salvaged or stopped halfway.
 
     `messages` is what the turn added to its history: the person's message, tool calls with their
-    results, and the answer as the model should have written it, if there is one.
+    results, and the answer as the model should have written it, if there is one. `found` is what
+    its tools found.
     """
 
     text: str
@@ -62,6 +63,7 @@ class AgenticResponse(Generic[T]):
     retry_count: int = 0
     models: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
+    found: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -277,6 +279,7 @@ def response_of(
         retry_count=max(0, len(attempts) - 1),
         models=tuple(dict.fromkeys(each.reply.model for each in attempts)),
         messages=(*chat.added, *([_said(found, contract)] if found else [])),
+        found=evidence.found,
     )
 
 

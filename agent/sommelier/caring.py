@@ -7,6 +7,7 @@ what an answer may hold.
 
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -17,7 +18,10 @@ from agent.care import FORBIDDING, NO_CARE, Care, Concern
 from agent.care_help import Help
 from agent.engine.contract import Evidence, Grounding, OutputContract
 from agent.engine.run import Run
+from agent.person import NOBODY, Person
+from agent.sommelier import taste
 from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.taste import catalogue_of_taste
 from agent.sommelier.wine import (
     Catalogue,
     Colour,
@@ -49,9 +53,16 @@ NOTE_FIRST: Final = "wines without alcohol come first for this person"
 NOTE_ALLERGY: Final = "wines that declare {allergens} are left out for this person"
 
 
+def person_in(run: Run) -> Person:
+    """Return what is known of who asks; nobody where nothing is."""
+    known = run.context
+    return known if isinstance(known, Person) else replace(NOBODY, care=care_in(run))
+
+
 def care_in(run: Run) -> Care:
-    """Return what is known of who asks; no care where nothing is."""
-    return run.context if isinstance(run.context, Care) else NO_CARE
+    """Return what care who asks needs; none where nothing is known."""
+    known = run.context.care if isinstance(run.context, Person) else run.context
+    return known if isinstance(known, Care) else NO_CARE
 
 
 def instructions(care: Care) -> str:
@@ -59,6 +70,11 @@ def instructions(care: Care) -> str:
     if care.forbids_alcohol:
         return f"- {FORBIDDEN}"
     return f"- {FIRST}" if care.is_cautious else ""
+
+
+def left_out(person: Person) -> str:
+    """Say for a model what care and taste leave out of a result; empty if nothing."""
+    return "; ".join(filter(None, (note(person.care), taste.note(person))))
 
 
 def note(care: Care) -> str:
@@ -81,8 +97,9 @@ def may_be_shown(wine: Wine, care: Care) -> bool:
     return is_without_alcohol(wine) or not care.forbids_alcohol
 
 
-def catalogue_for(catalogue: Catalogue, care: Care) -> Catalogue:
-    """Return the part of a catalogue that a person may be shown; all of it if nothing is known."""
+def catalogue_for(catalogue: Catalogue, person: Person) -> Catalogue:
+    """Return the part of a catalogue that a person may be shown and wants to see; else all."""
+    care, catalogue = person.care, catalogue_of_taste(catalogue, person)
     is_whole = not (care.forbids_alcohol or care.is_cautious or care.allergies)
     return catalogue if is_whole else _CarefulCatalogue(catalogue, care)
 

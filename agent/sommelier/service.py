@@ -14,8 +14,9 @@ from agent.engine.messages import LLM, Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.i18n import say_in
+from agent.person import Change, Person
 from agent.prompts import prompt_for, research_rules
-from agent.sommelier import caring
+from agent.sommelier import caring, taste
 from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, ParseResult, in_language
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
@@ -115,9 +116,10 @@ class Sommelier:
         care = self._care(message, run)
         if care.is_crisis:
             return Reply(text=self._help.in_crisis(care), outcome="care")
-        run = replace(run, context=care)
+        run = _with_care(run, care)
         prompt = prompt_for(run, self._prompt)
-        rules = "\n".join(filter(None, (self._research_rules, caring.instructions(care))))
+        told = taste.instructions(caring.person_in(run))
+        rules = "\n".join(filter(None, (self._research_rules, caring.instructions(care), told)))
         schema = self._contract.output.text
         instructions = prompt.render(research_rules=rules, schema=schema)
         run = replace(run, instructions=instructions, prompt=prompt.ref)
@@ -132,9 +134,11 @@ class Sommelier:
             reply = Reply(text=self._help.in_crisis(careful.care), outcome="care")
         else:
             reply = self._introduced(await self._reply(message, response, run), response, run)
+        found = response.found.values() if response else ()
         return replace(
             reply,
             told=careful.lasting,
+            changes=tuple(each for each in found if isinstance(each, Change)),
             retries=response.retry_count if response else 0,
             error_types=error_types(response) if response else (),
             prompt=prompt.ref,
@@ -142,8 +146,8 @@ class Sommelier:
 
     def _care(self, message: str, run: Run) -> Care:
         """What is known of who asks: what the product says, or what they say themselves."""
-        if isinstance(run.context, Care):
-            return run.context
+        if isinstance(run.context, Care | Person):
+            return caring.care_in(run)
         said = [str(each["content"]) for each in run.history if each["role"] == "user"]
         return care_in_talk([*said, message], self._help.full_age)
 
@@ -153,7 +157,7 @@ class Sommelier:
             return run
         with run.span.child("guard.care", "guardrail") as guard:
             guard.update(output=sorted(careful.heard), metadata={"heard_by": "model"})
-        return replace(run, context=careful.care)
+        return _with_care(run, careful.care)
 
     def _introduced(self, reply: Reply, response: Response | None, run: Run) -> Reply:
         """A model's answer below what is to be said of a concern when it is first told."""
@@ -168,7 +172,7 @@ class Sommelier:
     async def _reply(self, message: str, response: Response | None, run: Run) -> Reply:
         if response is not None and response.ok and response.outcome != "stopped":
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
-        language = self._language(message, run)
+        language = self.language_in(message, run)
         if response is not None and response.ok:
             return _shown(response, "stopped", say_in(language, "stopped_here"))
         if response is not None and response.outcome == "stopped":
@@ -188,7 +192,8 @@ class Sommelier:
             return _shown(by_rules, "answered", note)
         return _shown(by_rules, "fallback", say_in(language, "model_down"))
 
-    def _language(self, message: str, run: Run) -> Language:
+    def language_in(self, message: str, run: Run) -> Language:
+        """Tell the language of a message and what was said before."""
         return self._house.language_of([*run.history, {"role": "user", "content": message}])
 
     def _progress(self, calls: Sequence[ToolCall], *, message: str, run: Run) -> str:
@@ -208,7 +213,7 @@ class Sommelier:
         own = await self._of_house(message, run, language)
         if not (own.answer and care.in_group and care.is_cautious):
             return own
-        rest = replace(run, context=Care(allergies=care.allergies, in_group=True))
+        rest = _with_care(run, Care(allergies=care.allergies, in_group=True))
         others = await self._of_house(message, rest, language)
         if not others.answer or not others.answer.wines:
             return own
@@ -240,6 +245,10 @@ class Sommelier:
     ) -> Response:
         tools = offer.sober if caring.care_in(run).forbids_alcohol else offer.all
         return await generate_agentic_response(message, run=run, contract=contract, tools=tools)
+
+
+def _with_care(run: Run, care: Care) -> Run:
+    return replace(run, context=replace(caring.person_in(run), care=care))
 
 
 def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.care import NO_CARE, Care
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput
-from agent.sommelier.caring import care_in, catalogue_for, note
+from agent.person import NOBODY, Person
+from agent.sommelier.caring import catalogue_for, left_out, person_in
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult
 
 SEARCH = (
@@ -77,15 +77,15 @@ def wine_tools(catalogue: Catalogue, *, small: bool = False) -> list[Tool]:
 
     async def search_wines(query: WineQuery, run: Run) -> ToolOutput:
         with retrieving("retrieve.wines", query, run) as span:
-            result = await catalogue_for(catalogue, care_in(run)).search(query)
+            result = await catalogue_for(catalogue, person_in(run)).search(query)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return found(result, care_in(run))
+        return found(result, person_in(run))
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
-        wines = await catalogue_for(catalogue, care_in(run)).get(arguments.wine_ids)
+        wines = await catalogue_for(catalogue, person_in(run)).get(arguments.wine_ids)
         unknown = set(arguments.wine_ids) - {wine.id for wine in wines}
         if not wines:
-            raise ToolError(NO_WINE.format(why=note(care_in(run))).rstrip("; "))
+            raise ToolError(NO_WINE.format(why=left_out(person_in(run))).rstrip("; "))
         content: dict[str, Any] = {"wines": facts(wines)}
         if unknown:
             content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
@@ -95,10 +95,10 @@ def wine_tools(catalogue: Catalogue, *, small: bool = False) -> list[Tool]:
         if not await catalogue.get([arguments.wine_id]):
             raise ToolError("there is no wine with this id; use search_wines to find ids")
         with retrieving("retrieve.similar", arguments, run) as span:
-            similar = catalogue_for(catalogue, care_in(run)).similar
+            similar = catalogue_for(catalogue, person_in(run)).similar
             result = await similar(arguments.wine_id, arguments)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return found(result, care_in(run))
+        return found(result, person_in(run))
 
     if small:
         return [
@@ -118,14 +118,14 @@ def retrieving(name: str, query: BaseModel, run: Run) -> AbstractContextManager[
     return run.span.child(name, "retriever", input=asked)
 
 
-def found(result: WineSearchResult, care: Care = NO_CARE) -> ToolOutput:
-    """Tell a model what a search found, which soft filters each wine misses, what care left out."""
+def found(result: WineSearchResult, person: Person = NOBODY) -> ToolOutput:
+    """Tell a model what a search found, which soft filters each wine misses, what was left out."""
     wines = facts(result.wines)
     for wine in wines:
         if missed := result.missed.get(wine["wine_id"]):
             wine["misses"] = list(missed)
     content: dict[str, Any] = {"found": result.total, "wines": wines}
-    if why := note(care):
+    if why := left_out(person):
         content["note"] = why
     if not wines:
         content["relax"] = dict(result.relax)

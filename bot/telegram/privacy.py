@@ -123,10 +123,15 @@ class PrivacyCommands:
 
     async def _is_overheard(self, update: Update) -> bool:
         """Whether others are in the chat; then it is said where to ask."""
-        if message_of(update).chat.type == ChatType.PRIVATE:
+        if is_private(update):
             return False
         await self._say(update, say("only_in_private"))
         return True
 
     async def _say(self, update: Update, markdown: str) -> None:
         await self.sender.send(destination(update), markdown)
+
+
+def is_private(update: Update) -> bool:
+    """Whether nobody else is in the chat."""
+    return message_of(update).chat.type == ChatType.PRIVATE

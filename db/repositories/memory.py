@@ -39,7 +39,7 @@ def change(on: Connection, changes: Sequence[Change], now: datetime) -> None:
             _unlearn(on, each.user_id, fact)
         for fact in each.learned:
             row = {"user_id": each.user_id, "turn_id": 0, "said": storable(fact.said), "at": now}
-            own = {"kind": fact.kind, "field": fact.field, "value": storable(fact.value)}
+            own = {"kind": fact.kind, "value": storable(fact.value)}
             on.execute(upsert(on, FactRow), row | own)
         for bottles in each.bottles:
             _add(on, each.user_id, bottles, now)
@@ -51,7 +51,7 @@ def change(on: Connection, changes: Sequence[Change], now: datetime) -> None:
 def _unlearn(on: Connection, user_id: int, fact: Fact) -> None:
     """Delete a fact; an allergy is held of each chat that it was told in, too."""
     row = FACTS.c
-    same = (row.kind == fact.kind) & (row.field == fact.field) & (row.value == fact.value)
+    same = (row.kind == fact.kind) & (row.value == fact.value)
     on.execute(delete(FACTS).where(row.user_id == user_id, same))
     if fact.kind == "allergy":
         told = (CareRow.user_id == user_id) & (CareRow.told == fact.value)

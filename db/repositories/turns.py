@@ -45,12 +45,14 @@ from agent.repositories import (
 from db.engine import Sessions, SqlRepository, take_turns
 from db.models import (
     AnswerRow,
+    FactRow,
     FeedbackRow,
     MessageRow,
     TraceRow,
     TurnRow,
     UnderWayRow,
     UtcDateTime,
+    WineGrapeRow,
     insert_into,
     insert_once,
     loaded,
@@ -338,6 +340,7 @@ async def _before(session: AsyncSession, asked: MessageRow) -> list[MessageRow]:
     return list(await session.scalars(query))[::-1]
 
 
+RATED: Final = "rated"
 LONGEST_COMMENT: Final = 1000  # characters
 
 NOTHING_SAID: Final[dict[str, object]] = {
@@ -361,6 +364,7 @@ class SqlFeedbackRepository(SqlRepository):
             if verdict is not None:
                 await self._rate_first(session, turn_id, verdict)
             await self._change(session, turn_id, other, verdict=verdict, **NOTHING_SAID)
+            await _rate_taste(session, turn_id, verdict, self._now())
             return await _load_feedback(session, turn_id)
 
     async def reason(self, turn_id: int, reason: FeedbackReason) -> Feedback | None:
@@ -445,6 +449,26 @@ def _joined() -> Select[FeedbackRow, str | None, str | None, datetime]:
     return select(FeedbackRow, TurnRow.trace_id, TurnRow.root_id, TurnRow.at).join(
         TurnRow, TurnRow.turn_id == FeedbackRow.turn_id
     )
+
+
+async def _rate_taste(
+    session: AsyncSession, turn_id: int, verdict: Verdict | None, now: datetime
+) -> None:
+    """Have a verdict say of a person's taste what the first grapes of the wines shown tell."""
+    await session.execute(delete(FactRow).where(FactRow.turn_id == turn_id, FactRow.kind == RATED))
+    if verdict is None:
+        return
+    shown = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn_id)
+    ids = {each for listed in await session.scalars(shown) for each in listed}
+    first = select(WineGrapeRow.grape).where(
+        WineGrapeRow.wine_id.in_(ids), WineGrapeRow.position == 0
+    )
+    grapes = sorted({*await session.scalars(first)}) if ids else []
+    user_id = await session.scalar(select(TurnRow.user_id).where(TurnRow.turn_id == turn_id))
+    for grape in grapes if user_id else ():
+        of_turn = {"user_id": user_id, "kind": RATED, "turn_id": turn_id, "at": now}
+        said = {"value": f"grapes={grape}", "said": "+" if verdict == "liked" else "-"}
+        await session.execute(insert_into(session, FactRow).values(of_turn | said))
 
 
 async def _load_feedback(session: AsyncSession, turn_id: int) -> Feedback | None:

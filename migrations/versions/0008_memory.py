@@ -12,12 +12,11 @@ def upgrade() -> None:
         "facts",
         sa.Column("user_id", sa.BigInteger, autoincrement=False, nullable=False),
         sa.Column("kind", sa.String, nullable=False),
-        sa.Column("field", sa.String, nullable=False),
         sa.Column("value", sa.String, nullable=False),
         sa.Column("turn_id", sa.BigInteger, autoincrement=False, nullable=False),
         sa.Column("said", sa.String, nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("user_id", "kind", "field", "value", "turn_id", name="pk_facts"),
+        sa.PrimaryKeyConstraint("user_id", "kind", "value", "turn_id", name="pk_facts"),
     )
     op.create_table(
         "bottles",

@@ -1,0 +1,79 @@
+"""Answers with what is remembered of who asks, and remembers what they tell."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from agent.engine.run import Run
+from agent.i18n import say_in
+from agent.memory.reading import Reading, own_words, read_message
+from agent.memory.wording import told
+from agent.person import Change, Fact, Person
+from agent.sommelier.caring import person_in
+from agent.sommelier.service import Sommelier
+from agent.sommelier.taste import Wanted, read
+from agent.text import Language
+from agent.turn import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Remembering:
+    """Fulfils `Answerer` with a sommelier, and what is remembered.
+
+    What a message tells is read by rules whatever model there is, holds in this very turn, and is
+    told back below its answer. A message that only tells needs no other answer.
+    """
+
+    sommelier: Sommelier
+
+    async def answer(self, message: str, run: Run) -> Reply:
+        """Answer `message`; what is to be remembered of it stands in the reply's changes."""
+        person = person_in(run)
+        if not person.user_id or person.care.is_crisis:
+            return await self.sommelier.answer(message, run)
+        reading = read_message(message, person.facts)
+        heard = Change(user_id=person.user_id, learned=reading.learned, unlearned=reading.unlearned)
+        language = self.sommelier.language_in(message, run)
+        if heard.learned or heard.unlearned:
+            with run.span.child("memory", "span") as span:
+                span.update(output={"learned": heard.learned, "unlearned": heard.unlearned})
+        if reading.is_all:
+            reply = _told_back(Reply(text=say_in(language, "taste_ask_on")), [heard], language)
+            return replace(reply, text="\n\n".join((*reply.notes, reply.text)), notes=())
+        known = replace(person, facts=_holding(person, reading), words=own_words(message))
+        reply = await self.sommelier.answer(message, replace(run, context=known))
+        said = {fact.key for fact in reading.learned}
+        others = [_without(each, said) for each in reply.changes]
+        return _told_back(reply, [heard, *others], language)
+
+
+def _holding(person: Person, reading: Reading) -> tuple[Fact, ...]:
+    """The facts that hold in this turn: a hate of what is asked for by name does not."""
+    gone = {fact.key for fact in reading.unlearned}
+    facts = [each for each in (*person.facts, *reading.learned) if each.key not in gone]
+    return tuple(
+        each for each in facts if not (each.kind == "hate" and _is_named(each, reading.named))
+    )
+
+
+def _is_named(fact: Fact, named: Iterable[Wanted]) -> bool:
+    hated = read(fact.value)
+    return any(
+        all({*values} & {*wanted.get(name, ())} for name, values in hated.items())
+        for wanted in named
+    )
+
+
+def _without(change: Change, keys: set[tuple[str, str]]) -> Change:
+    return replace(change, learned=tuple(each for each in change.learned if each.key not in keys))
+
+
+def _told_back(reply: Reply, changes: Iterable[Change], language: Language) -> Reply:
+    """The reply with what is changed, and told so once."""
+    changed = tuple(each for each in changes if each.learned or each.unlearned or each.bottles)
+    learned = [fact for each in changed for fact in each.learned]
+    replaced = {fact.kind for fact in learned if fact.kind == "budget"}
+    unlearned = [f for each in changed for f in each.unlearned if f.kind not in replaced]
+    again = {fact.value for fact in learned}
+    unlearned = [fact for fact in unlearned if fact.value not in again]
+    said = (told(learned, "learned", language), told(unlearned, "unlearned", language))
+    return replace(reply, notes=(*reply.notes, *filter(None, said)), changes=changed)

@@ -1,0 +1,89 @@
+"""The tool by which a model has something of a person be remembered, in their own words alone."""
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.care import ALLERGIES
+from agent.engine.errors import ToolError
+from agent.engine.run import Run
+from agent.engine.tools import Tool, ToolOutput
+from agent.house_sommelier.lexicon import parse
+from agent.memory.reading import LARGEST_BUDGET, LONGEST_SAID, is_of_others, objects, own_words
+from agent.person import Change, Fact, Person
+from agent.sommelier.caring import person_in
+from agent.sommelier.taste import written
+from agent.sommelier.wine import Currency
+from agent.text import words
+
+REMEMBER: Final = (
+    "Keep a lasting fact that the guest told of themselves in this message: what they never drink "
+    "(hate), like, do not tolerate (allergy), usually spend (budget), or asked to note. `words` "
+    "are their own, letter for letter, and name what it is about. Not what they want just now, "
+    "and nothing of other people. With `forget` such a fact is dropped again."
+)
+NOT_SAID: Final = "these are not the guest's words of this message; copy them letter for letter"
+OF_OTHERS: Final = "that is about somebody else; only what guests tell of themselves is kept"
+NO_NAME: Final = "these words name no grape, region, country, style or taste; keep it as a note"
+
+
+class Remember(BaseModel):
+    """Arguments of remember."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["hate", "like", "allergy", "budget", "note"]
+    words: Annotated[str, Field(min_length=2, max_length=LONGEST_SAID)]
+    amount: Annotated[float | None, Field(gt=0, le=LARGEST_BUDGET)] = None
+    currency: Currency = Currency.EUR
+    forget: bool = False
+
+
+async def remember(asked: Remember, run: Run) -> ToolOutput:
+    """Make the change of a fact that a person told in these words; it is kept with the turn.
+
+    Raises:
+        ToolError: they did not say so, or it is no such fact.
+    """
+    person = person_in(run)
+    own = f" {' '.join(words(own_words(person.words)))} "
+    if f" {' '.join(words(asked.words))} " not in own or not words(asked.words):
+        raise ToolError(NOT_SAID)
+    if is_of_others(asked.words):
+        raise ToolError(OF_OTHERS)
+    facts = _facts(asked, own)
+    if not facts:
+        raise ToolError(NO_NAME)
+    change = _change(person, facts, forget=asked.forget)
+    content = {"remembered": not asked.forget, "told_to_guest": "below your answer"}
+    return ToolOutput(content, {f"remembered:{facts[0].kind}:{facts[0].value}": change})
+
+
+def _change(person: Person, facts: tuple[Fact, ...], *, forget: bool) -> Change:
+    if forget:
+        known = {fact.key: fact for fact in person.facts}
+        gone = tuple(known[each.key] for each in facts if each.key in known)
+        return Change(user_id=person.user_id, unlearned=gone)
+    return Change(user_id=person.user_id, learned=facts)
+
+
+def _facts(asked: Remember, own: str) -> tuple[Fact, ...]:
+    match asked.kind:
+        case "note":
+            return (Fact("note", asked.words, asked.words),)
+        case "budget":
+            said = asked.amount is not None and f" {asked.amount:g} " in own
+            value = f"{asked.amount:g} {asked.currency}"
+            return (Fact("budget", value, asked.words),) if said else ()
+        case "allergy":
+            spans = parse(asked.words).spans
+            named = {value for each in spans for value in each.values("allergen")}
+            return tuple(Fact("allergy", each, asked.words) for each in ALLERGIES if each in named)
+        case _:
+            named_ = objects(asked.words)
+            return tuple(Fact(asked.kind, written(wanted), said) for wanted, said in named_)
+
+
+def remember_tool() -> Tool:
+    """Make the tool of `remember`."""
+    return Tool("remember", REMEMBER, Remember, remember)

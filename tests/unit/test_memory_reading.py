@@ -1,0 +1,101 @@
+"""What messages tell of who writes, in all languages, and what they do not."""
+
+import pytest
+
+from agent.memory.reading import read_message
+from agent.person import Fact
+
+RIESLING = Fact("hate", "grapes=Riesling", "Riesling")
+KNOWN = (RIESLING, Fact("budget", "20 EUR", "usually 20"), Fact("allergy", "egg", "egg"))
+
+TOLD = {
+    "I hate Chardonnay": "hate grapes=Chardonnay",
+    "I hate Chardonnay, what do you have for fish?": "hate grapes=Chardonnay",
+    "remember: sulphites give me headaches": "allergy sulphites",
+    "I'm allergic to egg": "allergy egg",
+    "usually up to 20": "budget 20 EUR",
+    "I love Riesling and hate Merlot": "like grapes=Riesling, hate grapes=Merlot",
+    "I can't stand Pinotage or Gewürztraminer.": "hate grapes=Pinotage, hate grapes=Gewürztraminer",
+    "Remember: no Chardonnay": "hate grapes=Chardonnay",
+    "I'm not a big fan of sweet wines": "hate sweetness=sweet|luscious",
+    "Merlot is not for me": "hate grapes=Merlot",
+    "I hate Chardonnay so show me a white for fish": "hate grapes=Chardonnay",
+    "Riesling liebe ich, Chardonnay hasse ich.": "like grapes=Riesling, hate grapes=Chardonnay",
+    "Ich mag keinen trockenen Rotwein": "hate styles=red;sweetness=bone_dry|dry",
+    "Chardonnay mag ich gar nicht": "hate grapes=Chardonnay",
+    "Ich trinke am liebsten Riesling von der Mosel": "like grapes=Riesling;regions=Mosel",
+    "Merk dir: ich vertrage keine Sulfite": "allergy sulphites",
+    "Normalerweise gebe ich bis 25 Euro aus": "budget 25 EUR",
+    "Je déteste le Chardonnay": "hate grapes=Chardonnay",
+    "J'adore le chenin de Loire": "like grapes=Chenin Blanc;regions=Loire",
+    "D'habitude je mets 15 euros maximum": "budget 15 EUR",
+    "odio el Chardonnay": "hate grapes=Chardonnay",
+    "el tempranillo me encanta": "like grapes=Tempranillo",
+    "No me gusta el vino dulce": "hate sweetness=sweet|luscious",
+    "Non mi piace il Merlot": "hate grapes=Merlot",
+    "adoro il Barolo": "like regions=Barolo",
+    "ik hou niet van zoete wijn": "hate sweetness=sweet|luscious",
+    "Ik hou van stevige rode wijn": "like bodies=medium_full|full;styles=red",
+}
+NOT_TOLD = """
+    I'd love a Rioja tonight | I'd like something like Barolo | My wife hates Chardonnay
+    Do you like Chardonnay? | no Chardonnay please | I don't hate riesling | do people like Merlot?
+    Ich hätte gern einen Riesling | J'aimerais un Bordeaux | Me gustaría un Rioja | Vorrei un Barolo
+    My son is allergic to milk | Something red for lamb under 25 | a white, not Chardonnay
+    meine Frau hasst Merlot | mia moglie odia il Merlot | I used to hate Merlot
+"""
+UNLEARNED = {
+    "forget that I hate riesling": "grapes=Riesling",
+    "I no longer hate Riesling": "grapes=Riesling",
+    "actually I like riesling now": "grapes=Riesling",
+    "vergiss, dass ich keinen Riesling mag": "grapes=Riesling",
+    "oublie que je déteste le riesling": "grapes=Riesling",
+    "olvida que odio el riesling": "grapes=Riesling",
+    "forget my budget": "20 EUR",
+    "forget my egg allergy": "egg",
+    "I hate Merlot": "",
+    "usually up to 30": "20 EUR",
+}
+
+
+@pytest.mark.parametrize(("said", "facts"), TOLD.items())
+def test_what_is_told_for_good(said: str, facts: str) -> None:
+    learned = read_message(said).learned
+    assert ", ".join(f"{each.kind} {each.value}" for each in learned) == facts
+    for fact in learned:
+        assert fact.kind == "allergy" or fact.said.lower() in said.lower()
+
+
+@pytest.mark.parametrize("said", [each.strip() for each in NOT_TOLD.replace("\n", "|").split("|")])
+def test_what_is_of_now_or_of_others_is_not(said: str) -> None:
+    assert read_message(said).learned == ()
+
+
+@pytest.mark.parametrize(("said", "value"), UNLEARNED.items())
+def test_what_holds_no_more(said: str, value: str) -> None:
+    assert ", ".join(each.value for each in read_message(said, KNOWN).unlearned) == value
+
+
+@pytest.mark.parametrize(
+    ("said", "is_all"),
+    [
+        ("I hate Chardonnay", True),
+        ("I hate Chardonnay. Thanks!", True),
+        ("I hate Chardonnay, what do you have for fish?", False),
+        ("We love big reds. What goes with lamb under 30?", False),
+        ("I'm allergic to egg", False),
+    ],
+)
+def test_whether_more_is_asked(said: str, is_all: bool) -> None:
+    assert read_message(said).is_all is is_all
+
+
+def test_words_of_others_tell_nothing() -> None:
+    assert read_message("what is that?\n\n> I hate Chardonnay").learned == ()
+    forwarded = "[forwarded, written by somebody else]\n> I hate Chardonnay"
+    assert read_message(forwarded).learned == ()
+
+
+def test_what_is_asked_for_by_name_is_a_wish_of_now() -> None:
+    assert read_message("a Riesling for my mother", KNOWN).named == ({"grapes": ("Riesling",)},)
+    assert read_message("a white, no Riesling", KNOWN).named == ({"styles": ("white",)},)
