@@ -24,7 +24,7 @@ from agent.memory.asking import of_words, spaced
 from agent.person import Fact, FactKind
 from agent.sommelier.taste import Wanted, read, written
 from agent.sommelier.wine import Currency
-from agent.text import Language, Pattern, fold, pattern, sentences
+from agent.text import Language, Pattern, fold, sentences
 
 Cue = Literal["none", "hate", "like"]
 CUES: Final[tuple[Cue, ...]] = ("none", "hate", "like")
@@ -50,7 +50,6 @@ REACH: Final = 4
 MOST_SENTENCES: Final = 12
 LONGEST_SAID: Final = 200
 LARGEST_BUDGET: Final = 5000
-SENTENCE_END: Final = pattern(r"[.!?…]+\s*\z")
 
 
 class _Words(BaseModel):
