@@ -29,6 +29,8 @@ LONGEST_NAME: Final = 5
 """Words of the longest name that is looked up."""
 SHORTEST_PART: Final = 4
 """Letters of the last part of a compound; others may have one less."""
+SHORTEST_HEAD: Final = 4
+"""Letters of a word before its ending, if that is to tell."""
 COMPOUNDING: Final = frozenset({"de", "nl"})
 LONG_WORD: Final = 6
 """Letters of a word that may be another language's, or have an ending that no list has."""
@@ -186,11 +188,29 @@ def is_word(word: str, language: Language) -> bool:
         _is_whole(word, language)
         or (language in COMPOUNDING and _is_compound(word, language))
         or (len(word) >= LONG_WORD and _is_of(word, "en"))
+        or (not _is_called(word) and _is_inflected(word, language))
     )
 
 
-def _cut(word: str) -> tuple[str, str]:
-    return word[:-1], word[:-2]
+def _is_called(word: str) -> bool:
+    return any(word in _vocabulary()[kind] for kind in ("names", "proper", "world"))
+
+
+def _is_inflected(word: str, language: Language) -> bool:
+    """Whether a word is one of the language with other ends: "sgrassano" is of "grassare"."""
+    own = _names().inflections[language]
+    heads = {word, *(word.removesuffix(each) for each in own.clitics)}
+    heads |= {head.removeprefix(each) for head in heads for each in own.prefixes}
+    bases = {
+        f"{head.removesuffix(end)}{base}"
+        for each in own.paradigms
+        for end in each.ends
+        for head in heads
+        if head.endswith(end) and len(head) - len(end) >= SHORTEST_HEAD
+        for base in each.bases
+    }
+    whole = {each for each in heads if len(each) > SHORTEST_HEAD}
+    return any(_is_whole(each, language) for each in {*whole, *bases})
 
 
 def _is_whole(word: str, language: Language) -> bool:
@@ -211,6 +231,25 @@ def _is_compound(word: str, language: Language, parts: int = 3) -> bool:
     return False
 
 
+class _Paradigm(BaseModel):
+    """Ends of words, and those that dictionary forms of the same words have; `-` is none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ends: _Words
+    bases: Annotated[frozenset[str], BeforeValidator(lambda text: text.replace("-", "").split(" "))]
+
+
+class _Inflections(BaseModel):
+    """How words of a language may begin and end beside those that its lists have."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    paradigms: tuple[_Paradigm, ...]
+    clitics: _Words = frozenset()
+    prefixes: _Words
+
+
 class _Names(BaseModel):
     """What `vocabulary.toml` holds."""
 
@@ -224,6 +263,7 @@ class _Names(BaseModel):
     terms: _Words
     names: _Phrases
     brands: _Phrases
+    inflections: Mapping[Language, _Inflections]
 
 
 @cache

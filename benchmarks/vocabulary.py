@@ -64,6 +64,11 @@ WINE: Final = frozenset("FR IT ES PT DE AT CH GR HU SI HR GE BE NL LU AR CL ZA N
 ADJECTIVE: Final = pattern(r"(?:ian|ean|an|ish|ese|ic)s?\Z")
 """How English words end that say of what people or place something is."""
 GIVEN: Final = ("en_GB", "en_US", "de_DE", "fr_FR", "es_ES", "it_IT", "nl_NL")
+GUESTS: Final = (
+    *("en_IN", "nl_BE", "pt_PT", "pt_BR", "pl_PL", "tr_TR", "sv_SE", "no_NO", "fi_FI", "cs_CZ"),
+    *("hu_HU", "ro_RO", "hr_HR", "sl_SI", "de_AT", "es_MX", "id_ID", "da_DK"),
+)
+"""Where given names come from; those of GUESTS are as frequent as words of our languages."""
 
 Said = tuple[str, str]
 """A language, or `any`, and what is said in it."""
@@ -118,9 +123,9 @@ def _is_latin(name: str) -> bool:
     return all(ord(each) < 0x250 for each in name) and " " not in name
 
 
-def given_names() -> Iterator[str]:
+def given_names(locales: Iterable[str]) -> Iterator[str]:
     """Yield the names that people have beside that of their family."""
-    for locale in GIVEN:
+    for locale in locales:
         yield from import_module(f"faker.providers.person.{locale}").Provider.first_names
 
 
@@ -216,17 +221,18 @@ def main() -> None:
     own, by_hand = list(own_words()), tomllib.loads(BY_HAND.read_text("utf-8"))
     english = [*written(given.dictionaries / each for each in ENGLISH)]
     of_people = [each for each in english if each[0].isupper()]
-    called = joined((*towns(), *given_names(), *of_people))
+    called = joined((*towns(), *given_names(GIVEN), *of_people))
     parts: dict[str, Iterable[str]] = {}
     for language in LANGUAGES:
         ours = {stem(word, language) for its, word in own if its == language}
         parts[language] = {*stems_at_home(language, called), *ours}
     parts["en"] = {*parts["en"], *(stem(fold(each), "en") for each in english if each[0].islower())}
+    guests = {*called, *joined(given_names(GUESTS))}
     anywhere, grown = (word for its, word in own if its == "any"), list(grapes())
     listed = {key: by_hand[key].split(",") for key in ("names", "people", "world")}
     parts |= {
         "proper": joined((*grown, *names(), *listed["names"])),
-        "names": {each for each in called if "_" not in each and len(each) > 2},
+        "names": {each for each in guests if "_" not in each and len(each) > 2},
         "terms": {*anywhere, *words(by_hand["food"]), *words(" ".join(grown))},
         "people": {*joined(listed["people"]), *(each for each in called if "_" in each)},
         "world": joined((*listed["world"], *countries(), *filter(ADJECTIVE.search, of_people))),
