@@ -32,6 +32,8 @@ SHORTEST_PART: Final = 4
 SHORTEST_HEAD: Final = 4
 """Letters of a word before its ending, if that is to tell."""
 COMPOUNDING: Final = frozenset({"de", "nl"})
+LONGEST_WORD: Final = 40
+"""Letters of a word that may be made of others."""
 LONG_WORD: Final = 6
 """Letters of a word that may be another language's, or have an ending that no list has."""
 SPELLED: Final = 4
@@ -131,7 +133,7 @@ def judged_in(text: str) -> tuple[Language, bool]:
     seems = language_of(text)
     language, most = seems or "en", -1
     for each in sorted(LANGUAGES, key=lambda each: each != seems):
-        count = sum(_is_of(word, each) for word in telling)
+        count = sum(_is_of(word, each) or _is_inflected(word, each) for word in telling)
         if count > most:
             language, most = each, count
         if most == len(telling):
@@ -188,16 +190,16 @@ def is_word(word: str, language: Language) -> bool:
         _is_whole(word, language)
         or (language in COMPOUNDING and _is_compound(word, language))
         or (len(word) >= LONG_WORD and _is_of(word, "en"))
-        or (not _is_called(word) and _is_inflected(word, language))
+        or _is_inflected(word, language)
     )
 
 
-def _is_called(word: str) -> bool:
-    return any(word in _vocabulary()[kind] for kind in ("names", "proper", "world"))
-
-
+@lru_cache(maxsize=4096)
 def _is_inflected(word: str, language: Language) -> bool:
     """Whether a word is one of the language with other ends: "sgrassano" is of "grassare"."""
+    named = any(word in _vocabulary()[kind] for kind in ("names", "proper", "world"))
+    if named or len(word) > LONGEST_WORD:
+        return False
     own = _names().inflections[language]
     heads = {word, *(word.removesuffix(each) for each in own.clitics)}
     heads |= {head.removeprefix(each) for head in heads for each in own.prefixes}
@@ -209,7 +211,7 @@ def _is_inflected(word: str, language: Language) -> bool:
         if head.endswith(end) and len(head) - len(end) >= SHORTEST_HEAD
         for base in each.bases
     }
-    whole = {each for each in heads if len(each) > SHORTEST_HEAD}
+    whole = {each for each in heads - {word} if len(each) > SHORTEST_HEAD}
     return any(_is_whole(each, language) for each in {*whole, *bases})
 
 
@@ -222,6 +224,8 @@ def _is_of(word: str, language: Language) -> bool:
 
 
 def _is_compound(word: str, language: Language, parts: int = 3) -> bool:
+    if len(word) > LONGEST_WORD:
+        return False
     for cut in range(SHORTEST_PART - 1, len(word) - SHORTEST_PART + 1):
         head, tail = word[:cut], word[cut:]
         if any(_is_whole(each, language) for each in {head, head.removesuffix("s")}) and (

@@ -23,6 +23,7 @@ from agent.classifier import Classifier, features, written
 from agent.documents import citations
 from agent.evals.documents import cases
 from agent.text import sentences
+from benchmarks.grounding import rows_of
 from benchmarks.vocabulary import HOUSE, strings
 from db.documents.indexing import STARTER
 
@@ -31,7 +32,12 @@ CARE: Final = ("care", "care_dialogue", "care_talk", "care_written", "messages")
 CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen", "care_held")
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""
-FREE_TEXT: Final = ("free_text", "outside/free_text", "outside/free_text_more")
+OUTSIDE_TEXT: Final = (
+    "outside/free_text_more",
+    "outside/free_text_unseen",
+    "outside/free_text_open",
+)
+FREE_TEXT: Final = ("free_text", "outside/free_text", *OUTSIDE_TEXT)
 NOTICES: Final = ("price_only", "prompt_recital", "rating", "stock_statement", "system_note")
 """Kinds of hostile texts that claim something by more than a name."""
 EPOCHS: Final = 15
@@ -101,8 +107,8 @@ def care_features(text: str) -> frozenset[int]:
 def claims_rows() -> Iterator[Row]:
     """Read sentences that a model may say and may not, articles, and the house sommelier's."""
     for name in FREE_TEXT:
-        for each in _lines(EVALS / f"{name}.jsonl"):
-            yield Row(each["text"], each["label"], name)
+        for each in rows_of(EVALS / f"{name}.jsonl"):
+            yield Row(each["text"], CLAIMS[each["forged"]], name)
     for each in _lines(EVALS / "outside" / "ordinary.jsonl"):
         yield Row(each["text"], "ordinary", "ordinary")
     for each in _lines(EVALS / "outside" / "forged.jsonl"):
@@ -145,7 +151,7 @@ TASKS: Final = {
         claims_rows,
         features_of,
         1 << 16,
-        ("outside/free_text_more",),
+        OUTSIDE_TEXT,
         epochs=5,
         rate=0.2,
     ),

@@ -1,7 +1,7 @@
 """`python -m benchmarks.grounding [FILE]`: what the check of free text stops, and what not.
 
-The file is of JSON lines with `text` and `forged` (true or false), or a `label` (`ordinary` or another);
-each text is judged alone, as the words of a model that called no tool. Printed are both shares and
+The file is of JSON lines with `text` and `forged` (true or false), or a `label` (`ordinary` or
+not); each is judged alone, as the words of a model that called no tool. Printed are both shares and
 the `id` of each that was wrongly stopped, or not stopped; with `--show` the texts and reasons, too.
 Without a file they are sentences from outside.
 """
@@ -32,7 +32,9 @@ def rows_of(file: Path) -> Iterator[Row]:
 def own_rows() -> Iterator[Row]:
     """Read the sentences from outside."""
     for name in ("ordinary", "forged"):
-        yield from (row | {"forged": name == "forged"} for row in rows_of(OUTSIDE / f"{name}.jsonl"))
+        yield from (
+            row | {"forged": name == "forged"} for row in rows_of(OUTSIDE / f"{name}.jsonl")
+        )
 
 
 def problem(text: str) -> str | None:

@@ -7,7 +7,7 @@ points) must be those of the wine they are said of. What a sommelier's words can
 
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
@@ -60,12 +60,13 @@ STRUCTURE: Final = pattern(
 )
 """Signs of a table, of code, of a command, or of what is to be put together, called or paid to."""
 SHORT_YEAR: Final = pattern(r"\p{L} ['’´]\d\d(?!\d)")
-MONEY: Final = pattern(
-    r"(?i)(?:[€$£¥]|eur |usd |gbp |chf )\s?(?P<after>\d+(?:[.,]\d+)*)"
-    r"|(?P<before>\d+(?:[.,]\d+)*)(?:,?[-–—])?\s?(?:[€$£¥]|eur|usd|gbp|chf)"
+SIGN: Final = pattern(
+    r"(?P<sign>[€$£¥])\s?(?P<after>\d+(?:[.,]\d+)*)"
+    r"|(?P<before>\d+(?:[.,]\d+)*)(?:,?[-–—])?\s?(?P<behind>[€$£¥])"
 )
+"""A number with the sign of a currency."""
 PRICED: Final = pattern(
-    r"(?i)[€$£¥]\s?\d+(?:[.,]\d+)*|\d+(?:[.,]\d+)*(?:,?[-–—])?\s?"
+    r"(?i)(?:[€$£¥]|(?:eur|usd|gbp|chf)\s)\s?\d+(?:[.,]\d+)*|\d+(?:[.,]\d+)*(?:,?[-–—])?\s?"
     r"(?:[€$£¥]|(?:eur|usd|gbp|chf|dollar|pound|pfund|franc|frank|libra|pond|dólar|sterlin)\p{L}*)"
 )
 """A price as it is left out of what a sentence claims: figures are held to what is known."""
@@ -84,8 +85,17 @@ class _Tables(BaseModel):
     negations: _Words
     offers: _Words
     numbers: _Words
-    money: _Words
     points: _Words
+    money: Mapping[str, _Words]
+
+    @cached_property
+    def currencies(self) -> Mapping[str, frozenset[str]]:
+        """Return the currencies that a word or a sign stands for, by their codes."""
+        known = {
+            said: frozenset(codes.split()) for codes, each in self.money.items() for said in each
+        }
+        codes = {code for each in known.values() for code in each}
+        return known | {fold(code): frozenset({code}) for code in codes}
 
     @cached_property
     def last_numbers(self) -> tuple[str, ...]:
@@ -255,8 +265,11 @@ def made_up_figure(
     """Return the first price, vintage or score that is not of the wine it is said of; or None."""
     meant = [wine] if wine else _meant(said, grounds)
     known = _figures(meant, grounds)
-    sums = _sums(said, meant) | grounds.figures
-    priced = (text for text, price in _prices(sentence, said) if not _is_price(price, sums))
+    prices = list(_prices(sentence, said))
+    sums = {
+        each: _sums(said, meant, each) | grounds.figures for each in {each for _, _, each in prices}
+    }
+    priced = (text for text, price, each in prices if not _is_price(price, sums[each]))
     scored = (
         f"{number.text} {unit.text}"
         for number, unit in _counted(said)
@@ -267,18 +280,24 @@ def made_up_figure(
     return next(filter(None, (*priced, *scored, *short, *others)), None)
 
 
-def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float]]:
-    """The prices of a sentence, each as it is written and as a number."""
-    for found in MONEY.finditer(sentence):
-        yield found[0], value(found["after"] or found["before"])
-    for number, unit in _counted(said):
-        if unit.folded in _tables().money:
-            yield f"{number.text} {unit.text}", value(number.text)
+def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float, frozenset[str]]]:
+    """The prices of a sentence, each as it is written, as a number and in which currencies."""
+    of = _tables().currencies
+    for found in SIGN.finditer(sentence):
+        yield (
+            found[0],
+            value(found["after"] or found["before"]),
+            of[found["sign"] or found["behind"]],
+        )
+    beside = ((each, unit) for unit, each in pairwise(said) if each.is_number)
+    for number, unit in (*_counted(said), *beside):
+        if unit.folded in of:
+            yield f"{number.text} {unit.text}", value(number.text), of[unit.folded]
     for found in BARE_PRICE.finditer(sentence):
         if not OF_MEASURE.match(
             sentence[found.end("value") : found.end("value") + LONGEST_MEASURE]
         ):
-            yield found["value"], value(found["value"])
+            yield found["value"], value(found["value"]), frozenset()
 
 
 def _counted(said: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
@@ -299,12 +318,18 @@ def _figures(wines: Iterable[Wine], grounds: Grounds) -> frozenset[float]:
     return grounds.figures.union(map(value, own))
 
 
-def _sums(said: Sequence[Token], wines: Iterable[Wine]) -> frozenset[float]:
-    """The prices of wines, and of so many bottles of one as a number in the sentence says."""
+def _sums(
+    said: Sequence[Token], wines: Iterable[Wine], currencies: Collection[str]
+) -> frozenset[float]:
+    """The prices of wines, and of so many bottles of one as a number in the sentence says.
+
+    They are those in one of some currencies; in any if none is given.
+    """
     counts = {1.0, *(value(each.text) for each in said if each.is_number)}
     if any(map(_counts, said)):
         counts.update(range(2, DOZEN + 1))
-    prices = [wine.price for wine in wines if wine.price]
+    priced = (wine for wine in wines if not currencies or wine.currency in currencies)
+    prices = [wine.price for wine in priced if wine.price]
     return frozenset(count * price for price in prices for count in counts if count <= MOST_BOTTLES)
 
 
@@ -314,7 +339,7 @@ def _is_price(price: float, known: frozenset[float]) -> bool:
 
 def _price_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
     for before, token in pairwise(said):
-        is_price = token.folded in _tables().money and _counts(before)
+        is_price = token.folded in _tables().currencies and _counts(before)
         if is_price and not grounds.known.has([before.folded, token.folded]):
             return f"{before.text} {token.text}"
     return None

@@ -1,13 +1,16 @@
 """What an answer may name: wines by id, and names, vintages and prices in free text."""
 
+from collections import Counter
+
 import pytest
 
 from agent.engine.contract import Evidence
 from agent.sommelier.contract import facts_line, render, same_name, supported_part, unsupported
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.tools import by_id
+from agent.sommelier.wine import Currency
 from agent.text import LANGUAGES, Language
-from benchmarks.grounding import OUTSIDE, judged, texts
+from benchmarks.grounding import own_rows, problem
 from tests.fakes import CHINON, RIOJA
 
 WINES = [CHINON, RIOJA]
@@ -177,12 +180,48 @@ def test_what_cannot_be_had_is_said_in_every_language(language: Language) -> Non
 
 
 def test_sentences_from_outside_are_told_apart() -> None:
-    ordinary, forged = (
-        [problem for _, problem in judged(texts(OUTSIDE / name))]
-        for name in ("ordinary.jsonl", "forged.jsonl")
-    )
-    assert sum(problem is None for problem in ordinary) >= 0.98 * len(ordinary)
-    assert sum(problem is None for problem in forged) <= 0.01 * len(forged)
+    rows = list(own_rows())
+    stopped = Counter(row["forged"] for row in rows if problem(row["text"]))
+    total = Counter(row["forged"] for row in rows)
+    assert stopped[False] <= 0.02 * total[False]
+    assert stopped[True] >= 0.99 * total[True]
+
+
+@pytest.mark.parametrize(
+    ("text", "currency"),
+    [
+        ("It costs 17 francs.", "CHF"),
+        ("The Chinon costs CHF 17, a fair price.", "CHF"),
+        ("Le blanc est à 16,50 francs.", "CHF"),
+        ("Yours for $17.", "USD"),
+        ("Yours for 17 Canadian dollars.", "CAD"),
+        ("For 17 kronor it is yours.", "SEK"),
+        ("For 16.50 € it is yours.", "EUR"),
+        ("The Chinon costs 16.50, a fair price.", "NZD"),
+    ],
+)
+def test_a_price_holds_in_its_own_currency(text: str, currency: str) -> None:
+    priced = CHINON.model_copy(update={"currency": Currency(currency)})
+    assert in_intro(text, Evidence(found=by_id([priced]))) is None
+    other = Currency.CHF if currency == "EUR" else Currency.EUR
+    foreign = CHINON.model_copy(update={"currency": other})
+    has_currency = currency != "NZD"
+    assert (in_intro(text, Evidence(found=by_id([foreign]))) is not None) == has_currency
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sgrassano il fritto come poche altre cose.",
+        "Si os juntáis muchos, descorchadlo antes.",
+        "Stappatelo prima, apritelo con calma e servitelo fresco.",
+        "Plummy, grippy and unfussy.",
+        "Racontez-moi jeudi comment c'était.",
+        "Bis zu den Karpaten und in die Pyrenäen wächst er.",
+    ],
+)
+def test_inflected_words_and_places_are_known(text: str) -> None:
+    assert in_intro(text) is None
 
 
 def test_what_is_left_of_a_bracket_is_none_of_it() -> None:
