@@ -97,7 +97,7 @@ def _swapped(
         response_type="recommendation",
         intro=_with_misses(told, state, [each for each in wines if each.wine_id not in staying]),
         wines=[_recommended(each, describe(each, _foods_asked(state), language)) for each in wines],
-        closing=_notes(state, change) or say(_refinement(state), language),
+        closing=_closing(state, change, wines),
     )
 
 

@@ -52,7 +52,8 @@ def bottles_for(state: State, change: Change) -> str:
         basis=_basis(state),
     )
     advice = "quantity_sober" if state.sober else "quantity_water"
-    summed = _at_price(state, change) if change.numbers.has_price else ""
+    is_each = change.numbers.has_price and change.has("each")
+    summed = _at_price(state, change) if is_each else ""
     told = (sympathy(change, language), answer, _split(most, state), summed, say(advice, language))
     return " ".join(filter(None, told))
 

@@ -27,7 +27,9 @@ def subject_of(state: State, change: Change) -> str:
     if before and before.about.startswith("trait:") and change.has("adds") and not told:
         return state.subject
     explained = {subject.about: name for name, subject in subjects().items() if subject.about}
-    slots = [f"slot:{each}" for each in _TASTES if each in change.wishes.said]
+    # "And is that always sweet?" goes on with what was asked before.
+    goes_on = bool(before) and state.act_before == "knowledge" and change.is_question
+    slots = [] if goes_on else [f"slot:{each}" for each in _TASTES if each in change.wishes.said]
     named = (
         *change.said("symptom"),
         *change.said("subject"),
@@ -62,9 +64,8 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     """The short answer and the passage of the library; an honest sentence if there is neither."""
     subject, language = subject_of(state, change), state.language
     entity = _of_entity(change, language)
-    if change.has("opinion") and entity:
-        name = next(each for each in change.entities if each in profiles())
-        return inform(entity, say("opinion", language, name=name))
+    if change.has("opinion") and (entity or (state.topic.said and not subject)):
+        return _opinion(change, entity, language)
     short = subjects()[subject][language] if subject else entity
     again = _before(state, change)
     passage = _passage(content, subject or again, state, change)
@@ -77,6 +78,14 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     if again:
         return inform(subjects()[again][language], say("knowledge_more", language))
     return inform(say("knowledge", language))
+
+
+def _opinion(change: Change, told: str, language: Language) -> SommelierResponse:
+    """What the house thinks of the grape or region that is asked about, or was before."""
+    if not told:
+        return inform(say("opinion_more", language))
+    name = next(each for each in change.entities if each in profiles())
+    return inform(told, say("opinion", language, name=name))
 
 
 def _quoted(passage: tuple[str, str], short: str, language: Language) -> SommelierResponse:

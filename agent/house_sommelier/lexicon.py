@@ -218,7 +218,10 @@ def grammar_stems(name: str) -> frozenset[str]:
 
 @cache
 def stop_words(language: str = "") -> frozenset[str]:
-    """The stems of words that say nothing, in one language or all; "houses": in names of wines."""
+    """The stems of words that say nothing, in one language or all.
+
+    "houses" are those of names of wines, "chatter" those that name nothing to eat or to drink.
+    """
     chosen = (language,) if language else LANGUAGES
     return frozenset(
         stem(fold(word)) for code in chosen for word in load("stopwords")[code].split()

@@ -274,7 +274,8 @@ def _purpose(words: Sequence[Token], unknown: set[int]) -> tuple[str, ...]:
 
 def _is_telling(word: Token) -> bool:
     is_word = word.is_word and not word.written[0].isdecimal() and len(word.stem) > 1
-    return is_word and word.stem not in stop_words() | grammar_stems("fillers")
+    everyday = stop_words(), stop_words("chatter"), grammar_stems("fillers")
+    return is_word and not any(word.stem in each for each in everyday)
 
 
 def _wishes(scope: Scope, numbers: Numbers) -> Wishes:
@@ -290,14 +291,14 @@ def _wishes(scope: Scope, numbers: Numbers) -> Wishes:
     filled = {name: tuple(dict.fromkeys(each))[:_MOST_VALUES] for name, each in said.items()}
     wanted, named = _dishes(scope)
     lists = ("tannins", "acidities", "grapes", "countries", "regions", "text")
-    tastes = (each for each in scope.wanted if each.fields == {"text"})
+    tastes = (each for each in scope.wanted if {"text"} <= each.fields <= {"text", "subject"})
     limits: dict[str, float | None] = {
         name: min(map(float, filled.get(name, ())), default=None)
         for name in ("cap", "min_abv", "max_abv")
     }
+    listed: dict[str, Any] = {name: filled.get(name, ()) for name in lists}
     return Wishes(
-        **_kinds(filled, scope, numbers),
-        **{name: filled.get(name, ()) for name in lists},
+        **(listed | _kinds(filled, scope, numbers)),
         sweetness=_on_scale("sweetness", filled, scope),
         bodies=_on_scale("bodies", filled, scope),
         dishes=wanted,
@@ -328,7 +329,8 @@ def _kinds(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) 
     """A colour is a style of its own, unless it qualifies another: red, but sparkling and red."""
     hues, styles = said.get("hue", ()), said.get("styles", ())
     if "alcohol_free" in styles or numbers.alcohol_free or _is_for_abstainers(said, scope, numbers):
-        return {"styles": ("alcohol_free",), "colours": hues}
+        fizzy = {"text": ("sparkling",)} if "sparkling" in styles else {}
+        return {"styles": ("alcohol_free",), "colours": hues, **fizzy}
     qualifies = _WITH_OWN_COLOUR & set(styles) or "luscious" in said.get("sweetness", ())
     if hues and qualifies and not (_are_alternatives(scope) or _by_style(scope.phrases)):
         return {"styles": styles, "colours": hues}

@@ -7,7 +7,7 @@ before it ("bubbles no, thanks", "Riesling mag ich nicht"). A taste beside a foo
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from agent.house_sommelier.lexicon import Meaning, Phrases, Span, grammar_stems, lexicon
+from agent.house_sommelier.lexicon import Meaning, Phrases, Span, grammar_stems, lexicon, stop_words
 
 WISHES: Final = frozenset(
     "dish hue styles sweetness bodies tannins acidities grapes countries regions text min_abv "
@@ -128,7 +128,8 @@ class Scope:
     def _is_name(self, at: int) -> bool:
         """Whether an unknown word is the name of what is ruled out: "not Penfolds", "kein xy"."""
         word = self.phrases.words[at]
-        if not word.is_word or len(word.stem) < 3 or word.stem in lexicon().words:
+        everyday = word.stem in lexicon().words or word.stem in stop_words("chatter")
+        if not word.is_word or len(word.stem) < 3 or everyday:
             return False
         return word.written[0].isupper() or self.phrases.is_among(at - 1, "no_such")
 

@@ -152,10 +152,9 @@ def _answered(state: State, exchange: Exchange) -> State:
 def heard(state: State, change: Change) -> State:
     """`state` after a message."""
     state = _with_facts(state, change)
-    wishes = state.wishes if state.basis is None else state.basis
-    state = replace(
-        state, wishes=wishes, basis=None, swapped=(), pointed=_pointed(state, change), about=()
-    )
+    if state.basis is not None:
+        state = replace(state, wishes=state.basis, basis=None, swapped=(), count=None)
+    state = replace(state, pointed=_pointed(state, change), about=())
     act = _act(state, change)
     state = replace(state, act=act, act_before=state.act, turns=state.turns + 1)
     match act:
@@ -325,7 +324,8 @@ def _wanted(state: State, change: Change) -> Act:
     said = change.wishes.said - {"name", "text"}
     if change.kind in ("", "unclear"):
         talk = next((each for each in change.said("talk") if each in get_args(Act)), "ask")
-        names = said or change.denied or change.purpose or change.wishes.name
+        names = said or change.denied or change.wishes.name
+        talk = "knowledge" if change.has("subject") else talk
         return "search" if names else cast("Act", talk)
     if certain := _certain(state, change):
         return certain
@@ -376,6 +376,7 @@ def _by_what_it_says(act: Act, state: State, change: Change) -> Act:
         (asks and kind == "allergens" and change.allergens and not change.is_question, "search"),
         (act == "about" and kind == "fits" and said & _KIND and not state.pointed, "search"),
         (act == "taken" and change.has("trait"), "about"),
+        (act == "taken" and said and not said <= {"dishes"}, "like"),
         (act == "foods" and not (said & _NAMED_KIND or state.topic.said), "knowledge"),
         (act in _CHAT and said and not change.entities, "search"),
     )
@@ -409,11 +410,12 @@ def _is_request(state: State, change: Change) -> bool:
     tells = change.wishes.said or change.denied or change.allergens or change.elsewhere
     moves = any(map(change.has, ("cue", "refuse", "most", "elsewhere_from", "talk", "less_of")))
     goes_on = state.wishes.said or state.topic.said or state.compared
+    if change.purpose and not tells:
+        return False
     return bool(
         tells
         or moves
         or goes_on
-        or change.purpose
         or (change.kind == "stock" and state.subject)
         or change.words > _FEW_WORDS + (not change.unknown)
     )
@@ -684,7 +686,9 @@ def _merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
     replaced = _replaced(old, new, change)
     names = old.said - replaced
     names |= {_NAMED[name] for name in names & _NAMED.keys()}
-    kept = {name: getattr(old, name) for name in names}
+    kept: dict[str, Any] = {name: getattr(old, name) for name in names}
+    for name in kept.keys() & {"grapes", "countries", "regions"}:
+        kept[name] = tuple(each for each in kept[name] if (name, each) not in change.denied)
     return replace(new, **kept, only=new.only | (old.only - replaced))
 
 

@@ -182,9 +182,12 @@ def places_in_words(wishes: Wishes, language: Language) -> list[str]:
 
 
 def exclusions_in_words(state: State) -> list[str]:
-    """What is ruled out, in a fixed order."""
+    """What is ruled out, in a fixed order; tastes as far as they have a name."""
+    named = names(state.language)
+    tastes = (Meaning(*pair[:1], pair[1:]) for pair in sorted(state.denied) if pair[0] == "text")
     pairs = sorted(pair for pair in state.denied if pair[0] in _NAMED)
-    return [in_words(field, (value,), state.language)[0] for field, value in pairs]
+    told = [in_words(field, (value,), state.language)[0] for field, value in pairs]
+    return [*told, *dict.fromkeys(named[taste] for taste in tastes if taste in named)]
 
 
 def _left_out(state: State) -> str:

@@ -738,3 +738,21 @@ async def test_an_opinion_is_given_in_words(text: str, begins: str) -> None:
 async def test_people_from_a_country_wish_for_no_wine_of_it() -> None:
     for text in ("a red for my German boss", "un rosso per dei clienti tedeschi"):
         assert not read(text).wishes.countries
+
+
+@pytest.mark.parametrize("text", ["just tell me what goes with haggis", "was passt zu Schnurzel?"])
+async def test_a_dish_nobody_knows_is_asked_about(text: str) -> None:
+    answer = await spoken(text)
+    assert text.removesuffix("?").split()[-1] in answer.intro
+    assert not ids(answer)
+
+
+async def test_what_was_just_explained_is_looked_for_by_its_name() -> None:
+    asked = await filters_after("c'est quoi un vin jaune", "vous en avez ?")
+    assert asked["text"] == "vin jaune"
+
+
+async def filters_after(first: str, text: str) -> dict[str, Any]:
+    """The search that a message leads to behind an answer in words."""
+    (call,) = (await ask(conversation(first, text, reply="Un vin du Jura."))).tool_calls
+    return dict(json.loads(call.arguments))

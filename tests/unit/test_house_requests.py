@@ -32,7 +32,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("white port", {"styles": ["fortified"], "colours": ["white"], "regions": ["Port"]}),
     ("a dry sherry", {"styles": ["fortified"], "sweetness": DRY, "regions": ["Sherry"]}),
     ("non-alcoholic red", {"styles": ["alcohol_free"], "colours": ["red"]}),
-    ("an alcohol-free sparkling", {"styles": ["alcohol_free"]}),
+    ("an alcohol-free sparkling", {"styles": ["alcohol_free"], "text": "sparkling"}),
     ("not red", {"styles": NOT_RED, "without_styles": ["red"]}),
     ("not red but white", {"styles": ["white"], "without_styles": ["red"]}),
     ("something different from the usual Chianti", {"without_regions": ["Chianti"]}),
