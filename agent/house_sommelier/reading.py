@@ -449,9 +449,10 @@ def _named(change: Change, names: Sequence[str]) -> Wishes:
     wishes = change.wishes
     name = " ".join(filter(None, (*names, wishes.name)))
     nothing_else = not (wishes.said or change.marks or change.denied or change.allergens)
-    stocked = change.has("ask", "choose") and not (wishes.said or change.denied or change.purpose)
+    stocked = change.has("ask", "choose") and not (wishes.said or change.denied)
     stocked = stocked and not change.has("wine") and len(change.unknown) <= _MOST_NAMED
-    if name == wishes.name and (nothing_else or stocked) and change.words <= _FEW:
+    is_name = (nothing_else or stocked) and not change.purpose and change.words <= _FEW
+    if name == wishes.name and is_name:
         name = " ".join(change.unknown)
     return replace(wishes, name=name[:_MOST_TEXT].strip())
 

@@ -369,7 +369,11 @@ def _by_what_it_says(act: Act, state: State, change: Change) -> Act:
     said = change.wishes.said - {"name", "text"}
     kind, asks = change.kind, act in ("about", "knowledge")
     measures = change.has("subject", "measures") and not _counts(change)
+    for_what = (
+        change.purpose and change.has("ask", "choose") and not (said or change.has("subject"))
+    )
     others: tuple[tuple[object, Act], ...] = (
+        (act in ("knowledge", "foods") and for_what, "ask"),
         (act == "like" and change.has("same"), "same"),
         (act in ("knowledge", "quantity") and measures and change.has("litres"), "quantity"),
         (act == "quantity" and measures, "knowledge"),

@@ -748,7 +748,7 @@ async def test_a_dish_nobody_knows_is_asked_about(text: str) -> None:
 
 
 async def test_what_was_just_explained_is_looked_for_by_its_name() -> None:
-    asked = await filters_after("c'est quoi un vin jaune", "vous en avez ?")
+    asked = await filters_after("c'est quoi un vin de voile", "vous en avez ?")
     assert asked["text"] == "vin jaune"
 
 
