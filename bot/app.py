@@ -17,7 +17,7 @@ from telegram.ext import Application
 
 from agent.engine.llm import load_client
 from agent.engine.run import NO_JOURNAL, Journal
-from agent.house_sommelier import HouseSommelier
+from agent.house_sommelier import HouseSommelier, query_for
 from agent.house_sommelier.lexicon import lexicon
 from agent.memory.service import Remembering
 from agent.memory.tools import remember_tool
@@ -55,6 +55,7 @@ from bot.service import (
 from bot.telegram.access import Access
 from bot.telegram.drafts import Drafts
 from bot.telegram.feedback import FeedbackButtons, rating
+from bot.telegram.follow_ups import FollowUps
 from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
 from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
@@ -247,6 +248,12 @@ async def open_app(
         limit = rate_limit_of(settings, telegram)
         sender = Sender(application.bot, limit, repositories.chats, steps)
         memory = SqlMemoryRepository(resources.sessions)
+        follow_ups = FollowUps(
+            catalogue=SqlCatalogue(resources.sessions),
+            turns=repositories.turns,
+            read=query_for,
+            country_name=HouseSommelier().country_name,
+        )
         turns = Turns(
             run=resources.run,
             tracer=Recorder(),
@@ -263,6 +270,7 @@ async def open_app(
             max_content_length=settings.turn.max_content_length,
             budgets=budgets_of(settings, repositories, admins),
             keep=journal.keep if journal else repositories.turns.record,
+            follow_ups=follow_ups.rows,
             rating=rating,
             last=repositories.turns.last,
             metrics=Metrics(lambda: exporter.given_up if exporter else 0),
@@ -297,6 +305,7 @@ async def open_app(
             *privacy.handlers(),
             *taste.handlers(),
             *feedback.handlers(),
+            *follow_ups.handlers(conversation),
             *look_ups.handlers(),
         ]
         forgetting = await stack.enter_async_context(open_forgetting(settings, resources.sessions))

@@ -104,6 +104,15 @@ Show = Callable[[Any], Sequence[Outgoing]]
 """Makes the messages of what a reply was made of, its `answer`."""
 
 
+FollowUps = Callable[[Question, Reply], Awaitable[Rows]]
+"""Makes the buttons of what may be wanted next of a reply."""
+
+
+async def no_follow_ups(question: Question, reply: Reply) -> Rows:
+    """Offer nothing."""
+    return ()
+
+
 class Keep(Protocol):
     """Keeps what a turn came to, what was said in it, its trace, what it changes of a person."""
 
@@ -125,8 +134,9 @@ class Turns:
     `run` is what each starts from. Without a `sender` nothing is delivered; `keep` keeps what a
     turn came to and what was said, without it `messages` the latter alone; `max_content_length` is
     how many characters of a message are. `hashed` makes the id of a chat or a user unrecognisable
-    for traces, `rating` makes the buttons under the answer of a turn. `carer` knows who is not to
-    drink, `memory` what is remembered of people, `last` the turn of a chat that ended last.
+    for traces, `follow_ups` and `rating` make the buttons under the answer of a turn. `carer` knows
+    who is not to drink, `memory` what is remembered of people, `last` the turn of a chat that ended
+    last.
     """
 
     run: Run = field(default_factory=Run)
@@ -140,6 +150,7 @@ class Turns:
     budgets: Budgets | None = None
     keep: Keep | None = None
     rating: Callable[[int], Rows] = lambda turn_id: ()
+    follow_ups: FollowUps = no_follow_ups
     metrics: Metrics = field(default_factory=Metrics)
     carer: Carer = field(default_factory=Carer)
     last: Callable[[int], Awaitable[TurnRecord | None]] | None = None
@@ -208,8 +219,9 @@ class Turns:
                 await self.carer.keep(question.chat_id, question.user_id, reply.told)
                 reply = await self._with_what_was_lost(question, reply)
             messages = rendered(reply, show)
-            deliver = self._send if reply.outcome == "care" else self._deliver
-            delivery = await deliver(question, messages, span)
+            if reply.outcome != "care" and question.to is not None:
+                messages = [*messages[:-1], await self._with_buttons(messages[-1], question, reply)]
+            delivery = await self._send(question, messages, span)
         return reply, delivery, run.ledger.spent
 
     async def _person(self, question: Question, care: Care) -> Person:
@@ -376,14 +388,9 @@ class Turns:
 
         return await self.journal.step("warned", is_first)
 
-    async def _deliver(
-        self, question: Question, messages: Sequence[Outgoing], span: Span
-    ) -> Delivery:
-        if question.to is None:
-            return Delivery()
-        *others, last = messages
-        rated = replace(last, buttons=last.buttons + self.rating(question.id))
-        return await self._send(question, [*others, rated], span)
+    async def _with_buttons(self, last: Outgoing, question: Question, reply: Reply) -> Outgoing:
+        further = await self.follow_ups(question, reply)
+        return replace(last, buttons=last.buttons + further + self.rating(question.id))
 
     async def _send(self, question: Question, messages: Sequence[Outgoing], span: Span) -> Delivery:
         """Send an answer; one that Telegram refuses as a whole is replaced by a sentence."""

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from telegram import Update
+from telegram import ChatMemberBanned, ChatMemberLeft, Update
+from telegram.constants import ChatType
 from telegram.ext import (
     Application,
     ApplicationHandlerStop,
     BaseHandler,
+    ChatMemberHandler,
     CommandHandler,
     ContextTypes,
     MessageHandler,
@@ -44,7 +46,10 @@ Context = ContextTypes.DEFAULT_TYPE
 AnyApplication = Application[Any, Any, Any, Any, Any, Any]
 AnyHandler = BaseHandler[Any, Any, Any]
 
-ALLOWED_UPDATES: Final = ("message", "edited_message", "callback_query", STOPPED)
+ALLOWED_UPDATES: Final = (
+    *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
+    *("inline_query", STOPPED),
+)
 
 SOMEBODY_ELSE: Final = "…"
 """What stands for what another person of a group asked."""
@@ -105,6 +110,7 @@ class Conversation:
                 CommandHandler("new", self.new, filters=TYPED),
                 CommandHandler("stop", self.stop, filters=TYPED),
                 StopPressed(Update, self.stop_pressed),
+                ChatMemberHandler(self.member, ChatMemberHandler.MY_CHAT_MEMBER),
                 *further,
                 MessageHandler(TYPED & filters.COMMAND, self.unknown_command),
                 MessageHandler(new & filters.TEXT, self.text),
@@ -211,6 +217,19 @@ class Conversation:
         new = message.migrate_to_chat_id or message.chat.id
         if chats is not None and old != new:
             await chats.migrated(old, new)
+
+    async def member(self, update: Update, context: Context) -> None:
+        """The bot was added to a group: one line on how to address it, where nobody knows it."""
+        change = update.my_chat_member
+        if change is None or change.chat.type not in (ChatType.GROUP, ChatType.SUPERGROUP):
+            return
+        was, now = (
+            isinstance(each, ChatMemberLeft | ChatMemberBanned)
+            for each in (change.old_chat_member, change.new_chat_member)
+        )
+        if was and not now and not await self.messages.recent(change.chat.id, 1):
+            line = say("added_to_group", name=f"@{context.bot.username}")
+            await self.sender.send(Destination(change.chat.id), line)
 
     async def unknown_command(self, update: Update, context: Context) -> None:
         """A command that does not exist; in a group only if it names this bot."""

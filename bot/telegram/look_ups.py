@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import eq
 from typing import Final
 
 from telegram import Message, MessageEntity, Update
@@ -23,7 +24,7 @@ from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram import look_up_text as text
 from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, is_addressed, message_of, question_of
-from bot.telegram.sender import Destination, Sender, acknowledge, given, is_resumed, take_button
+from bot.telegram.sender import Destination, Sender, acknowledge, is_first_press
 from bot.turn import Question, Show, Turns
 
 log = logging.getLogger(__name__)
@@ -222,11 +223,7 @@ class LookUps:
         return text.read_find(text.behind_command(asked[-1]))[0] or DEFAULT_CATEGORY
 
     async def _pressed(self, update: Update) -> Message | None:
-        """The message whose button is pressed for the first time; None if nothing is to be done.
-
-        Taking the button away decides which press is the first, so that nothing is stored. A turn
-        that goes on after a crash may find it taken away by itself.
-        """
+        """The message whose button is pressed for the first time; None if nothing is to be done."""
         query, journal = update.callback_query, self.sender.journal
         assert query is not None  # noqa: S101 - the handler lets nothing else through
         message = query.message
@@ -234,6 +231,5 @@ class LookUps:
             await acknowledge(query, say("button_too_old"))
             return None
         await acknowledge(query)
-        resumed = await is_resumed(journal)
-        is_first = await journal.step("button", partial(take_button, message, query.data))
-        return message if await journal.step("first", partial(given, is_first or resumed)) else None
+        is_first = await is_first_press(journal, message, partial(eq, query.data))
+        return message if is_first else None

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import eq
 from typing import Final
 from zlib import crc32
 
@@ -17,7 +18,7 @@ from agent.sommelier.taste import taste_of, written
 from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, people_of
 from bot.telegram.privacy import Asks, is_private
-from bot.telegram.sender import Button, Sender, acknowledge, take_button
+from bot.telegram.sender import Button, Sender, acknowledge, is_first_press
 from bot.turn import retry_briefly
 
 LONGEST_LABEL: Final = 40
@@ -59,8 +60,8 @@ class TasteCommand:
         gone = tuple(each for each in await self._facts(update) if _data(each) == query.data)
         await acknowledge(query, told(gone, "unlearned", spoken()))
         if isinstance(query.message, Message):
-            taken = partial(take_button, query.message, query.data)
-            await self.sender.journal.step("button", taken)
+            this = partial(eq, query.data)
+            await is_first_press(self.sender.journal, query.message, this)
         if gone:
             await self.change([Change(user_id=user_id, unlearned=gone)])
 

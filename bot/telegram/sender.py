@@ -11,7 +11,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -148,10 +148,18 @@ async def show_rows(message: Message, rows: KeyboardRows) -> bool:
     return True
 
 
-async def take_button(message: Message, data: str | None) -> bool:
-    """Take a button away, and leave the others; False if it was not there any more."""
-    kept = (tuple(each for each in row if each.callback_data != data) for row in rows_of(message))
-    return await show_rows(message, tuple(row for row in kept if row))
+async def is_first_press(
+    journal: Journal, message: Message, goes: Callable[[object], bool]
+) -> bool:
+    """Take away the buttons whose data `goes`; whether they were there, so that nothing is stored.
+
+    A turn that goes on after a crash may find them taken away by itself.
+    """
+    kept = (tuple(each for each in row if not goes(each.callback_data)) for row in rows_of(message))
+    resumed = await is_resumed(journal)
+    left = tuple(row for row in kept if row)
+    is_first = await journal.step("button", partial(show_rows, message, left))
+    return await journal.step("first", partial(given, is_first or resumed))
 
 
 async def is_resumed(journal: Journal) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.test_end_to_end import ANSWER, running
+from tests.acceptance.test_follow_ups import history
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
 from tests.doubles.server import JsonObject, eventually
@@ -83,6 +84,10 @@ async def test_in_a_group_everybody_s_words_are_theirs_also_when_it_becomes_a_su
         return bot_api.messages(chat)[-1]
 
     with running(bot_api, machine):
+        bot_api.add_to_group(GROUP, ADA)
+        bot_api.add_to_group(GROUP, ADA, was="member")
+        (line,) = await bot_api.wait_for_message(1, GROUP, timeout=60)
+        assert f"for example: {NAME} a red for lamb" in line
         first = await said("no Chardonnay for my trout", ADA)
         await said("carp?", BOB)
         assert said_before(model_server) == ["…"]
@@ -90,7 +95,9 @@ async def test_in_a_group_everybody_s_words_are_theirs_also_when_it_becomes_a_su
         assert said_before(model_server) == ["carp?", "no Chardonnay for my trout"]
         bot_api.say("", GROUP, ADA, migrate_to_chat_id=SUPERGROUP)
         bot_api.say("", SUPERGROUP, ADA, migrate_from_chat_id=GROUP)
-        await said("and now?", ADA, SUPERGROUP)
+        bot_api.add_to_group(SUPERGROUP, ADA)
+        answer = await said("and now?", ADA, SUPERGROUP)
+        assert bot_api.messages(SUPERGROUP) == [answer]
         assert said_before(model_server) == ["no Chardonnay for my trout", "…", "…"]
 
 
@@ -103,6 +110,7 @@ async def test_a_group_that_migrates_while_it_is_answered_keeps_the_answer(
     bot_api.say(f"{NAME} trout?", GROUP, ADA, entities=MENTION)
     with running(bot_api, machine):
         await bot_api.wait_for_message(1, SUPERGROUP, timeout=60)
+        await eventually(lambda: bool(history(machine)), seconds=60, otherwise=lambda: "not kept")
         bot_api.say(f"{NAME} drier?", SUPERGROUP, ADA, entities=MENTION)
         await bot_api.wait_for_message(2, SUPERGROUP, timeout=60)
     assert said_before(model_server) == ["trout?"]

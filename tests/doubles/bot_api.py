@@ -151,6 +151,18 @@ class BotApi(LoopbackServer):
         }
         return self.push({"callback_query": query})
 
+    def add_to_group(self, chat_id: int, user_id: int = 1, *, was: str = "left") -> int:
+        """A person adds the bot to a group; the id of the update."""
+        bot = identity(self.token)
+        change = {
+            "chat": describe_chat(chat_id),
+            "from": person(user_id),
+            "date": int(time.time()),
+            "old_chat_member": {"user": bot, "status": was},
+            "new_chat_member": {"user": bot, "status": "member"},
+        }
+        return self.push({"my_chat_member": change})
+
     def stop_draft(self, chat_id: int = CHAT) -> int:
         """A person presses Stop under the draft that stands in a chat; the id of the update.
 

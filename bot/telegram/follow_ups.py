@@ -1,0 +1,183 @@
+"""Follow-ups under an answer: what a thumb may want next, told from the wines that it shows.
+
+A press is a turn in which the person says the words of the button. It is known by what is kept: it
+is who asked that may press, and only what that answer's wines offer. What does not count any more
+(an answer that was forgotten, a second press, a foreign one) ends in a short sentence.
+"""
+
+import logging
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from telegram import CallbackQuery, Message, Update
+from telegram.ext import CallbackQueryHandler
+
+from agent.i18n import say, spoken
+from agent.repositories import StoredMessage, TurnRecord, TurnRepository
+from agent.sommelier.wine import Catalogue, Wine, WineQuery
+from agent.turn import Reply
+from bot.telegram.handlers import AnyHandler, Context, Conversation
+from bot.telegram.incoming import question_of
+from bot.telegram.sender import Button, Rows, acknowledge, is_first_press
+from bot.turn import Question, retry_briefly
+from bot.updates.bursts import FOLLOW_UP
+
+log = logging.getLogger(__name__)
+
+MOST: Final = 5
+IN_A_ROW: Final = 3
+KIND: Final = f"{FOLLOW_UP}:"
+"""What the data of these buttons begins with."""
+STAYS: Final = f"{KIND}why"
+"""After it the other follow-ups make as much sense as before."""
+LONGEST_READ: Final = 500
+"""Up to how many characters a question is read for what it asks itself."""
+
+Values = Mapping[Literal["body", "sweetness"], tuple[str, ...]]
+
+
+class FollowUp(BaseModel):
+    """When something may be wanted next; see `follow_ups.toml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    costs: float = 0
+    has: Values = Field(default_factory=dict)
+    all_have: Values = Field(default_factory=dict)
+    same: Literal["", "country"] = ""
+    unless: tuple[str, ...] = ()
+
+    def makes_sense(self, wines: Sequence[Wine], fixed: frozenset[str]) -> bool:
+        """Whether it does for these wines, where the person fixed these filters themselves."""
+        prices = [wine.price_in_euros for wine in wines if wine.price_in_euros is not None]
+        return (
+            not fixed.intersection(self.unless)
+            and (not self.costs or min(prices, default=0) >= self.costs)
+            and all(any(_is_of(each, wine) for wine in wines) for each in self.has.items())
+            and all(_is_of(each, wine) for each in self.all_have.items() for wine in wines)
+            and (not self.same or len({getattr(wine, self.same) for wine in wines}) == 1)
+        )
+
+
+def _is_of(wanted: tuple[str, tuple[str, ...]], wine: Wine) -> bool:
+    name, values = wanted
+    return getattr(wine, name) in values
+
+
+@cache
+def follow_ups() -> Mapping[str, FollowUp]:
+    """Read what may be offered, once.
+
+    Raises:
+        ValidationError: the file is not as it must be.
+    """
+    listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    return TypeAdapter(dict[str, FollowUp]).validate_python(listed)
+
+
+def offered(wines: Sequence[Wine], asked: WineQuery | None = None) -> list[str]:
+    """Name the follow-ups that make sense for wines that were shown to who `asked` so."""
+    given = asked.model_dump(exclude_defaults=True) if asked else {}
+    fixed = frozenset(given.keys() - given.get("soft", ()))
+    named = follow_ups().items()
+    return [name for name, each in named if wines and each.makes_sense(wines, fixed)][:MOST]
+
+
+def buttons(names: Sequence[str]) -> Rows:
+    """The buttons of follow-ups, in rows."""
+    made = [Button(say(f"next_{name}"), f"{KIND}{name}") for name in names]
+    return tuple(tuple(made[at : at + IN_A_ROW]) for at in range(0, len(made), IN_A_ROW))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUps:
+    """Offers follow-ups, and makes turns of the presses.
+
+    `read` tells what a message asks of the catalogue, `country_name` what a language calls a
+    country that is named in English.
+    """
+
+    catalogue: Catalogue
+    turns: TurnRepository
+    read: Callable[[str], WineQuery]
+    country_name: Callable[[str, Any], str]
+
+    def handlers(self, talk: Conversation) -> list[AnyHandler]:
+        """What to pass to `Conversation.register`, before handlers that take any button."""
+        return [CallbackQueryHandler(partial(self.press, talk), pattern=f"^{KIND}")]
+
+    async def rows(self, question: Question, reply: Reply) -> Rows:
+        """The buttons under an answer; none if its wines cannot be looked at."""
+        if question.kind != "chat" or not reply.wine_ids:
+            return ()
+        try:
+            wines = await self.catalogue.get(reply.wine_ids)
+        except Exception as error:
+            log.warning("No follow-ups under turn %s: %s", question.id, type(error).__name__)
+            return ()
+        return buttons(self._offered(wines, question.text))
+
+    async def press(self, talk: Conversation, update: Update, context: Context) -> None:
+        """A follow-up: the person says the words of the button, once, about that answer."""
+        query, journal = update.callback_query, talk.sender.journal
+        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        message = query.message
+        if not isinstance(message, Message) or not message.is_accessible:
+            await acknowledge(query, say("button_too_old"))
+            return
+        wish = await journal.step("wish", partial(self._wish, talk, query, message))
+        if wish.refusal:
+            await acknowledge(query, wish.refusal)
+        elif await is_first_press(journal, message, partial(_goes_with, query.data)):
+            await acknowledge(query)
+            asked = question_of(update, context.bot, wish.words)
+            await talk.respond(asked, message.message_id)
+        else:
+            await acknowledge(query, say("one_moment"))
+
+    async def _wish(self, talk: Conversation, query: CallbackQuery, message: Message) -> "Wish":
+        turn = await retry_briefly(partial(self.turns.of_message, message.chat.id, message.id))
+        said = await _said(talk, turn, message) if turn else {}
+        if turn is None or "assistant" not in said:
+            return Wish(refusal=say("button_too_old"))
+        if turn.user_id != query.from_user.id:
+            return Wish(refusal=say("not_yours"))
+        wines = await self.catalogue.get(said["assistant"].wine_ids)
+        name = (query.data or "").removeprefix(KIND)
+        if name not in self._offered(wines, said["user"].content if "user" in said else ""):
+            return Wish(refusal=say("button_too_old"))
+        country = self.country_name(wines[0].country, spoken())
+        return Wish(words=say(f"wish_{name}", country=country))
+
+    def _offered(self, wines: Sequence[Wine], asked: str) -> list[str]:
+        is_read = 0 < len(asked) <= LONGEST_READ
+        return offered(wines, self.read(asked) if is_read else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a press says, or why it does not count."""
+
+    words: str = ""
+    refusal: str = ""
+
+
+async def _said(
+    talk: Conversation, turn: TurnRecord, message: Message
+) -> Mapping[str, StoredMessage]:
+    """What was said in a turn, by role, as far as it is remembered."""
+    thread = message.message_thread_id if message.is_topic_message else None
+    recent = partial(talk.messages.recent, message.chat.id, talk.history_messages)
+    said = await retry_briefly(partial(recent, thread_id=thread or 0))
+    return {each.role: each for each in said if each.turn_id == turn.turn_id}
+
+
+def _goes_with(pressed: object, data: object) -> bool:
+    """Whether a button is taken away with one that is pressed."""
+    is_follow_up = isinstance(data, str) and data.startswith(KIND)
+    return data == pressed if pressed == STAYS else is_follow_up

@@ -1,0 +1,131 @@
+"""Buttons under answers and reactions to them, through the process as it is run."""
+
+import json
+import sqlite3
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.test_end_to_end import CHAT, killed, running
+from tests.doubles.bot_api import BotApi
+from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
+from tests.doubles.server import JsonObject, eventually
+
+GROUP, ADA, BOB = -4711, 7001, 7002
+NAME = "@sommelier_test_bot"
+MENTION = [{"type": "mention", "offset": 0, "length": len(NAME)}]
+
+
+def labels(message: JsonObject) -> list[str]:
+    rows = message.get("reply_markup", {}).get("inline_keyboard", [])
+    return [button["text"] for row in rows for button in row]
+
+
+def data(message: JsonObject, label: str) -> str:
+    """What the button of this label sends."""
+    rows = message["reply_markup"]["inline_keyboard"]
+    return next(str(each["callback_data"]) for row in rows for each in row if each["text"] == label)
+
+
+def history(environment: dict[str, str]) -> list[tuple[str, str]]:
+    """What is remembered of people's words, and how a turn of theirs ended."""
+    (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
+    with sqlite3.connect(file) as database:
+        return database.execute(
+            "SELECT content, outcome FROM messages JOIN turns USING (turn_id) "
+            "WHERE role = 'user' ORDER BY id"
+        ).fetchall()
+
+
+async def answered(bot_api: BotApi, count: int, chat: int = CHAT) -> JsonObject:
+    """The newest answer, once there are so many."""
+    await bot_api.wait_for_message(count, chat, timeout=60)
+    return bot_api.messages(chat)[-1]
+
+
+async def toasted(bot_api: BotApi, count: int) -> str:
+    """What was said to the newest press, once so many were answered."""
+    await eventually(
+        lambda: len(bot_api.toasts) >= count, seconds=60, otherwise=lambda: str(bot_api.toasts)
+    )
+    return bot_api.toasts[-1]
+
+
+async def test_a_press_is_a_turn_in_the_words_of_its_button_and_happens_once(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    with running(bot_api, environment):
+        bot_api.say("a red for lamb under 40, full-bodied", chat_id=CHAT)
+        first = await answered(bot_api, 1)
+        assert labels(first)[-2:] == ["👍", "👎"]
+        assert "Cheaper" in labels(first)
+        pressed = data(first, "Cheaper")
+        bot_api.press(first, pressed)
+        second = await answered(bot_api, 2)
+        assert await toasted(bot_api, 1) == ""
+        assert labels(bot_api.messages(CHAT)[0]) == ["👍", "👎"]
+        bot_api.press(first, pressed)
+        assert await toasted(bot_api, 2) == "One moment …"
+        bot_api.press(second, "n:elsewhere-please")
+        assert "too old" in await toasted(bot_api, 3)
+        bot_api.press(second, data(second, "Why?"), user_id=BOB)
+        assert "for the person who asked" in await toasted(bot_api, 4)
+        bot_api.say("a white for fish", chat_id=CHAT)
+        third = await answered(bot_api, 3)
+        bot_api.press(second, data(second, "Why?"))
+        await answered(bot_api, 4)
+        left = labels(bot_api.messages(CHAT)[1])
+        assert "Why?" not in left
+        assert "More like 1" in left
+        bot_api.say("/new", chat_id=CHAT)
+        await answered(bot_api, 5)
+        bot_api.press(third, data(third, "More like 1"))
+        assert "too old" in await toasted(bot_api, 6)
+    assert len(bot_api.sent(CHAT)) == 5
+    prices = [float(each) for each in _prices(first)], [float(each) for each in _prices(second)]
+    assert max(prices[1]) <= min(prices[0])
+
+
+def _prices(message: JsonObject) -> list[str]:
+    lines = message["text"].splitlines()
+    return [line.rpartition("≈ €")[2] for line in lines if "≈ €" in line]
+
+
+@pytest.mark.parametrize("stage", ["while the buttons are taken away", "while the model is asked"])
+async def test_a_press_survives_a_kill(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str], stage: str
+) -> None:
+    environment |= {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
+    wine = "trimbach-riesling-reserve-2021"
+    answer = answer_json(
+        {
+            "response_type": "recommendation",
+            "intro": "Here:",
+            "wines": [{"wine_id": wine, "description": "Dry."}],
+            "closing": "",
+        }
+    )
+    one = tool_call("get_wine", {"wine_ids": [wine]})
+    is_asked = stage == "while the model is asked"
+    model_server.script(one, answer, *([hang(60)] if is_asked else []), one, answer)
+    bot_api.delay("editMessageReplyMarkup", 0 if is_asked else 0.5)
+    taken_away = partial(bot_api.calls_of, "editMessageReplyMarkup")
+    with killed(bot_api, environment):
+        bot_api.say("for trout?", chat_id=CHAT)
+        first = await answered(bot_api, 1)
+        bot_api.press(first, data(first, "Cheaper"))
+        await eventually(
+            lambda: len(model_server.requests) == 3 if is_asked else bool(taken_away()),
+            seconds=60,
+            otherwise=lambda: "it did not come so far",
+        )
+    with running(bot_api, environment):
+        await bot_api.wait_for_message(2, CHAT, timeout=60)
+        await eventually(
+            lambda: len(history(environment)) == 2, seconds=60, otherwise=lambda: "not kept"
+        )
+    assert len(bot_api.sent(CHAT)) == 2
+    assert history(environment) == [("for trout?", "answered"), ("Cheaper, please.", "answered")]
+    asked = json.dumps(model_server.requests[-1].json["messages"])
+    assert "Cheaper, please." in asked
