@@ -36,6 +36,7 @@ from agent.places.queries import (
     on_one_line,
 )
 from agent.text import pattern, words
+from agent.turn import Reply
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +129,17 @@ class Places:
     links: tuple[SearchLink, ...]
     note: str = ""
     failed_searches: int = 0
+
+    def reply(self, text: str) -> Reply:
+        """Make the reply of a turn of it; `text` is how it reads."""
+        failed = bool(self.failed_searches) and not self.results
+        return Reply(
+            text=text,
+            outcome="fallback" if failed else self.queries.outcome,
+            retries=self.queries.retry_count,
+            error_types=self.queries.error_types,
+            answer=self,
+        )
 
 
 async def find_places(

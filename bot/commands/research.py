@@ -137,7 +137,6 @@ async def _quotes(query: str) -> "Quotes":
 async def _find(category: str, place: str) -> "Places":
     from agent.places.find import find_places
     from agent.places.queries import QueryGenerationFailed, category_named, place_named
-    from agent.turn import Reply
 
     try:
         name, where = category_named(category), place_named(place)
@@ -146,14 +145,7 @@ async def _find(category: str, place: str) -> "Places":
 
     async def look_up(resources: "Resources", run: "Run") -> "Reply":
         found = await find_places(name, where, run=run, search=resources.search)
-        made = found.queries
-        return Reply(
-            text="\n".join(_place_lines(found)),
-            outcome=made.outcome,
-            retries=made.retry_count,
-            error_types=made.error_types,
-            answer=found,
-        )
+        return found.reply("\n".join(_place_lines(found)))
 
     try:
         places: Places = await _turn("find", f"{name} {where}", look_up)

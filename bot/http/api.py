@@ -344,26 +344,10 @@ def reply_of(found: Found) -> Reply:
     if isinstance(found, Refinement):
         return Reply(text=found.refined, answer=found)
     if isinstance(found, Places):
-        made = found.queries
-        return Reply(
-            text=made.as_text,
-            outcome=made.outcome,
-            retries=made.retry_count,
-            error_types=made.error_types,
-            answer=found,
-        )
+        return found.reply(found.queries.as_text)
     if isinstance(found, Answer):
-        text = found.text
-    else:
-        text = "\n".join(quote.content for quote in found.quotes) or found.summary
-    return Reply(
-        text=text,
-        outcome=found.outcome,
-        notes=(found.note,) if found.note else (),
-        retries=found.retry_count,
-        error_types=found.error_types,
-        answer=found,
-    )
+        return found.reply(found.text)
+    return found.reply("\n".join(quote.content for quote in found.quotes) or found.summary)
 
 
 async def forming_events(

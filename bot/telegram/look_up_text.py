@@ -204,14 +204,7 @@ def quotes_messages(found: Quotes) -> list[Outgoing]:
 
 def places_reply(found: Places) -> Reply:
     """The places if there are any, else the searches."""
-    failed = bool(found.failed_searches) and not found.results
-    return Reply(
-        text=places_text(found) or searches_text(found),
-        outcome="fallback" if failed else found.queries.outcome,
-        retries=found.queries.retry_count,
-        error_types=found.queries.error_types,
-        answer=found,
-    )
+    return found.reply(places_text(found) or searches_text(found))
 
 
 def places_messages(found: Places) -> list[Outgoing]:
