@@ -21,8 +21,8 @@ from agent.claims import CLAIMS_CLASSIFIER, features_of
 from agent.claims import LABELS as CLAIMS
 from agent.classifier import Classifier, features, written
 from agent.documents import citations
-from agent.evals.documents import cases
 from agent.text import sentences
+from benchmarks.answers import cases
 from benchmarks.grounding import rows_of
 from benchmarks.vocabulary import HOUSE, strings
 from db.documents.indexing import STARTER

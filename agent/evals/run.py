@@ -1,7 +1,7 @@
 """Running cases side by side: every variant answers every case, each turn traced and marked.
 
 A variant is whoever answers: the sommelier with a model and a prompt (here), or a model that quotes
-(`agent.evals.documents`). What a case came to is handed on as soon as it is known, so that a run
+(`agent.evals.quotes`). What a case came to is handed on as soon as it is known, so that a run
 that is broken off keeps what is done.
 """
 

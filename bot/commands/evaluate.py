@@ -3,19 +3,18 @@
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from agent.documents.passages import Chunk
 from agent.engine.messages import ResponseMode
 from agent.evals import report
 from agent.evals.dataset import ground_truth, item_of, selected
-from agent.evals.documents import LEAST_SHARE, MODES, QuotesVariant, Share, shares
+from agent.evals.quotes import MODES, QuotesVariant
 from agent.evals.run import Result, Variant, evaluate
 from agent.tracing.langfuse.experiments import Experiments
 from bot.commands.eval_variants import (
@@ -43,9 +42,6 @@ from bot.commands.output import (
 )
 from bot.resources import prices
 from config import Settings
-from db.documents.chunking import chunk
-from db.documents.indexing import STARTER as STARTER_DOCUMENTS
-from db.documents.reading import read_bytes, read_document
 
 INTERRUPTED: Final = 130
 
@@ -130,40 +126,6 @@ def quotes(
     models = {f"{each} {letter}": (each, MODES[letter]) for each in names for letter in letters}
     evaluation.finish(evaluation.quotes(models, first))
     evaluation.report("quotes-evaluation", save, as_json=as_json)
-
-
-@app.command("answers")
-def answers(as_json: AsJson = False) -> None:
-    """Say what is shown of altered answers and of true ones; asks no model."""
-    found = shares(_chunks_of)
-    if as_json:
-        print_json([asdict(each) | {"value": each.value} for each in found])
-    else:
-        head = ("answers", "set", "of them", "share")
-        rows = [
-            (each.name, each.part, f"{each.total - len(each.others)} of {each.total}", _shown(each))
-            for each in found
-        ]
-        show(table(head, rows))
-        for each in found:
-            for text in each.others if each.is_aim else ():
-                typer.echo(f"not {each.name}: {text}")
-
-
-def _shown(share: Share) -> str:
-    missed = share.is_aim and share.value < LEAST_SHARE
-    return f"{share.value:.1%}{' ✗' if missed else ''}"
-
-
-@cache
-def _chunks_of(path: str) -> tuple[Chunk, ...]:
-    """The chunks of a starter article."""
-    read = read_document(read_bytes(STARTER_DOCUMENTS / path), path)
-    pieces = chunk(read.sections)
-    return tuple(
-        Chunk(f"{path}#{at}", path, path, read.title, each.headings, at, len(pieces), each.text)
-        for at, each in enumerate(pieces, 1)
-    )
 
 
 def _title(name: str | None) -> str:

@@ -12,8 +12,8 @@ import pytest
 from agent.documents.passages import Chunk, DocumentStore
 from agent.engine.limits import Price, Prices
 from agent.evals.dataset import Question, ground_truth
-from agent.evals.documents import MODES, QuotesVariant, marked
 from agent.evals.evaluators import Mark
+from agent.evals.quotes import MODES, QuotesVariant, marked
 from agent.evals.report import (
     QUOTES,
     UNPRICED,

@@ -4,9 +4,8 @@ import pytest
 
 from agent.documents.passages import Chunk
 from agent.documents.sources import standing
-from agent.evals.documents import LEAST_SHARE, shares
 from agent.text import sentences
-from bot.commands.evaluate import _chunks_of
+from benchmarks.answers import LEAST_SHARE, chunks_of, shares
 
 HARVEST = (
     "Estates of Sauternes may harvest at most 45 hectolitres per hectare, those of Barsac "
@@ -80,11 +79,11 @@ def test_what_no_source_speaks_of_is_not_shown(text: str) -> None:
 
 def test_an_article_holds_its_own_sentences() -> None:
     path = "regions/rioja.md"
-    own = [said for each in _chunks_of(path) for said in sentences(each.text)]
-    assert {standing(said, _chunks_of(path)).kind for said in own} == {"kept"}
+    own = [said for each in chunks_of(path) for said in sentences(each.text)]
+    assert {standing(said, chunks_of(path)).kind for said in own} == {"kept"}
 
 
 def test_altered_answers_are_not_shown_and_of_true_ones_the_source() -> None:
-    found = {(each.name, each.part): each.value for each in shares(_chunks_of) if each.is_aim}
+    found = {(each.name, each.part): each.value for each in shares() if each.is_aim}
     assert len(found) == 8
     assert min(found.values()) >= LEAST_SHARE
