@@ -9,13 +9,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
 from weakref import WeakSet
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 Language = Literal["en", "de", "fr", "es", "it", "nl"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
+Spoken = Literal["en", "de", "fr", "es", "it", "nl", "pt"]
+"""The languages that are told apart; of Portuguese nothing else is known."""
+SPOKEN: Final[tuple[Spoken, ...]] = get_args(Spoken)
+S = TypeVar("S", bound=Spoken)
+_Weights = Mapping[S, Mapping[str, float]]
+"""The weight of each common word of each language."""
 
 LONGEST_STEMMED: Final = 64
 REMEMBERED: Final = 65_536
@@ -26,6 +32,9 @@ LEAST_LEAD: Final = 1.4
 """How many times more must speak for a language than for the next."""
 LEAST_SHARE: Final = 0.12
 """How many of a text's words must be common: one in a seventh language has a few by chance."""
+LEAST_SAID: Final = 3
+SHORT_EVIDENCE, SHORT_SHARE, SHORT_COMMON = 1.0, 0.3, 2
+"""The same for a short message, of which so many words must be common in the language."""
 
 
 class Match:
@@ -456,15 +465,34 @@ def language_of(text: str) -> Language | None:
 
     Told by its commonest words and letters: an answer of two sentences has enough of them.
     """
-    lowered = text.casefold().replace("’", "'")
-    said = list(_said(lowered))
-    weights = _weights()
+    lowered, said, weights = *_read(text), _weights(LANGUAGES)
     known = sum(any(word in each for each in weights.values()) for word in said)
     if not said or known / len(said) < LEAST_SHARE:
         return None
-    found = {language: _evidence(language, said, lowered) for language in LANGUAGES}
+    best, most = _likeliest(lowered, said, weights)
+    return best if most >= LEAST_EVIDENCE else None
+
+
+def spoken_in(text: str) -> Spoken | None:
+    """Return the language that a person writes in, also of a short message; None if not clear."""
+    lowered, said, weights = *_read(text), _weights(SPOKEN)
+    best, most = _likeliest(lowered, said, weights)
+    if best is None or len(said) < LEAST_SAID or most < SHORT_EVIDENCE:
+        return None
+    common = sum(word in weights[best] for word in said)
+    return best if common >= SHORT_COMMON and common / len(said) >= SHORT_SHARE else None
+
+
+def _read(text: str) -> tuple[str, list[str]]:
+    lowered = text.casefold().replace("’", "'")
+    return lowered, list(_said(lowered))
+
+
+def _likeliest(text: str, said: list[str], weights: _Weights[S]) -> tuple[S | None, float]:
+    """The language for which most speaks, and how much; None where another is as likely."""
+    found = {language: _evidence(language, said, text, weights) for language in weights}
     (best, most), (_, second), *_ = sorted(found.items(), key=lambda each: -each[1])
-    return best if most >= LEAST_EVIDENCE and most >= LEAST_LEAD * second else None
+    return best if most >= LEAST_LEAD * second else None, most
 
 
 def _said(text: str) -> Iterator[str]:
@@ -476,9 +504,9 @@ def _said(text: str) -> Iterator[str]:
                 yield part + "'" * (len(behind) >= 2)
 
 
-def _evidence(language: Language, said: list[str], text: str) -> float:
+def _evidence(language: S, said: list[str], text: str, of: _Weights[S]) -> float:
     """How much speaks for a language: its words, and a little for its letters."""
-    weights, traits = _weights()[language], _data().languages[language]
+    weights, traits = of[language], _data().languages[language]
     letters = sum(text.count(letter) for letter in traits.letters)
     pairs = sum(any(pair in word for pair in traits.pairs) for word in said)
     return sum(weights.get(word, 0.0) for word in said) + 0.25 * min(4, letters + pairs)
@@ -504,7 +532,7 @@ class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     stop_words: _Words
-    languages: dict[Language, _Traits]
+    languages: dict[Spoken, _Traits]
 
 
 @cache
@@ -519,11 +547,11 @@ def _abbreviations() -> frozenset[str]:
 
 
 @cache
-def _weights() -> Mapping[Language, Mapping[str, float]]:
+def _weights(languages: tuple[S, ...]) -> _Weights[S]:
     """The weight of each language's common words: less for those that others have too."""
-    languages = _data().languages
-    shared = Counter(word for traits in languages.values() for word in traits.common)
+    common = {language: _data().languages[language].common for language in languages}
+    shared = Counter(word for words in common.values() for word in words)
     return {
-        language: {word: 1 / shared[word] ** 2 for word in traits.common}
-        for language, traits in languages.items()
+        language: {word: 1 / shared[word] ** 2 for word in words}
+        for language, words in common.items()
     }
