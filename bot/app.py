@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import httpx
+from telegram import Update
 from telegram.ext import Application
 
 from agent.engine.llm import load_client
@@ -56,7 +57,7 @@ from bot.telegram.access import Access
 from bot.telegram.drafts import Drafts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.follow_ups import FollowUps
-from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
+from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation, speak_as_telegram
 from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
@@ -64,6 +65,7 @@ from bot.telegram.memory import TasteCommand
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender, WholeRequests
+from bot.telegram.settings import SettingsCommands
 from bot.turn import Course, Turns, retry_forever
 from bot.updates.accept import (
     introduce,
@@ -129,6 +131,7 @@ class App:
     repositories: Repositories
     turns: Turns
     answerer: Answerer
+    speak: Callable[[Update], Awaitable[None]] = speak_as_telegram
     exporter: Exporter | None = None
     forgetting: Forgetting | None = None
 
@@ -277,6 +280,12 @@ async def open_app(
             carer=Carer(help=resources.help, cares=repositories.cares),
             memory=memory,
         )
+        changing = journal or repositories.turns
+        chosen = SettingsCommands(
+            sender=sender,
+            memory=memory,
+            change=changing.change,
+        )
         conversation = Conversation(
             turns=turns,
             sender=sender,
@@ -286,6 +295,7 @@ async def open_app(
             turn_of=turn_of(repositories.updates, steps),
             answered_in=repositories.turns.of_message,
             access=None if telegram else access_of(settings, repositories, sender),
+            speak=chosen.speak,
         )
         feedback = FeedbackButtons(
             conversation=conversation,
@@ -297,13 +307,13 @@ async def open_app(
         )
         admin = admin_handlers(settings, repositories, sender, admins)
         look_ups = look_ups_of(resources, conversation)
-        changing = journal or repositories.turns
         privacy = privacy_of(settings, resources, conversation, changing)
         taste = TasteCommand(sender=sender, memory=memory, change=changing.change)
         further = [
             *admin,
             *privacy.handlers(),
             *taste.handlers(),
+            *chosen.handlers(),
             *feedback.handlers(),
             *follow_ups.handlers(conversation),
             *look_ups.handlers(),
@@ -315,6 +325,7 @@ async def open_app(
             repositories=repositories,
             turns=turns,
             answerer=conversation.answerer,
+            speak=conversation.speak,
             exporter=exporter,
             forgetting=forgetting,
         )
@@ -399,6 +410,7 @@ def lanes_of(
         update = origin(payload, bot)
         if update is not None and update.effective_message:
             said = update.effective_message.text or ""
+            await app.speak(update)
             question = replace(question_of(update, bot, said), course=course)
             await turns.give_up(question, error)
 

@@ -48,7 +48,7 @@ class HouseSommelier:
         return replace(self, care=care)
 
     def language_of(self, messages: Sequence[Message]) -> Language:
-        """The language of a conversation; English where nothing tells."""
+        """The language of a conversation; where nothing tells, the one that is spoken."""
         return read_state(read_conversation(messages))[0].language
 
     def language_at_a_glance(self, said: Sequence[str]) -> Language:

@@ -13,8 +13,9 @@ from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import Act, kinds, load, profiles, subjects
 from agent.house_sommelier.lexicon import scan, stop_words, tokens
 from agent.house_sommelier.reading import NO_WISHES, Change, Wishes, read
+from agent.i18n import spoken
 from agent.sommelier.wine import Currency
-from agent.text import Language, pattern, words
+from agent.text import LANGUAGES, Language, pattern, words
 
 GRAVE: Final[tuple[Act, ...]] = ("crisis", "dependence", "grapes")
 """They end the talk of wine, in later messages as well."""
@@ -48,6 +49,11 @@ _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 _SIGNS: Final = {"€": Currency.EUR, "$": Currency.USD, "£": Currency.GBP}
 
 
+def _of_person() -> Language:
+    """The language that is spoken, as far as there are words in it; else English."""
+    return next((each for each in LANGUAGES if each == spoken()), "en")
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """What is known of a conversation.
@@ -70,7 +76,7 @@ class State:
     care: Concern | None = None
     concerned: frozenset[str] = frozenset()
     reacts: frozenset[str] = frozenset()
-    language: Language = "en"
+    language: Language = field(default_factory=_of_person)
     shown: tuple[str, ...] = ()
     choice: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
@@ -175,8 +181,10 @@ def heard(state: State, change: Change) -> State:
 def _with_facts(state: State, change: Change) -> State:
     """What holds whatever is asked: language, intolerances, care, guests."""
     languages, numbers, care = change.languages, change.numbers, change.care
-    told = language_told(change, state.language if state.turns else None)
-    language = told or (state.language if state.turns or not languages else languages[0])
+    spoken_so_far = state.language if state.turns or state.language != "en" else None
+    told = language_told(change, spoken_so_far)
+    stays = state.turns or not languages or state.language in languages
+    language = told or (state.language if stays else languages[0])
     occasions = [name for name in ("reception", "party") if change.has(name)]
     if change.has("meal"):
         occasions = ["meal"]

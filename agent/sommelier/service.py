@@ -13,7 +13,7 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLM, Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
-from agent.i18n import say_in
+from agent.i18n import say_in, spoken
 from agent.person import Change, Person
 from agent.prompts import prompt_for, research_rules
 from agent.sommelier import caring, taste
@@ -21,7 +21,7 @@ from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, ParseResult, in
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue
-from agent.text import Language
+from agent.text import LANGUAGES, Language
 from agent.turn import Outcome, Reply, error_types, guard_input
 
 BY_RULES: Final = Limits(seconds=30)
@@ -53,7 +53,7 @@ class House(LLM, Protocol):
     """Who answers by rules, in the language of the guest."""
 
     def language_of(self, messages: Sequence[Message]) -> Language:
-        """Tell the language of a conversation; English where nothing does."""
+        """Tell the language of a conversation; where nothing does, the one that is spoken."""
         ...
 
     def language_at_a_glance(self, said: Sequence[str]) -> Language:
@@ -174,11 +174,11 @@ class Sommelier:
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
         language = self.language_in(message, run)
         if response is not None and response.ok:
-            return _shown(response, "stopped", say_in(language, "stopped_here"))
+            return _shown(response, "stopped", say_in(_of_notes(language), "stopped_here"))
         if response is not None and response.outcome == "stopped":
-            return Reply(text=say_in(language, "stopped"), outcome="stopped")
+            return Reply(text=say_in(_of_notes(language), "stopped"), outcome="stopped")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
-            return Reply(text=say_in(language, "declined"), outcome="refused")
+            return Reply(text=say_in(_of_notes(language), "declined"), outcome="refused")
         return await self._reply_by_rules(message, response, run, language)
 
     async def _reply_by_rules(
@@ -186,11 +186,11 @@ class Sommelier:
     ) -> Reply:
         by_rules = await self._by_rules(message, run, language)
         if not by_rules.ok:
-            return Reply(text=say_in(language, "apology"), outcome="failed")
+            return Reply(text=say_in(_of_notes(language), "apology"), outcome="failed")
         if response is None:
-            note = "" if run.history else say_in(language, "no_model")
+            note = "" if run.history else say_in(_of_notes(language), "no_model")
             return _shown(by_rules, "answered", note)
-        return _shown(by_rules, "fallback", say_in(language, "model_down"))
+        return _shown(by_rules, "fallback", say_in(_of_notes(language), "model_down"))
 
     def language_in(self, message: str, run: Run) -> Language:
         """Tell the language of a message and what was said before."""
@@ -202,7 +202,7 @@ class Sommelier:
         language, name = self._house.language_at_a_glance([*said, message]), calls[0].name
         asked = self._house.search_in_words(calls[0].arguments, language)
         looked = f": {asked}" if asked and name == "search_wines" else ""
-        return f"_{say_in(language, PROGRESS.get(name, 'at_work'))}{looked} …_"
+        return f"_{say_in(_of_notes(language), PROGRESS.get(name, 'at_work'))}{looked} …_"
 
     async def _by_rules(self, message: str, run: Run, language: Language) -> Response:
         """Let the house sommelier answer, whatever is used up.
@@ -220,7 +220,7 @@ class Sommelier:
         wines = [*own.answer.wines, *others.answer.wines]
         return replace(
             own,
-            text="\n\n".join((own.text, say_in(language, "for_others"), others.text)),
+            text="\n\n".join((own.text, say_in(_of_notes(language), "for_others"), others.text)),
             answer=own.answer.model_copy(update={"wines": wines}),
         )
 
@@ -249,6 +249,11 @@ class Sommelier:
 
 def _with_care(run: Run, care: Care) -> Run:
     return replace(run, context=replace(caring.person_in(run), care=care))
+
+
+def _of_notes(language: Language) -> str:
+    """The language of notes: the answer's, or that of a person which the house does not speak."""
+    return language if spoken() in LANGUAGES else spoken()
 
 
 def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:

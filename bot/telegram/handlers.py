@@ -21,7 +21,7 @@ from telegram.ext import (
 )
 
 from agent.engine.run import Run
-from agent.i18n import say
+from agent.i18n import say, speak
 from agent.repositories import MessageRepository, StoredMessage, TurnRecord, window
 from agent.sommelier.service import Answerer
 from agent.turn import Reply
@@ -72,6 +72,12 @@ class StopPressed(TypeHandler[Update, Context, None]):
         return isinstance(update, Update) and STOPPED in update.api_kwargs
 
 
+async def speak_as_telegram(update: Update) -> None:
+    """Speak the language that somebody's Telegram is in."""
+    user = update.effective_user
+    speak(user.language_code if user else None)
+
+
 async def no_record(chat_id: int, message_id: int) -> TurnRecord | None:
     """Where turns are not kept, nothing is known of them."""
     return None
@@ -83,7 +89,7 @@ class Conversation:
 
     `turn_of` says which turn a message of a chat became part of, `answered_in` the one that a
     message of the bot answered, `history_messages` is how many earlier messages an answer may look
-    back on. Without `access` everybody is let in.
+    back on. Without `access` everybody is let in. `speak` makes the language of who wrote spoken.
     """
 
     turns: Turns
@@ -94,6 +100,7 @@ class Conversation:
     turn_of: Callable[[int, int], Awaitable[int | None]] = no_turn
     answered_in: Callable[[int, int], Awaitable[TurnRecord | None]] = no_record
     access: Access | None = None
+    speak: Callable[[Update], Awaitable[None]] = speak_as_telegram
 
     def register(self, application: AnyApplication, further: Sequence[AnyHandler] = ()) -> None:
         """Add every handler to `application`; the first that fits an update takes it.
@@ -132,6 +139,7 @@ class Conversation:
             await self.sender.reachable(update.effective_chat.id)
         if STOPPED in update.api_kwargs or filters.StatusUpdate.MIGRATE.check_update(update):
             return
+        await self.speak(update)
         if self.access is not None and not await self.access.lets_in(update, context.bot):
             raise ApplicationHandlerStop
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from telegram import Bot, Update
 from telegram.request import BaseRequest, RequestData
 
+from agent.i18n import spoken
 from agent.text import pattern
 from bot.telegram.render import from_html, utf16_units, visible_text
 
@@ -49,6 +50,7 @@ class LocalTelegram(BaseRequest):
             "sendMessageDraft": self._send_draft,
             "sendDocument": self._send_document,
             "sendPhoto": self._send_photo,
+            "editMessageText": self._edit_text,
             "editMessageReplyMarkup": self._edit_reply_markup,
             "answerCallbackQuery": self._answer_callback_query,
         }
@@ -99,6 +101,7 @@ class LocalTelegram(BaseRequest):
         asks for a reply, the line is the reply.
         """
         person = {"id": self.chat_id, "is_bot": False, "first_name": ""}
+        person["language_code"] = spoken()
         asked, self._asked = self._asked, None
         choice = None if asked else self._choices.get(line.strip())
         self._choices.clear()
@@ -139,6 +142,11 @@ class LocalTelegram(BaseRequest):
         self._sent[message["message_id"]] = html
         self._offer(message, markup)
         return message
+
+    def _edit_text(self, params: JsonObject) -> JsonObject | bool:
+        if params["message_id"] in self._messages:
+            self._sent[params["message_id"]] = params["text"]
+        return self._edit_reply_markup(params)
 
     def _edit_reply_markup(self, params: JsonObject) -> JsonObject | bool:
         message = self._messages.get(params["message_id"])

@@ -25,7 +25,7 @@ KINDS: Final = (
 )
 VERDICT, FOLLOW_UP = "v", "n"
 """What the data of buttons begins with under which people say what they think, or go on."""
-PASSING: Final = frozenset({"/stop", "/new", "/start", "/help", "/settings"})
+PASSING: Final = frozenset({"/stop", "/new", "/start", "/help", "/settings", "/language"})
 """Commands that do not wait for the answer to what was asked before."""
 
 

@@ -85,6 +85,7 @@ class BotApi(LoopbackServer):
         super().__init__([Route("/bot{token}/{method}", self._answer, methods=["GET", "POST"])])
         self.token = token
         self.calls: list[Call] = []
+        self.phones: dict[int, str] = {}
         self.menus: dict[tuple[str, str], list[JsonObject]] = {}
         self.webhook_url = ""
         self._chats = Chats(identity(token))
@@ -189,6 +190,10 @@ class BotApi(LoopbackServer):
         """Queue any update; its id, given here unless it has one."""
         with self._lock:
             queued = {"update_id": next(self._update_ids)} | update
+            for part in [each for each in update.values() if isinstance(each, dict)]:
+                sender = part.get("from", {})
+                if phone := self.phones.get(sender.get("id")):
+                    sender["language_code"] = phone
             self._updates.append(queued)
         self.call_soon(lambda: self._end_poll(has_updates=True))
         return int(queued["update_id"])

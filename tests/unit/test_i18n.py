@@ -14,7 +14,7 @@ from agent.i18n import LOCALES, in_every_language, languages, say, say_in, speak
 
 ROOT = LOCALES.parents[1]
 SAYING = {"say": 0, "say_in": 1, "in_every_language": 0}
-BUILT = ("command_", "reason_", "kept_", "memory_", "next_", "wish_", "sent_", "language_name")
+BUILT = ("command_", "reason_", "kept_", "memory_", "next_", "wish_", "sent_", "setting_")
 """What the names of sentences begin with that are put together."""
 
 

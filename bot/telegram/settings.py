@@ -1,0 +1,255 @@
+"""/language and /settings: what a person chose, by buttons, and the language they are spoken to in.
+
+A setting is a row of `SETTINGS` and a handful of sentences. It is kept with the person, whatever
+chat it was chosen in.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from telegram import CallbackQuery, Message, Update
+from telegram.constants import ParseMode
+from telegram.error import TelegramError
+from telegram.ext import CallbackQueryHandler, CommandHandler
+
+from agent.i18n import ENGLISH, in_every_language, languages, say, say_in, speak, spoken
+from agent.person import Change, Fact
+from agent.repositories import MemoryRepository
+from agent.text import fold, spoken_in
+from bot.telegram.handlers import TYPED, AnyHandler, Context
+from bot.telegram.incoming import destination, is_addressed, people_of
+from bot.telegram.look_up_text import behind_command
+from bot.telegram.render import to_telegram_html
+from bot.telegram.sender import Button, Rows, Sender, acknowledge, keyboard
+from bot.turn import retry_briefly
+
+log = logging.getLogger(__name__)
+
+KIND: Final = "s:"
+"""What the data of these buttons begins with; a kind has a lane of its own, see `lane_of`."""
+READ: Final = 1_000
+"""Characters of a message that tell its language."""
+
+AS_WRITTEN: Final = "auto"
+CHOSEN, WRITTEN, PHONE = "language", "written", "phone"
+"""The languages of a person: what they chose, what they wrote in last, what their Telegram is in;
+the first that there is holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Something to choose: the name of its sentence, its values, and what each is called.
+
+    The first value is what holds until somebody chooses another.
+    """
+
+    name: str
+    values: Callable[[], Sequence[str]]
+    label: Callable[[str], str]
+
+    def value(self, chosen: Mapping[str, str]) -> str:
+        """What holds of what was chosen."""
+        values = self.values()
+        value = chosen.get(self.name, "")
+        return value if value in values else values[0]
+
+
+def language_label(value: str) -> str:
+    """What a language calls itself."""
+    return say("language_auto") if value == AS_WRITTEN else say_in(value, "language_name")
+
+
+SETTINGS: Final[Mapping[str, Setting]] = {
+    each.name: each
+    for each in (Setting(CHOSEN, lambda: (AS_WRITTEN, *languages()), language_label),)
+}
+
+
+def settings_of(facts: Sequence[Fact]) -> dict[str, str]:
+    """What a person chose, by the names of settings."""
+    parts = (each.value.partition("=") for each in facts if each.kind == "setting")
+    return {name: value for name, _, value in parts}
+
+
+def as_facts(settings: Mapping[str, str]) -> tuple[Fact, ...]:
+    """What `settings_of` reads."""
+    return tuple(Fact("setting", f"{name}={value}") for name, value in settings.items())
+
+
+def language_of_person(settings: Mapping[str, str], phone: str | None = None) -> str | None:
+    """The language that somebody is spoken to in; None if they said nothing of it."""
+    chosen = SETTINGS[CHOSEN].value(settings)
+    if chosen != AS_WRITTEN:
+        return chosen
+    return settings.get(WRITTEN) or phone or settings.get(PHONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsCommands:
+    """Shows what a person can choose and keeps what they chose; speaks their language.
+
+    `change` keeps a change with the end of the turn.
+    """
+
+    sender: Sender
+    memory: MemoryRepository
+    change: Callable[[Sequence[Change]], Awaitable[None]]
+
+    def handlers(self) -> list[AnyHandler]:
+        """What to pass to `Conversation.register`, before handlers that take any button."""
+        return [
+            CommandHandler("settings", self.settings, filters=TYPED),
+            CommandHandler("language", self.language, filters=TYPED),
+            CallbackQueryHandler(self.pressed, pattern=f"^{KIND}"),
+        ]
+
+    async def speak(self, update: Update) -> None:
+        """Speak the language of who an update is from, which they change by writing another."""
+        user = update.effective_user
+        speak(user.language_code if user else None)
+        if user is None or is_overheard(update) or (known := await self._known(user.id)) is None:
+            return
+        phone = spoken()
+        new = {} if phone == known.get(PHONE, ENGLISH) else {PHONE: phone}
+        if (written := written_in(update)) not in (None, language_of_person(known, phone)):
+            new[WRITTEN] = str(written)
+        speak(language_of_person(known | new, phone))
+        await self._keep(user.id, known, new)
+
+    async def spoken_by(self, user_id: int) -> str | None:
+        """The language that somebody is spoken to in who does not write now; None: not known."""
+        return language_of_person(await self._known(user_id) or {})
+
+    async def settings(self, update: Update, context: Context) -> None:
+        """/settings: what can be chosen, and what is."""
+        _, user_id = people_of(update)
+        chosen = await self._known(user_id) or {}
+        await self.sender.send(destination(update), say("settings"), menu(user_id, chosen))
+
+    async def language(self, update: Update, context: Context) -> None:
+        """/language: the languages to choose from; with one of them, that is spoken."""
+        message, (_, user_id) = update.effective_message, people_of(update)
+        named = language_named(behind_command((message and message.text) or ""))
+        if named is not None:
+            await self._choose(user_id, CHOSEN, named)
+            await self.sender.send(destination(update), told(CHOSEN, named))
+            return
+        chosen = await self._known(user_id) or {}
+        rows = choices(SETTINGS[CHOSEN], user_id, chosen)
+        await self.sender.send(destination(update), say("setting_language_ask"), rows)
+
+    async def pressed(self, update: Update, context: Context) -> None:
+        """A button of these: the choices of a setting, one of them, or back to all."""
+        query = update.callback_query
+        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        owner, name, value = (*(query.data or "").split(":")[1:], "", "", "")[:3]
+        setting, user_id = SETTINGS.get(name), query.from_user.id
+        if owner != str(user_id):
+            await acknowledge(query, say("not_your_settings"))
+            return
+        if setting is not None and value in setting.values():
+            await self._choose(user_id, name, value)
+            await acknowledge(query, told(name, value))
+        else:
+            await acknowledge(query)
+        chosen = {**(await self._known(user_id) or {}), **({name: value} if value else {})}
+        is_open = setting is not None and not value
+        rows = choices(setting, user_id, chosen) if setting and is_open else menu(user_id, chosen)
+        title = say(f"setting_{name}_ask") if is_open else say("settings")
+        await _show(query, title, rows)
+
+    async def _choose(self, user_id: int, name: str, value: str) -> None:
+        known = await self._known(user_id) or {}
+        await self._keep(user_id, known, {name: value})
+        if name == CHOSEN:
+            speak(language_of_person({**known, name: value}, spoken()))
+
+    async def _keep(self, user_id: int, known: Mapping[str, str], new: Mapping[str, str]) -> None:
+        fresh = {name: value for name, value in new.items() if known.get(name) != value}
+        old = {name: known[name] for name in fresh if name in known}
+        if fresh:
+            learned, unlearned = as_facts(fresh), as_facts(old)
+            await self.change([Change(user_id=user_id, learned=learned, unlearned=unlearned)])
+
+    async def _known(self, user_id: int) -> dict[str, str] | None:
+        """What a person chose; None if the database does not say."""
+        try:
+            return settings_of(await retry_briefly(partial(self.memory.facts, user_id)))
+        except Exception as error:
+            log.warning("What a person chose could not be read: %s", type(error).__name__)
+            return None
+
+
+def is_overheard(update: Update) -> bool:
+    """Whether an update is a message that is said to others."""
+    message = update.message or update.edited_message
+    if message is None or (message.text or "").startswith("/"):
+        return False
+    return not is_addressed(message, message.get_bot())
+
+
+def written_in(update: Update) -> str | None:
+    """The language that somebody writes in themselves; None if that is not clear."""
+    message = update.message or update.edited_message
+    if message is None or message.forward_origin is not None or message.via_bot is not None:
+        return None
+    return spoken_in(behind_command((message.text or message.caption or "")[:READ]))
+
+
+def language_named(words: str) -> str | None:
+    """The language that is meant by its code or its own name; None if none is."""
+    named = {fold(name): code for code, name in in_every_language("language_name").items()}
+    asked = fold(words.strip())
+    return asked if asked in (AS_WRITTEN, *languages()) else named.get(asked)
+
+
+def menu(user_id: int, chosen: Mapping[str, str]) -> Rows:
+    """Every setting with what holds of it, one a row."""
+    return tuple(
+        (
+            Button(
+                f"{say(f'setting_{name}')}: {each.label(each.value(chosen))}", _data(user_id, name)
+            ),
+        )
+        for name, each in SETTINGS.items()
+    )
+
+
+def choices(setting: Setting, user_id: int, chosen: Mapping[str, str]) -> Rows:
+    """What can be chosen of a setting, two a row, and the way back."""
+    holds = setting.value(chosen)
+    buttons = [
+        Button(
+            f"{setting.label(each)} ✓" if each == holds else setting.label(each),
+            _data(user_id, setting.name, each),
+        )
+        for each in setting.values()
+    ]
+    pairs = [tuple(buttons[at : at + 2]) for at in range(0, len(buttons), 2)]
+    return (*pairs, (Button(say("back_button"), _data(user_id)),))
+
+
+def told(name: str, value: str) -> str:
+    """What is said to a choice, in the language that holds now."""
+    if name == CHOSEN:
+        return say("language_follows" if value == AS_WRITTEN else "language_chosen")
+    return say("setting_kept")
+
+
+def _data(user_id: int, *parts: str) -> str:
+    return KIND + ":".join((str(user_id), *parts))
+
+
+async def _show(query: CallbackQuery, title: str, rows: Rows) -> None:
+    """Let a message be this one; that it is already, or is gone, is no matter."""
+    if not isinstance(query.message, Message):
+        return
+    try:
+        await query.message.edit_text(
+            to_telegram_html(title), ParseMode.HTML, reply_markup=keyboard(rows)
+        )
+    except TelegramError as error:
+        log.debug("The settings could not be shown: %s", error)
