@@ -25,7 +25,7 @@ from agent.memory.tools import remember_tool
 from agent.repositories import Payload
 from agent.sommelier.service import Answerer, Sommelier
 from agent.text import pattern
-from agent.tracing.exporter import Exporter, RateLimitedLogger
+from agent.tracing.exporter import Exporter
 from agent.tracing.langfuse.traces import trace_url
 from agent.tracing.masking import mask
 from agent.tracing.recorder import Recorder, keyed_hash
@@ -155,14 +155,11 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
     """
     stop, token = stop or stop_on_signals(), bot_token(settings)
     async with AsyncExitStack() as stack:
-        limited_log = RateLimitedLogger()
-        resources = await stack.enter_async_context(open_resources(settings, limited_log))
+        resources = await stack.enter_async_context(open_resources(settings))
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
         repositories = repositories_of(resources.sessions, trace_rows(settings))
         journal = StepJournal(repositories.updates, repositories.turns)
-        app = await stack.enter_async_context(
-            open_app(settings, resources, token, limited_log=limited_log, journal=journal)
-        )
+        app = await stack.enter_async_context(open_app(settings, resources, token, journal=journal))
         lanes, further = await stack.enter_async_context(open_lanes(settings, app))
         if settings.model.is_set:
             await load_client()
@@ -208,10 +205,9 @@ async def open_lanes(settings: Settings, app: App) -> AsyncIterator[tuple[Lanes,
 @asynccontextmanager
 async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterator[App]:
     """The conversation in this process alone: nothing is queued, a turn is over when it returns."""
-    limited_log = RateLimitedLogger()
     async with (
-        open_resources(settings, limited_log) as resources,
-        open_app(settings, resources, TOKEN, limited_log=limited_log, telegram=telegram) as app,
+        open_resources(settings) as resources,
+        open_app(settings, resources, TOKEN, telegram=telegram) as app,
     ):
         await forget_old(settings, app)
         sending = asyncio.create_task(app.exporter.run()) if app.exporter else None
@@ -233,7 +229,6 @@ async def open_app(
     resources: Resources,
     token: str,
     *,
-    limited_log: RateLimitedLogger,
     journal: StepJournal | None = None,
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
@@ -242,9 +237,7 @@ async def open_app(
     # Whoever sits at the machine is its admin.
     admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
     async with AsyncExitStack() as stack:
-        exporter = await stack.enter_async_context(
-            open_exporter(settings, resources.sessions, limited_log)
-        )
+        exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
         application = telegram_application(settings, token, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
         steps = journal or NO_JOURNAL

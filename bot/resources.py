@@ -40,7 +40,7 @@ from agent.engine.without_tools import WithoutTools
 from agent.places.find import BraveSearch, PlaceSearch, SearxngSearch, find_places_tool
 from agent.prompts import REPOSITORY
 from agent.repositories import TraceFilter, TraceSummary
-from agent.tracing.exporter import Exporter, HttpClient, RateLimitedLogger
+from agent.tracing.exporter import Exporter, HttpClient
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.langfuse.traces import (
     LangfuseClient,
@@ -92,12 +92,8 @@ class Resources:
 
 
 @asynccontextmanager
-async def open_resources(
-    settings: Settings, limited_log: RateLimitedLogger | None = None
-) -> AsyncIterator[Resources]:
+async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
     """Database, documents, models, prompts and place search, closed at the end.
-
-    `limited_log` says what is out of order with Langfuse.
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
@@ -113,7 +109,7 @@ async def open_resources(
         able = [with_tools(settings, model) for model in models]
         http = httpx2.AsyncClient()
         stack.push_async_callback(bounded, "the place search", http.aclose)
-        prompts = await stack.enter_async_context(open_prompts(settings, limited_log))
+        prompts = await stack.enter_async_context(open_prompts(settings))
         yield Resources(
             sessions=sessions,
             documents=documents,
@@ -202,9 +198,7 @@ async def open_documents(settings: Settings, sessions: Sessions) -> AsyncIterato
 
 
 @asynccontextmanager
-async def open_prompts(
-    settings: Settings, limited_log: RateLimitedLogger | None = None
-) -> AsyncIterator[Prompts]:
+async def open_prompts(settings: Settings) -> AsyncIterator[Prompts]:
     """The prompts in use: with Langfuse's keys those managed there, kept up to date."""
     tracing = settings.tracing
     if tracing.langfuse_keys is None:
@@ -215,7 +209,6 @@ async def open_prompts(
         PromptStore(client),
         label=tracing.prompt_label,
         every_seconds=tracing.prompt_seconds,
-        limited_log=limited_log,
     )
     await prompts.start()
     try:
@@ -365,9 +358,7 @@ def trace_rows(settings: Settings) -> TraceRows:
 
 
 @asynccontextmanager
-async def open_exporter(
-    settings: Settings, sessions: Sessions, limited_log: RateLimitedLogger
-) -> AsyncIterator[Exporter | None]:
+async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator[Exporter | None]:
     """What brings traces and verdicts to where they are read; None where they are only kept.
 
     With Langfuse's keys that is Langfuse, else any backend of OpenTelemetry. What is left at the
@@ -382,7 +373,7 @@ async def open_exporter(
     if tracing.langfuse_keys is None:
         client = otlp_client(settings)
         send = OtlpTraces(client, origin).send
-        exporter = Exporter(traces, send, where=str(tracing.otlp_url), limited_log=limited_log)
+        exporter = Exporter(traces, send, where=str(tracing.otlp_url))
     else:
         seconds = tracing.timeout_seconds
         client = langfuse = LangfuseClient(
@@ -396,7 +387,6 @@ async def open_exporter(
             where="Langfuse",
             feedback=SqlFeedbackRepository(sessions),
             deliver=feedback.deliver,
-            limited_log=limited_log,
         )
     try:
         yield exporter

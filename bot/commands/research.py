@@ -159,7 +159,6 @@ async def _turn(
 ) -> Any:
     """What a turn looked up: traced like every other. Raises what kept it from an answer."""
     from agent.i18n import say
-    from agent.tracing.exporter import RateLimitedLogger
     from agent.tracing.recorder import Recorder
     from agent.turn import Reply, answer_turn
     from bot.resources import open_exporter, open_resources, trace_rows
@@ -180,7 +179,7 @@ async def _turn(
                     text=say("apology"), outcome="failed", error_types=(type(error).__name__,)
                 )
 
-        async with open_exporter(settings, resources.sessions, RateLimitedLogger()):
+        async with open_exporter(settings, resources.sessions):
             try:
                 with root as span:
                     reply = await answer_turn(resources.run.turn(span=span), work)

@@ -13,7 +13,6 @@ import pytest
 
 from agent.engine.messages import Usage
 from agent.engine.span import TraceRecord
-from agent.tracing.exporter import RateLimitedLogger
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply, record_turn
 from bot.commands.doctor import check_tracing
@@ -112,7 +111,7 @@ async def test_phoenix_shows_the_turn_as_it_was(phoenix: str, tmp_path: Path) ->
     sessions = Sessions(engine)
     store = SqlTraceStore(sessions, rows=trace_rows(settings))
     await store.save([turn()])
-    async with open_exporter(settings, sessions, RateLimitedLogger()) as exporter:
+    async with open_exporter(settings, sessions) as exporter:
         assert exporter is not None
         assert await exporter.round() == 0
     assert await store.backlog() == {"sent": 1}
