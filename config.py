@@ -150,6 +150,14 @@ class ModelSettings(Group):
         return self.api_key is not None or self.base_url is not None
 
 
+class SensesSettings(Group):
+    """The models that see and hear, and their servers, where these are not the model's own."""
+
+    vision_model: str | None = Field(None, alias="VISION_MODEL")
+    vision_base_url: Url | None = Field(None, alias="VISION_BASE_URL")
+    vision_api_key: SecretStr | None = Field(None, alias="VISION_API_KEY")
+
+
 class TurnSettings(Group):
     """What one turn may use, and what is remembered of it."""
 
@@ -274,6 +282,7 @@ class TracingSettings(Group):
     prompt_seconds: float = Field(60, alias="LANGFUSE_PROMPT_SECONDS", ge=5)
     user_key: SecretStr = Field(SecretStr("sommelier"), alias="TRACE_USER_KEY")
     content: Literal["full", "masked", "none"] = Field("masked", alias="TRACE_CONTENT")
+    images: bool = Field(False, alias="TRACE_IMAGES")
     timeout_seconds: float = Field(30, alias="LANGFUSE_TIMEOUT", ge=1, le=120)
     otlp_url: Url | None = Field(None, alias="OTEL_EXPORTER_OTLP_ENDPOINT")
     otlp_headers: Headers = Field((), alias="OTEL_EXPORTER_OTLP_HEADERS")
@@ -347,6 +356,7 @@ class Settings(BaseModel):
 
     telegram: TelegramSettings = TelegramSettings()
     model: ModelSettings = ModelSettings()
+    senses: SensesSettings = SensesSettings()
     turn: TurnSettings = TurnSettings()
     updates: UpdateSettings = UpdateSettings()
     http: HttpSettings = HttpSettings()
@@ -365,6 +375,7 @@ class Settings(BaseModel):
         values = (
             self.telegram.bot_token,
             self.model.api_key,
+            self.senses.vision_api_key,
             self.documents.embedding_api_key,
             self.places.brave_api_key,
             self.tracing.secret_key,

@@ -26,6 +26,19 @@ ANSWER_BYTES: Final = 4_000_000
 ERROR_BYTES: Final = 64_000
 """The body of its error."""
 
+FILE_BYTES: Final = 20_000_000
+"""A file that somebody sends; Telegram hands bots no larger ones."""
+IMAGES: Final = 8
+"""Pictures of a message that are looked at, an album has up to ten; pages of a scanned list."""
+IMAGE_PIXELS: Final = 50_000_000
+"""Of a picture, unpacked; the largest of a telephone have about as many."""
+SHOWN_IMAGE_BYTES: Final = 1_000_000
+"""Of a picture as a model is shown it."""
+READ_NAME: Final = 120
+"""A name, a region or a line that was read in a picture."""
+LIST_WINES: Final = 300
+"""Wines of a list that somebody shows, all pages together."""
+
 FILE_NAME: Final = 300
 """The path that a document is known by."""
 DOCUMENT: Final = 5_000_000

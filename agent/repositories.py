@@ -22,7 +22,8 @@ class StoredMessage:
     """One message of a conversation as it is remembered: text, and the wines it recommended.
 
     `turn_id` says of which turn, `user_id` whose turn that was, where that is kept; `thread_id` is
-    the topic of the chat, 0 without topics.
+    the topic of the chat, 0 without topics. `attachment` is what was read from its pictures, as
+    JSON.
     """
 
     role: Role
@@ -32,6 +33,7 @@ class StoredMessage:
     turn_id: int | None = None
     thread_id: int = 0
     user_id: int | None = None
+    attachment: str = ""
 
 
 def window(stored: Sequence[StoredMessage]) -> list[Message]:

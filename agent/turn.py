@@ -40,8 +40,9 @@ class Reply:
     `text` is Markdown: it is remembered and stands in the trace. `notes` say below it what is to be
     known of it: why no model answered, what is left of a budget. `answer` is what the text was made
     of, by `prompt` if there was one. `told` is what a model heard of who writes that is to be
-    remembered, `changes` what the turn changes of what is kept of them. What the turn took, `spent`
-    and `seconds`, is filled in at its end.
+    remembered, `changes` what the turn changes of what is kept of them. `lead` is a line above the
+    text: what was heard. `attachment` is what was read from pictures, as JSON, to be remembered
+    with the question. What the turn took, `spent` and `seconds`, is filled in at its end.
     """
 
     text: str
@@ -54,13 +55,15 @@ class Reply:
     prompt: PromptRef | None = None
     told: frozenset[Concern] = frozenset()
     changes: tuple[Change, ...] = ()
+    lead: str = ""
+    attachment: str = ""
     spent: Spent = NOTHING_SPENT
     seconds: float = 0.0
 
     @property
     def shown(self) -> str:
-        """The text with its notes below it, in Markdown."""
-        return with_notes(self.text, self.notes)
+        """The text with its lead above and its notes below it, in Markdown."""
+        return with_notes("\n\n".join(filter(None, (self.lead, self.text))), self.notes)
 
 
 Work = Callable[[Run], Awaitable[Reply]]

@@ -61,6 +61,7 @@ from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation, spea
 from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
+from bot.telegram.media import Media
 from bot.telegram.memory import TasteCommand
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
@@ -300,6 +301,7 @@ async def open_app(
         )
         admin = admin_handlers(settings, repositories, sender, admins)
         look_ups = look_ups_of(resources, conversation)
+        media = Media(conversation=conversation, catalogue=SqlCatalogue(resources.sessions))
         privacy = privacy_of(settings, resources, conversation, changing)
         taste = TasteCommand(sender=sender, memory=memory, change=changing.change)
         further = [
@@ -309,6 +311,7 @@ async def open_app(
             *chosen.handlers(),
             *feedback.handlers(),
             *follow_ups.handlers(conversation),
+            *media.handlers(),
             *look_ups.handlers(),
         ]
         forgetting = await stack.enter_async_context(open_forgetting(settings, resources.sessions))

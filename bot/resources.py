@@ -40,6 +40,7 @@ from agent.engine.without_tools import WithoutTools
 from agent.places.find import BraveSearch, PlaceSearch, SearxngSearch, find_places_tool
 from agent.prompts import REPOSITORY
 from agent.repositories import TraceFilter, TraceSummary
+from agent.senses.pictures import VISION
 from agent.tracing.exporter import Exporter, HttpClient
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.langfuse.traces import (
@@ -138,7 +139,13 @@ def help_of(settings: Settings) -> Help:
 def run_of(settings: Settings, models: Sequence[LLM], prompts: Prompts) -> Run:
     """What each turn starts from: these models and prompts, the limits and the prices."""
     ledger = Ledger(prices=prices(settings))
-    return Run(models, limits=settings.turn.limits, ledger=ledger, prompts=prompts)
+    return Run(
+        models,
+        limits=settings.turn.limits,
+        ledger=ledger,
+        prompts=prompts,
+        traces_images=settings.tracing.images,
+    )
 
 
 @asynccontextmanager
@@ -237,15 +244,29 @@ def aside_of(settings: Settings) -> dict[str, LLMService]:
     """The models that are asked for one thing: first for quotes, and to check answers."""
     names = {"quotes": settings.documents.quotes_model, "check": settings.documents.check_model}
     mode, is_set = settings.model.response_mode, settings.model.is_set
-    return {use: model_of(settings, name, mode) for use, name in names.items() if name and is_set}
+    aside = {use: model_of(settings, name, mode) for use, name in names.items() if name and is_set}
+    senses = settings.senses
+    if senses.vision_model and (is_set or senses.vision_base_url or senses.vision_api_key):
+        own = senses.vision_base_url, senses.vision_api_key
+        aside[VISION] = model_of(settings, senses.vision_model, mode, *own)
+    return aside
 
 
-def model_of(settings: Settings, name: str, mode: ResponseMode) -> LLMService:
-    """One model of the configured server."""
+def model_of(
+    settings: Settings,
+    name: str,
+    mode: ResponseMode,
+    base_url: str | None = None,
+    api_key: SecretStr | None = None,
+) -> LLMService:
+    """One model of the configured server, or of one of its own.
+
+    The key of the model's server is not sent to a server of another address.
+    """
     return LLMService(
         model=name,
-        api_key=settings.model.api_key,
-        base_url=settings.model.base_url,
+        api_key=api_key or (None if base_url else settings.model.api_key),
+        base_url=base_url or (None if api_key else settings.model.base_url),
         mode=mode,
         timeout_seconds=settings.model.timeout_seconds,
         context_tokens=settings.model.context_tokens,

@@ -100,6 +100,9 @@ class Question:
         return self.remembered and not self.course.is_forgotten
 
 
+Hear = Callable[[Run], Awaitable[str]]
+"""Tells the words of a question that was spoken; empty if they were not understood."""
+
 Show = Callable[[Any], Sequence[Outgoing]]
 """Makes the messages of what a reply was made of, its `answer`."""
 
@@ -168,15 +171,18 @@ class Turns:
             each.course.stop.ask()
         return bool(asked)
 
-    async def turn(self, question: Question, work: Work, show: Show | None = None) -> Reply:
+    async def turn(
+        self, question: Question, work: Work, show: Show | None = None, hear: Hear | None = None
+    ) -> Reply:
         """Run one turn; its reply is an apology if `work` fails.
 
-        The text of the reply is sent, or the messages that `show` makes of its answer.
+        The text of the reply is sent, or the messages that `show` makes of its answer. What is
+        asked are the words that `hear` tells, if it is given.
         """
         began, root = question.accepted_at or datetime.now(UTC), self._trace(question)
         self.under_way[question.id] = question
         try:
-            reply, delivery, spent = await self._lived(question, work, show, root)
+            question, reply, delivery = await self._lived(question, work, show, hear, root)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 question.course.trace = root.trace
@@ -185,7 +191,7 @@ class Turns:
         finally:
             del self.under_way[question.id]
         seconds = max(0.0, (datetime.now(UTC) - began).total_seconds())
-        reply = replace(reply, spent=spent, seconds=seconds)
+        reply = replace(reply, seconds=seconds)
         await self._keep(question, reply, delivery, root)
         self.metrics.turn_ended(
             reply.outcome,
@@ -196,24 +202,31 @@ class Turns:
         return reply
 
     async def _lived(
-        self, question: Question, work: Work, show: Show | None, root: RootSpan | NoSpan
-    ) -> tuple[Reply, Delivery, Spent]:
+        self,
+        question: Question,
+        work: Work,
+        show: Show | None,
+        hear: Hear | None,
+        root: RootSpan | NoSpan,
+    ) -> tuple[Question, Reply, Delivery]:
         with root as span:
             async with self._forming(question) as draft:
                 allowance = await self._allowance(question)
-                care = await self.carer.care_for(
-                    question.text, question.chat_id, question.user_id, span
-                )
                 run = self.run.turn(
                     span=span,
                     journal=self.journal,
                     allowance=allowance,
-                    context=await self._person(question, care),
                     show=draft,
                     stop=question.course.stop,
                     before=question.course.before,
                 )
                 question.course.ledger = run.ledger
+                if hear is not None:
+                    question = replace(question, text=await hear(run))
+                care = await self.carer.care_for(
+                    question.text, question.chat_id, question.user_id, span
+                )
+                run = replace(run, context=await self._person(question, care))
                 work = self.carer.work(care, work)
                 reply = await answer_turn(run, partial(self._within_budget, question, work))
                 await self.carer.keep(question.chat_id, question.user_id, reply.told)
@@ -222,7 +235,7 @@ class Turns:
             if reply.outcome != "care" and question.to is not None:
                 messages = [*messages[:-1], await self._with_buttons(messages[-1], question, reply)]
             delivery = await self._send(question, messages, span)
-        return reply, delivery, run.ledger.spent
+        return question, replace(reply, spent=run.ledger.spent), delivery
 
     async def _person(self, question: Question, care: Care) -> Person:
         """What is known of who asks; care alone if the rest cannot be read."""
@@ -311,7 +324,7 @@ class Turns:
         said = truncate_at_boundary(reply.text, self.max_content_length)
         thread = question.thread_id
         return (
-            StoredMessage("user", asked, thread_id=thread),
+            StoredMessage("user", asked, thread_id=thread, attachment=reply.attachment),
             StoredMessage("assistant", said, reply.wine_ids, thread_id=thread),
         )
 

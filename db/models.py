@@ -160,7 +160,10 @@ class WineAllergenRow(OfWine, Base):
 
 
 class MessageRow(Base):
-    """One message of a chat; `thread_id` is its topic there, 0 without topics."""
+    """One message of a chat; `thread_id` is its topic there, 0 without topics.
+
+    `attachment` is what was read from its pictures, as JSON.
+    """
 
     __tablename__ = "messages"
     __table_args__ = (
@@ -176,6 +179,7 @@ class MessageRow(Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     turn_id: Mapped[int | None] = mapped_column(BigInteger)
     thread_id: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    attachment: Mapped[str] = mapped_column(server_default="")
 
 
 class UpdateRow(Base):

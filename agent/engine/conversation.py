@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, Final
 
 from agent.engine.feedback import feedback
-from agent.engine.messages import Echo, LLMResponse, Message, ToolCall, api_name
+from agent.engine.messages import Echo, LLMResponse, Message, ToolCall, api_name, with_images
 from agent.engine.parsing import ParseResult, without_thoughts
 from agent.engine.tools import ToolResult, json_object
 from agent.text import pattern, truncate_at_boundary
@@ -35,14 +35,20 @@ CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
 class Conversation:
     """Instructions, what was said before, a person's message, and what came of it."""
 
-    def __init__(self, instructions: str, history: Sequence[Message], message: str) -> None:
+    def __init__(
+        self,
+        instructions: str,
+        history: Sequence[Message],
+        message: str,
+        images: Sequence[str] = (),
+    ) -> None:
         asked: Message = {"role": "user", "content": message}
         self.messages: list[Message] = [
             {"role": "system", "content": instructions},
             *history,
             asked,
         ]
-        self._began = len(history) + 1
+        self._began, self._images = len(history) + 1, images
         self._pair_at: int | None = None
         self._ids = {call["id"] for each in self.messages for call in each.get("tool_calls") or ()}
 
@@ -61,8 +67,11 @@ class Conversation:
         return [_plain(each) for each in kept]
 
     def as_sent(self, model: int) -> list[Message]:
-        """Make the messages as the turn's model at this place is sent them."""
-        return [_sent(each, model) if ECHO in each else each for each in self.messages]
+        """Make the messages as the turn's model at this place is sent them, with the images."""
+        sent = [_sent(each, model) if ECHO in each else each for each in self.messages]
+        if self._images:
+            sent[self._began] = with_images(sent[self._began], self._images)
+        return sent
 
     def fit(self, tokens: int) -> None:
         """Leave out what was said longest ago until the messages take `tokens` at most, about.

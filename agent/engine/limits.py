@@ -264,6 +264,12 @@ class Ledger:
         self.cost_usd += cost
         return cost
 
+    def take(self, spent: Spent) -> None:
+        """Count what a part of the turn used that had a ledger of its own."""
+        self.requests += spent.requests
+        self.usage += Usage(prompt_tokens=spent.tokens)
+        self.cost_usd += spent.cost_usd
+
     def requests_left(self, limits: Limits) -> int:
         """Count how many further requests are allowed."""
         allowed = min(limits.requests, self.ceiling.requests if self.ceiling else limits.requests)

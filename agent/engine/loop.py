@@ -12,12 +12,12 @@ from agent.engine.conversation import Conversation
 from agent.engine.drafts import Drafts
 from agent.engine.errors import DeadlinePassed, LimitReached, ModelError, Stopped
 from agent.engine.limits import Ledger
-from agent.engine.messages import LLMResponse, Message
+from agent.engine.messages import LLMResponse, Message, ToolCall
 from agent.engine.model_chain import ModelChain, Request
 from agent.engine.parsing import ParseResult, parse_response, salvage
 from agent.engine.run import Run, render
 from agent.engine.span import Span
-from agent.engine.tools import Tool, Toolbox
+from agent.engine.tools import Tool, Toolbox, ToolResult
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -77,13 +77,17 @@ async def generate_agentic_response(
     run: Run,
     contract: OutputContract[T],
     tools: Sequence[Tool | Callable[..., object]] | Toolbox = (),
+    images: Sequence[str] = (),
+    first: Sequence[ToolCall] = (),
 ) -> AgenticResponse[T]:
     """Answer `message` within the limits of `run`, as `contract` wants it.
 
-    Runs the tool calls the model asks for, then parses its final response; an invalid one is shown
-    to the model with what is wrong, up to `run.limits.structured_output_max_retries` times, with
-    what the tools returned still in the messages. Further models of the run are asked when the
-    first is down. When all attempts fail the text is empty, or what of an answer keeps every rule.
+    The model sees `images`, data URLs, beside it. The calls of `first` are made before it is asked,
+    as if it had wanted them. Runs the tool calls the model asks for, then parses its final
+    response; an invalid one is shown to the model with what is wrong, up to
+    `run.limits.structured_output_max_retries` times, with what the tools returned still in the
+    messages. Further models of the run are asked when the first is down. When all attempts fail the
+    text is empty, or what of an answer keeps every rule.
 
     Requests and tool calls are steps of the run's journal. Never raises, except when cancelled; the
     run's ledger is complete even then.
@@ -93,13 +97,16 @@ async def generate_agentic_response(
     """
     require_parts(run, contract)
     run, toolbox = run.begun(), tools if isinstance(tools, Toolbox) else Toolbox(tools)
-    chat = Conversation(system_prompt(run.instructions, contract), run.history, message)
+    chat = Conversation(system_prompt(run.instructions, contract), run.history, message, images)
     evidence = Evidence({}, chat.said_by("user"), chat.said_by("assistant"), run.instructions)
     models, drafts = ModelChain(run), Drafts(run, contract, evidence)
     attempts: list[Attempt[T]] = []
     tokens = run.limits.answer_tokens
     try:
         async with run.stop.listening():
+            if first:
+                asked = LLMResponse(tool_calls=tuple(first))
+                evidence.add_results(await call_tools(asked, chat, toolbox, run))
             while len(attempts) <= run.limits.structured_output_max_retries:
                 request = next_request(run, contract, toolbox, attempts, tokens)
                 request = replace(request, heard=drafts.listener)
@@ -107,11 +114,7 @@ async def generate_agentic_response(
                 if reply.finish_reason == "length":
                     tokens = run.limits.raised(tokens)
                 if reply.tool_calls and request.tools:
-                    calls = chat.numbered(reply.tool_calls)
-                    cut_off = reply.finish_reason == "length"
-                    run.tell(calls)
-                    results = await toolbox.call_all(calls, run, step=models.steps, cut_off=cut_off)
-                    chat.add_results(reply, calls, results)
+                    results = await call_tools(reply, chat, toolbox, run, step=models.steps)
                     evidence.add_results(results)
                     continue
                 parse = partial(parse_response, reply, contract, evidence, toolbox.names)
@@ -143,6 +146,18 @@ async def generate_agentic_response(
         draft=drafts.result,
     )
     return await aside((each.reply for each in attempts), respond)
+
+
+async def call_tools(
+    reply: LLMResponse, chat: Conversation, toolbox: Toolbox, run: Run, *, step: int = 0
+) -> Sequence[ToolResult]:
+    """Run the calls of a response, and show the model what they came to."""
+    calls = chat.numbered(reply.tool_calls)
+    run.tell(calls)
+    cut_off = reply.finish_reason == "length"
+    results = await toolbox.call_all(calls, run, step=step, cut_off=cut_off)
+    chat.add_results(reply, calls, results)
+    return results
 
 
 async def aside(replies: Iterable[LLMResponse], work: Callable[[], R]) -> R:

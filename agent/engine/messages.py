@@ -426,6 +426,23 @@ def _is_json(value: object) -> bool:
     return True
 
 
+def with_images(message: Message, images: Sequence[str]) -> Message:
+    """Put images, as data URLs, behind the words of a message."""
+    parts = [{"type": "image_url", "image_url": {"url": each}} for each in images]
+    return message | {"content": [{"type": "text", "text": message["content"]}, *parts]}
+
+
+def without_images(message: Message) -> Message:
+    """Tell in place of each image of a message how large it is: so a trace shows it."""
+    parts = message.get("content")
+    if not isinstance(parts, list):
+        return message
+    urls = (part["image_url"]["url"] for part in parts if "image_url" in part)
+    left = [f"[image, {len(url) * 3 // 4 // 1000} kB]" for url in urls]
+    said = [part["text"] for part in parts if "text" in part]
+    return message | {"content": "\n".join([*said, *left])}
+
+
 def without_echoes(message: Message) -> Message:
     """Make a message for a server that knows nothing beside the words and the calls."""
     plain = {name: value for name, value in message.items() if name not in ECHOED}

@@ -110,7 +110,7 @@ class ModelChain:
         with run.span.child(
             "llm.plan",
             "generation",
-            input=messages if run.span.recording else None,
+            input=run.shown(messages) if run.span.recording else None,
             metadata={"step": self.steps, "attempt": request.attempt, "model": model.model},
         ) as span:
             run.ledger.requests += 1

@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 
 from agent.engine.errors import LimitReached, Stopped
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Limits, Spent
-from agent.engine.messages import LLM, Message, ToolCall
+from agent.engine.messages import LLM, Message, ToolCall, without_images
 from agent.engine.span import NO_SPAN, PromptRef, Span, SpanUpdate
 from agent.text import pattern
 
@@ -154,7 +154,7 @@ class Run:
     day's budgets leave, `prompts` where the look-ups of a turn take theirs from. `context` is
     what a product knows of who asks, for its tools, and `aside` other models by what they are asked
     for: the engine only hands them on. `show` takes drafts of the answer, and what `progress` says
-    of tools; `stop` ends the work.
+    of tools; `stop` ends the work. Traces hold images only if it `traces_images`.
     """
 
     models: Sequence[LLM] = ()
@@ -174,6 +174,7 @@ class Run:
     progress: Progress | None = None
     stop: Stop = field(default_factory=Stop)
     aside: Mapping[str, LLM] = field(default_factory=dict)
+    traces_images: bool = False
 
     def __post_init__(self) -> None:
         is_sequence = isinstance(self.models, Sequence)
@@ -234,6 +235,10 @@ class Run:
         """Make the same run with its deadline set; needs a running event loop."""
         ends = asyncio.get_running_loop().time() + self.limits.seconds
         return replace(self, deadline=ends if self.deadline is None else min(ends, self.deadline))
+
+    def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return messages as a trace shows them."""
+        return messages if self.traces_images else [*map(without_images, messages)]
 
     def tell(self, calls: Sequence[ToolCall]) -> None:
         """Show what calls of tools do, if it is to be shown."""

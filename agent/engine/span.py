@@ -102,6 +102,7 @@ class SpanUpdate(TypedDict, total=False):
     """What can be said of a span while it is open; None says nothing."""
 
     name: str | None
+    input: object
     output: object
     metadata: Mapping[str, Any] | None
     level: Level | None

@@ -164,12 +164,13 @@ class Toolbox:
     """The tools of one turn, by name."""
 
     def __init__(self, tools: Iterable[Tool | Callable[..., object]] = ()) -> None:
-        made = [each if isinstance(each, Tool) else tool(each) for each in tools]
-        self._by_name = {each.name: each for each in made}
-        if len(self._by_name) < len(made):
-            raise ValueError(f"two tools have one name: {', '.join(each.name for each in made)}")
-        self.schemas: Sequence[ToolSchema] = [each.schema for each in made]
+        self.tools = [each if isinstance(each, Tool) else tool(each) for each in tools]
+        self._by_name = {each.name: each for each in self.tools}
         self.names: Sequence[str] = list(self._by_name)
+        if len(self.names) < len(self.tools):
+            names = ", ".join(each.name for each in self.tools)
+            raise ValueError(f"two tools have one name: {names}")
+        self.schemas: Sequence[ToolSchema] = [each.schema for each in self.tools]
 
     async def call_all(
         self, calls: Sequence[ToolCall], run: Run, *, step: int, cut_off: bool

@@ -8,6 +8,7 @@ from agent.i18n import say_in
 from agent.memory.reading import Reading, own_words, read_message
 from agent.memory.wording import told
 from agent.person import Change, Fact, Person
+from agent.sommelier.attachment import Attached
 from agent.sommelier.caring import person_in
 from agent.sommelier.service import Sommelier
 from agent.sommelier.taste import Wanted, read
@@ -25,22 +26,22 @@ class Remembering:
 
     sommelier: Sommelier
 
-    async def answer(self, message: str, run: Run) -> Reply:
+    async def answer(self, message: str, run: Run, attached: Attached | None = None) -> Reply:
         """Answer `message`; what is to be remembered of it stands in the reply's changes."""
         person = person_in(run)
         if not person.user_id or person.care.is_crisis:
-            return await self.sommelier.answer(message, run)
+            return await self.sommelier.answer(message, run, attached)
         reading = read_message(message, person.facts)
         heard = Change(user_id=person.user_id, learned=reading.learned, unlearned=reading.unlearned)
         language = self.sommelier.language_in(message, run)
         if heard.learned or heard.unlearned:
             with run.span.child("memory", "span") as span:
                 span.update(output={"learned": heard.learned, "unlearned": heard.unlearned})
-        if reading.is_all:
+        if reading.is_all and not (attached and attached.now):
             reply = _told_back(Reply(text=say_in(language, "taste_ask_on")), [heard], language)
             return replace(reply, text="\n\n".join((*reply.notes, reply.text)), notes=())
         known = replace(person, facts=_holding(person, reading), words=own_words(message))
-        reply = await self.sommelier.answer(message, replace(run, context=known))
+        reply = await self.sommelier.answer(message, replace(run, context=known), attached)
         said = {fact.key for fact in reading.learned}
         others = [_without(each, said) for each in reply.changes]
         return _told_back(reply, [heard, *others], language)

@@ -23,6 +23,7 @@ from agent.sommelier import taste
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.taste import catalogue_of_taste
 from agent.sommelier.wine import (
+    AnyWine,
     Catalogue,
     Colour,
     Style,
@@ -85,12 +86,12 @@ def note(care: Care) -> str:
     return "; ".join(filter(None, (sober, allergy)))
 
 
-def is_without_alcohol(wine: Wine) -> bool:
+def is_without_alcohol(wine: AnyWine) -> bool:
     """Whether a wine counts as one without alcohol."""
     return wine.style == Style.ALCOHOL_FREE and (wine.abv or 0) <= MOST_ALCOHOL
 
 
-def may_be_shown(wine: Wine, care: Care) -> bool:
+def may_be_shown(wine: AnyWine, care: Care) -> bool:
     """Whether care lets a wine be shown at all."""
     if "grapes" in care.allergies or care.allergies.intersection(wine.allergens):
         return False
@@ -241,7 +242,7 @@ def broken_care(response: SommelierResponse, evidence: Evidence, care: Care) -> 
         names = (name for text in texts for name in named_with_alcohol(text, evidence))
         if name := next(names, ""):
             return f"the text names {name}; {FORBIDDEN}"
-    known = [each for each in evidence.found.values() if isinstance(each, Wine)]
+    known = [each for each in evidence.found.values() if isinstance(each, AnyWine)]
     found = any(is_without_alcohol(wine) for wine in known)
     if care.is_cautious and found and shown and not is_without_alcohol(shown[0]):
         return "the first wine must be one of style alcohol_free: this person had better not drink"
@@ -270,9 +271,9 @@ def careful_part(
     return response.model_copy(update=update)
 
 
-def _wine(wine_id: str, evidence: Evidence) -> Wine | None:
+def _wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
     found = evidence.found.get(wine_id)
-    return found if isinstance(found, Wine) else None
+    return found if isinstance(found, AnyWine) else None
 
 
 def named_with_alcohol(text: str, evidence: Evidence) -> Iterator[str]:
@@ -281,7 +282,7 @@ def named_with_alcohol(text: str, evidence: Evidence) -> Iterator[str]:
     Not in a sentence that speaks of what is without or says no, nor in the name of a wine that is
     without.
     """
-    found = (each for each in evidence.found.values() if isinstance(each, Wine))
+    found = (each for each in evidence.found.values() if isinstance(each, AnyWine))
     labels = (wine.label for wine in found if is_without_alcohol(wine))
     shown = frozenset(word for label in labels for word in words(label))
     for sentence in sentences(text):

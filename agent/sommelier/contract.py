@@ -28,7 +28,7 @@ from agent.sommelier.sommelier_prompts import (
     WineRecommendation,
     validate_semantic_content,
 )
-from agent.sommelier.wine import Wine, money
+from agent.sommelier.wine import AnyWine, ReadWine, Wine, money
 from agent.text import Language, pattern, words
 
 QUOTE_LINE: Final = pattern(r"(?m)^\\> ")
@@ -39,6 +39,10 @@ MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.
 """The end of a sentence with no white space behind it, or letters that stand for words."""
 YEAR: Final = pattern(r"(?:19|20)\d\d")
 SHOWN_IDS: Final = 12
+SURE: Final = {"likely": "read_likely", "unsure": "read_unsure"}
+LEAST_MARK_UP: Final = 1.1
+MOST_MARK_UP: Final = 20.0
+"""From how many times our price on that is told of a list's, and to how many: more is misread."""
 UNKNOWN: Final = {"response_type": "informational"}
 """What a response is taken for until it says what it is."""
 
@@ -93,19 +97,40 @@ def unknown_placeholder(text: str, evidence: Evidence) -> str | None:
     return None
 
 
-def shown_wines(wines: Iterable[WineRecommendation], evidence: Evidence) -> list[Wine]:
-    """Return the catalogue's facts of recommended wines, each once; unknown ids are left out."""
+def shown_wines(wines: Iterable[WineRecommendation], evidence: Evidence) -> list[AnyWine]:
+    """Return the facts of recommended wines, each once; unknown ids are left out."""
     found = (evidence.found.get(wine_id) for wine_id in dict.fromkeys(w.wine_id for w in wines))
-    return [wine for wine in found if isinstance(wine, Wine)]
+    return [wine for wine in found if isinstance(wine, AnyWine)]
 
 
 def facts_line(
-    wine: Wine, language: Language = "en", country_name: CountryName = in_english
+    wine: AnyWine, language: Language = "en", country_name: CountryName = in_english
 ) -> str:
     """Say where a wine comes from and what it costs, and if it is not in stock."""
+    if isinstance(wine, ReadWine):
+        return read_line(wine, language)
     place, country = wine.appellation or wine.region, country_name(wine.country, language)
     origin = f"{place}, {country}" if place and place != wine.country else country
     facts = [origin, price_text(wine), "" if wine.in_stock else say_in(language, "not_in_stock")]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def read_line(wine: ReadWine, language: str = "en") -> str:
+    """Say that a wine was read, what the list asks for it, and what it costs here if we have it."""
+    asked, glass = (
+        money(price, wine.currency) if price is not None else ""
+        for price in (wine.price, wine.glass_price)
+    )
+    times, ours = wine.times_ours, price_text(wine.known) if wine.known else ""
+    facts = [
+        say_in(language, "of_list" if wine.is_listed else "of_label"),
+        say_in(language, SURE[wine.sure]) if wine.sure in SURE else "",
+        wine.region,
+        asked,
+        say_in(language, "by_the_glass", price=glass) if glass else "",
+        say_in(language, "in_cellar", price=ours) if ours and wine.is_listed else "",
+        f"× {times:.1f}" if times and LEAST_MARK_UP <= times <= MOST_MARK_UP else "",
+    ]
     return " · ".join(fact for fact in facts if fact)
 
 
@@ -154,9 +179,9 @@ def _problem(text: str, wine_id: str, grounds: Grounds, by_rules: bool = False) 
     return invention(text, grounds, _wine(wine_id, evidence))
 
 
-def _wine(wine_id: str, evidence: Evidence) -> Wine | None:
+def _wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
     found = evidence.found.get(wine_id)
-    return found if isinstance(found, Wine) else None
+    return found if isinstance(found, AnyWine) else None
 
 
 def unknown_address(text: str, evidence: Evidence) -> str | None:
@@ -185,15 +210,22 @@ RULES: Final = (unretrieved_path, unknown_address, unknown_placeholder, misquote
 def ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None:
     """Say why a recommended wine is not one that a tool returned; None if it is."""
     found = evidence.found.get(wine.wine_id)
-    if not isinstance(found, Wine):
+    if not isinstance(found, AnyWine):
         return f"no tool returned a wine with the id {fence(wine.wine_id)}; {_known(evidence)}"
+    if not _is_listed(found) and any(map(_is_listed, evidence.found.values())):
+        return f"{fence(found.label)} is not on the guest's wine list; {_known(evidence)}"
     if wine.name and not same_name(wine.name, found.label):
         return f"the id {wine.wine_id} belongs to {found.label}, not to {fence(wine.name)}"
     return None
 
 
+def _is_listed(found: object) -> bool:
+    return isinstance(found, ReadWine) and found.is_listed
+
+
 def _known(evidence: Evidence) -> str:
-    ids = [key for key, value in evidence.found.items() if isinstance(value, Wine)]
+    wines = {key: each for key, each in evidence.found.items() if isinstance(each, AnyWine)}
+    ids = [key for key, each in wines.items() if _is_listed(each)] or list(wines)
     if not ids:
         return "call search_wines first and recommend only wines it returns"
     return f"recommend only wines with these ids: {', '.join(ids[-SHOWN_IDS:])}"

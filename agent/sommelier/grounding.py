@@ -21,7 +21,7 @@ from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
 from agent.markdown import live
-from agent.sommelier.wine import Wine
+from agent.sommelier.wine import AnyWine
 from agent.text import Language, Match, fold, pattern, sentences, words
 from agent.vocabulary import (
     YEAR,
@@ -122,9 +122,9 @@ class Grounds:
         return cls(evidence, *judged_in("\n".join(texts)))
 
     @cached_property
-    def wines(self) -> tuple[Wine, ...]:
+    def wines(self) -> tuple[AnyWine, ...]:
         """The wines that tools found."""
-        return tuple(each for each in self.evidence.found.values() if isinstance(each, Wine))
+        return tuple(each for each in self.evidence.found.values() if isinstance(each, AnyWine))
 
     @cached_property
     def known(self) -> Known:
@@ -147,7 +147,7 @@ class Grounds:
         )
 
     @cached_property
-    def telling(self) -> Mapping[str, Wine]:
+    def telling(self) -> Mapping[str, AnyWine]:
         """Words that name one wine alone, of those found."""
         of_each = [(wine, set(words(wine.label))) for wine in self.wines]
         counted = [word for _, said in of_each for word in said]
@@ -171,7 +171,7 @@ def value(number: str) -> float:
     return float(f"{figures}{rest}" if len(rest) == 3 or not sign else f"{figures}.{rest}")
 
 
-def invention(text: str, grounds: Grounds, wine: Wine | None = None) -> str | None:
+def invention(text: str, grounds: Grounds, wine: AnyWine | None = None) -> str | None:
     """Say what in a model's words nobody said and nobody knows; None if there is nothing.
 
     Words that describe a `wine` give no price, vintage or points but its own.
@@ -205,7 +205,7 @@ def filled(text: str, evidence: Evidence) -> str:
 
     def name(placeholder: Match) -> str:
         wine = evidence.found.get(placeholder[1].strip())
-        return wine.label if isinstance(wine, Wine) else ""
+        return wine.label if isinstance(wine, AnyWine) else ""
 
     return PLACEHOLDER.sub(name, text)
 
@@ -228,7 +228,7 @@ def _whole(line: str) -> Iterator[str]:
         yield begun
 
 
-def _invented(sentence: str, grounds: Grounds, wine: Wine | None) -> str | None:
+def _invented(sentence: str, grounds: Grounds, wine: AnyWine | None) -> str | None:
     shown = unicodedata.normalize(
         "NFKC", filled(_without_links(sentence, grounds), grounds.evidence)
     )
@@ -260,7 +260,7 @@ def _offers(said: Sequence[Token]) -> bool:
 
 
 def made_up_figure(
-    sentence: str, said: Sequence[Token], grounds: Grounds, wine: Wine | None
+    sentence: str, said: Sequence[Token], grounds: Grounds, wine: AnyWine | None
 ) -> str | None:
     """Return the first price, vintage or score that is not of the wine it is said of; or None."""
     meant = [wine] if wine else _meant(said, grounds)
@@ -307,19 +307,19 @@ def _counted(said: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
             yield from ((token, each) for each in said[at + 1 : at + 3])
 
 
-def _meant(said: Sequence[Token], grounds: Grounds) -> Sequence[Wine]:
+def _meant(said: Sequence[Token], grounds: Grounds) -> Sequence[AnyWine]:
     """The wines that a sentence names; all that were found if it names none."""
     named = [grounds.telling[each.folded] for each in said if each.folded in grounds.telling]
     return list({each.id: each for each in named}.values()) or grounds.wines
 
 
-def _figures(wines: Iterable[Wine], grounds: Grounds) -> frozenset[float]:
+def _figures(wines: Iterable[AnyWine], grounds: Grounds) -> frozenset[float]:
     own = (number for wine in wines for number in NUMBER.findall(wine.said))
     return grounds.figures.union(map(value, own))
 
 
 def _sums(
-    said: Sequence[Token], wines: Iterable[Wine], currencies: Collection[str]
+    said: Sequence[Token], wines: Iterable[AnyWine], currencies: Collection[str]
 ) -> frozenset[float]:
     """The prices of wines, and of so many bottles of one as a number in the sentence says.
 
@@ -329,7 +329,7 @@ def _sums(
     if any(map(_counts, said)):
         counts.update(range(2, DOZEN + 1))
     priced = (wine for wine in wines if not currencies or wine.currency in currencies)
-    prices = [wine.price for wine in priced if wine.price]
+    prices = [price for wine in priced for price in wine.prices if price]
     return frozenset(count * price for price in prices for count in counts if count <= MOST_BOTTLES)
 
 
@@ -352,7 +352,7 @@ def _counts(token: Token) -> bool:
 
 
 def _vintage(
-    said: Sequence[Token], known: frozenset[float], grounds: Grounds, wine: Wine | None
+    said: Sequence[Token], known: frozenset[float], grounds: Grounds, wine: AnyWine | None
 ) -> str | None:
     """A year beside a name, or in words on a wine, that is not known of it."""
     for at, token in enumerate(said):

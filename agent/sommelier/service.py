@@ -17,10 +17,11 @@ from agent.i18n import say_in, spoken
 from agent.person import Change, Person
 from agent.prompts import prompt_for, research_rules
 from agent.sommelier import caring, taste
+from agent.sommelier.attachment import READ, Attached, left_out, what_was_read
 from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, ParseResult, in_language
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
-from agent.sommelier.wine import Catalogue
+from agent.sommelier.wine import Catalogue, of_catalogue
 from agent.text import LANGUAGES, Language
 from agent.turn import Outcome, Reply, error_types, guard_input
 
@@ -30,11 +31,15 @@ BY_RULES: Final = Limits(seconds=30)
 PLACES: Final = "find_places"
 """The tool that finds shops and bars: it is not offered to those who must not drink."""
 
+OF_CELLAR: Final = frozenset({"search_wines", "get_wine", "find_similar_wines"})
+"""The tools that find wines of the catalogue: of a wine list none of these is recommended."""
+
 PROGRESS: Final[Mapping[str, str]] = {
     "search_wines": "searching",
     "find_similar_wines": "comparing",
     "get_wine": "looking",
     "ask_documents": "reading",
+    READ: "reading_pictures",
 }
 """What is said of the work of a tool."""
 
@@ -44,8 +49,8 @@ Response = AgenticResponse[SommelierResponse]
 class Answerer(Protocol):
     """What a handler needs of the agent."""
 
-    async def answer(self, message: str, run: Run) -> Reply:
-        """Answer `message` within the limits of `run`."""
+    async def answer(self, message: str, run: Run, attached: Attached | None = None) -> Reply:
+        """Answer `message` within the limits of `run`, with what was read from pictures."""
         ...
 
 
@@ -105,21 +110,39 @@ class Sommelier:
         self._research_rules = research_rules(
             [] if small else [each.name for each in research_tools]
         )
-        self._house = house
+        self._catalogue, self._house = catalogue, house
         self._help = help or Help()
 
-    async def answer(self, message: str, run: Run) -> Reply:
+    async def answer(self, message: str, run: Run, attached: Attached | None = None) -> Reply:
         """Answer `message`, with the prompt that the run's prompts have when it begins.
 
         What is known of who asks is the run's context, a `Care`; without one it is what they say.
+        Of a wine list that is `attached` now, only its wines can be recommended. With no message
+        it is told what was read, without a model.
         """
+        if attached is None or not attached.now:
+            return await self._answer(message, run, attached)
+        language = _of_notes(self.language_in(message, run))
+        if message:
+            reply = await self._answer(message, run, attached)
+        else:
+            reply = await self._what_was_read(attached, run, language)
+        return replace(reply, notes=(*reply.notes, *left_out(attached.attachment, language)))
+
+    async def _what_was_read(self, attached: Attached, run: Run, language: str) -> Reply:
+        person = caring.person_in(run)
+        return await what_was_read(attached.attachment, self._catalogue, person, language)
+
+    async def _answer(self, message: str, run: Run, attached: Attached | None) -> Reply:
         care = self._care(message, run)
         if care.is_crisis:
             return Reply(text=self._help.in_crisis(care), outcome="care")
         run = _with_care(run, care)
         prompt = prompt_for(run, self._prompt)
         told = taste.instructions(caring.person_in(run))
-        rules = "\n".join(filter(None, (self._research_rules, caring.instructions(care), told)))
+        pictures = research_rules([READ]) if attached else ""
+        parts = (self._research_rules, pictures, caring.instructions(care), told)
+        rules = "\n".join(filter(None, parts))
         schema = self._contract.output.text
         instructions = prompt.render(research_rules=rules, schema=schema)
         run = replace(run, instructions=instructions, prompt=prompt.ref)
@@ -128,12 +151,13 @@ class Sommelier:
         careful = caring.Careful(self._contract, care, self._help)
         response = None
         if run.models:
-            response = await self._generate(message, run, careful.contract, self._tools)
+            response = await self._generate(message, run, careful.contract, self._tools, attached)
         run = self._heard(careful, run)
         if careful.care.is_crisis and response is not None:
             reply = Reply(text=self._help.in_crisis(careful.care), outcome="care")
         else:
-            reply = self._introduced(await self._reply(message, response, run), response, run)
+            reply = await self._reply(message, response, run, attached)
+            reply = self._introduced(reply, response, run)
         found = response.found.values() if response else ()
         return replace(
             reply,
@@ -169,7 +193,9 @@ class Sommelier:
             return reply
         return replace(reply, text=f"{why}\n\n{reply.text}")
 
-    async def _reply(self, message: str, response: Response | None, run: Run) -> Reply:
+    async def _reply(
+        self, message: str, response: Response | None, run: Run, attached: Attached | None
+    ) -> Reply:
         if response is not None and response.ok and response.outcome != "stopped":
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
         language = self.language_in(message, run)
@@ -179,6 +205,9 @@ class Sommelier:
             return Reply(text=say_in(_of_notes(language), "stopped"), outcome="stopped")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
             return Reply(text=say_in(_of_notes(language), "declined"), outcome="refused")
+        if attached and attached.now and attached.attachment.wines:
+            reply = await self._what_was_read(attached, run, _of_notes(language))
+            return reply if response is None else replace(reply, outcome="fallback")
         return await self._reply_by_rules(message, response, run, language)
 
     async def _reply_by_rules(
@@ -242,9 +271,21 @@ class Sommelier:
         run: Run,
         contract: OutputContract[SommelierResponse],
         offer: "Offer",
+        attached: Attached | None = None,
     ) -> Response:
         tools = offer.sober if caring.care_in(run).forbids_alcohol else offer.all
-        return await generate_agentic_response(message, run=run, contract=contract, tools=tools)
+        if attached is not None:
+            left = [each for each in tools.tools if not (attached.is_choice and is_of_cellar(each))]
+            tools = Toolbox([attached.tool(self._catalogue), *left])
+        first = attached.first if attached else ()
+        return await generate_agentic_response(
+            message, run=run, contract=contract, tools=tools, first=first
+        )
+
+
+def is_of_cellar(tool: Tool) -> bool:
+    """Tell whether a tool finds wines of the catalogue."""
+    return tool.name in OF_CELLAR
 
 
 def _with_care(run: Run, care: Care) -> Run:
@@ -261,6 +302,6 @@ def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:
         text=response.text,
         outcome=outcome,
         notes=(note,) if note else (),
-        wine_ids=tuple(ParseResult.of(response).wine_ids),
+        wine_ids=tuple(of_catalogue(ParseResult.of(response).wine_ids)),
         answer=response.answer,
     )

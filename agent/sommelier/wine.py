@@ -7,11 +7,11 @@ grape, country or region (`synonyms.toml`) finds every other.
 
 import inspect
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Protocol, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, TypeAdapter, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -248,9 +248,90 @@ class Wine(BaseModel):
         return "\n".join([self.label, *listed])
 
     @property
+    def prices(self) -> tuple[float, ...]:
+        """Return what it may be said to cost."""
+        return () if self.price is None else (self.price,)
+
+    @property
     def price_in_euros(self) -> float | None:
         """Return the indicative price in euros, None when no price is known."""
         return None if self.price is None else in_euros(self.price, self.currency)
+
+
+LISTED: Final = "list#"
+OF_LABEL: Final = "label#"
+Sureness = Literal["certain", "likely", "unsure"]
+
+
+class ReadWine(BaseModel):
+    """A wine as a label or a wine list has it, which somebody showed: none of the catalogue.
+
+    Of what could not be read nothing stands here. `line` is as it is written there. `known_id` is
+    the same wine in the catalogue, if it is there, and `known` that wine, once it was looked up.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    line: str
+    producer: str = ""
+    name: str = ""
+    vintage: int | None = None
+    region: str = ""
+    style: Style | None = None
+    price: float | None = None
+    glass_price: float | None = None
+    currency: Currency = Currency.EUR
+    sure: Sureness = "certain"
+    known_id: str | None = None
+    known: Wine | None = Field(None, exclude=True)
+
+    @property
+    def label(self) -> str:
+        """Return producer, name and vintage as they were read."""
+        producer = "" if self.producer in self.name else self.producer
+        return " ".join(str(part) for part in (producer, self.name, self.vintage) if part)
+
+    @property
+    def said(self) -> str:
+        """What the label or the list says of it, and the catalogue if it knows it."""
+        own = [self.label, self.region, *map(str, self.prices)]
+        return "\n".join([*own, self.known.said if self.known else ""])
+
+    @property
+    def prices(self) -> tuple[float, ...]:
+        """Return what it may be said to cost: a bottle, a glass, a bottle of ours."""
+        ours = self.known.prices if self.known else ()
+        return (*(each for each in (self.price, self.glass_price) if each is not None), *ours)
+
+    @property
+    def allergens(self) -> tuple[Allergen, ...]:
+        """Return what it is known to contain; no list says that."""
+        return self.known.allergens if self.known else ()
+
+    @property
+    def abv(self) -> float | None:
+        """Return its alcohol, where that is known."""
+        return self.known.abv if self.known else None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it stands on a wine list."""
+        return self.id.startswith(LISTED)
+
+    @property
+    def times_ours(self) -> float | None:
+        """Return how many times our price the list's is, None where one of them is not known."""
+        ours = self.known.price_in_euros if self.known else None
+        return in_euros(self.price, self.currency) / ours if self.price and ours else None
+
+
+AnyWine = Wine | ReadWine
+
+
+def of_catalogue(wine_ids: Iterable[str]) -> list[str]:
+    """Return those of these ids that are no ids of what was read."""
+    return [each for each in wine_ids if not each.startswith((LISTED, OF_LABEL))]
 
 
 Text = Annotated[str, Field(max_length=200)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from pydantic import ValidationError
 from telegram import ChatMemberBanned, ChatMemberLeft, Update
 from telegram.constants import ChatType
 from telegram.ext import (
@@ -23,6 +24,8 @@ from telegram.ext import (
 from agent.engine.run import Run
 from agent.i18n import say, speak
 from agent.repositories import MessageRepository, StoredMessage, TurnRecord, window
+from agent.sommelier.attachment import Attached, Attachment
+from agent.sommelier.caring import care_in
 from agent.sommelier.service import Answerer
 from agent.turn import Reply
 from bot.telegram.access import Access
@@ -45,6 +48,11 @@ log = logging.getLogger(__name__)
 Context = ContextTypes.DEFAULT_TYPE
 AnyApplication = Application[Any, Any, Any, Any, Any, Any]
 AnyHandler = BaseHandler[Any, Any, Any]
+
+PICTURE: Final = "[picture]"
+"""What is remembered as the words of a message that has none."""
+Read = Callable[[Run], Awaitable[Attachment | None]]
+"""Reads the pictures of a message; None if nobody can see them."""
 
 ALLOWED_UPDATES: Final = (
     *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
@@ -108,6 +116,7 @@ class Conversation:
         `further` are those of other commands; the last of them may take any button.
         """
         new = filters.UpdateType.MESSAGE
+        words = filters.TEXT | filters.CAPTION
         edited = filters.UpdateType.EDITED_MESSAGE & filters.TEXT
         service = filters.StatusUpdate.ALL
         application.add_handlers(
@@ -120,7 +129,7 @@ class Conversation:
                 ChatMemberHandler(self.member, ChatMemberHandler.MY_CHAT_MEMBER),
                 *further,
                 MessageHandler(TYPED & filters.COMMAND, self.unknown_command),
-                MessageHandler(new & filters.TEXT, self.text),
+                MessageHandler(new & words, self.text),
                 MessageHandler(filters.StatusUpdate.MIGRATE, self.migrated),
                 MessageHandler(new & ~service, self.not_text),
                 MessageHandler(edited, self.edited),
@@ -157,17 +166,39 @@ class Conversation:
         asked = question_of(update, context.bot, question)
         await self.respond(asked, replied.message_id if replied else None)
 
-    async def respond(self, question: Question, about: int | None = None) -> None:
-        """One turn: the answer to a question, and `about` which message of the bot it is."""
+    async def respond(
+        self,
+        question: Question,
+        about: int | None = None,
+        *,
+        read: Read | None = None,
+        note: str = "",
+    ) -> None:
+        """One turn: the answer to a question, and `about` which message of the bot it is.
+
+        What the question comes with is what `read` reads; what came earlier is known from then. A
+        `note` stands below the answer if nothing is read.
+        """
 
         async def work(run: Run) -> Reply:
+            care = care_in(run)
+            if read is not None and care.forbids_alcohol:
+                return Reply(text=self.turns.carer.help.why(care), outcome="care")
+            now = await read(run) if read is not None else None
             history = await self._history(question)
             meant = await self._answered_in(question.chat_id, about)
             if question.chat_id < 0:
                 history = [heard_by(question.user_id, each, meant) for each in history]
             newest = [each for each in history if meant is not None and each.turn_id == meant]
             history = [*(each for each in history if each not in newest), *newest]
-            return await self.answerer.answer(question.text, replace(run, history=window(history)))
+            run = replace(run, history=window(history))
+            asked = "" if question.text == PICTURE else question.text
+            attached = Attached(now) if now else attached_in(history)
+            given = (attached,) if attached else ()
+            reply = await self.answerer.answer(asked, run, *given)
+            if now is None:
+                return replace(reply, notes=(*reply.notes, note)) if note else reply
+            return replace(reply, attachment=now.model_dump_json())
 
         await self.turns.turn(question, work)
 
@@ -286,6 +317,15 @@ class Conversation:
             log.exception("The history of chat %s could not be read; answering without", chat_id)
             return ()
         return [message for message in said if message.turn_id != question.id]
+
+
+def attached_in(history: Sequence[StoredMessage]) -> Attached | None:
+    """What was read from pictures last in a conversation, if anything was."""
+    found = next((each.attachment for each in reversed(history) if each.attachment), "")
+    try:
+        return Attached(Attachment.model_validate_json(found), now=False) if found else None
+    except ValidationError:  # of an earlier release
+        return None
 
 
 def heard_by(user_id: int, said: StoredMessage, meant: int | None) -> StoredMessage:

@@ -51,7 +51,7 @@ def is_addressed(message: Message, bot: Bot) -> bool:
 
 def wording(message: Message, bot: Bot) -> str:
     """What a message says, without the mentions that only address the bot."""
-    text = message.text or ""
+    text = message.text or message.caption or ""
     for entity, words in _entities(message).items():
         if entity.type == MessageEntity.MENTION and _names(entity, words, bot):
             text = text.replace(words, " ", 1)

@@ -18,6 +18,8 @@ FOREIGN: Final = ("forward_origin", "via_bot")
 """What a message has that somebody else wrote: it was forwarded, or another bot made it."""
 STOPPED: Final = "stopped_message_generation"
 """What Telegram sends when the button under a draft is pressed; the library does not know it."""
+ALBUM: Final = "album"
+"""What a message has that was made of several: the file of each, in their order."""
 FENCED: Final = ("forward_origin", "entities", "caption", "caption_entities")
 KINDS: Final = (
     *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
@@ -191,9 +193,18 @@ def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
     message = dict(messages[-1]) | {"text": words, "entities": entities}
     if not words:
         del message["text"], message["entities"]
+    if len(files := [file for each in messages if (file := file_in(each))]) > 1:
+        message[ALBUM] = files
     replied = [each["reply_to_message"] for each in messages if "reply_to_message" in each]
     foreign = {kind: each[kind] for each in messages for kind in FOREIGN if kind in each}
     return message | foreign | ({"reply_to_message": replied[0]} if replied else {})
+
+
+def file_in(message: Payload) -> Payload:
+    """The picture, in its largest size, or the document that a message brings; empty without."""
+    sizes = message.get("photo")
+    largest = sizes[-1] if isinstance(sizes, list) and sizes else message.get("document")
+    return largest if isinstance(largest, Mapping) else {}
 
 
 def _fenced(message: Payload) -> Payload:

@@ -214,6 +214,7 @@ def message_row(
         "created_at": now,
         "turn_id": turn_id,
         "thread_id": said.thread_id,
+        "attachment": storable(said.attachment),
     }
 
 

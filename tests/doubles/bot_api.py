@@ -82,11 +82,17 @@ class BotApi(LoopbackServer):
     """
 
     def __init__(self, token: str = TOKEN) -> None:
-        super().__init__([Route("/bot{token}/{method}", self._answer, methods=["GET", "POST"])])
+        super().__init__(
+            [
+                Route("/bot{token}/{method}", self._answer, methods=["GET", "POST"]),
+                Route("/file/bot{token}/{name}", self._file),
+            ]
+        )
         self.token = token
         self.calls: list[Call] = []
         self.phones: dict[int, str] = {}
         self.menus: dict[tuple[str, str], list[JsonObject]] = {}
+        self.files: dict[str, bytes] = {}
         self.webhook_url = ""
         self._chats = Chats(identity(token))
         self._updates: list[JsonObject] = []
@@ -104,6 +110,7 @@ class BotApi(LoopbackServer):
             "getWebhookInfo": self._webhook_info,
             "setMyCommands": self._set_commands,
             "getMyCommands": lambda call: self.menus.get(menu_of(call), []),
+            "getFile": self._get_file,
             "sendMessage": lambda call: self._chats.send_message(call.params),
             "sendMessageDraft": lambda call: self._chats.draft(call.params),
             "sendDocument": lambda call: self._chats.send_file(call.params, call.files, "document"),
@@ -137,6 +144,24 @@ class BotApi(LoopbackServer):
         with self._lock:
             message = self._chats.hear(text, chat_id, user_id or max(chat_id, 1))
         return self.push({"message": message | entities | fields})
+
+    def send(
+        self, kind: str, data: bytes, chat_id: int = CHAT, caption: str = "", **fields: object
+    ) -> int:
+        """A person sends a file: a "photo", a "document", a "voice", an "audio"; the update's id.
+
+        `fields` are more fields of the file, but for `media_group_id`, that of the album.
+        """
+        name = f"{kind}-{len(self.files) + 1}"
+        self.files[name] = data
+        album = {key: fields.pop(key) for key in ("media_group_id",) if key in fields}
+        file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": len(data)}
+        file |= {"duration": 1} if kind in ("voice", "audio") else {}
+        file |= {"width": 1, "height": 1} if kind == "photo" else {}
+        sent: JsonObject = {kind: [file | fields] if kind == "photo" else file | fields}
+        return self.say(
+            "", chat_id, None, **sent, **album, **({"caption": caption} if caption else {})
+        )
 
     def press(self, message: JsonObject, data: str, user_id: int | None = None) -> int:
         """A person presses a button of the bot's `message`; the id of the update.
@@ -371,6 +396,18 @@ class BotApi(LoopbackServer):
             "has_custom_certificate": False,
             "pending_update_count": self.pending,
         }
+
+    def _get_file(self, call: Call) -> JsonObject:
+        name = str(call.params.get("file_id", ""))
+        if name not in self.files:
+            raise ApiError(400, "Bad Request: invalid file_id")
+        size = len(self.files[name])
+        return {"file_id": name, "file_unique_id": name, "file_size": size, "file_path": name}
+
+    async def _file(self, request: Request) -> Response:
+        data = self.files.get(request.path_params["name"])
+        is_ours = request.path_params["token"] == self.token
+        return Response(data) if data is not None and is_ours else Response(status_code=404)
 
     def _answer_query(self, call: Call) -> bool:
         if utf16_length(str(call.params.get("text", ""))) > MAX_TOAST:

@@ -211,7 +211,7 @@ async def test_who_goes_away_ends_the_request_to_the_model(model_server: ModelSe
 
 async def test_a_streamed_answer_that_fails_ends_with_what_it_would_be_without() -> None:
     class Broken:
-        async def answer(self, message: str, run: Run) -> Reply:
+        async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
             raise DatabaseGone(message)
 
     async with serving(api(sources(), answerer=Broken()).routes()) as it:

@@ -238,7 +238,7 @@ class Hearing:
     told: list[frozenset[Concern]]
     cares: list[Care] = field(default_factory=list)
 
-    async def answer(self, message: str, run: Run) -> Reply:
+    async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
         self.cares.append(care_in(run))
         return Reply(text="Well.", told=self.told.pop() if self.told else frozenset())
 
@@ -259,7 +259,7 @@ class Listener:
 
     cares: list[Care] = field(default_factory=list)
 
-    async def answer(self, message: str, run: Run) -> Reply:
+    async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
         self.cares.append(care_in(run))
         return Reply(text="Well.")
 

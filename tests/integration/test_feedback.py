@@ -74,7 +74,7 @@ class FakeAnswerer:
     def __post_init__(self) -> None:
         self.may_answer.set()
 
-    async def answer(self, message: str, run: Run) -> Reply:
+    async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
         self.asked.append(message)
         await self.may_answer.wait()
         return Reply(text=self.text)

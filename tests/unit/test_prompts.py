@@ -16,6 +16,7 @@ from agent.sommelier.contract import SOMMELIER
 NEEDED = {
     "sommelier": {"research_rules", "schema"},
     "sommelier-small": {"research_rules", "schema"},
+    "picture": {"schema"},
     "documents-answer": {"not_enough"},
     "documents-check": {"schema"},
     "documents-quotes": {"max_snippets", "schema"},

@@ -1,0 +1,309 @@
+"""What pictures of labels and wine lists say: one request for each, transcribed and held to itself.
+
+The words of a picture are data: bounded, and a "wine" that gives orders or has an address is none.
+What a model adds to a line that it copied itself is left out.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any, Final, get_args
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from agent import lengths
+from agent.documents.passages import as_data
+from agent.engine.contract import OutputContract
+from agent.engine.errors import log_failure
+from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
+from agent.engine.loop import generate_agentic_response
+from agent.engine.messages import LLM
+from agent.engine.run import Run
+from agent.markdown import visible
+from agent.prompts import prompt_for
+from agent.senses.images import Unusable, as_shown
+from agent.sommelier.attachment import Attachment, Contents, with_ours
+from agent.sommelier.grounding import NUMBER
+from agent.sommelier.grounding import value as number_of
+from agent.sommelier.wine import (
+    LISTED,
+    OF_LABEL,
+    Catalogue,
+    Currency,
+    ReadWine,
+    Style,
+    Sureness,
+    canonical,
+)
+from agent.text import words
+from agent.turn import security_flags
+
+VISION: Final = "vision"
+"""What the model that sees is asked for, among those beside the models of a turn."""
+QUESTION: Final = "What stands in this picture?"
+QUESTION_OF_TEXT: Final = "What stands in this text of a file?\n\n{text}"
+RETRIES: Final = 1
+KEPT_BACK: Final = 4
+"""Requests of a turn that are left for its answer."""
+LIST_TOKENS: Final = 6000
+SIGNS: Final = {"€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY"}
+ADDRESSES: Final = ("://", "www.", "@", "t.me/")
+LONGEST_NAME: Final = 16
+"""Words of a wine's name."""
+OLDEST: Final = 1800
+YOUNGEST: Final = 2100
+DEAREST: Final = 1_000_000
+KINDS: Final = (
+    ("list", "wine_list"),
+    ("menu", "wine_list"),
+    ("label", "labels"),
+    ("bottle", "labels"),
+)
+APOSTROPHES: Final = str.maketrans("", "", "'’")
+
+Download = Callable[[], Awaitable[bytes]]
+"""Fetches a picture; raises Unusable if it cannot be had."""
+
+
+def _line(value: object) -> str:
+    """A text of a picture on one line, no longer than a name is; nothing of what nobody sees."""
+    said = visible(str(value)[: 4 * lengths.READ_NAME]) if isinstance(value, str | int) else ""
+    return " ".join(said.split())[: lengths.READ_NAME]
+
+
+def _number(value: object) -> float | None:
+    """A number as lists write it: 48,-, €48.50."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if isinstance(value, str):
+        found = _numbers(value[: lengths.READ_NAME])
+        value = found[0] if found else 0
+    return float(value) if 0 < value < DEAREST else None
+
+
+def _numbers(line: str) -> list[float]:
+    """The numbers of a line, also with an apostrophe between thousands."""
+    return [*map(number_of, NUMBER.findall(line.translate(APOSTROPHES)))]
+
+
+def _year(value: object) -> int | None:
+    year = _number(value)
+    return int(year) if year and OLDEST < year < YOUNGEST else None
+
+
+def _one_of(kind: type[Any], value: object) -> object:
+    """A value of a vocabulary in any spelling; None for what is none of it."""
+    said = canonical(value)
+    return next((each for each in kind if each == said), None)
+
+
+def _currency(value: object) -> object:
+    code = str(value).strip().upper()
+    return next((each for each in Currency if each == SIGNS.get(code, code)), None)
+
+
+def _sure(value: object) -> object:
+    return value if value in get_args(Sureness) else "likely"
+
+
+def _shows(value: object) -> object:
+    """What a picture shows, in the words of those who take the names of choices for a hint."""
+    said = str(value).lower()
+    return next((kind for part, kind in KINDS if part in said), "other")
+
+
+def _count(value: object) -> object:
+    return len(value) if isinstance(value, list) else value or 0
+
+
+Line = Annotated[str, BeforeValidator(_line)]
+Number = Annotated[float | None, BeforeValidator(_number)]
+Year = Annotated[int | None, BeforeValidator(_year)]
+
+
+class WineText(BaseModel):
+    """A wine as it stands on a label or a list."""
+
+    line: Line = Field(default="", description="What stands there, word for word.")
+    producer: Line = ""
+    name: Line = ""
+    vintage: Year = None
+    region: Line = ""
+    style: Annotated[Style | None, BeforeValidator(partial(_one_of, Style))] = None
+    price: Number = None
+    glass_price: Number = None
+    currency: Annotated[Currency | None, BeforeValidator(_currency)] = None
+    sure: Annotated[Sureness, BeforeValidator(_sure)] = "certain"
+
+
+class PictureText(BaseModel):
+    """What a picture says."""
+
+    shows: Annotated[Contents, BeforeValidator(_shows)]
+    wines: list[WineText] = Field(default_factory=list)
+    unreadable: Annotated[int, BeforeValidator(_count)] = Field(default=0, ge=0, le=1000)
+    seen: Line = Field(default="", description="Of anything else: what it is, in five words.")
+
+
+def _is_empty(text: PictureText) -> str | None:
+    if text.shows == "wine_list" and not (text.wines or text.unreadable):
+        return "a wine list has wines, or lines that cannot be read"
+    return None
+
+
+CONTRACT: Final = OutputContract(PictureText, semantic=_is_empty, temperature=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one picture came to, and what that took; `why` names what kept it from being read."""
+
+    shows: Contents = "other"
+    wines: tuple[WineText, ...] = ()
+    unreadable: int = 0
+    seen: str = ""
+    why: str = ""
+    spent: Spent = NOTHING_SPENT
+
+
+async def read_pictures(
+    downloads: Sequence[Download], run: Run, catalogue: Catalogue
+) -> Attachment:
+    """Read the pictures of a message side by side, each a step of the journal.
+
+    A step holds what was read and never a picture. What they take counts in the run's ledger.
+    """
+    left = max(1, run.ledger.requests_left(run.limits) - KEPT_BACK)
+    looked_at = downloads[: min(lengths.IMAGES, left)]
+    readings = await asyncio.gather(*(_step(partial(_read, each), run) for each in looked_at))
+    return await attachment_of(readings, run, catalogue, len(downloads) - len(looked_at))
+
+
+async def read_text(text: str, run: Run, catalogue: Catalogue) -> Attachment:
+    """Read a wine list that came as text, by the first model of the run; a step of the journal."""
+    ask = partial(_ask, models=run.models[:1], question=QUESTION_OF_TEXT.format(text=as_data(text)))
+    reading = await _step(lambda inner: ask(inner, source=text), run)
+    return await attachment_of([reading], run, catalogue)
+
+
+async def _step(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Reading:
+    with run.span.child("read.picture", "span") as span:
+
+        async def work() -> Reading:
+            ledger = Ledger(prices=run.ledger.prices, ceiling=run.limits)
+            inner = replace(run.of_tool(span), ledger=ledger, stop=run.stop)
+            try:
+                reading = await read(inner)
+            except Unusable as error:
+                reading = Reading(why=str(error))
+            except Exception as error:
+                reading = Reading(why=log_failure("a picture could not be read", error))
+            return replace(reading, spent=ledger.spent)
+
+        reading = await run.step("picture", work, span)
+        run.ledger.take(reading.spent)
+        span.update(
+            output={"shows": reading.shows, "wines": [each.line for each in reading.wines]},
+            metadata={"unreadable": reading.unreadable, "error_type": reading.why or None},
+            level="WARNING" if reading.why else None,
+        )
+    return reading
+
+
+async def _read(download: Download, run: Run) -> Reading:
+    image = await asyncio.to_thread(as_shown, await download())
+    return await _ask(run, models=[run.aside[VISION]], question=QUESTION, images=[image])
+
+
+async def _ask(
+    run: Run,
+    *,
+    models: Sequence[LLM],
+    question: str,
+    images: Sequence[str] = (),
+    source: str = "",
+) -> Reading:
+    """Have a model transcribe what it is shown."""
+    limits = replace(
+        run.limits,
+        structured_output_max_retries=RETRIES,
+        answer_tokens=max(run.limits.answer_tokens, LIST_TOKENS),
+    )
+    asked = run.instructed(prompt_for(run, "picture"), schema=CONTRACT.output.text)
+    response = await generate_agentic_response(
+        question, run=replace(asked, models=models, limits=limits), contract=CONTRACT, images=images
+    )
+    if response.answer is None:
+        return Reading(why=response.outcome)
+    return held_to_itself(response.answer, source)
+
+
+def held_to_itself(text: PictureText, source: str = "") -> Reading:
+    """Leave out of a transcription what is no wine, and of a wine what its own line lacks.
+
+    Where the `source` is text, a line stands in it; what is left out counts as not readable.
+    """
+    known = f" {' '.join(words(source))} "
+    kept = [
+        _as_written(each)
+        for each in text.wines[: lengths.LIST_WINES]
+        if _is_wine(each) and (not source or f" {' '.join(words(each.line))} " in known)
+    ]
+    lost = len(text.wines) - len(kept)
+    seen = "" if text.shows != "other" or security_flags(text.seen) else text.seen
+    return Reading(text.shows, tuple(kept), text.unreadable + lost, seen)
+
+
+def _is_wine(wine: WineText) -> bool:
+    """Whether a line may be that of a wine: it names one, has no address, and gives no orders."""
+    said = f"{wine.line} {wine.producer} {wine.name} {wine.region}"
+    named = set(words(wine.name or wine.producer))
+    is_said = named.intersection(words(wine.line)) and len(words(wine.name)) <= LONGEST_NAME
+    has_address = any(sign in said.lower() for sign in ADDRESSES)
+    return bool(is_said) and not has_address and not security_flags(said)
+
+
+def _as_written(wine: WineText) -> WineText:
+    """A wine without numbers that its line has not: nothing is guessed."""
+    values = {*_numbers(wine.line)}
+    has_year = wine.vintage is not None and {wine.vintage, wine.vintage % 100} & values
+    return wine.model_copy(
+        update={
+            "vintage": wine.vintage if has_year else None,
+            "price": wine.price if wine.price in values else None,
+            "glass_price": wine.glass_price if wine.glass_price in values else None,
+        }
+    )
+
+
+async def attachment_of(
+    readings: Sequence[Reading], run: Run, catalogue: Catalogue, left_out: int = 0
+) -> Attachment:
+    """Make one attachment of what was read: of pages of a list one list, without other pictures."""
+    shown = {reading.shows for reading in readings if reading.wines or reading.unreadable}
+    shows: Contents = next((each for each in ORDER if each in shown), "other")
+    kind = LISTED if shows == "wine_list" else OF_LABEL
+    of_kind = [reading for reading in readings if reading.shows == shows]
+    found = [wine for reading in of_kind for wine in reading.wines][: lengths.LIST_WINES]
+
+    async def made() -> Attachment:
+        read = (_read_wine(wine, f"{kind}{number}") for number, wine in enumerate(found, start=1))
+        return Attachment(
+            shows=shows,
+            wines=tuple([await with_ours(each, catalogue) for each in read]),
+            seen="; ".join(each.seen for each in readings if each.seen),
+            unreadable=sum(each.unreadable for each in of_kind),
+            failed=sum(bool(each.why) for each in readings),
+            left_out=left_out,
+        )
+
+    return await run.step("attachment", made, run.span)
+
+
+def _read_wine(wine: WineText, name: str) -> ReadWine:
+    said = wine.model_dump(exclude_none=True)
+    return ReadWine(id=name, **said)
+
+
+ORDER: Final[tuple[Contents, ...]] = ("wine_list", "labels")

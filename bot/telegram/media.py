@@ -1,0 +1,106 @@
+"""Pictures and files that people send: fetched from Telegram, read, and never kept."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from telegram import Bot, Message, Update
+from telegram.error import BadRequest, Forbidden, TelegramError
+from telegram.ext import MessageHandler, filters
+
+from agent import lengths
+from agent.engine.errors import retry
+from agent.engine.run import Run
+from agent.i18n import say
+from agent.senses.images import TOO_LARGE, Unusable
+from agent.senses.pictures import VISION, read_pictures
+from agent.sommelier.attachment import Attachment
+from agent.sommelier.wine import Catalogue
+from bot.telegram.handlers import PICTURE, AnyHandler, Context, Conversation
+from bot.telegram.incoming import (
+    destination,
+    is_addressed,
+    message_of,
+    question_of,
+    replied_to_bot,
+    with_context,
+    wording,
+)
+from bot.updates.bursts import ALBUM, file_in, number
+
+FETCH_TRIES: Final = 3
+PICTURES: Final = filters.PHOTO | filters.Document.IMAGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """Handles what people send beside words; what it needs is passed in."""
+
+    conversation: Conversation
+    catalogue: Catalogue
+
+    def handlers(self) -> list[AnyHandler]:
+        """What to pass to `Conversation.register`."""
+        new = filters.UpdateType.MESSAGE
+        return [MessageHandler(new & PICTURES, self.pictures)]
+
+    async def pictures(self, update: Update, context: Context) -> None:
+        """A photo or an album, with words or without."""
+        message, bot = message_of(update), context.bot
+        if not is_addressed(message, bot):
+            return
+        words, can_see = wording(message, bot), VISION in self.conversation.turns.run.aside
+        if not (words or can_see):
+            await self.conversation.sender.send(destination(update), say("cannot_see"))
+            return
+        asked = with_context(words, message, bot) if words else PICTURE
+        replied = message.reply_to_message if replied_to_bot(message, bot) else None
+        await self.conversation.respond(
+            question_of(update, bot, asked, kind="label" if can_see else "chat"),
+            replied.message_id if replied else None,
+            read=partial(self._read, files_of(message), bot),
+            note=say("not_seen"),
+        )
+
+    async def _read(
+        self, files: Sequence[Mapping[str, Any]], bot: Bot, run: Run
+    ) -> Attachment | None:
+        if VISION not in run.aside:
+            return None
+        downloads = [partial(fetched, bot, each) for each in files]
+        return await read_pictures(downloads, run, self.catalogue)
+
+
+def files_of(message: Message) -> list[Mapping[str, Any]]:
+    """The pictures of a message, of an album all."""
+    album = message.api_kwargs.get(ALBUM)
+    if isinstance(album, list):
+        return album
+    file = file_in(message.to_dict())
+    return [file] if file else []
+
+
+async def fetched(bot: Bot, file: Mapping[str, Any], most: int = lengths.FILE_BYTES) -> bytes:
+    """Fetch a file from Telegram.
+
+    Raises:
+        Unusable: it is larger than `most` bytes, or Telegram does not hand it out.
+    """
+
+    async def fetch() -> bytes:
+        found = await bot.get_file(str(file.get("file_id")))
+        if (found.file_size or 0) > most:
+            raise Unusable(TOO_LARGE)
+        return bytes(await found.download_as_bytearray())
+
+    if number(file.get("file_size")) > most:
+        raise Unusable(TOO_LARGE)
+    try:
+        return await retry(fetch, tries=FETCH_TRIES, on=_is_passing)
+    except TelegramError as error:
+        raise Unusable("not_fetched") from error
+
+
+def _is_passing(error: Exception) -> bool:
+    return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)
