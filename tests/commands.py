@@ -121,19 +121,19 @@ def sommelier_eval(*arguments: str) -> tuple[int, str, str]:
 
 
 def sommelier_here(
-    *arguments: str, environment: Mapping[str, str], **settings: str
+    *arguments: str, environment: Mapping[str, str], said: str | None = None, **settings: str
 ) -> CompletedProcess[str]:
-    """As `sommelier`, but in this process: more than a second sooner."""
+    """As `sommelier`, but in this process, more than a second sooner; `said` is its input."""
     with (
         own_logging(),
         own_process(["sommelier", *arguments], environment["HOME"]),
-        CliRunner().isolation(env={**environment, **settings}) as (shown, said, _),
+        CliRunner().isolation(said, env={**environment, **settings}) as (shown, told, _),
     ):
         status = exit_status()
         sys.stdout.flush()
         sys.stderr.flush()
         return CompletedProcess(
-            sys.argv, status, shown.getvalue().decode(), said.getvalue().decode()
+            sys.argv, status, shown.getvalue().decode(), told.getvalue().decode()
         )
 
 

@@ -26,6 +26,7 @@ from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from tests.acceptance.test_end_to_end import ANSWER
+from tests.commands import sommelier_here
 from tests.databases import migrated_sqlite
 from tests.doubles.model_server import (
     ModelServer,
@@ -45,16 +46,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def piped(lines: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        CHAT,
-        input=lines,
-        env=environment,
-        cwd=environment["HOME"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return sommelier_here("chat", environment=environment, said=lines)
 
 
 def test_a_piped_line_is_answered_in_plain_text_and_the_end_of_input_ends_it(
