@@ -1,19 +1,22 @@
-"""👍 and 👎 under every answer: what is pressed and written is kept, and shown to be.
+"""👍 and 👎, as buttons and as reactions: what people think of an answer is kept, and shown to be.
 
 A press says what is to be the case, not what is to change: a button that shows a verdict takes it
 back. So a press that comes twice, or late, does no harm.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+import tomllib
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Final, get_args
 
-from telegram import CallbackQuery, Message, Update
+from pydantic import TypeAdapter
+from telegram import CallbackQuery, Message, MessageReactionUpdated, ReactionType, Update
 from telegram.constants import ChatType
-from telegram.ext import CallbackQueryHandler, MessageHandler, filters
+from telegram.ext import CallbackQueryHandler, MessageHandler, MessageReactionHandler, filters
 
 from agent.i18n import in_every_language, say
 from agent.repositories import (
@@ -120,6 +123,19 @@ def _rates(data: object) -> bool:
     return isinstance(data, str) and data.startswith(KIND)
 
 
+def verdict_in(reactions: Sequence[ReactionType]) -> Verdict | None:
+    """What a person's reactions to an answer say of it; the last that says anything counts."""
+    said = (_verdicts().get(getattr(each, "emoji", "")) for each in reversed(reactions))
+    return next(filter(None, said), None)
+
+
+@cache
+def _verdicts() -> Mapping[str, Verdict]:
+    listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    read = TypeAdapter(dict[Verdict, str]).validate_python(listed)
+    return {emoji: verdict for verdict, emojis in read.items() for emoji in emojis.split()}
+
+
 class _Prompted(filters.MessageFilter):
     """A reply to a message that asked what was wrong, as far as the message itself shows."""
 
@@ -151,6 +167,7 @@ class FeedbackButtons:
         said = filters.UpdateType.MESSAGE | filters.UpdateType.EDITED_MESSAGE
         return [
             CallbackQueryHandler(self.press, pattern=f"^{KIND}"),
+            MessageReactionHandler(self.react),
             MessageHandler(said & filters.TEXT & ~filters.COMMAND & _Prompted(), self.comment),
         ]
 
@@ -171,6 +188,18 @@ class FeedbackButtons:
             await show_rows(message, rows)
         if press.in_words:
             await self._ask(update, press.turn_id)
+
+    async def react(self, update: Update, context: Context) -> None:
+        """A reaction of who asked is their verdict, taken back with it; who hides has none."""
+        reaction = update.message_reaction
+        if reaction is None or reaction.user is None:
+            return
+        before, now = verdict_in(reaction.old_reaction), verdict_in(reaction.new_reaction)
+        if before == now:
+            return
+        keep = partial(self._keep_reaction, reaction, reaction.user.id, before, now)
+        if await self.sender.journal.step("feedback", partial(retry_forever, keep)):
+            self.changed()
 
     async def comment(self, update: Update, context: Context) -> None:
         """What a person wrote about an answer; anything else is an ordinary message."""
@@ -211,7 +240,8 @@ class FeedbackButtons:
             keeping.cancel()
 
     async def _keep(self, press: Press, user_id: int, answered: datetime) -> Feedback | str:
-        turn = await self._turn(press.turn_id, answered)
+        is_fresh = datetime.now(UTC) - answered < FRESH
+        turn = await self._turn(partial(self.turns.get, press.turn_id), is_fresh=is_fresh)
         if turn is None:
             return say("answer_too_old")
         if turn.user_id != user_id:
@@ -221,13 +251,32 @@ class FeedbackButtons:
             kept = await self.feedback.reason(press.turn_id, press.reason)
         return kept or say("answer_too_old")
 
-    async def _turn(self, turn_id: int, answered: datetime) -> TurnRecord | None:
-        turn = await self.turns.get(turn_id)
-        for seconds in SOON_SECONDS if datetime.now(UTC) - answered < FRESH else ():
+    async def _keep_reaction(
+        self,
+        reaction: MessageReactionUpdated,
+        user_id: int,
+        before: Verdict | None,
+        now: Verdict | None,
+    ) -> Feedback | None:
+        chat_id, under_way = reaction.chat.id, self.conversation.turns.under_way.values()
+        find = partial(self.turns.of_message, chat_id, reaction.message_id)
+        turn = await self._turn(find, is_fresh=any(each.chat_id == chat_id for each in under_way))
+        if turn is None or turn.user_id != user_id:
+            return None
+        known = await self.feedback.get(turn.turn_id) if now is None else None
+        if now is None and (known is None or known.verdict != before):
+            return None
+        return await self.feedback.rate(turn.turn_id, now)
+
+    async def _turn(
+        self, find: Callable[[], Awaitable[TurnRecord | None]], *, is_fresh: bool
+    ) -> TurnRecord | None:
+        turn = await find()
+        for seconds in SOON_SECONDS if is_fresh else ():
             if turn is not None:
                 break
             await asyncio.sleep(seconds)
-            turn = await self.turns.get(turn_id)
+            turn = await find()
         return turn
 
     async def _ask(self, update: Update, turn_id: int) -> None:

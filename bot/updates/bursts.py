@@ -25,8 +25,8 @@ KINDS: Final = (
     *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
     STOPPED,
 )
-VERDICT, FOLLOW_UP = "v", "n"
-"""What the data of buttons begins with under which people say what they think, or go on."""
+FOLLOW_UP: Final = "n"
+"""What the data of a button begins with by which somebody goes on."""
 PASSING: Final = frozenset({"/stop", "/new", "/start", "/help", "/settings", "/language"})
 """Commands that do not wait for the answer to what was asked before."""
 
@@ -49,8 +49,6 @@ def lane_of(payload: Payload) -> str:
         kind = command.partition("@")[0]
     if STOPPED in payload:
         kind = "/stop"
-    if "message_reaction" in payload:
-        kind = VERDICT
     if kind and kind != FOLLOW_UP:
         return f"{kind[:16]}-{chat_id}"
     topic = number(message.get("message_thread_id")) if message.get("is_topic_message") else 0

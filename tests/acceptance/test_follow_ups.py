@@ -10,6 +10,7 @@ import pytest
 from tests.acceptance.test_end_to_end import CHAT, killed, running
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
+from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
 
 GROUP, ADA, BOB = -4711, 7001, 7002
@@ -129,3 +130,60 @@ async def test_a_press_survives_a_kill(
     assert history(environment) == [("for trout?", "answered"), ("Cheaper, please.", "answered")]
     asked = json.dumps(model_server.requests[-1].json["messages"])
     assert "Cheaper, please." in asked
+
+
+@pytest.mark.parametrize("killed_between", [False, True])
+async def test_a_reaction_to_an_answer_is_a_verdict_of_who_asked(
+    bot_api: BotApi,
+    otlp_receiver: OtlpReceiver,
+    environment: dict[str, str],
+    *,
+    killed_between: bool,
+) -> None:
+    environment |= {
+        "LANGFUSE_PUBLIC_KEY": otlp_receiver.public_key,
+        "LANGFUSE_SECRET_KEY": otlp_receiver.secret_key,
+        "LANGFUSE_BASE_URL": otlp_receiver.base_url,
+    }
+
+    async def rated(verdict: str | None) -> None:
+        await eventually(
+            lambda: verdicts(environment) == [verdict],
+            seconds=60,
+            otherwise=lambda: f"{verdict} wanted: {verdicts(environment)}",
+        )
+
+    with killed(bot_api, environment) if killed_between else running(bot_api, environment):
+        bot_api.say(f"{NAME} a red for lamb", GROUP, ADA, entities=MENTION)
+        answer = await answered(bot_api, 1, GROUP)
+        await eventually(
+            lambda: bool(history(environment)), seconds=60, otherwise=lambda: "not kept"
+        )
+        bot_api.react(answer, "💩", user_id=BOB)
+        bot_api.react(answer, "🔥", user_id=0, user=None, actor_chat=answer["chat"])
+        bot_api.react(answer, "🤔", user_id=ADA)
+        bot_api.react(answer, "❤", before="🤔", user_id=ADA)
+        if not killed_between:
+            await rated("liked")
+    with running(bot_api, environment):
+        await rated("liked")
+        bot_api.react(answer, "👎", before="❤", user_id=ADA)
+        await rated("disliked")
+        bot_api.react(answer, "", before="👎", user_id=ADA)
+        await rated(None)
+        bot_api.react(answer, "👌", user_id=ADA)
+        await rated("liked")
+        bot_api.press(answer, data(answer, "👎"), user_id=ADA)
+        await rated("disliked")
+        bot_api.react(answer, "", before="👌", user_id=ADA)
+        bot_api.react(answer, "🔥", user_id=ADA)
+        await rated("liked")
+    scores = {score["name"]: score["value"] for score in otlp_receiver.scores}
+    assert scores["user_feedback"] == 1
+
+
+def verdicts(environment: dict[str, str]) -> list[str | None]:
+    """What is thought of answers now."""
+    (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
+    with sqlite3.connect(file) as database:
+        return [each for (each,) in database.execute("SELECT verdict FROM feedback")]

@@ -189,6 +189,31 @@ class BotApi(LoopbackServer):
         }
         return self.push({"my_chat_member": change})
 
+    def react(
+        self,
+        message: JsonObject,
+        emoji: str,
+        *,
+        before: str = "",
+        user_id: int | None = None,
+        **fields: object,
+    ) -> int:
+        """A person reacts to the bot's `message`, or takes that back with ""; the id of the update.
+
+        Who reacts is as with `say`; `fields` are more of the update.
+        """
+        chat = message["chat"]
+        old, new = ([{"type": "emoji", "emoji": each}] if each else [] for each in (before, emoji))
+        reaction = {
+            "chat": chat,
+            "message_id": message["message_id"],
+            "user": person(user_id or max(chat["id"], 1)),
+            "date": int(time.time()),
+            "old_reaction": old,
+            "new_reaction": new,
+        }
+        return self.push({"message_reaction": reaction | fields})
+
     def stop_draft(self, chat_id: int = CHAT) -> int:
         """A person presses Stop under the draft that stands in a chat; the id of the update.
 
