@@ -15,8 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agent.care import CARE_CLASSIFIER, CONCERNS, FULL_AGE, LANGUAGE_CLASSIFIER, WHOSE_CLASSIFIER
-from agent.care_words import Message
+from agent.care import (
+    CARE_CLASSIFIER,
+    CONCERNS,
+    FULL_AGE,
+    LANGUAGE_CLASSIFIER,
+    WHOSE_CLASSIFIER,
+    Message,
+)
 from agent.claims import CLAIMS_CLASSIFIER, features_of
 from agent.claims import LABELS as CLAIMS
 from agent.classifier import Classifier, features, written

@@ -79,11 +79,11 @@ from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin
 from config import Settings, SettingsError
 from db.engine import Sessions, is_passing
-from db.repositories.memory import SqlMemoryRepository
 from db.repositories.people import (
     SqlBroadcastRepository,
     SqlCareRepository,
     SqlChatRepository,
+    SqlMemoryRepository,
     SqlMessageRepository,
     SqlPeopleRepository,
 )

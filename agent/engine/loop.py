@@ -9,7 +9,6 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
-from agent.engine.drafts import Drafts
 from agent.engine.errors import DeadlinePassed, LimitReached, ModelError, Stopped
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Message, ToolCall
@@ -17,6 +16,7 @@ from agent.engine.model_chain import ModelChain, Request
 from agent.engine.parsing import ParseResult, parse_response, salvage
 from agent.engine.run import Run, render
 from agent.engine.span import Span
+from agent.engine.streaming import Drafts
 from agent.engine.tools import Tool, Toolbox, ToolResult
 
 R = TypeVar("R")

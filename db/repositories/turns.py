@@ -62,8 +62,7 @@ from db.models import (
     upsert,
     values_of,
 )
-from db.repositories.memory import change
-from db.repositories.people import message_row, moved
+from db.repositories.people import change, message_row, moved
 from db.repositories.traces import KeepingTraces, TraceRows
 
 LOCK: Final = 0x70726F73

@@ -36,7 +36,7 @@ from db.models import (
     upsert,
     values_of,
 )
-from db.repositories.memory import change
+from db.repositories.people import change
 from db.repositories.traces import KeepingTraces
 from db.repositories.turns import keep
 

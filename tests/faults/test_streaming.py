@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.engine.contract import Evidence
-from agent.engine.drafts import draft_of, settled
 from agent.engine.limits import Ledger, Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.parsing import ParseResult
 from agent.engine.run import Run, Stop
-from agent.engine.streaming import StreamedCompletion
+from agent.engine.streaming import StreamedCompletion, draft_of, settled
 from agent.sommelier.contract import SOMMELIER, shown_wines
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools

@@ -14,8 +14,8 @@ from agent.care import (
     FULL_AGE,
     LANGUAGE_CLASSIFIER,
     WHOSE_CLASSIFIER,
+    Message,
 )
-from agent.care_words import Message
 from agent.classifier import Classifier, Meanings, classifier, features, written
 
 BUCKETS = 1 << 10
