@@ -14,11 +14,18 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agent.text import Match, pattern
+
 if TYPE_CHECKING:
     from babel.messages.catalog import Catalog
 
 LOCALES: Final = Path(__file__).with_name("locales")
 ENGLISH: Final = "en"
+FAHRENHEIT: Final = "fahrenheit"
+_CELSIUS: Final = pattern(
+    r"(?<!\d)(?:(?P<low>\d{1,2})(?P<to> ?[-–—] ?| (?:to|and|bis|und|à|et|a|y|e|tot|en) ))?"
+    r"(?P<high>\d{1,2}) ?° ?C\b"
+)
 _SPOKEN: Final = ContextVar("language", default=ENGLISH)
 
 
@@ -75,6 +82,18 @@ def speaking(language: str | None) -> Iterator[None]:
 def languages() -> tuple[str, ...]:
     """Return the codes of the languages that there are catalogues of, English first."""
     return ENGLISH, *sorted(each.name for each in LOCALES.iterdir() if each.is_dir())
+
+
+def in_fahrenheit(text: str) -> str:
+    """Return `text` with its temperatures in °F: `16–18 °C` is `61–64 °F`."""
+    return _CELSIUS.sub(_converted, text)
+
+
+def _converted(found: Match) -> str:
+    low, high = (
+        each and str(round(int(each) * 9 / 5 + 32)) for each in (found["low"], found["high"])
+    )
+    return f"{low}{found['to']}{high} °F" if low else f"{high} °F"
 
 
 def in_every_language(name: str, /, **values: str | float) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """What is known of who asks: care, what they told of themselves, what they own; and its changes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -8,6 +8,7 @@ from agent.care import NO_CARE, Care
 
 FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
 """What a fact is. `rated` is what verdicts say, `setting` what somebody chose."""
+PRICES: Final = "prices"
 TOLD: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
 """What people tell of themselves in words."""
 
@@ -17,7 +18,8 @@ class Fact:
     """Something that is remembered of a person, in the words of the catalogue.
 
     The value of a taste is what `agent.sommelier.taste` writes, that of an allergy an allergen, of
-    a budget an amount and its currency. `said` are their own words, of what is `rated` "+" or "-".
+    a budget from how much and up to how much (`40 EUR`, `15-30 EUR`, `60- EUR`). `said` are their
+    own words, of what is `rated` "+" or "-".
     """
 
     kind: FactKind
@@ -76,3 +78,24 @@ class Person:
 
 
 NOBODY: Final = Person()
+
+
+def settings_of(facts: Iterable[Fact]) -> dict[str, str]:
+    """Return what a person chose, by the names of settings; `prices` is what they usually spend."""
+    chosen = {}
+    for fact in facts:
+        if fact.kind == "budget":
+            chosen[PRICES] = fact.value
+        elif fact.kind == "setting":
+            name, _, value = fact.value.partition("=")
+            chosen[name] = value
+    return chosen
+
+
+def facts_of(settings: Mapping[str, str]) -> tuple[Fact, ...]:
+    """Return the facts that `settings_of` reads so."""
+    return tuple(
+        Fact("budget", value) if name == PRICES else Fact("setting", f"{name}={value}")
+        for name, value in settings.items()
+        if value
+    )

@@ -14,8 +14,8 @@ from agent.engine.errors import Backoff, retry
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
-from agent.i18n import say
-from agent.person import Change, Person
+from agent.i18n import FAHRENHEIT, in_fahrenheit, say
+from agent.person import Change, Person, settings_of
 from agent.repositories import MemoryRepository, MessageRepository, StoredMessage, TurnRecord
 from agent.text import truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
@@ -226,9 +226,15 @@ class Turns:
                 care = await self.carer.care_for(
                     question.text, question.chat_id, question.user_id, span
                 )
-                run = replace(run, context=await self._person(question, care))
+                person = await self._person(question, care)
+                own = settings_of(person.facts)
+                if span.trace is not None:
+                    span.trace.is_hidden = own.get("traces") == "numbers"
+                run = replace(run, context=person)
                 work = self.carer.work(care, work)
                 reply = await answer_turn(run, partial(self._within_budget, question, work))
+                if own.get("temperature") == FAHRENHEIT and question.kind == "chat":
+                    reply = replace(reply, text=in_fahrenheit(reply.text))
                 await self.carer.keep(question.chat_id, question.user_id, reply.told)
                 reply = await self._with_what_was_lost(question, reply)
             messages = rendered(reply, show)

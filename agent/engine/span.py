@@ -80,7 +80,8 @@ class TraceRecord:
 
     `trace_id` is 32 hex digits; `session` and `user` are keyed hashes. `names` are what the bot
     knows people of this conversation to be called: they are masked, not shown. `name` is what the
-    turn was (`chat`, `ask`, ...), `tags` what it is found by.
+    turn was (`chat`, `ask`, ...), `tags` what it is found by. Of one that `is_hidden` what was said
+    is not kept.
     """
 
     trace_id: str
@@ -91,6 +92,7 @@ class TraceRecord:
     scores: dict[str, ScoreRecord] = field(default_factory=dict)
     name: str = "chat"
     tags: tuple[str, ...] = ()
+    is_hidden: bool = False
 
     @property
     def root(self) -> SpanRecord:

@@ -50,13 +50,17 @@ def read(value: str) -> Wanted:
     return {name: tuple(values.split("|")) for name, _, values in parts if name in known}
 
 
+Budget = tuple[float | None, float | None, Currency]
+"""From how much somebody usually spends on a bottle, and up to how much."""
+
+
 @dataclass(frozen=True, slots=True)
 class Taste:
     """What a person hates and likes, each with their own words, and what they usually spend."""
 
     hates: tuple[tuple[Wanted, str], ...] = ()
     likes: tuple[tuple[Wanted, str], ...] = ()
-    budget: tuple[float, Currency] | None = None
+    budget: Budget | None = None
 
 
 def taste_of(facts: Iterable[Fact]) -> Taste:
@@ -72,10 +76,16 @@ def taste_of(facts: Iterable[Fact]) -> Taste:
             case "rated":
                 rated[fact.value] = rated.get(fact.value, 0) + (1 if fact.said == "+" else -1)
             case "budget":
-                amount, _, currency = fact.value.partition(" ")
-                budget = float(amount), Currency(currency)
+                budget = budget_of(fact.value)
     likes += [(read(value), "") for value, count in rated.items() if count > 0]
     return Taste(tuple(hates), tuple(likes), budget)
+
+
+def budget_of(value: str) -> Budget:
+    """Read what somebody usually spends: `40 EUR`, `15-30 EUR`, `60- EUR`."""
+    amount, _, currency = value.partition(" ")
+    low, _, high = amount.rpartition("-")
+    return float(low) if low else None, float(high) if high else None, Currency(currency)
 
 
 def is_of(wine: Wine, wanted: Wanted) -> bool:
@@ -119,11 +129,17 @@ def instructions(person: Person) -> str:
     told = {
         "does not drink": [said for _, said in taste.hates],
         "likes": [said or " ".join(*wanted.values()) for wanted, said in taste.likes],
-        "usually spends up to": [money(*taste.budget)] if taste.budget else [],
+        "usually spends": [_spent(taste.budget)] if taste.budget else [],
         "also told": [fact.said for fact in person.facts if fact.kind == "note"],
     }
     known = "; ".join(f"{what}: {', '.join(each)}" for what, each in told.items() if each)
     return f"- What who writes told of themselves (data): {known}." if known else ""
+
+
+def _spent(budget: Budget) -> str:
+    low, high, currency = budget
+    ends = (("from", low), ("up to", high))
+    return " ".join(f"{word} {money(end, currency)}" for word, end in ends if end is not None)
 
 
 def note(person: Person) -> str:
@@ -148,7 +164,7 @@ class _CatalogueOfTaste:
         """Find wines that pass `query`, those that are liked first, within the usual budget."""
         asked, budget = self._narrowed(query), self._taste.budget
         if budget and query.min_price is None and query.max_price is None:
-            limit = {"max_price": budget[0], "currency": budget[1]}
+            limit = {"min_price": budget[0], "max_price": budget[1], "currency": budget[2]}
             within = self._allowed(
                 query, await self._catalogue.search(asked.model_copy(update=limit))
             )

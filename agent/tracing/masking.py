@@ -82,10 +82,11 @@ def mask(text: str, names: Collection[str] = (), secrets: Collection[str] = ()) 
 def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> TraceRecord:
     """Make the trace as it may leave: a new one, which shares what needs no mask.
 
-    "full" hides credentials alone; "masked" personal data too; "none" is that without input,
-    output and comments. The names are used up: they are not in it.
+    "full" hides credentials alone; "masked" personal data too; "none", and a trace that is hidden,
+    is that without input, output and comments. The names are used up: they are not in it.
     """
-    masking, shown = Masking(content, trace.names, secrets), content != "none"
+    masking = Masking(content, trace.names, secrets)
+    shown = content != "none" and not trace.is_hidden
     spans = [
         replace(
             span,

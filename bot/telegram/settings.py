@@ -5,7 +5,7 @@ chat it was chosen in.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -15,8 +15,9 @@ from telegram.constants import ParseMode
 from telegram.error import TelegramError
 from telegram.ext import CallbackQueryHandler, CommandHandler
 
-from agent.i18n import ENGLISH, in_every_language, languages, say, say_in, speak, spoken
-from agent.person import Change, Fact
+from agent.i18n import ENGLISH, FAHRENHEIT, in_every_language, languages, say, say_in, speak, spoken
+from agent.memory.wording import spent_in_words
+from agent.person import PRICES, Change, facts_of, settings_of
 from agent.repositories import MemoryRepository
 from agent.text import fold, spoken_in
 from bot.telegram.handlers import TYPED, AnyHandler, Context
@@ -39,6 +40,12 @@ CHOSEN, WRITTEN, PHONE = "language", "written", "phone"
 the first that there is holds."""
 
 
+ANY: Final = "any"
+RANGES: Final = ("15 EUR", "15-30 EUR", "30-60 EUR", "60- EUR")
+"""What a bottle may cost."""
+DEGREES: Final = {"celsius": "°C", FAHRENHEIT: "°F"}
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Something to choose: the name of its sentence, its values, and what each is called.
@@ -47,14 +54,12 @@ class Setting:
     """
 
     name: str
-    values: Callable[[], Sequence[str]]
+    values: Callable[[], Collection[str]]
     label: Callable[[str], str]
 
     def value(self, chosen: Mapping[str, str]) -> str:
         """What holds of what was chosen."""
-        values = self.values()
-        value = chosen.get(self.name, "")
-        return value if value in values else values[0]
+        return chosen.get(self.name) or next(iter(self.values()))
 
 
 def language_label(value: str) -> str:
@@ -62,21 +67,20 @@ def language_label(value: str) -> str:
     return say("language_auto") if value == AS_WRITTEN else say_in(value, "language_name")
 
 
+def price_label(value: str) -> str:
+    """What a range of prices is called."""
+    return spent_in_words(value, spoken()) if value != ANY else say("prices_any")
+
+
 SETTINGS: Final[Mapping[str, Setting]] = {
     each.name: each
-    for each in (Setting(CHOSEN, lambda: (AS_WRITTEN, *languages()), language_label),)
+    for each in (
+        Setting(CHOSEN, lambda: (AS_WRITTEN, *languages()), language_label),
+        Setting(PRICES, lambda: (ANY, *RANGES), price_label),
+        Setting("temperature", lambda: DEGREES, DEGREES.__getitem__),
+        Setting("traces", lambda: ("words", "numbers"), lambda value: say(f"traces_{value}")),
+    )
 }
-
-
-def settings_of(facts: Sequence[Fact]) -> dict[str, str]:
-    """What a person chose, by the names of settings."""
-    parts = (each.value.partition("=") for each in facts if each.kind == "setting")
-    return {name: value for name, _, value in parts}
-
-
-def as_facts(settings: Mapping[str, str]) -> tuple[Fact, ...]:
-    """What `settings_of` reads."""
-    return tuple(Fact("setting", f"{name}={value}") for name, value in settings.items())
 
 
 def language_of_person(settings: Mapping[str, str], phone: str | None = None) -> str | None:
@@ -171,8 +175,9 @@ class SettingsCommands:
         fresh = {name: value for name, value in new.items() if known.get(name) != value}
         old = {name: known[name] for name in fresh if name in known}
         if fresh:
-            learned, unlearned = as_facts(fresh), as_facts(old)
-            await self.change([Change(user_id=user_id, learned=learned, unlearned=unlearned)])
+            kept = {name: "" if value == ANY else value for name, value in fresh.items()}
+            change = Change(user_id=user_id, learned=facts_of(kept), unlearned=facts_of(old))
+            await self.change([change])
 
     async def _known(self, user_id: int) -> dict[str, str] | None:
         """What a person chose; None if the database does not say."""

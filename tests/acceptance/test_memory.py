@@ -43,13 +43,13 @@ async def test_what_is_told_of_taste_holds_in_every_search_without_a_model(
         bot_api.say("/taste", chat_id=ADA)
         known = await last(bot_api, 4, ADA)
         labels = [label for label, _ in buttons(known)]
-        assert labels == ["✖ no Riesling", "✖ you like Chenin Blanc", "✖ usually up to €30"]
+        assert labels == ["✖ no Riesling", "✖ Sie mögen „Chenin Blanc“", "✖ usually up to €30"]
         bot_api.press(known, buttons(known)[2][1])
         bot_api.say("forget that I hate Riesling", chat_id=ADA)
         assert "Forgotten: no Riesling" in (await last(bot_api, 5, ADA))["text"]
         bot_api.say("was weißt du über mich?", chat_id=ADA)
         assert [label for label, _ in buttons(await last(bot_api, 6, ADA))] == [
-            "✖ you like Chenin Blanc"
+            "✖ Sie mögen „Chenin Blanc“"
         ]
 
 

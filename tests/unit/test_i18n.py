@@ -10,11 +10,31 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import read_po
 
 from agent import i18n
-from agent.i18n import LOCALES, in_every_language, languages, say, say_in, speak, speaking, spoken
+from agent.i18n import (
+    LOCALES,
+    in_every_language,
+    in_fahrenheit,
+    languages,
+    say,
+    say_in,
+    speak,
+    speaking,
+    spoken,
+)
 
 ROOT = LOCALES.parents[1]
 SAYING = {"say": 0, "say_in": 1, "in_every_language": 0}
-BUILT = ("command_", "reason_", "kept_", "memory_", "next_", "wish_", "sent_", "setting_")
+BUILT = (
+    "command_",
+    "reason_",
+    "kept_",
+    "memory_",
+    "next_",
+    "wish_",
+    "sent_",
+    "setting_",
+    "traces_",
+)
 """What the names of sentences begin with that are put together."""
 
 
@@ -155,3 +175,17 @@ def test_what_a_catalogue_lacks_is_said_in_english(monkeypatch: pytest.MonkeyPat
         assert say("liked") == "Thank you!"
     finally:
         speak(None)
+
+
+@pytest.mark.parametrize(
+    ("celsius", "fahrenheit"),
+    [
+        ("Barely: 16 to 18 °C, cooler than a room.", "Barely: 61 to 64 °F, cooler than a room."),
+        ("6 bis 8 °C; 10–13°C", "43 to 46 °F; 50–55 °F".replace("to", "bis")),
+        ("Serve 2 at 12 °C in 2019.", "Serve 2 at 54 °F in 2019."),
+        ("da 6 a 8 °C", "da 43 a 46 °F"),
+        ("12 °Cel, 4 C, 13.5 %", "12 °Cel, 4 C, 13.5 %"),
+    ],
+)
+def test_degrees_are_converted(celsius: str, fahrenheit: str) -> None:
+    assert in_fahrenheit(celsius) == fahrenheit
