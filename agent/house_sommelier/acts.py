@@ -31,6 +31,7 @@ _RIVALS: Final = (frozenset({"ageing", "keeps", "storing"}), frozenset({"price",
 _LONG: Final = 9
 _MOST_PAIRED: Final = 8
 _MOST_WORDS: Final = 40
+_MOST_NAMED: Final = 3
 _SCALES: Final = ("sweetness", "bodies", "tannins", "acidities")
 _NAMES: Final = frozenset({"subject", "symptom", "ordinal", "dish", "text", "allergen", "litres"})
 """Marks of which the value tells nothing of what is wanted."""
@@ -53,6 +54,9 @@ def with_kind(change: Change, context: Context) -> Change:
         )
     if kind == "fits" and change.denied and change.is_question:
         change = _asked_for(change)
+    names = change.unknown if kind == "stock" and not change.purpose else ()
+    if names and len(names) <= _MOST_NAMED and not change.wishes.name:
+        change = replace(change, wishes=replace(change.wishes, name=" ".join(names)))
     added = (mark.partition(":") for mark in kinds()[kind].marks)
     marks = tuple((name, value) for name, _, value in added)
     rivals = next((each for each in _RIVALS if any(value in each for _, value in marks)), ())

@@ -72,7 +72,8 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
     told = _intro(state, change, found, shown, is_named=bool(called) and in_full)
     intro = " ".join(filter(None, (sympathy(change, state.language), unseen, told)))
     is_plain = bool(state.care or change.wishes.dishes)
-    unclear = "" if is_plain else not_understood(change, state.language, purpose=True)
+    says = change.wishes.said or change.marks or change.denied
+    unclear = "" if is_plain else not_understood(change, state.language, purpose=bool(says))
     return SommelierResponse(
         response_type="recommendation",
         intro=f"{unclear} {intro}".strip(),
@@ -191,7 +192,8 @@ def _intro(
     if wishes.order:
         limits = wishes.said - {"order"} or state.denied
         asked = f" ({criteria(state)})" if limits else ""
-        return say(f"in_order_{wishes.order}", language, criteria=asked)
+        told = say(f"in_order_{wishes.order}", language, criteria=asked)
+        return _with_misses(told, state, shown)
     if not wishes.said - {"text", "name"} and not state.denied and not state.allergens:
         return say("found_any", language) if not wishes.name or is_named else ""
     asked = criteria(state)
@@ -331,7 +333,7 @@ def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierRes
         return inform(say("care_none" if shown else "gone", language))
     if state.act == "pick":
         return _picked(state, change, wines)
-    if change.wishes.dishes and not traits(change):
+    if change.wishes.dishes and not (traits(change) or change.has("trait", "total")):
         return _goes_with(state, change, wines, found[1:])
     if change.kind == "fits":
         return inform(say("unsure_dish", language))

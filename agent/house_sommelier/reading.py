@@ -171,7 +171,9 @@ def read(text: str, spoken: Language | None = None) -> Change:
 def _is_mentioned(span: Span, phrases: Phrases) -> bool:
     """Whether a place tells of people and wishes for nothing: "my German boss"."""
     is_place = bool(span.fields) and span.fields <= {"countries", "regions"}
-    return is_place and any(phrases.is_among(at, "persons") for at in (span.start - 1, span.end))
+    of_people = any(phrases.is_among(at, "persons") for at in (span.start - 1, span.end))
+    living = any(phrases.is_among(at, "living") for at in range(span.start - 3, span.start))
+    return is_place and (of_people or living)
 
 
 def _in_context(span: Span, phrases: Phrases) -> Span:
@@ -334,7 +336,8 @@ def _kinds(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) 
     qualifies = _WITH_OWN_COLOUR & set(styles) or "luscious" in said.get("sweetness", ())
     if hues and qualifies and not (_are_alternatives(scope) or _by_style(scope.phrases)):
         return {"styles": styles, "colours": hues}
-    denied = {value for span in scope.denied for value in span.values("hue")}
+    kinds = (span.values(name) for span in scope.denied for name in ("hue", "styles"))
+    denied = {value for values in kinds for value in values}
     if denied and not (hues or styles):
         styles = tuple(style for style in _USUAL if style not in denied)
     return {"styles": tuple(dict.fromkeys((*hues, *styles)))}
@@ -448,7 +451,8 @@ def _named(change: Change, names: Sequence[str]) -> Wishes:
     """The wishes with what looks like the name of a wine or producer."""
     wishes = change.wishes
     name = " ".join(filter(None, (*names, wishes.name)))
-    nothing_else = not (wishes.said or change.marks or change.denied or change.allergens)
+    marks = {name for name, _ in change.marks} - _SAYS_LITTLE
+    nothing_else = not (wishes.said or marks or change.denied or change.allergens)
     stocked = change.has("ask", "choose") and not (wishes.said or change.denied)
     stocked = stocked and not change.has("wine") and len(change.unknown) <= _MOST_NAMED
     is_name = (nothing_else or stocked) and not change.purpose and change.words <= _FEW
@@ -458,6 +462,7 @@ def _named(change: Change, names: Sequence[str]) -> Wishes:
 
 
 _FEW: Final = 8
+_SAYS_LITTLE: Final = frozenset("between min max about joined adds deictic copula".split())
 _MOST_NAMED: Final = 3
 
 

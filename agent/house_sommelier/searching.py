@@ -168,7 +168,7 @@ def _wider(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
         wider = {name: value for name, value in asked.items() if name in kept}
         return (Wish(SEARCH, {**wider, "limit": _LIMIT}),) if wider.keys() < asked.keys() else ()
     if place := state.insisted & _PLACE & asked.keys() - soft:
-        if change.has("cue", "cheaper"):
+        if change.has("cue", "cheaper") and not change.has("cue", "half"):
             return _cheaper(state, last, sorted(soft | place))
         return (Wish(last.tool, {**asked, "soft": sorted(soft | place)}),)
     seen = set(asked.get("not_ids", ())) - set(state.refused)

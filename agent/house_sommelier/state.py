@@ -338,7 +338,8 @@ def _wanted(state: State, change: Change) -> Act:
     if certain := _certain(state, change):
         return certain
     kind = kinds()[change.kind]
-    explained = state.act == "knowledge" and state.context == "told" and not state.pointed
+    explained = state.act == "knowledge" and change.kind in ("stock", "foods")
+    explained = explained and state.context == "told" and not state.pointed
     is_new = not state.shown or explained or _is_of_another(state, change)
     act = kind.alone if is_new else kind.shown
     goes_on = state.act == "compare" and not state.pointed
