@@ -57,6 +57,8 @@ class Numbers:
     bottles: int | None = None
     years: tuple[str, ...] = ()
     foreign: str = ""
+    shared: bool = False
+    """Whether the price was given for all the bottles together."""
     alcohol_free: bool = False
     used: frozenset[int] = frozenset()
 
@@ -388,7 +390,7 @@ class _Reader:
             name: None if value is None else round(value / bottles, 2)
             for name, value in (("min_price", found.min_price), ("max_price", found.max_price))
         }
-        return replace(found, bottles=bottles, **shares)
+        return replace(found, bottles=bottles, shared=True, **shares)
 
     def _counts_after_price(self) -> bool:
         """Whether bottles are counted right behind a price: "60 for three bottles"."""

@@ -211,6 +211,10 @@ class Scope:
         if allergens := span.values("allergen"):
             self.allergens += allergens
             return
+        if "sparkling" in span.values("styles") and "sweetness" in span.fields:
+            # "Not brut" is another sweetness, and sparkling all the same.
+            taste = Meaning("sweetness", span.values("sweetness"))
+            span = Span(span.start, span.end, (taste,))
         self.denied.append(span)
         self.elsewhere |= "elsewhere" in span.fields
         if span.fields <= _TASTES:

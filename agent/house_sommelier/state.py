@@ -101,6 +101,8 @@ class State:
     hours: float | None = None
     occasion: str = ""
     kinds: tuple[str, ...] = ()
+    case: int | None = None
+    """For how many bottles together the price was given."""
     count: int | None = None
     is_new: bool = False
     insisted: frozenset[str] = frozenset()
@@ -205,6 +207,7 @@ def _with_facts(state: State, change: Change) -> State:
         hours=numbers.hours or state.hours,
         occasion=occasions[0] if occasions else state.occasion,
         kinds=_kinds_poured(state, change),
+        case=numbers.bottles if numbers.shared else state.case,
     )
 
 
@@ -367,7 +370,8 @@ def _certain(state: State, change: Change) -> Act | None:
         return "knowledge"
     if change.has("talk", "task", "steer") and not said:
         return "off_topic"
-    if change.has("cue", "cheaper", "dearer") and change.kind not in ("like", "why", "price"):
+    asked = change.kind in ("like", "why", "price", "knowledge", "compare")
+    if change.has("cue", "cheaper", "dearer") and not asked:
         return "search"
     is_end = any(name == "most" for name, _ in change.definite)
     return "about" if state.shown and is_end else None
@@ -536,7 +540,10 @@ def _wished(state: State, change: Change) -> State:
         wishes = replace(wishes, name="")
     if old.name and not old.name[0].isupper():
         old = replace(old, name="")
-    wishes = _relative(state, change, _merged(old, wishes, change))
+    wishes = _relative(state, change, _merged(old, _of_a_case(state, change, wishes), change))
+    if narrowed := tuple(each for each in wishes.bodies if each in old.bodies):
+        # "Even lighter" stays within what was light before.
+        wishes = replace(wishes, bodies=narrowed)
     if change.has("cue", "gift") and wishes.max_price and wishes.min_price is None:
         wishes = replace(wishes, min_price=round(wishes.max_price * _LEAST_GIFT, 2))
     if change.has("swap") and state.pointed and len(wishes.dishes) > 1 and not change.wishes.dishes:
@@ -568,6 +575,18 @@ def _with_what_was_paid(state: State, old: Wishes) -> Wishes:
         return old
     dearest = max(price for price, _ in state.prices.values())
     return replace(old, max_price=max(old.max_price, dearest))
+
+
+def _of_a_case(state: State, change: Change, wishes: Wishes) -> Wishes:
+    """The wishes with a new price for all the bottles shared among them: "and up to 80?"."""
+    numbers = change.numbers
+    if not (state.case and numbers.has_price) or numbers.shared or change.has("each"):
+        return wishes
+    low, high = (
+        None if each is None else round(each / state.case, 2)
+        for each in (wishes.min_price, wishes.max_price)
+    )
+    return replace(wishes, min_price=low, max_price=high)
 
 
 def _of_subject(state: State, change: Change, wishes: Wishes) -> Wishes:
