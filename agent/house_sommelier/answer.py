@@ -30,8 +30,8 @@ from agent.house_sommelier.wording import (
     foods_in_words,
     in_detail,
     in_words,
-    portrait,
     say,
+    suiting,
 )
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency
@@ -355,10 +355,11 @@ def _picked(state: State, change: Change, wines: Sequence[ListedWine]) -> Sommel
     best = wines[0]
     if change.has("cue", "refine") or not state.wishes.dishes:
         best = min(wines, key=lambda wine: (wine.tannin == "high", wine.body in ("full", "")))
-    why = why_it_suits(state) or say("because", language, criteria=portrait(best, language))
+    told = suiting(best, _foods_asked(state), language)
+    first = say("favourite", language, name=best.name, told=told[:1].lower() + told[1:])
     return SommelierResponse(
         response_type="recommendation",
-        intro=f"{say('favourite', language)} {why}",
+        intro=f"{first} {why_it_suits(state)}".strip(),
         wines=[_recommended(best, describe(best, _foods_asked(state), language))],
         closing=_notes(state, change) or say("add_taste", language),
     )

@@ -365,6 +365,8 @@ def _certain(state: State, change: Change) -> Act | None:
     beyond = any(int(each) > len(state.choice) > 0 for each in change.said("ordinal"))
     if beyond and state.context == "wines":
         return "which"
+    if change.numbers.sober is not None and state.guests is not None and not said:
+        return "quantity"
     looks = (change.kind == "search" and said) or change.numbers.has_price
     if change.has("symptom") and not (looks or change.has("ask", "choose") or state.pointed):
         return "knowledge"
