@@ -156,6 +156,16 @@ class SensesSettings(Group):
     vision_model: str | None = Field(None, alias="VISION_MODEL")
     vision_base_url: Url | None = Field(None, alias="VISION_BASE_URL")
     vision_api_key: SecretStr | None = Field(None, alias="VISION_API_KEY")
+    transcription_model: str | None = Field(None, alias="TRANSCRIPTION_MODEL")
+    transcription_base_url: Url | None = Field(None, alias="TRANSCRIPTION_BASE_URL")
+    transcription_api_key: SecretStr | None = Field(None, alias="TRANSCRIPTION_API_KEY")
+    usd_per_minute: float = Field(0.006, alias="TRANSCRIPTION_USD_PER_MINUTE", ge=0)
+    voice_seconds: int = Field(180, alias="VOICE_MAX_SECONDS", ge=1, le=3600)
+    speech_model: str | None = Field(None, alias="SPEECH_MODEL")
+    speech_voice: str = Field("alloy", alias="SPEECH_VOICE", min_length=1)
+    speech_base_url: Url | None = Field(None, alias="SPEECH_BASE_URL")
+    speech_api_key: SecretStr | None = Field(None, alias="SPEECH_API_KEY")
+    usd_per_million: float = Field(15, alias="SPEECH_USD_PER_MILLION", ge=0)
 
 
 class TurnSettings(Group):
@@ -376,6 +386,8 @@ class Settings(BaseModel):
             self.telegram.bot_token,
             self.model.api_key,
             self.senses.vision_api_key,
+            self.senses.transcription_api_key,
+            self.senses.speech_api_key,
             self.documents.embedding_api_key,
             self.places.brave_api_key,
             self.tracing.secret_key,

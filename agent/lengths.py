@@ -34,6 +34,8 @@ IMAGE_PIXELS: Final = 50_000_000
 """Of a picture, unpacked; the largest of a telephone have about as many."""
 SHOWN_IMAGE_BYTES: Final = 1_000_000
 """Of a picture as a model is shown it."""
+TRANSCRIPT_BYTES: Final = 1_000_000
+"""What a server answers with that heard a voice."""
 READ_NAME: Final = 120
 """A name, a region or a line that was read in a picture."""
 LIST_WINES: Final = 300

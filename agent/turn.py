@@ -3,7 +3,7 @@
 import tomllib
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -42,7 +42,8 @@ class Reply:
     of, by `prompt` if there was one. `told` is what a model heard of who writes that is to be
     remembered, `changes` what the turn changes of what is kept of them. `lead` is a line above the
     text: what was heard. `attachment` is what was read from pictures, as JSON, to be remembered
-    with the question. What the turn took, `spent` and `seconds`, is filled in at its end.
+    with the question, `audio` the answer read aloud. What the turn took, `spent` and `seconds`, is
+    filled in at its end.
     """
 
     text: str
@@ -57,6 +58,7 @@ class Reply:
     changes: tuple[Change, ...] = ()
     lead: str = ""
     attachment: str = ""
+    audio: bytes = field(default=b"", repr=False)
     spent: Spent = NOTHING_SPENT
     seconds: float = 0.0
 

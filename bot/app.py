@@ -66,7 +66,7 @@ from bot.telegram.memory import TasteCommand
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender, WholeRequests
-from bot.telegram.settings import SettingsCommands
+from bot.telegram.settings import ALOUD, SettingsCommands
 from bot.turn import Course, Turns, retry_forever
 from bot.updates.accept import (
     introduce,
@@ -279,6 +279,7 @@ async def open_app(
             sender=sender,
             memory=memory,
             change=changing.change,
+            hidden=frozenset() if resources.speaker else frozenset({ALOUD}),
         )
         conversation = Conversation(
             turns=turns,
@@ -301,7 +302,12 @@ async def open_app(
         )
         admin = admin_handlers(settings, repositories, sender, admins)
         look_ups = look_ups_of(resources, conversation)
-        media = Media(conversation=conversation, catalogue=SqlCatalogue(resources.sessions))
+        media = Media(
+            conversation=conversation,
+            catalogue=SqlCatalogue(resources.sessions),
+            transcriber=resources.transcriber,
+            speaker=resources.speaker,
+        )
         privacy = privacy_of(settings, resources, conversation, changing)
         taste = TasteCommand(sender=sender, memory=memory, change=changing.change)
         further = [

@@ -41,6 +41,7 @@ from agent.places.find import BraveSearch, PlaceSearch, SearxngSearch, find_plac
 from agent.prompts import REPOSITORY
 from agent.repositories import TraceFilter, TraceSummary
 from agent.senses.pictures import VISION
+from agent.senses.speech import AudioServer, Speaker, Transcriber
 from agent.tracing.exporter import Exporter, HttpClient
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.langfuse.traces import (
@@ -86,6 +87,8 @@ class Resources:
     documents: SqlDocumentStore
     run: Run
     search: PlaceSearch | None = None
+    transcriber: Transcriber | None = None
+    speaker: Speaker | None = None
     refinement: bool | None = None
     cache: QuoteCache = field(default_factory=QuoteCache)
     help: Help = field(default_factory=Help)
@@ -116,6 +119,8 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             documents=documents,
             run=replace(run_of(settings, able, prompts), aside=aside),
             search=place_search(settings, http),
+            transcriber=transcriber_of(settings, http),
+            speaker=speaker_of(settings, http),
             refinement=settings.documents.refinement,
             help=help_of(settings),
             small=settings.model.profile == "small",
@@ -295,6 +300,54 @@ def embedder_of(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
         api_key=documents.embedding_api_key or (None if own else settings.model.api_key),
         base_url=own or settings.model.base_url,
         timeout_seconds=settings.model.timeout_seconds,
+    )
+
+
+def transcriber_of(settings: Settings, http: httpx2.AsyncClient) -> Transcriber | None:
+    """What hears voices, None where no model is set that does, or no server of it."""
+    senses = settings.senses
+    server = _audio_server(
+        settings, http, senses.transcription_base_url, senses.transcription_api_key
+    )
+    if senses.transcription_model is None or server is None:
+        return None
+    return Transcriber(
+        server=server,
+        model=senses.transcription_model,
+        usd_per_minute=senses.usd_per_minute,
+        longest_seconds=senses.voice_seconds,
+    )
+
+
+def speaker_of(settings: Settings, http: httpx2.AsyncClient) -> Speaker | None:
+    """What reads answers aloud, None where no model is set that does, or no server of it."""
+    senses = settings.senses
+    server = _audio_server(settings, http, senses.speech_base_url, senses.speech_api_key)
+    if senses.speech_model is None or server is None:
+        return None
+    return Speaker(
+        server=server,
+        model=senses.speech_model,
+        voice=senses.speech_voice,
+        usd_per_million=senses.usd_per_million,
+    )
+
+
+def _audio_server(
+    settings: Settings,
+    http: httpx2.AsyncClient,
+    base_url: str | None,
+    api_key: SecretStr | None,
+) -> AudioServer | None:
+    """A server of its own, or the model's; the key of one is not sent to the other."""
+    model, is_own = settings.model, base_url is not None or api_key is not None
+    if not (is_own or model.is_set):
+        return None
+    return AudioServer(
+        http=http,
+        base_url=base_url if is_own else model.base_url,
+        api_key=api_key if is_own else model.api_key,
+        timeout_seconds=model.timeout_seconds,
     )
 
 

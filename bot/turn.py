@@ -34,6 +34,7 @@ DATABASE: Final = Backoff(first=0.4, longest=2.0)
 BRIEF_TRIES: Final = 4
 MAY_BE_LOST: Final = "send_ambiguous"
 """Among the errors of a turn: nobody knows whether its answer arrived."""
+SPOKEN: Final = "answer.ogg"
 LOST_BY: Final[Mapping[str | None, tuple[str, ...]]] = {"ambiguous": (MAY_BE_LOST,)}
 
 
@@ -223,6 +224,7 @@ class Turns:
                 question.course.ledger = run.ledger
                 if hear is not None:
                     question = replace(question, text=await hear(run))
+                    span.update(input=question.text)
                 care = await self.carer.care_for(
                     question.text, question.chat_id, question.user_id, span
                 )
@@ -241,6 +243,8 @@ class Turns:
             if reply.outcome != "care" and question.to is not None:
                 messages = [*messages[:-1], await self._with_buttons(messages[-1], question, reply)]
             delivery = await self._send(question, messages, span)
+            if reply.audio and question.to is not None and self.sender is not None:
+                await self.sender.send_file(question.to, SPOKEN, reply.audio, kind="voice")
         return question, replace(reply, spent=run.ledger.spent), delivery
 
     async def _person(self, question: Question, care: Care) -> Person:

@@ -72,7 +72,7 @@ class AdminCommands:
         stats = await self.turns.stats(self.now() - timedelta(days=DAYS - 1))
         await self.sender.send(destination(update), as_block(stats_table(stats)))
         picture = await asyncio.to_thread(stats_chart, stats.days)
-        await self.sender.send_file(destination(update), CHART_NAME, picture, is_photo=True)
+        await self.sender.send_file(destination(update), CHART_NAME, picture, kind="photo")
 
     async def trace(self, update: Update, context: Context) -> None:
         """/trace: what happened in the turn that is replied to, else in the last of this chat."""

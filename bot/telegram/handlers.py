@@ -23,7 +23,9 @@ from telegram.ext import (
 
 from agent.engine.run import Run
 from agent.i18n import say, speak
+from agent.markdown import escape
 from agent.repositories import MessageRepository, StoredMessage, TurnRecord, window
+from agent.senses.hearing import Heard
 from agent.sommelier.attachment import Attached, Attachment
 from agent.sommelier.caring import care_in
 from agent.sommelier.service import Answerer
@@ -51,6 +53,12 @@ AnyHandler = BaseHandler[Any, Any, Any]
 
 PICTURE: Final = "[picture]"
 """What is remembered as the words of a message that has none."""
+LONGEST_LEAD: Final = 300
+"""Characters of what was heard, as it is told above an answer."""
+Listen = Callable[[Run], Awaitable[Heard]]
+"""Hears what was said."""
+Aloud = Callable[[Reply, Run], Awaitable[bytes]]
+"""Reads an answer aloud, if it is to be."""
 Read = Callable[[Run], Awaitable[Attachment | None]]
 """Reads the pictures of a message; None if nobody can see them."""
 
@@ -173,17 +181,32 @@ class Conversation:
         *,
         read: Read | None = None,
         note: str = "",
+        hear: Listen | None = None,
+        aloud: Aloud | None = None,
     ) -> None:
         """One turn: the answer to a question, and `about` which message of the bot it is.
 
         What the question comes with is what `read` reads; what came earlier is known from then. A
-        `note` stands below the answer if nothing is read.
+        `note` stands below the answer if nothing is read. A question that is spoken is what `hear`
+        hears; its answer is read `aloud` to who chose so.
         """
+        heard = Heard()
+
+        async def words(run: Run) -> str:
+            nonlocal heard
+            assert hear is not None  # noqa: S101 - see below
+            heard = await hear(run)
+            if run.show is not None and heard.transcript.text:
+                run.show(lambda: lead_of(heard))
+            return heard.transcript.text
 
         async def work(run: Run) -> Reply:
             care = care_in(run)
             if read is not None and care.forbids_alcohol:
                 return Reply(text=self.turns.carer.help.why(care), outcome="care")
+            if hear is not None and heard.why:
+                errors = (f"voice_{heard.why}",)
+                return Reply(text=say("not_heard"), outcome="fallback", error_types=errors)
             now = await read(run) if read is not None else None
             history = await self._history(question)
             meant = await self._answered_in(question.chat_id, about)
@@ -192,15 +215,21 @@ class Conversation:
             newest = [each for each in history if meant is not None and each.turn_id == meant]
             history = [*(each for each in history if each not in newest), *newest]
             run = replace(run, history=window(history))
-            asked = "" if question.text == PICTURE else question.text
+            asked = heard.transcript.text or question.text
+            asked = "" if asked == PICTURE else asked
             attached = Attached(now) if now else attached_in(history)
             given = (attached,) if attached else ()
             reply = await self.answerer.answer(asked, run, *given)
-            if now is None:
-                return replace(reply, notes=(*reply.notes, note)) if note else reply
-            return replace(reply, attachment=now.model_dump_json())
+            if aloud is not None:
+                reply = replace(reply, audio=await aloud(reply, run))
+            return replace(
+                reply,
+                notes=(*reply.notes, note) if note and now is None else reply.notes,
+                attachment=now.model_dump_json() if now else "",
+                lead=lead_of(heard),
+            )
 
-        await self.turns.turn(question, work)
+        await self.turns.turn(question, work, hear=words if hear else None)
 
     async def start(self, update: Update, context: Context) -> None:
         """/start: who this is and what to ask."""
@@ -317,6 +346,12 @@ class Conversation:
             log.exception("The history of chat %s could not be read; answering without", chat_id)
             return ()
         return [message for message in said if message.turn_id != question.id]
+
+
+def lead_of(heard: Heard) -> str:
+    """The line above an answer that says what was heard; empty if nothing was."""
+    said = escape(" ".join(heard.transcript.text.split())[:LONGEST_LEAD])
+    return f"_{say('heard', words=said)}_" if said else ""
 
 
 def attached_in(history: Sequence[StoredMessage]) -> Attached | None:

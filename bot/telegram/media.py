@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
+from pathlib import PurePath
 from typing import Any, Final
 
 from telegram import Bot, Message, Update
@@ -13,10 +15,15 @@ from agent import lengths
 from agent.engine.errors import retry
 from agent.engine.run import Run
 from agent.i18n import say
+from agent.person import settings_of
+from agent.senses.hearing import hear, read_aloud
 from agent.senses.images import TOO_LARGE, Unusable
 from agent.senses.pictures import VISION, read_pictures
+from agent.senses.speech import Speaker, Transcriber
 from agent.sommelier.attachment import Attachment
+from agent.sommelier.caring import person_in
 from agent.sommelier.wine import Catalogue
+from agent.turn import Reply
 from bot.telegram.handlers import PICTURE, AnyHandler, Context, Conversation
 from bot.telegram.incoming import (
     destination,
@@ -27,10 +34,13 @@ from bot.telegram.incoming import (
     with_context,
     wording,
 )
+from bot.telegram.render import to_telegram_html, visible_text
+from bot.telegram.settings import ALOUD, ON
 from bot.updates.bursts import ALBUM, file_in, number
 
 FETCH_TRIES: Final = 3
 PICTURES: Final = filters.PHOTO | filters.Document.IMAGE
+VOICES: Final = filters.VOICE | filters.AUDIO | filters.VIDEO_NOTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +49,16 @@ class Media:
 
     conversation: Conversation
     catalogue: Catalogue
+    transcriber: Transcriber | None = None
+    speaker: Speaker | None = None
 
     def handlers(self) -> list[AnyHandler]:
         """What to pass to `Conversation.register`."""
         new = filters.UpdateType.MESSAGE
-        return [MessageHandler(new & PICTURES, self.pictures)]
+        return [
+            MessageHandler(new & PICTURES, self.pictures),
+            MessageHandler(new & VOICES, self.voice),
+        ]
 
     async def pictures(self, update: Update, context: Context) -> None:
         """A photo or an album, with words or without."""
@@ -52,7 +67,7 @@ class Media:
             return
         words, can_see = wording(message, bot), VISION in self.conversation.turns.run.aside
         if not (words or can_see):
-            await self.conversation.sender.send(destination(update), say("cannot_see"))
+            await self._say(update, say("cannot_see"))
             return
         asked = with_context(words, message, bot) if words else PICTURE
         replied = message.reply_to_message if replied_to_bot(message, bot) else None
@@ -62,6 +77,40 @@ class Media:
             read=partial(self._read, files_of(message), bot),
             note=say("not_seen"),
         )
+
+    async def voice(self, update: Update, context: Context) -> None:
+        """A voice message or a recording."""
+        message, bot, ear = message_of(update), context.bot, self.transcriber
+        sound = message.voice or message.audio or message.video_note
+        if sound is None or not is_addressed(message, bot):
+            return
+        duration = sound.duration
+        seconds = duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
+        if ear is None and wording(message, bot):
+            await self.conversation.text(update, context)
+        elif ear is None:
+            await self._say(update, say("cannot_hear"))
+        elif seconds > ear.longest_seconds:
+            await self._say(update, say("too_long_to_hear", seconds=f"{ear.longest_seconds:g}"))
+        else:
+            given = PurePath((message.audio and message.audio.file_name) or "").suffix.lower()
+            name = f"voice{given or ('.ogg' if message.voice else '.mp4')}"
+            download = partial(fetched, bot, sound.to_dict())
+            await self.conversation.respond(
+                question_of(update, bot, "", kind="voice"),
+                hear=lambda run: hear(download, name, seconds, run=run, transcriber=ear),
+                aloud=self._aloud if self.speaker else None,
+            )
+
+    async def _aloud(self, reply: Reply, run: Run) -> bytes:
+        """The answer read aloud, for who chose so."""
+        chosen = settings_of(person_in(run).facts).get(ALOUD) == ON
+        if self.speaker is None or not chosen or reply.outcome == "care":
+            return b""
+        return await read_aloud(visible_text(to_telegram_html(reply.text)), run, self.speaker)
+
+    async def _say(self, update: Update, markdown: str) -> None:
+        await self.conversation.sender.send(destination(update), markdown)
 
     async def _read(
         self, files: Sequence[Mapping[str, Any]], bot: Bot, run: Run

@@ -176,6 +176,7 @@ async def given(value: T) -> T:
     return value
 
 
+FileKind = Literal["document", "photo", "voice"]
 DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", "network"]
 
 
@@ -277,11 +278,10 @@ class Sender:
         name: str,
         content: bytes,
         *,
-        is_photo: bool = False,
+        kind: FileKind = "document",
     ) -> Delivery:
-        """Send a file of this name, or a picture, as one step; like a message otherwise."""
-        message = _Message(to, "", file=(name, content), is_photo=is_photo)
-        kind = "photo" if is_photo else "document"
+        """Send a file of this name as one step; like a message otherwise."""
+        message = _Message(to, "", file=(name, content), kind=kind)
         return await self.journal.step(f"telegram.{kind}", partial(self._send, message))
 
     async def ask(
@@ -370,7 +370,7 @@ class _Message:
     as_html: bool = True
     buttons: Rows = ()
     file: tuple[str, bytes] | None = None
-    is_photo: bool = False
+    kind: FileKind = "document"
     placeholder: str = ""
 
     def moved(self, chat_id: int) -> "_Message":
@@ -391,7 +391,7 @@ async def _request(bot: Bot, message: _Message) -> int:
     reply = reply_to(message.to)
     if message.file is not None:
         name, content = message.file
-        send = bot.send_photo if message.is_photo else bot.send_document
+        send: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
         sent = await send(
             message.to.chat_id,
             content,

@@ -35,6 +35,8 @@ READ: Final = 1_000
 """Characters of a message that tell its language."""
 
 AS_WRITTEN: Final = "auto"
+ALOUD, OFF, ON = "aloud", "off", "on"
+"""Whether answers to voice messages are read aloud; to be chosen only where something can."""
 CHOSEN, WRITTEN, PHONE = "language", "written", "phone"
 """The languages of a person: what they chose, what they wrote in last, what their Telegram is in;
 the first that there is holds."""
@@ -79,6 +81,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         Setting(PRICES, lambda: (ANY, *RANGES), price_label),
         Setting("temperature", lambda: DEGREES, DEGREES.__getitem__),
         Setting("traces", lambda: ("words", "numbers"), lambda value: say(f"traces_{value}")),
+        Setting(ALOUD, lambda: (OFF, ON), lambda value: say("on" if value == ON else "off")),
     )
 }
 
@@ -95,12 +98,13 @@ def language_of_person(settings: Mapping[str, str], phone: str | None = None) ->
 class SettingsCommands:
     """Shows what a person can choose and keeps what they chose; speaks their language.
 
-    `change` keeps a change with the end of the turn.
+    `change` keeps a change with the end of the turn; what is `hidden` has no effect here.
     """
 
     sender: Sender
     memory: MemoryRepository
     change: Callable[[Sequence[Change]], Awaitable[None]]
+    hidden: frozenset[str] = frozenset({ALOUD})
 
     def handlers(self) -> list[AnyHandler]:
         """What to pass to `Conversation.register`, before handlers that take any button."""
@@ -131,7 +135,9 @@ class SettingsCommands:
         """/settings: what can be chosen, and what is."""
         _, user_id = people_of(update)
         chosen = await self._known(user_id) or {}
-        await self.sender.send(destination(update), say("settings"), menu(user_id, chosen))
+        await self.sender.send(
+            destination(update), say("settings"), menu(user_id, chosen, self.hidden)
+        )
 
     async def language(self, update: Update, context: Context) -> None:
         """/language: the languages to choose from; with one of them, that is spoken."""
@@ -161,7 +167,9 @@ class SettingsCommands:
             await acknowledge(query)
         chosen = {**(await self._known(user_id) or {}), **({name: value} if value else {})}
         is_open = setting is not None and not value
-        rows = choices(setting, user_id, chosen) if setting and is_open else menu(user_id, chosen)
+        rows = menu(user_id, chosen, self.hidden)
+        if setting and is_open:
+            rows = choices(setting, user_id, chosen)
         title = say(f"setting_{name}_ask") if is_open else say("settings")
         await _show(query, title, rows)
 
@@ -211,8 +219,8 @@ def language_named(words: str) -> str | None:
     return asked if asked in (AS_WRITTEN, *languages()) else named.get(asked)
 
 
-def menu(user_id: int, chosen: Mapping[str, str]) -> Rows:
-    """Every setting with what holds of it, one a row."""
+def menu(user_id: int, chosen: Mapping[str, str], hidden: Collection[str] = ()) -> Rows:
+    """Every setting that is not `hidden` with what holds of it, one a row."""
     return tuple(
         (
             Button(
@@ -220,6 +228,7 @@ def menu(user_id: int, chosen: Mapping[str, str]) -> Rows:
             ),
         )
         for name, each in SETTINGS.items()
+        if name not in hidden
     )
 
 

@@ -114,6 +114,7 @@ class BotApi(LoopbackServer):
             "sendMessage": lambda call: self._chats.send_message(call.params),
             "sendMessageDraft": lambda call: self._chats.draft(call.params),
             "sendDocument": lambda call: self._chats.send_file(call.params, call.files, "document"),
+            "sendVoice": lambda call: self._chats.send_file(call.params, call.files, "voice"),
             "sendPhoto": lambda call: self._chats.send_file(call.params, call.files, "photo"),
             "editMessageText": lambda call: self._chats.edit_text(call.params),
             "editMessageReplyMarkup": lambda call: self._chats.edit_markup(call.params),

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tests.doubles.forms import Upload, parse_body
 from tests.doubles.model_steps import (
     Script,
     Step,
@@ -84,6 +85,14 @@ class Totals:
     cached: int = 0
 
 
+@dataclass(frozen=True)
+class Recording:
+    """A recording as it arrived at /audio/transcriptions."""
+
+    params: JsonObject
+    file: Upload
+
+
 class ModelServer(LoopbackServer):
     """Answers each request with the next step of its script, then with `default`.
 
@@ -111,6 +120,8 @@ class ModelServer(LoopbackServer):
             [
                 Route("/v1/chat/completions", self._complete, methods=["POST"]),
                 Route("/v1/models", self._models),
+                Route("/v1/audio/transcriptions", self._transcribe, methods=["POST"]),
+                Route("/v1/audio/speech", self._speak, methods=["POST"]),
             ]
         )
         self.default = default
@@ -124,7 +135,10 @@ class ModelServer(LoopbackServer):
         self.usage = Totals()
         self.left = 0
         """From how many streams the client went away."""
+        self.recordings: list[Recording] = []
+        self.spoken: list[JsonObject] = []
         self._steps: deque[Script] = deque(steps)
+        self._heard: deque[Step] = deque()
         self._call_ids = itertools.count(1)
         self._ids = itertools.count(1)
 
@@ -137,6 +151,12 @@ class ModelServer(LoopbackServer):
     def script(self, *steps: Script) -> None:
         """Add steps to the end of the script."""
         self._steps.extend(steps)
+
+    def hear(self, *said: Step | str) -> None:
+        """Say what is heard in the next recordings: a text, or a step whose body is sent."""
+        for each in said:
+            told = raw(json.dumps({"text": each}).encode()) if isinstance(each, str) else each
+            self._heard.append(told)
 
     @property
     def steps_left(self) -> int:
@@ -159,6 +179,18 @@ class ModelServer(LoopbackServer):
         if self.unscripted:
             last = [request.json["messages"][-1] for request in self.unscripted]
             raise AssertionError(f"requests beyond the script, by their last message: {last}")
+
+    async def _transcribe(self, request: Request) -> Response:
+        params, files = parse_body(request.headers["content-type"], await request.body())
+        self.recordings.append(Recording(params, files["file"]))
+        step = self._heard.popleft() if self._heard else error(500)
+        if step.seconds:
+            await asyncio.sleep(step.seconds)
+        return Response(step.body, step.status, {"content-type": step.content_type})
+
+    async def _speak(self, request: Request) -> Response:
+        self.spoken.append(json.loads(await request.body()))
+        return Response(b"OggS" + self.spoken[-1]["input"].encode(), media_type="audio/ogg")
 
     async def _models(self, _: Request) -> Response:
         data = [{"id": name, "object": "model", "owned_by": "tests"} for name in MODELS]

@@ -78,6 +78,8 @@ class Chats:
         file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": size}
         content: JsonObject = formatted(params, "caption", MAX_CAPTION)
         content[kind] = [file | {"width": 1, "height": 1}]
+        if kind == "voice":
+            content[kind] = file | {"duration": 1}
         if kind == "document":
             content[kind] = file | {"file_name": name}
         return self._post(params, content)

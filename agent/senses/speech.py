@@ -1,0 +1,164 @@
+"""Voices heard and answers read aloud, by servers that speak OpenAI's `/audio` API.
+
+One call is one request; tries belong to who calls. What a server says in an error stays out of
+logs: it may repeat what was said.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx2
+from pydantic import SecretStr
+
+from agent import lengths
+from agent.engine.errors import (
+    ModelError,
+    ModelRateLimited,
+    ModelRejected,
+    ModelResponseInvalid,
+    ModelUnavailable,
+)
+from agent.engine.limits import is_local
+from agent.markdown import visible
+
+OPENAI: Final = "https://api.openai.com/v1"
+PASSING: Final = frozenset({408, 409, 425})
+SECONDS_A_MINUTE: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What was heard: the words, their language if the server tells it, and how long it took."""
+
+    text: str = ""
+    language: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioServer:
+    """A server of `/audio/transcriptions` and `/audio/speech`, asked over connections of `http`.
+
+    A whole answer takes `timeout_seconds` at most.
+    """
+
+    http: httpx2.AsyncClient
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    timeout_seconds: float = 60
+
+    async def post(self, path: str, most: int, **body: Any) -> bytes:
+        """Return the body of an answer, of `most` bytes.
+
+        Raises:
+            ModelError: there is none.
+        """
+        key = self.api_key.get_secret_value() if self.api_key else ""
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        url = f"{self.base_url or OPENAI}/{path}"
+        try:
+            async with (
+                asyncio.timeout(self.timeout_seconds),
+                self.http.stream(
+                    "POST", url, headers=headers, timeout=self.timeout_seconds, **body
+                ) as response,
+            ):
+                if response.status_code != httpx2.codes.OK:
+                    raise refusal(path, response.status_code)
+                data = bytearray()
+                async for part in response.aiter_bytes():
+                    data += part
+                    if len(data) > most:
+                        raise ModelResponseInvalid(f"{path} answered with over {most} bytes")
+        except (httpx2.HTTPError, TimeoutError) as error:
+            raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
+        return bytes(data)
+
+
+def refusal(path: str, status: int) -> ModelError:
+    """Say what a status means."""
+    problem = f"{path} answered {status}"
+    if status == httpx2.codes.TOO_MANY_REQUESTS:
+        return ModelRateLimited(problem, status=status)
+    if status >= httpx2.codes.INTERNAL_SERVER_ERROR or status in PASSING:
+        return ModelUnavailable(problem, status=status)
+    return ModelRejected(problem, status=status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcriber:
+    """A model that writes down what is said, at US dollars a minute."""
+
+    server: AudioServer
+    model: str
+    usd_per_minute: float
+    longest_seconds: float
+
+    def cost(self, seconds: float) -> float:
+        """What so many seconds cost, in US dollars; a server on this machine asks nothing."""
+        is_free = self.server.base_url is not None and is_local(self.server.base_url)
+        return 0.0 if is_free else seconds / SECONDS_A_MINUTE * self.usd_per_minute
+
+    async def transcribe(self, audio: bytes, name: str) -> Transcript:
+        """Write down what is said in `audio`; the end of `name` tells its format.
+
+        Raises:
+            ModelError: the server gave no transcript.
+        """
+        body = await self.server.post(
+            "audio/transcriptions",
+            lengths.TRANSCRIPT_BYTES,
+            data={"model": self.model, "response_format": "json"},
+            files={"file": (name, audio)},
+        )
+        return read_transcript(body)
+
+
+def read_transcript(body: bytes) -> Transcript:
+    """Read what a server answers with; language and length if it tells them.
+
+    Raises:
+        ModelResponseInvalid: it is no transcript.
+    """
+    said: object = None
+    with suppress(ValueError, RecursionError):
+        said = json.loads(body)
+    if not isinstance(said, Mapping) or not isinstance(said.get("text"), str):
+        raise ModelResponseInvalid("audio/transcriptions answered with no text")
+    language, seconds = said.get("language"), said.get("duration")
+    return Transcript(
+        visible(said["text"][: lengths.MESSAGE]).strip(),
+        language[: lengths.NAME] if isinstance(language, str) else "",
+        float(seconds) if isinstance(seconds, int | float) and seconds > 0 else 0.0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """A model that reads aloud, in a voice of its server's, at US dollars a million characters."""
+
+    server: AudioServer
+    model: str
+    voice: str
+    usd_per_million: float
+
+    def cost(self, text: str) -> float:
+        """What reading a text aloud costs, in US dollars; a server on this machine asks nothing."""
+        is_free = self.server.base_url is not None and is_local(self.server.base_url)
+        return 0.0 if is_free else len(text) / 1_000_000 * self.usd_per_million
+
+    async def read_aloud(self, text: str) -> bytes:
+        """Return a text as Ogg/Opus, which Telegram plays as a voice message.
+
+        Raises:
+            ModelError: the server gave no sound.
+        """
+        asked = {"model": self.model, "voice": self.voice, "input": text, "response_format": "opus"}
+        audio = await self.server.post("audio/speech", lengths.FILE_BYTES, json=asked)
+        if not audio.startswith(b"OggS"):
+            raise ModelResponseInvalid("audio/speech answered with no Ogg file")
+        return audio

@@ -1,0 +1,138 @@
+"""Voice messages to the running bot; Telegram, the models and what hears are doubled."""
+
+import json
+
+import pytest
+
+from tests.acceptance.test_end_to_end import CHAT, killed, running
+from tests.acceptance.test_pictures import recommending
+from tests.doubles.bot_api import BotApi
+from tests.doubles.model_server import ModelServer, Step, error, hang, raw
+from tests.doubles.server import eventually
+
+LAMB = "a red for lamb under 25 euros"
+SOUND = b"OggS, as far as anybody here knows"
+
+
+def hearing(server: ModelServer, **more: str) -> dict[str, str]:
+    return {
+        "TRANSCRIPTION_MODEL": "whisper-1",
+        "TRANSCRIPTION_BASE_URL": server.base_url,
+        "TRANSCRIPTION_API_KEY": "sk-ears",
+        **more,
+    }
+
+
+async def test_what_is_said_is_told_and_answered_like_words_in_its_language(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.hear("Ein Rotwein zu Lamm, bis 25 Euro.")
+    bot_api.send("voice", SOUND, CHAT, duration=4)
+    with running(bot_api, environment, **hearing(model_server)):
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        bot_api.say("und billiger?", CHAT)
+        await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
+    lead, answer = said.split("\n\n", 1)
+    assert lead.endswith(": Ein Rotwein zu Lamm, bis 25 Euro.")
+    assert "Lamm" in answer
+    assert "Sie wünschten" in answer or "≤ €25" in answer
+    (recording,) = model_server.recordings
+    assert (recording.params["model"], recording.file.data) == ("whisper-1", SOUND)
+    assert recording.file.filename == "voice.ogg"
+
+
+async def test_a_recording_is_heard_once_whatever_happens(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.hear(LAMB)
+    model_server.script(hang(60), recommending(intro="Lamb likes Rioja."))
+    settings = hearing(
+        model_server, OPENAI_API_KEY="sk-secret", OPENAI_BASE_URL=model_server.base_url
+    )
+    bot_api.send("voice", SOUND, CHAT)
+    with killed(bot_api, environment, **settings):
+        await eventually(
+            lambda: len(model_server.requests) == 1, seconds=60, otherwise=lambda: "not asked"
+        )
+    with running(bot_api, environment, **settings):
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+    assert said == f"I heard: {LAMB}\n\nLamb likes Rioja."
+    assert len(model_server.recordings) == 1
+    assert model_server.requests[-1].json["messages"][-1]["content"] == LAMB
+
+
+async def test_a_crisis_that_is_spoken_is_met_before_any_model(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.hear("I want to kill myself")
+    bot_api.send("voice", SOUND, CHAT)
+    settings = hearing(
+        model_server, OPENAI_API_KEY="sk-secret", OPENAI_BASE_URL=model_server.base_url
+    )
+    with running(bot_api, environment, **settings):
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+    assert model_server.requests == []
+    assert "The wine can wait." in said
+
+
+@pytest.mark.parametrize(
+    ("step", "tries"),
+    [(error(401), 1), (error(500), 2), (raw(b"<html>"), 2), (raw(b'{"text": " "}'), 1)],
+    ids=["401", "500", "no JSON", "silence"],
+)
+async def test_what_cannot_be_heard_is_said_so(
+    step: Step,
+    tries: int,
+    bot_api: BotApi,
+    model_server: ModelServer,
+    environment: dict[str, str],
+) -> None:
+    model_server.hear(*[step] * tries)
+    bot_api.send("voice", SOUND, CHAT)
+    with running(bot_api, environment, **hearing(model_server)):
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+    assert said.startswith("I could not make out what you said, I am sorry.")
+    assert len(model_server.recordings) == tries
+
+
+async def test_too_long_ones_and_those_that_nobody_hears_are_declined(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    with running(bot_api, environment, **hearing(model_server, VOICE_MAX_SECONDS="60")):
+        bot_api.send("audio", SOUND, CHAT, duration=61)
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+    assert said == "That is too long for me to listen to. Up to 60 seconds are fine."
+    with running(bot_api, environment):
+        bot_api.send("voice", SOUND, CHAT)
+        (_, said) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
+    assert said.startswith("I cannot listen to voice messages here.")
+    assert model_server.recordings == []
+
+
+async def test_an_answer_is_read_aloud_to_who_chose_so(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    model_server.hear(LAMB, LAMB)
+    settings = hearing(model_server, SPEECH_MODEL="tts-1", SPEECH_BASE_URL=model_server.base_url)
+    with running(bot_api, environment, **settings):
+        bot_api.send("voice", SOUND, CHAT)
+        (first,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        bot_api.say("/settings", CHAT)
+        await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
+        shown = bot_api.messages(CHAT)[-1]
+        assert "Read aloud: off" in json.dumps(shown["reply_markup"])
+        bot_api.press(shown, f"s:{CHAT}:aloud:on")
+        await eventually(
+            lambda: "Read aloud: on" in json.dumps(bot_api.messages(CHAT)[-1]["reply_markup"]),
+            seconds=60,
+            otherwise=lambda: json.dumps(bot_api.messages(CHAT)[-1]),
+        )
+        bot_api.send("voice", SOUND, CHAT)
+        await bot_api.wait_for_message(4, chat_id=CHAT, timeout=60)
+    assert [call.files["voice"].data[:4] for call in bot_api.calls_of("sendVoice")] == [b"OggS"]
+    (asked,) = model_server.spoken
+    assert (asked["model"], asked["voice"]) == ("tts-1", "alloy")
+    assert asked["input"] in bot_api.sent(CHAT)[2]
+    assert "**" not in asked["input"]
+    assert "I heard" not in asked["input"]
+    assert first
