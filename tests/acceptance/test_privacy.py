@@ -43,7 +43,13 @@ async def talk(bot_api: BotApi) -> None:
         asked = f"/ask@sommelier_test_bot what is tannin, {word}?"
         bot_api.say(asked, chat_id=GROUP, user_id=user)
         await last(bot_api, count, GROUP)
-        bot_api.press(answer, answer["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
+        (like,) = [
+            each["callback_data"]
+            for row in answer["reply_markup"]["inline_keyboard"]
+            for each in row
+            if each["text"] == "👍"
+        ]
+        bot_api.press(answer, like)
         bot_api.say(f"I am allergic to egg, {word}", chat_id=user)
         await last(bot_api, 2, user)
 

@@ -242,8 +242,10 @@ class BotApi(LoopbackServer):
         with self._lock:
             queued = {"update_id": next(self._update_ids)} | update
             for part in [each for each in update.values() if isinstance(each, dict)]:
-                sender = part.get("from", {})
-                if phone := self.phones.get(sender.get("id")):
+                sender = part.get("from")
+                if not isinstance(sender, dict) or not isinstance(sender.get("id"), int):
+                    continue
+                if phone := self.phones.get(sender["id"]):
                     sender["language_code"] = phone
             self._updates.append(queued)
         self.call_soon(lambda: self._end_poll(has_updates=True))
