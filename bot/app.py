@@ -96,6 +96,8 @@ from db.wines.catalogue import SqlCatalogue
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
+    from bot.updates.replicas import ReplicaLocks
+
 BOT_TOKEN: Final = pattern(r"\d+:[\w-]+")
 LIMITS: Final = httpx.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=3)
 """Of connections to Telegram. A kept one that the server closes just as it is used again loses a
@@ -160,8 +162,11 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
         repositories = repositories_of(resources.sessions, trace_rows(settings))
         journal = StepJournal(repositories.updates, repositories.turns)
-        app = await stack.enter_async_context(open_app(settings, resources, token, journal=journal))
-        lanes, further = await stack.enter_async_context(open_lanes(settings, app))
+        locks = replica_locks(settings)
+        app = await stack.enter_async_context(
+            open_app(settings, resources, token, journal=journal, locks=locks)
+        )
+        lanes, further = await stack.enter_async_context(open_lanes(settings, app, locks))
         if settings.model.is_set:
             await load_client()
             further = [*further, cancelled_at_stop(load_words_later)]
@@ -184,23 +189,43 @@ async def load_words_later() -> None:
     await asyncio.to_thread(lexicon)
 
 
-@asynccontextmanager
-async def open_lanes(settings: Settings, app: App) -> AsyncIterator[tuple[Lanes, Sequence[Task]]]:
-    """What makes turns of updates, on Postgres beside other replicas, and what runs with it."""
+def replica_locks(settings: Settings) -> "ReplicaLocks | None":
+    """What several processes share lanes by; None on SQLite, where there is one."""
     url = settings.database.url.get_secret_value()
+    if url.startswith("sqlite"):
+        return None
+    from bot.updates.replicas import ReplicaLocks  # noqa: PLC0415
+
+    return ReplicaLocks(url)
+
+
+@asynccontextmanager
+async def open_lanes(
+    settings: Settings, app: App, locks: "ReplicaLocks | None" = None
+) -> AsyncIterator[tuple[Lanes, Sequence[Task]]]:
+    """What makes turns of updates, by `locks` beside other replicas, and what runs with it."""
     async with AsyncExitStack() as stack:
-        if url.startswith("sqlite"):
+        further = list[Task]()
+        if locks is None:
             seconds = LOOK_SECONDS
             await attempt("looking for traces that wait", app.repositories.traces.resume)
             lanes = lanes_of(settings, app, app.repositories.updates.lanes, of_one_process)
         else:
-            from bot.updates import replicas  # noqa: PLC0415
-
-            locks, seconds = replicas.ReplicaLocks(url), replicas.LOOK_SECONDS
+            seconds = locks.look_seconds
             stack.push_async_callback(bounded, "the locks of lanes", locks.close)
             lanes = lanes_of(settings, app, locks.unowned, locks.lock)
+            further.append(cancelled_at_stop(partial(hear_others, locks, lanes, app.turns)))
         stack.push_async_callback(lanes.close)
-        yield lanes, [every(seconds, "looking for lanes that nobody runs", lanes.look)]
+        yield lanes, [every(seconds, "looking for lanes that nobody runs", lanes.look), *further]
+
+
+async def hear_others(locks: "ReplicaLocks", lanes: Lanes, turns: Turns) -> None:
+    """Do what other processes tell: take in what came for a lane, stop what is to be stopped."""
+    async for told in locks.told():
+        if "lane" in told:
+            await lanes.heard(told["lane"])
+        else:
+            turns.stop(**told)
 
 
 @asynccontextmanager
@@ -231,6 +256,7 @@ async def open_app(
     token: str,
     *,
     journal: StepJournal | None = None,
+    locks: "ReplicaLocks | None" = None,
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
     """Everything between Telegram and the agent; `telegram` takes the network's place if given."""
@@ -252,6 +278,7 @@ async def open_app(
             country_name=HouseSommelier().country_name,
         )
         turns = Turns(
+            elsewhere=locks.stop if locks else None,
             run=resources.run,
             tracer=Recorder(),
             hashed=partial(keyed_hash, key=settings.tracing.user_key),

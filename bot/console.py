@@ -197,10 +197,8 @@ async def _answered(app: "App", telegram: LocalTelegram, line: str) -> None:
 
     def pressed() -> None:
         is_first = next(presses) == 0
-        if (
-            not (is_first and app.turns.stop(lambda each: each.chat_id == telegram.chat_id))
-            and answering is not None
-        ):
+        is_stopped = is_first and app.turns.stop(chat_id=telegram.chat_id)
+        if not is_stopped and answering is not None:
             answering.cancel()
 
     loop.add_signal_handler(signal.SIGINT, pressed)

@@ -140,7 +140,8 @@ class Turns:
     how many characters of a message are. `hashed` makes the id of a chat or a user unrecognisable
     for traces, `follow_ups` and `rating` make the buttons under the answer of a turn. `carer` knows
     who is not to drink, `memory` what is remembered of people, `last` the turn of a chat that ended
-    last.
+    last. `elsewhere` has other processes stop what they work on, and says whether they have
+    begun anything in that chat.
     """
 
     run: Run = field(default_factory=Run)
@@ -159,14 +160,23 @@ class Turns:
     carer: Carer = field(default_factory=Carer)
     last: Callable[[int], Awaitable[TurnRecord | None]] | None = None
     memory: MemoryRepository | None = None
+    elsewhere: Callable[[Mapping[str, int]], Awaitable[bool]] | None = None
     under_way: dict[int, Question] = field(default_factory=dict)
 
-    def stop(self, meant: Callable[[Question], bool], *, is_forgotten: bool = False) -> bool:
-        """Stop what is worked on of the questions that are `meant`; False if nothing is.
+    async def stop_everywhere(self, *, is_forgotten: bool = False, **of: int) -> bool:
+        """Do what `stop` does, in other processes too."""
+        here = self.stop(is_forgotten=is_forgotten, **of)
+        if self.elsewhere is None:
+            return here
+        return await self.elsewhere({"is_forgotten": is_forgotten, **of}) or here
 
-        Of what is forgotten at once nothing becomes a part of the conversation.
+    def stop(self, *, is_forgotten: bool = False, **of: int) -> bool:
+        """Stop what is worked on of questions with these values in their fields.
+
+        False if nothing is. Of what is forgotten at once nothing becomes a part of a conversation.
         """
-        asked = [each for each in self.under_way.values() if meant(each)]
+        under_way = self.under_way.values()
+        asked = [each for each in under_way if of == {name: getattr(each, name) for name in of}]
         for each in asked:
             each.course.is_forgotten = is_forgotten
             each.course.stop.ask()

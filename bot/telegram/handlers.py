@@ -43,7 +43,7 @@ from bot.telegram.incoming import (
 )
 from bot.telegram.sender import Destination, Sender
 from bot.turn import Question, Turns, retry_briefly
-from bot.updates.bursts import STOPPED, chat_of, part
+from bot.updates.bursts import STOPPED, chat_of, number, part
 
 log = logging.getLogger(__name__)
 
@@ -243,7 +243,7 @@ class Conversation:
         """/new: forget the conversation of this chat."""
         to = destination(update)
         chat_id, thread = to.chat_id, to.thread_id or 0
-        self.turns.stop(partial(_is_asked_in, chat_id, thread), is_forgotten=True)
+        await self.turns.stop_everywhere(chat_id=chat_id, thread_id=thread, is_forgotten=True)
         forget = partial(self.messages.forget, chat_id, thread_id=thread)
         forgotten = await self.sender.journal.step("forget", forget)
         await self.turns.carer.forget(chat_id)
@@ -252,14 +252,13 @@ class Conversation:
     async def stop(self, update: Update, context: Context) -> None:
         """/stop: end the answer to what this person asked; what was written of it stays."""
         (chat_id, user_id), thread = people_of(update), destination(update).thread_id or 0
-        asked = partial(_is_asked_in, chat_id, thread)
-        if not self.turns.stop(lambda each: asked(each) and each.user_id == user_id):
+        if not await self.turns.stop_everywhere(chat_id=chat_id, thread_id=thread, user_id=user_id):
             await self._say(update, say("nothing_to_stop"))
 
     async def stop_pressed(self, update: Update, context: Context) -> None:
         """The button under a draft: only who asked has one."""
         chat_id, draft = chat_of(update.api_kwargs), part(update.api_kwargs, STOPPED)
-        self.turns.stop(lambda each: (each.chat_id, each.id) == (chat_id, draft.get("draft_id")))
+        await self.turns.stop_everywhere(chat_id=chat_id, id=number(draft.get("draft_id")))
 
     async def edited(self, update: Update, context: Context) -> None:
         """An edited message: the last turn is run again on its new words."""
@@ -371,7 +370,3 @@ def heard_by(user_id: int, said: StoredMessage, meant: int | None) -> StoredMess
     """
     is_shared = said.role == "assistant" or said.user_id == user_id or said.turn_id == meant
     return said if is_shared else replace(said, content=SOMEBODY_ELSE)
-
-
-def _is_asked_in(chat_id: int, thread_id: int, question: Question) -> bool:
-    return (question.chat_id, question.thread_id) == (chat_id, thread_id)

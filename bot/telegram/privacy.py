@@ -104,7 +104,7 @@ class PrivacyCommands:
             await self._say(update, say("forget_kept"))
             return
         _, user_id = people_of(update)
-        self.turns.stop(lambda each: each.user_id == user_id, is_forgotten=True)
+        await self.turns.stop_everywhere(user_id=user_id, is_forgotten=True)
         kept = await self._counted(update)
         stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"
         where = say(stays, where=self.elsewhere) if self.elsewhere else ""

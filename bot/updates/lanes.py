@@ -163,6 +163,14 @@ class Lanes:
             if self.burst and each.lane in self._current:
                 self._current[each.lane].hear(each.payload)
 
+    async def heard(self, lane: str) -> None:
+        """Take what another process accepted for a lane as if it had come here."""
+        current = self._current.get(lane)
+        if current is None or not self.burst:
+            return
+        for each in await self.updates.waiting(lane, current.payloads[0]["update_id"] + 1):
+            current.hear(each.payload)
+
     async def look(self) -> None:
         """Wake the lanes that nobody runs: what somebody left, or an operator wants tried again."""
         for lane in await self.unowned():

@@ -6,13 +6,17 @@ one that Postgres' own restart dropped and whose owner is about to take it again
 the connection takes back what it held, and nothing else for a while; and what nobody seems to run
 is looked at a few times before somebody else does. Should a lane be run twice all the same, it is
 the epoch of its turn that says whose it is.
+
+What belongs to a turn that runs elsewhere, and that it is to stop, is told by NOTIFY. That takes a
+lock of the whole database at its commit, so it is sent only when a lane is found held.
 """
 
 import asyncio
+import json
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, LiteralString
 
@@ -32,6 +36,8 @@ LOOKS: Final = 3
 
 SETTLE_SECONDS: Final = LOOK_SECONDS * LOOKS
 ANSWER_SECONDS: Final = 5
+TOLD_SECONDS: Final = 0.1
+"""How long more is waited for when something was told: psycopg looks ten times a second then."""
 AT_ONCE: Final = Backoff(first=0.2)
 
 KEEPALIVE: Final = {
@@ -61,6 +67,14 @@ HAVING hashtextextended(lane, 0) NOT IN (
 )
 ORDER BY min(update_id) LIMIT 1000
 """
+CHANNEL: Final = "lanes"
+TELL: Final = "SELECT pg_notify('lanes', %s)"
+STOP: Final = """
+SELECT pg_notify('lanes', %s), EXISTS (
+    SELECT FROM updates
+    WHERE chat_id = %s AND state = 'waiting' AND tries > 0 AND lane NOT LIKE '/%%'
+)
+"""
 POOLED: Final = (
     "Postgres is reached through a pooler in transaction mode, which breaks the locks of lanes: "
     "connect directly, or through one in session mode"
@@ -69,6 +83,8 @@ POOLED: Final = (
 
 class ReplicaLocks:
     """The locks of lanes that this process holds, all by one connection to Postgres at `url`."""
+
+    look_seconds = LOOK_SECONDS
 
     def __init__(self, url: str) -> None:
         given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
@@ -83,8 +99,14 @@ class ReplicaLocks:
 
     @asynccontextmanager
     async def lock(self, lane: str) -> AsyncIterator[bool]:
-        """Hold a lane, waiting for Postgres if it is away; False if another process does."""
+        """Hold a lane, waiting for Postgres if it is away.
+
+        False if another process does, which is told that something came for it.
+        """
         ours = bool(await retry_forever(lambda: self._take(lane)))
+        if not ours:
+            with suppress(psycopg.Error, OSError):  # then it will be a turn of its own
+                await self._ask(TELL, json.dumps({"lane": lane}))
         try:
             yield ours
         finally:
@@ -92,6 +114,34 @@ class ReplicaLocks:
                 self._held.discard(lane)
                 with suppress(psycopg.Error, OSError):  # it went with the connection
                     await self._ask(LET_GO, lane)
+
+    async def stop(self, asked: Mapping[str, int]) -> bool:
+        """Tell other processes what to stop; False if no turn of that chat is begun."""
+        try:
+            ((_, is_begun),) = await self._ask(STOP, json.dumps(asked), asked.get("chat_id"))
+        except (psycopg.Error, OSError) as error:
+            log.warning("No other process was told to stop: %s", type(error).__name__)
+            return False
+        return bool(is_begun)
+
+    async def told(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield what other processes tell, for ever: of a `lane`, or what to stop.
+
+        By a connection of its own, made again when it is lost; what is told meanwhile is lost too.
+        """
+        while True:
+            try:
+                connecting = psycopg.AsyncConnection.connect(self._address, autocommit=True)
+                async with await connecting as connection:
+                    await connection.execute(f"LISTEN {CHANNEL}")
+                    while True:
+                        await _readable(connection.fileno())
+                        async for said in connection.notifies(timeout=TOLD_SECONDS):
+                            if said.pid != self._pid:
+                                yield json.loads(said.payload)
+            except (psycopg.Error, OSError) as error:
+                log.warning("Other processes are not heard: %s", type(error).__name__)
+                await asyncio.sleep(LOOK_SECONDS)
 
     async def unowned(self) -> list[str]:
         """The lanes in which something waits and that nobody runs; at the start all of them.
@@ -163,3 +213,13 @@ class ReplicaLocks:
         (row,) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
         self._pid = row[0]
         return connection
+
+
+async def _readable(file: int) -> None:
+    """Return when something can be read."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(file, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(file)

@@ -2,7 +2,17 @@
 
 from pathlib import Path
 
-from tests.crash.more import dead_replica, frozen_replica, locked, lost_file, outage, upgrade
+from tests.crash.harness import stage
+from tests.crash.more import (
+    CORRECTING,
+    corrected,
+    dead_replica,
+    frozen_replica,
+    locked,
+    lost_file,
+    outage,
+    upgrade,
+)
 from tests.crash.scenarios import Moment, Result, crashes
 
 MOMENTS = (
@@ -44,6 +54,14 @@ async def test_a_replica_that_lost_its_locks_goes_on_with_no_turn_of_theirs(
     tmp_path: Path, postgres_url: str
 ) -> None:
     assert bad(await frozen_replica(tmp_path, Running(postgres_url), messages=24)) == []
+
+
+async def test_corrections_are_taken_in_wherever_they_come_and_whoever_dies(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    server = Running(postgres_url)
+    async with stage(tmp_path, server=server, replicas=2, settings=CORRECTING) as on:
+        assert bad(await corrected("corrections", on, rounds=2)) == []
 
 
 async def test_what_the_release_before_left_is_gone_on_with(

@@ -155,15 +155,19 @@ class EchoModel(ModelServer):
     def _echo(self, body: JsonObject) -> Step:
         mark = mark_of(body)
         self.asked.append(Asked(mark))
-        intro = f"You asked about {mark}."
+        intro = f"You asked about {' and '.join(MARK.findall(said_last(body)))}."
         said = answer_json({"response_type": "informational", "intro": intro, "wines": []})
         return hang(self.seconds, said) if self.seconds else said
 
 
 def mark_of(body: JsonObject) -> str:
     """The name of the message that a model is asked about."""
-    users = [each["content"] for each in body["messages"] if each["role"] == "user"]
-    return shown(users[-1])
+    return shown(said_last(body))
+
+
+def said_last(body: JsonObject) -> str:
+    """The newest words of people."""
+    return str([each["content"] for each in body["messages"] if each["role"] == "user"][-1])
 
 
 def shown(text: str) -> str:

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import httpx
@@ -218,18 +219,23 @@ class Stage:
     _deliveries: list[asyncio.Task[None]] = field(default_factory=list)
     _next: Iterator[int] = field(default_factory=itertools.count)
 
-    def say(self, chat: int, **fields: object) -> str:
+    def say(self, chat: int) -> str:
         """A person writes the next message of a chat; its mark."""
         mark = f"{chat}-{len(self.sent.setdefault(chat, [])) + 1}"
         self.sent[chat].append(mark)
-        self.updates[mark] = self.api.say(f"Question {mark}: which wine?", chat, **fields)  # type: ignore[arg-type]
+        self.updates[mark] = self.write(chat, f"Question {mark}: which wine?")
+        return mark
+
+    def write(self, chat: int, text: str) -> int:
+        """A person writes something that is no question; the id of the update."""
+        update_id = self.api.say(text, chat)
         if self.webhook:
             update = self.api._updates[-1]
             if chat not in self._outbox:
                 self._outbox[chat] = asyncio.Queue()
                 self._deliveries.append(asyncio.create_task(self._deliver(self._outbox[chat])))
             self._outbox[chat].put_nowait(update)
-        return mark
+        return update_id
 
     async def _deliver(self, outbox: asyncio.Queue[JsonObject]) -> None:
         """As Telegram does it: one after the other in a chat, again and again until a 200."""
@@ -326,7 +332,11 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def stage(
-    folder: Path, *, server: Server | None = None, replicas: int = 1, **settings: str
+    folder: Path,
+    *,
+    server: Server | None = None,
+    replicas: int = 1,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Stage]:
     """A stage with `replicas` processes, not yet started; several are reached by webhook."""
     url = await new_database(server, folder)

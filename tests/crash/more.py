@@ -8,12 +8,16 @@ import random
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Literal
 
 import psutil  # type: ignore[import-untyped]
@@ -22,7 +26,7 @@ from sqlalchemy import make_url
 
 from agent.i18n import say
 from db.engine import create_engine, upgrade_schema
-from tests.crash.doubles import shown, sleep_until
+from tests.crash.doubles import MARK, shown, sleep_until
 from tests.crash.harness import (
     ROOT,
     Bot,
@@ -196,7 +200,7 @@ def flood(on: Stage, chat: int, waiting: int) -> None:
 async def stopping(folder: Path) -> list[Result]:
     """SIGTERM under load, and the next start."""
     name = "SIGTERM under load"
-    async with stage(folder, SHUTDOWN_SECONDS=str(SHUTDOWN)) as on:
+    async with stage(folder, settings={"SHUTDOWN_SECONDS": str(SHUTDOWN)}) as on:
         await start(on.bots)
         on.model.seconds = 2
         for number in range(90):
@@ -310,23 +314,40 @@ async def on_both(
     folder: Path,
     server: Server,
     replicas: int = 1,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Result]:
     """A scenario on SQLite, and on Postgres with so many replicas."""
-    async with stage(folder) as on:
+    async with stage(folder, settings=settings) as on:
         found = await scenario(f"{name}, SQLite", on)
-    async with stage(folder, server=server, replicas=replicas) as on:
+    async with stage(folder, server=server, replicas=replicas, settings=settings) as on:
         return found + await scenario(f"{name}, Postgres × {replicas}", on)
 
 
-LATER = (
-    "UPDATE updates SET received_at = strftime('%Y-%m-%d %H:%M:%f000', received_at, '+1 hour')",
-    "UPDATE updates SET received_at = received_at + interval '1 hour'",
-)
-"""To whoever looks at the clock, it was set back by an hour; on SQLite, on Postgres."""
+class Clock:
+    """The time of day of processes: an hour earlier whenever it is set back, while they run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file, self._hours = folder / "clock", 0
+        self._file.write_bytes(bytes(8))
+        library, source = folder / "clock.so", Path(__file__).with_name("clock.c")
+        command = ["cc", "-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"]
+        subprocess.run(command, check=True)
+        self.settings = {"LD_PRELOAD": str(library), "CLOCK_FILE": str(self._file)}
+
+    def set_back(self) -> None:
+        self._hours += 1
+        with self._file.open("r+b") as file:
+            file.write((-3600 * self._hours).to_bytes(8, sys.byteorder, signed=True))
 
 
 async def clock(folder: Path, server: Server, rounds: int = 6) -> list[Result]:
-    """The clock is set back an hour while updates wait, again and again, and over a kill."""
+    """The clock is set back an hour while updates wait, again and again, and over a kill.
+
+    It is that of the processes, by a library of C; without a compiler nothing is found.
+    """
+    if shutil.which("cc") is None:
+        return []
+    hours = Clock(folder)
 
     async def scenario(name: str, on: Stage) -> list[Result]:
         await start(on.bots)
@@ -335,14 +356,130 @@ async def clock(folder: Path, server: Server, rounds: int = 6) -> list[Result]:
             for chat in range(20):
                 on.say(1001 + chat)
             await asyncio.sleep(0.3)
-            on.records.product(LATER["postgres" in on.database_url])
+            hours.set_back()
             if number == rounds // 2:
                 await die(on, on.bots[0])
         await on.answered(120)
-        await asyncio.sleep(1)
-        return judged(name, on)
+        await all_done(on)
+        last = on.records.product(
+            "SELECT received_at FROM updates WHERE update_id IN "
+            "(SELECT MIN(update_id) FROM updates UNION SELECT MAX(update_id) FROM updates) "
+            "ORDER BY update_id"
+        )
+        earlier = (_epoch(last[0][0]) - _epoch(last[1][0])) / 3600
+        return [
+            *judged(name, on),
+            Result(name, "hours the last came before the first", f"{earlier:.1f}", earlier > 0.9),
+        ]
 
-    return await on_both("clock set back an hour", scenario, folder, server, replicas=2)
+    name = "clock set back an hour"
+    return await on_both(name, scenario, folder, server, replicas=2, settings=hours.settings)
+
+
+CORRECTING = {"BURST_SECONDS": "0.8"}
+
+
+async def corrections(folder: Path, server: Server, rounds: int = 8) -> list[Result]:
+    """People add to what they asked while it is answered, and a process dies as it takes that in.
+
+    The replicas get every message in turns, so what belongs to a turn seldom comes to who runs it.
+    """
+    scenario = partial(corrected, rounds=rounds)
+    return await on_both("corrections", scenario, folder, server, replicas=2, settings=CORRECTING)
+
+
+async def corrected(name: str, on: Stage, rounds: int) -> list[Result]:
+    """People write twice, time and again; every other time a process dies meanwhile."""
+    dice = random.Random(5)
+    await start(on.bots)
+    on.model.seconds = 0.8
+    asked, together = list[tuple[str, str]](), list[int]()
+    for number in range(rounds):
+        before = len(answers(on))
+        firsts = [on.say(1001 + chat) for chat in range(12)]
+        await all_asked(on, firsts)
+        pairs = [(first, on.say(1001 + chat)) for chat, first in enumerate(firsts)]
+        if number % 2:
+            await asyncio.sleep(dice.uniform(0, 0.3))
+            await die(on, dice.choice(on.bots))
+            await asyncio.gather(*(bot.ready() for bot in on.bots))
+        await all_taken(on)
+        asked += pairs
+        if not number % 2:
+            together.append(sum(pair in answers(on)[before:] for pair in pairs))
+        on.model.asked.clear()
+    found = answers(on)
+    marks = [mark for pair in asked for mark in pair]
+    named = Counter(mark for one in found for mark in one)
+    lost = [mark for mark in marks if not named[mark]]
+    twice = [mark for mark in marks if named[mark] > 1 + on.unrecorded[mark]]
+    other = [text for text in on.api.sent() if not MARK.search(text)]
+    statuses = [(await bot.stop())[0] for bot in on.bots]
+    failed = on.records.failed_turns()
+    return [
+        Result(name, "messages", str(len(marks))),
+        Result(name, "lost", str(len(lost)), not lost),
+        Result(name, "answered twice", str(len(twice)), not twice),
+        Result(name, "replies of another kind", str(other[:3]), not other),
+        Result(name, "kills", str(sum(bot.kills for bot in on.bots))),
+        Result(
+            name,
+            "pairs answered together, of 12, without a kill",
+            ", ".join(map(str, together)),
+            set(together) == {12},
+        ),
+        Result(name, "turns that failed", str(len(failed)), not failed),
+        Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
+    ]
+
+
+def answers(on: Stage) -> list[tuple[str, ...]]:
+    """The messages that each reply names."""
+    return [tuple(MARK.findall(message.get("text", ""))) for message in on.api.messages()]
+
+
+async def all_asked(on: Stage, marks: Sequence[str], seconds: float = 20) -> bool:
+    """Whether the model was asked about all of these within so many seconds."""
+    return await sleep_until(lambda: {one.mark for one in on.model.asked} >= set(marks), seconds)
+
+
+async def all_taken(on: Stage, seconds: float = 30) -> bool:
+    """Whether no turn is to be run any more within so many seconds."""
+    every = "SELECT COUNT(*) FROM updates"
+    return await sleep_until(
+        lambda: (
+            on.records.product(every)[0][0] >= len(on.updates)
+            and not on.records.product(WAITING)[0][0]
+        ),
+        seconds,
+    )
+
+
+async def stops(folder: Path, server: Server, chats: int = 12) -> list[Result]:
+    """Everybody asks, and says /stop; the replicas get every message in turns."""
+
+    async def scenario(name: str, on: Stage) -> list[Result]:
+        await start(on.bots)
+        on.model.seconds = 60
+        firsts = [on.say(1001 + chat) for chat in range(chats)]
+        await all_asked(on, firsts)
+        # One more of somebody else, so that what is stopped is not where it was asked.
+        on.write(2001, "/help")
+        began = time.monotonic()
+        for chat in range(chats):
+            on.write(1001 + chat, "/stop")
+        await sleep_until(lambda: len(on.api.messages()) > chats, 10)
+        seconds = time.monotonic() - began
+        await all_taken(on)
+        stopped = sum(text.startswith("Stopped.") for text in on.api.sent())
+        other = len(on.api.sent()) - 1 - stopped
+        return [
+            Result(name, "answers that were stopped, of 12", str(stopped), stopped == chats),
+            Result(name, "replies of another kind", str(other), not other),
+            Result(name, "seconds until all were stopped", f"{seconds:.1f}", seconds < 5),
+        ]
+
+    return await on_both("stops", scenario, folder, server, replicas=2, settings=CORRECTING)
 
 
 async def die(on: Stage, bot: Bot) -> None:
@@ -356,8 +493,8 @@ async def die(on: Stage, bot: Bot) -> None:
 async def upgrade(folder: Path, server: Server, each: int = 3) -> list[Result]:
     """The release before dies in its turns; this one upgrades the tables and goes on with them.
 
-    On SQLite it is the code of before that runs, on Postgres this, and its tables are made as they
-    were before. Nothing is found while there is one revision only.
+    Nothing is found while there is one revision only. Without git it is this code that dies, with
+    the tables of before.
     """
     if revisions() < 2:
         return []
@@ -366,7 +503,7 @@ async def upgrade(folder: Path, server: Server, each: int = 3) -> list[Result]:
     async def scenario(name: str, on: Stage) -> list[Result]:
         (bot,) = on.bots
         on.model.seconds = 0.5
-        if before and "sqlite" in on.database_url:
+        if before:
             await downgrade(on.database_url)
             bot.code = before
         await start(on.bots)

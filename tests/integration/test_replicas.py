@@ -1,7 +1,9 @@
 """Locks of lanes among replicas, on a real Postgres whose connections are cut."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,6 +14,7 @@ from bot.updates.replicas import LOOKS, ReplicaLocks
 from db.engine import Sessions, create_engine
 from db.repositories.updates import SqlUpdateRepository
 from tests.databases import Databases
+from tests.doubles.server import eventually
 from tests.integration.test_turns import message
 
 DROP = """
@@ -107,6 +110,37 @@ async def test_what_waits_and_nobody_runs_is_taken_at_the_start_or_after_some_lo
         # Its own it looks after itself.
         assert await other.unowned() == ["8", "7"]
     assert [await one.unowned() for _ in range(LOOKS)][-1] == ["8", "7"]
+
+
+async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_stop(
+    start: Start, waiting: Callable[[int, int], Awaitable[object]], url: str
+) -> None:
+    one, other, heard = start(), start(), list[dict[str, Any]]()
+
+    async def hear() -> None:
+        async for told in one.told():
+            heard.append(told)
+
+    hearing = asyncio.create_task(hear())
+    await waiting(1, 7)
+    asked = {"chat_id": 7, "user_id": 7, "is_forgotten": False}
+    async with one.lock("7"):
+        while not heard:
+            async with other.lock("7") as theirs:
+                assert not theirs
+            await asyncio.sleep(0.01)
+        assert heard[0] == {"lane": "7"}
+        assert not await other.stop(asked)
+        engine = create_engine(url)
+        await SqlUpdateRepository(Sessions(engine)).begin(1)
+        assert await other.stop(asked)
+        await engine.dispose()
+        await eventually(lambda: heard[-1] == asked, seconds=5, otherwise=lambda: f"{heard}")
+    await one.stop(asked)
+    async with other.lock("8"), one.lock("8"):
+        await asyncio.sleep(0.05)
+    assert heard.count(asked) == 2
+    hearing.cancel()
 
 
 async def test_a_pooler_that_breaks_locks_is_named(

@@ -728,6 +728,29 @@ class TestCorrections:
         assert [(await stored(world, each)).state for each in (1, 2, 3)] == ["done"] * 3
         assert await world.updates.turn_of(CHAT, 20) == 1
 
+    async def test_a_correction_that_comes_to_another_process_is_taken_in_too(
+        self, world: World, lanes: Lanes, asking: Asking
+    ) -> None:
+        async def nothing(payload: Mapping[str, Any]) -> None:
+            raise AssertionError(payload)
+
+        @asynccontextmanager
+        async def held(lane: str) -> AsyncIterator[bool]:
+            await lanes.heard(lane)
+            yield False
+
+        other = world.awake(handle=nothing, lock=held)
+        await lanes.accept([message(1, "a red")])
+        await until(lambda: asking.asked == ["a red"])
+        await other.accept([message(2, "white, sorry")])
+        await until(lambda: len(asking.asked) == 2)
+        await other.accept([edit(3, 2, "a white")])
+        await until(lambda: len(asking.asked) == 3)
+        asking.may_answer.set()
+        asking.may_send.set()
+        await until(lambda: len(asking.sent) == 1)
+        assert asking.asked == ["a red", "a red\nwhite, sorry", "a red\na white"]
+
     async def test_what_is_said_once_an_answer_is_on_its_way_is_a_turn_of_its_own(
         self, lanes: Lanes, asking: Asking
     ) -> None:
