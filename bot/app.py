@@ -316,7 +316,7 @@ async def open_app(
             history_messages=settings.turn.history_messages,
             turn_of=turn_of(repositories.updates, steps),
             answered_in=repositories.turns.of_message,
-            access=None if telegram else access_of(settings, repositories, sender),
+            access=None if telegram else access_of(settings, repositories, chosen),
             speak=chosen.speak,
         )
         feedback = FeedbackButtons(
@@ -327,7 +327,7 @@ async def open_app(
             changed=exporter.wake if exporter else lambda: None,
             hide=comment_hider(settings),
         )
-        admin = admin_handlers(settings, repositories, sender, admins)
+        admin = admin_handlers(settings, repositories, chosen, admins)
         look_ups = look_ups_of(resources, conversation)
         media = Media(
             conversation=conversation,
@@ -604,11 +604,12 @@ def sommelier_of(resources: Resources) -> Remembering:
     return Remembering(sommelier)
 
 
-def access_of(settings: Settings, repositories: Repositories, sender: Sender) -> Access:
+def access_of(settings: Settings, repositories: Repositories, chosen: SettingsCommands) -> Access:
     """Who is let in."""
     return Access(
         people=repositories.people,
-        sender=sender,
+        sender=chosen.sender,
+        spoken_by=chosen.spoken_by,
         admin_ids=frozenset(settings.access.admin_ids),
         allow_list=settings.access.mode == "allow_list",
     )
@@ -617,22 +618,23 @@ def access_of(settings: Settings, repositories: Repositories, sender: Sender) ->
 def admin_handlers(
     settings: Settings,
     repositories: Repositories,
-    sender: Sender,
+    chosen: SettingsCommands,
     admins: frozenset[int],
 ) -> list[AnyHandler]:
     """The commands of admins."""
     tracing = settings.tracing
     commands = AdminCommands(
-        sender=sender,
+        sender=chosen.sender,
         people=repositories.people,
         turns=repositories.turns,
         cares=repositories.cares,
         admin_ids=admins,
         link=partial(trace_url, tracing.base_url) if tracing.langfuse_keys else None,
         trace_of=repositories.traces.get,
+        spoken_by=chosen.spoken_by,
     )
     broadcast = BroadcastCommand(
-        sender=sender,
+        sender=chosen.sender,
         people=repositories.people,
         broadcasts=repositories.broadcasts,
         admin_ids=admins,

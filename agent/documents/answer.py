@@ -28,10 +28,7 @@ from agent.documents.citations import (
 )
 from agent.documents.grounding import supported
 from agent.documents.passages import (
-    BEST_PASSAGES,
     DEFAULT_CHUNKS,
-    MODEL_FAILED,
-    NO_MODEL,
     SHOWN_PASSAGES,
     Chunk,
     DocumentStore,
@@ -50,13 +47,12 @@ from agent.engine.feedback import fence
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
+from agent.i18n import say
 from agent.prompts import prompt_for
 from agent.text import Match, pattern, sentences
 from agent.turn import Outcome, error_types
 
 NOT_ENOUGH: Final = "I don't have enough information"
-NOTHING_FOUND: Final = f"{NOT_ENOUGH}. No document here speaks of this."
-DECLINED: Final = "I'd rather not answer that. Ask me about wine, and I'll look it up."
 
 PROMPT: Final = """\
 FILE EXCERPTS:
@@ -339,15 +335,16 @@ def _answer(
     outcome: Outcome = outcome_of(response) if response else "answered"
     note = ""
     if not chunks:
-        text = NOTHING_FOUND
+        text = f"{say('not_enough')} {say('no_document_speaks')}"
     elif outcome == "refused":
-        text = DECLINED
+        text = say("look_up_declined")
     elif response and response.ok:
         text = said
     else:
-        text, note = _passages(chunks, question), MODEL_FAILED if response else NO_MODEL
+        text = _passages(chunks, question)
+        note = say("documents_model_failed" if response else "documents_no_model")
     if response and response.outcome == "exhausted":
-        text = f"{NOT_ENOUGH}.\n\n{text}"
+        text = f"{say('not_enough')}\n\n{text}"
     footnoted, cited = footnotes(text, chunks)
     return Answer(
         question=question,
@@ -370,7 +367,7 @@ def _passages(chunks: Sequence[Chunk], question: str) -> str:
         f"{best_passage(_unbracketed(chunk.text), question)} [{chunk.path}]"
         for chunk in chunks[:SHOWN_PASSAGES]
     ]
-    return "\n\n".join([BEST_PASSAGES, *shown])
+    return "\n\n".join([say("best_passages"), *shown])
 
 
 def _unbracketed(text: str) -> str:

@@ -263,9 +263,6 @@ SHOWN_PASSAGES: Final = 3
 LONGEST_COMPOSED: Final = 8000
 """Characters of a text whose accents are put together with their letters before it is compared."""
 
-BEST_PASSAGES: Final = "These are the best passages, as they are."
-NO_MODEL: Final = "No language model is configured here."
-MODEL_FAILED: Final = "My language model gave no answer that I could verify."
 BLANK_LINE: Final = pattern(r"\n\s*\n")
 MARKUP: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
 QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"

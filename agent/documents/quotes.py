@@ -19,10 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from agent.documents.citations import Statement, admission, reworded
 from agent.documents.passages import (
-    BEST_PASSAGES,
     DEFAULT_CHUNKS,
-    MODEL_FAILED,
-    NO_MODEL,
     SHOWN_PASSAGES,
     WIDE,
     WORD,
@@ -41,6 +38,7 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
+from agent.i18n import say, spoken
 from agent.prompts import prompt_for
 from agent.turn import Outcome, error_types
 
@@ -49,10 +47,6 @@ LEAST_WORDS: Final = 3
 MAX_TOKENS: Final = 4096
 CACHE_SECONDS: Final = 15 * 60.0
 CACHE_ENTRIES: Final = 256
-BEST_MATCH: Final = "Found by the search."
-NOTHING_FOUND: Final = "No document here speaks of this."
-DECLINED: Final = "The model declined to look for quotes on this."
-DROPPED_SUMMARY: Final = "These passages stand word for word in their sources."
 
 
 class Snippet(BaseModel):
@@ -189,7 +183,7 @@ def valid_part(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> QuotesAnswer | 
     faithful = [snippet for snippet in answer.snippets if not unfaithful(snippet, chunks)]
     if not faithful:
         return None
-    summary = answer.summary if len(faithful) == len(answer.snippets) else DROPPED_SUMMARY
+    summary = answer.summary if len(faithful) == len(answer.snippets) else say("quotes_verbatim")
     return QuotesAnswer(snippets=faithful[:MAX_SNIPPETS], summary=summary, no_results=False)
 
 
@@ -257,13 +251,13 @@ class QuoteCache:
 
 
 def cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], prompt: str = "") -> str:
-    """Make the key of a query over sources, put to models with a prompt.
+    """Make the key of a query over sources, put to models with a prompt, in the spoken language.
 
     White space and case of the query do not matter; the sources' texts do: a quote from a document
     that has changed since would not be one.
     """
     sources = [[chunk.id, chunk.document_id, chunk.title, chunk.text] for chunk in chunks]
-    named = json.dumps([" ".join(query.lower().split()), sources, list(models), prompt])
+    named = json.dumps([" ".join(query.lower().split()), sources, list(models), prompt, spoken()])
     return hashlib.sha256(named.encode()).hexdigest()
 
 
@@ -324,9 +318,8 @@ def _quotes(
     query: str, chunks: Sequence[Chunk], response: AgenticResponse[QuotesAnswer] | None
 ) -> Quotes:
     outcome: Outcome = outcome_of(response) if response else "answered"
-    found = Quotes(
-        query, (), NOTHING_FOUND, True, outcome=outcome, chunks=tuple(chunks), by_model=False
-    )
+    nothing = say("no_document_speaks")
+    found = Quotes(query, (), nothing, True, outcome=outcome, chunks=tuple(chunks), by_model=False)
     if response:
         found = replace(found, retry_count=response.retry_count, error_types=error_types(response))
     if not chunks:
@@ -337,15 +330,17 @@ def _quotes(
             found,
             quotes=quotes,
             summary=in_sources_words(response.answer.summary, chunks)
-            or (DROPPED_SUMMARY if quotes else NOTHING_FOUND),
+            or (say("quotes_verbatim") if quotes else nothing),
             no_results=response.answer.no_results,
             by_model=True,
         )
     if outcome == "refused":
-        return replace(found, summary=DECLINED)
+        return replace(found, summary=say("quotes_declined"))
     passages = tuple(_passage(query, chunk) for chunk in chunks[:SHOWN_PASSAGES])
-    note = MODEL_FAILED if response else NO_MODEL
-    return replace(found, quotes=passages, summary=BEST_PASSAGES, note=note, no_results=False)
+    note = say("documents_model_failed" if response else "documents_no_model")
+    return replace(
+        found, quotes=passages, summary=say("best_passages"), note=note, no_results=False
+    )
 
 
 def as_they_stand(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple[Quote, ...]:
@@ -360,7 +355,7 @@ def as_they_stand(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple
 
 
 def _passage(query: str, chunk: Chunk) -> Quote:
-    return _quote(chunk, best_passage(chunk.text, query), BEST_MATCH)
+    return _quote(chunk, best_passage(chunk.text, query), say("quote_found"))
 
 
 def _quote(chunk: Chunk, content: str, relevance: str) -> Quote:

@@ -13,10 +13,11 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.errors import retry
 from agent.engine.span import TraceRecord
-from agent.i18n import say
+from agent.i18n import say, speaking
 from agent.repositories import CareRepository, PeopleRepository, TurnRecord, TurnRepository
 from agent.text import pattern
 from bot.admin.stats import stats_chart, stats_table
+from bot.telegram.access import SpokenBy, spoken_by_nobody
 from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, message_of
 from bot.telegram.look_up_text import behind_command
@@ -49,6 +50,7 @@ class AdminCommands:
     cares: CareRepository
     admin_ids: frozenset[int]
     trace_of: TraceOf
+    spoken_by: SpokenBy = spoken_by_nobody
     link: Callable[[str], str] | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -141,7 +143,8 @@ class AdminCommands:
             await acknowledge(update.callback_query, said)
         await self.sender.send(destination(update), said)
         if decision == "allow" and known != "allowed":
-            await self.sender.send(Destination(whom), say("let_in"))
+            with speaking(await self.spoken_by(whom)):
+                await self.sender.send(Destination(whom), say("let_in"))
 
 
 async def admins_press(

@@ -13,7 +13,7 @@ from telegram import Bot, Update, User
 from telegram.constants import ChatType
 
 from agent import lengths
-from agent.i18n import say
+from agent.i18n import say, speaking
 from agent.markdown import visible
 from agent.repositories import PeopleRepository
 from bot.telegram.incoming import destination, is_addressed
@@ -30,6 +30,15 @@ NOTED_AGAIN: Final = timedelta(hours=1)
 MOST_NOTED: Final = 10_000
 
 
+SpokenBy = Callable[[int], Awaitable[str | None]]
+"""The language that a person is spoken to in; None if that is not known."""
+
+
+async def spoken_by_nobody(user_id: int) -> str | None:
+    """Where nothing is kept of people, no language is known."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Decides for every update whether it is answered, and keeps who wrote.
@@ -44,6 +53,7 @@ class Access:
     sender: Sender
     admin_ids: Collection[int] = ()
     allow_list: bool = False
+    spoken_by: SpokenBy = spoken_by_nobody
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _noted: OrderedDict[tuple[int, bool], datetime] = field(default_factory=OrderedDict)
     _noting: set[asyncio.Task[None]] = field(default_factory=set)
@@ -98,9 +108,11 @@ class Access:
         return "first_time" if first else "stranger"
 
     async def _ask_admins(self, user: User) -> None:
-        words = say("asks_to_be_let_in", id=user.id, name=shown_name(user.full_name))
+        name = shown_name(user.full_name)
         for admin_id in sorted(self.admin_ids):
-            await self.sender.send(Destination(admin_id), words, decision(user.id))
+            with speaking(await self.spoken_by(admin_id)):
+                words = say("asks_to_be_let_in", id=user.id, name=name)
+                await self.sender.send(Destination(admin_id), words, decision(user.id))
 
     async def _turn_away(self, update: Update, user: User, bot: Bot, entry: Entry) -> None:
         away = say("access_unknown" if entry == "unknown" else "not_let_in", id=user.id)

@@ -10,10 +10,10 @@ from typing import Final
 
 from agent.documents.answer import Answer, Citation
 from agent.documents.quotes import Quote, Quotes
-from agent.i18n import say
+from agent.i18n import say, spoken
 from agent.markdown import escape, link
 from agent.places.find import FoundPlace, Places
-from agent.places.queries import categories, category_named
+from agent.places.queries import categories, category_named, languages
 from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply
 from bot.telegram.sender import Button, Outgoing
@@ -69,7 +69,8 @@ def coordinates(latitude: float, longitude: float) -> str:
 
 def label(category: str) -> str:
     """What people call a category, with a capital."""
-    named = categories()[category].label
+    known = languages().get(spoken())
+    named = known.kinds[category][0] if known else categories()[category].label
     return named[0].upper() + named[1:]
 
 

@@ -14,8 +14,6 @@ from PIL import Image
 from sqlalchemy import select
 from telegram import Bot
 
-from agent.documents.passages import BEST_PASSAGES
-from agent.documents.passages import NO_MODEL as NO_MODEL_FOR_DOCUMENTS
 from agent.engine.limits import NO_BUDGET, DailyBudget, Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
@@ -510,8 +508,8 @@ class TestBudgets:
     @pytest.mark.parametrize(
         ("said", "found", "messages"),
         [
-            ("/ask What are lees?", BEST_PASSAGES, 1),
-            ("/quotes lees", BEST_PASSAGES, 3),
+            ("/ask What are lees?", say("best_passages"), 1),
+            ("/quotes lees", say("best_passages"), 3),
             ("/find wine bar Lyon", "1. bar à vin Lyon", 1),
         ],
     )
@@ -535,7 +533,7 @@ class TestBudgets:
         assert found in shown
         assert "You have used up today's budget." in shown
         assert RESETS in shown
-        assert NO_MODEL_FOR_DOCUMENTS not in shown
+        assert say("documents_no_model") not in shown
         assert len(model_server.requests) == 0
         assert tracer.turns[0].metadata["outcome"] == "fallback"
         assert tracer.turns[0].metadata["error_types"] == "budget"

@@ -12,7 +12,7 @@ import pytest
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Update
 
 from agent.documents.answer import NOT_ENOUGH
-from agent.documents.passages import BEST_PASSAGES, NO_MODEL, Chunk
+from agent.documents.passages import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import NO_JOURNAL, Journal, Run
@@ -184,8 +184,8 @@ class TestAsk:
         async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
             bot_api.say("/ask When may Muscadet be bottled?")
             (shown,) = await bot_api.wait_for_message()
-        assert shown.startswith(f"{BEST_PASSAGES}\n\n{MUSCADET.text} [1]")
-        assert shown.endswith(f"\n\n{NOTE_SIGN} {NO_MODEL}")
+        assert shown.startswith(f"{say('best_passages')}\n\n{MUSCADET.text} [1]")
+        assert shown.endswith(f"\n\n{NOTE_SIGN} {say('documents_no_model')}")
         assert "[1] Sur lie · Muscadet" in shown
         assert shown.count(MUSCADET.text) == 1
         assert buttons(bot_api.messages(CHAT)[0]) == []

@@ -3,9 +3,9 @@
 import pytest
 
 from agent.documents.answer import CORRECTION, NOT_ENOUGH, Answer, answer_question
-from agent.documents.passages import MODEL_FAILED, NO_MODEL
 from agent.engine.limits import Ledger, Limits
 from agent.engine.run import Run
+from agent.i18n import say
 from tests.doubles.model_server import (
     ModelServer,
     Step,
@@ -352,7 +352,7 @@ class TestDegrading:
     ) -> None:
         found = await ask(model_server, *[answer("They glow [methods/magic.md].")] * 3)
         assert (found.outcome, found.by_model) == ("fallback", False)
-        assert found.note == MODEL_FAILED
+        assert found.note == say("documents_model_failed")
         assert found.text.startswith(f"{NOT_ENOUGH}.\n\n")
         assert not found.enough_information
         assert f"{OYSTERS.text} [{OYSTERS.path}]" in found.text
@@ -375,7 +375,7 @@ class TestDegrading:
     async def test_without_a_model_the_best_passages_and_their_citations(self) -> None:
         found = await answer_question(QUESTION, run=Run(), documents=FakeLibrary())
         assert (found.outcome, found.by_model) == ("answered", False)
-        assert found.note == NO_MODEL
+        assert found.note == say("documents_no_model")
         assert found.text.count("[methods/sur-lie.md]") >= 1
         assert {each.path for each in found.citations} == {SUR_LIE.path, OYSTERS.path}
 

@@ -6,9 +6,8 @@ from typing import Any, get_args
 
 import pytest
 
-from agent.documents.passages import MODEL_FAILED, NO_MODEL, Chunk, verbatim
+from agent.documents.passages import Chunk, verbatim
 from agent.documents.quotes import (
-    DROPPED_SUMMARY,
     Quote,
     QuoteCache,
     Quotes,
@@ -18,6 +17,7 @@ from agent.documents.quotes import (
 from agent.engine.limits import Limits
 from agent.engine.messages import ResponseMode
 from agent.engine.run import Run
+from agent.i18n import say
 from tests.doubles.model_server import (
     ModelServer,
     Step,
@@ -307,14 +307,18 @@ class TestQuotes:
         mixed = quoted(LEES, snippet("Lees glow in the dark."), summary="On lees.")
         found = await find(model_server, *[mixed] * 3)
         assert contents(found) == ["Lees are mostly dead   yeast cells."]
-        assert (found.outcome, found.summary) == ("salvaged", DROPPED_SUMMARY)
+        assert (found.outcome, found.summary) == ("salvaged", say("quotes_verbatim"))
         assert len(model_server.requests) == 3
 
     async def test_when_nothing_is_left_the_passages_are_shown_as_they_are(
         self, model_server: ModelServer
     ) -> None:
         found = await find(model_server, *[quoted(snippet("Lees glow."))] * 3)
-        assert (found.outcome, found.by_model, found.note) == ("fallback", False, MODEL_FAILED)
+        assert (found.outcome, found.by_model, found.note) == (
+            "fallback",
+            False,
+            say("documents_model_failed"),
+        )
         assert OYSTERS.text in contents(found)
 
     async def test_at_most_eight(self, model_server: ModelServer) -> None:
@@ -331,10 +335,10 @@ class TestQuotes:
         ("summary", "shown"),
         [
             ("Lees are mostly dead yeast cells. They rest for 99 months.", None),
-            ("Stirring the lees does not give a creamier texture.", DROPPED_SUMMARY),
-            ("Lees come from Rioja.", DROPPED_SUMMARY),
-            ("See lees.example/kind.", DROPPED_SUMMARY),
-            ("Buy Domaine Trap.", DROPPED_SUMMARY),
+            ("Stirring the lees does not give a creamier texture.", say("quotes_verbatim")),
+            ("Lees come from Rioja.", say("quotes_verbatim")),
+            ("See lees.example/kind.", say("quotes_verbatim")),
+            ("Buy Domaine Trap.", say("quotes_verbatim")),
             ("The passage explains that lees are mostly dead yeast cells.", None),
         ],
     )
@@ -386,7 +390,11 @@ class TestDegrading:
 
     async def test_without_a_model_the_best_passages(self) -> None:
         found = await find_quotes(QUERY, run=Run(), documents=FakeLibrary())
-        assert (found.note, found.by_model, found.outcome) == (NO_MODEL, False, "answered")
+        assert (found.note, found.by_model, found.outcome) == (
+            say("documents_no_model"),
+            False,
+            "answered",
+        )
         assert all(
             verbatim(q.content, c.text) for q, c in zip(found.quotes, found.chunks, strict=True)
         )
