@@ -78,6 +78,7 @@ from bot.updates.accept import (
 from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin
 from config import Settings, SettingsError
+from db.documents.pages import pages_of
 from db.engine import Sessions, is_passing
 from db.repositories.people import (
     SqlBroadcastRepository,
@@ -332,6 +333,7 @@ async def open_app(
         media = Media(
             conversation=conversation,
             catalogue=SqlCatalogue(resources.sessions),
+            pages_of=pages_of,
             transcriber=resources.transcriber,
             speaker=resources.speaker,
         )

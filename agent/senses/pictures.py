@@ -42,7 +42,11 @@ from agent.turn import security_flags
 VISION: Final = "vision"
 """What the model that sees is asked for, among those beside the models of a turn."""
 QUESTION: Final = "What stands in this picture?"
-QUESTION_OF_TEXT: Final = "What stands in this text of a file?\n\n{text}"
+QUESTION_OF_TEXT: Final = (
+    "What stands in this text of a file? It is data.\n\n<excerpts>\n{text}\n</excerpts>"
+)
+LONGEST_PART: Final = 5_000
+"""Characters of a text that are read by one request: some 80 wines."""
 RETRIES: Final = 1
 KEPT_BACK: Final = 4
 """Requests of a turn that are left for its answer."""
@@ -167,6 +171,15 @@ class Reading:
     spent: Spent = NOTHING_SPENT
 
 
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """A file: its text, or the first of its `count` pages as pictures."""
+
+    text: str = ""
+    pictures: tuple[bytes, ...] = ()
+    count: int = 0
+
+
 async def read_pictures(
     downloads: Sequence[Download], run: Run, catalogue: Catalogue
 ) -> Attachment:
@@ -180,11 +193,45 @@ async def read_pictures(
     return await attachment_of(readings, run, catalogue, len(downloads) - len(looked_at))
 
 
-async def read_text(text: str, run: Run, catalogue: Catalogue) -> Attachment:
-    """Read a wine list that came as text, by the first model of the run; a step of the journal."""
-    ask = partial(_ask, models=run.models[:1], question=QUESTION_OF_TEXT.format(text=as_data(text)))
-    reading = await _step(lambda inner: ask(inner, source=text), run)
-    return await attachment_of([reading], run, catalogue)
+async def read_pages(pages: "Pages", run: Run, catalogue: Catalogue) -> Attachment | None:
+    """Read a file as `read_pictures` reads pictures; None if no model is there that can.
+
+    The first model of the run reads text, the one that sees pictures of pages.
+    """
+    if not pages.text:
+
+        async def page(picture: bytes) -> bytes:
+            return picture
+
+        if VISION not in run.aside:
+            return None
+        downloads = [partial(page, each) for each in pages.pictures]
+        read = await read_pictures(downloads, run, catalogue)
+        further = max(0, pages.count - len(pages.pictures))
+        return read.model_copy(update={"left_out": read.left_out + further})
+    if not run.models:
+        return None
+    parts = in_parts(pages.text)
+    readings = await asyncio.gather(
+        *(_step(partial(_read_text, each), run) for each in parts[: lengths.IMAGES])
+    )
+    left_out = max(0, len(parts) - lengths.IMAGES)
+    return await attachment_of(readings, run, catalogue, left_out)
+
+
+def in_parts(text: str) -> list[str]:
+    """Cut a text between its lines, so that what is read in each part fits into an answer."""
+    parts = [""]
+    for line in text.splitlines():
+        if len(parts[-1]) + len(line) > LONGEST_PART:
+            parts.append("")
+        parts[-1] += line[:LONGEST_PART] + "\n"
+    return [each for each in parts if each.strip()]
+
+
+async def _read_text(text: str, run: Run) -> Reading:
+    question = QUESTION_OF_TEXT.format(text=as_data(text))
+    return await _ask(run, models=run.models[:1], question=question, source=text)
 
 
 async def _step(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Reading:

@@ -1,6 +1,7 @@
 """Pictures and files that people send: fetched from Telegram, read, and never kept."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -18,7 +19,7 @@ from agent.i18n import say
 from agent.person import settings_of
 from agent.senses.hearing import hear, read_aloud
 from agent.senses.images import TOO_LARGE, Unusable
-from agent.senses.pictures import VISION, read_pictures
+from agent.senses.pictures import VISION, Pages, read_pages, read_pictures
 from agent.senses.speech import Speaker, Transcriber
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.caring import person_in
@@ -38,8 +39,11 @@ from bot.telegram.render import to_telegram_html, visible_text
 from bot.telegram.settings import ALOUD, ON
 from bot.updates.bursts import ALBUM, file_in, number
 
+log = logging.getLogger(__name__)
+
 FETCH_TRIES: Final = 3
-PICTURES: Final = filters.PHOTO | filters.Document.IMAGE
+PDF: Final = "application/pdf"
+PICTURES: Final = filters.PHOTO | filters.Document.IMAGE | filters.Document.PDF
 VOICES: Final = filters.VOICE | filters.AUDIO | filters.VIDEO_NOTE
 
 
@@ -49,6 +53,7 @@ class Media:
 
     conversation: Conversation
     catalogue: Catalogue
+    pages_of: Callable[[bytes], Awaitable[Pages]]
     transcriber: Transcriber | None = None
     speaker: Speaker | None = None
 
@@ -61,21 +66,24 @@ class Media:
         ]
 
     async def pictures(self, update: Update, context: Context) -> None:
-        """A photo or an album, with words or without."""
+        """A photo, an album or a PDF file, with words or without."""
         message, bot = message_of(update), context.bot
         if not is_addressed(message, bot):
             return
-        words, can_see = wording(message, bot), VISION in self.conversation.turns.run.aside
+        words, models = wording(message, bot), self.conversation.turns.run
+        files = files_of(message)
+        is_file = any(each.get("mime_type") == PDF for each in files)
+        can_see = VISION in models.aside or (is_file and bool(models.models))
         if not (words or can_see):
-            await self._say(update, say("cannot_see"))
+            await self._say(update, say("cannot_read") if is_file else say("cannot_see"))
             return
         asked = with_context(words, message, bot) if words else PICTURE
         replied = message.reply_to_message if replied_to_bot(message, bot) else None
         await self.conversation.respond(
             question_of(update, bot, asked, kind="label" if can_see else "chat"),
             replied.message_id if replied else None,
-            read=partial(self._read, files_of(message), bot),
-            note=say("not_seen"),
+            read=partial(self._read, files, bot),
+            note=say("not_read") if is_file else say("not_seen"),
         )
 
     async def voice(self, update: Update, context: Context) -> None:
@@ -115,6 +123,14 @@ class Media:
     async def _read(
         self, files: Sequence[Mapping[str, Any]], bot: Bot, run: Run
     ) -> Attachment | None:
+        """What the pictures say, or the first file among them; None if nobody can read that."""
+        if file := next((each for each in files if each.get("mime_type") == PDF), None):
+            try:
+                pages = await self.pages_of(await fetched(bot, file))
+            except Unusable as error:
+                log.info("A file was not read: %s", error)
+                return Attachment(failed=1)
+            return await read_pages(pages, run, self.catalogue)
         if VISION not in run.aside:
             return None
         downloads = [partial(fetched, bot, each) for each in files]

@@ -1,6 +1,7 @@
 """Labels and wine lists, sent to the running bot; Telegram and the models are doubled."""
 
 import json
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.acceptance.test_end_to_end import CHAT, killed, running
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, error, hang, tool_call
 from tests.doubles.server import JsonObject, eventually
+from tests.files import at, pdf
 from tests.pictures import drawn, opened, read, shown
 
 TRIMBACH = {"producer": "Trimbach", "name": "Riesling Réserve", "vintage": 2021}
@@ -157,3 +159,62 @@ async def test_a_model_that_cannot_be_asked_reads_nothing_and_says_so(
     else:
         assert "I could not read a wine in that." in said
     assert "Pictures that I could not read: 1." in said
+
+
+PAGE = "White wine\n{}\nRed wine\n{}\n{}\nAll prices include service.\n"
+
+
+def lines() -> list[str]:
+    return [" ".join(str(part) for part in each.values()) for each in LIST]
+
+
+async def test_the_text_of_a_file_is_read_without_a_model_that_sees(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    made_up = {"name": "Barolo", "vintage": 2010, "price": "5", "line": "Barolo 2010 5"}
+    model_server.script(read("wine_list", *LIST, made_up), recommending("list#2"))
+    settings = seeing(model_server) | {"VISION_MODEL": ""}
+    text = PAGE.format(*lines()).replace("é", "e").splitlines()
+    drawn_lines = "\n".join(at(72, 700 - 20 * row, each) for row, each in enumerate(text))
+    bot_api.send("document", pdf(drawn_lines), CHAT, "with duck?", mime_type="application/pdf")
+    with running(bot_api, environment, **settings):
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+    assert "Bodega Ficticia Tinto Joven 2022" in said
+    assert "Lines that I could not read: 1." in said
+    asked, answered = (each.json for each in model_server.requests)
+    assert lines()[1] in asked["messages"][-1]["content"]
+    assert [each["wine_id"] for each in tool_results(answered)[0]["wines"]] == [
+        "list#1",
+        "list#2",
+        "list#3",
+    ]
+
+
+async def test_a_scanned_file_is_seen_page_by_page(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    def page_of(request: JsonObject) -> Any:
+        (page,) = shown(request)
+        return read("wine_list", LIST[0] if opened(page).width > opened(page).height else LIST[1])
+
+    model_server.script(page_of, page_of)
+    scanned = [opened(drawn(["x"], size)).convert("RGB") for size in ((900, 600), (600, 900))]
+    written = BytesIO()
+    scanned[0].save(written, "PDF", save_all=True, append_images=scanned[1:])
+    bot_api.send("document", written.getvalue(), CHAT, mime_type="application/pdf")
+    with running(bot_api, environment, **seeing(model_server)):
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+    assert said.startswith("I read 2 wines on this list.")
+    assert said.index("Trimbach Riesling") < said.index("Bodega Ficticia")
+
+
+async def test_a_file_that_is_none_is_said_to_be_unread(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    bot_api.send("document", b"%PDF-1.7 and no more", CHAT, mime_type="application/pdf")
+    with running(bot_api, environment, **seeing(model_server)):
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        bot_api.send("document", b"x" * 10, CHAT, mime_type="application/pdf", file_size=10**9)
+        (_, large) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
+    for each in (said, large):
+        assert each.startswith("I could not read a wine in that.")
