@@ -36,13 +36,13 @@ from bot.care import Carer
 from bot.forgetting import Forgetting
 from bot.metrics import Metrics
 from bot.resources import (
+    Repositories,
     Resources,
     admin_page,
     open_exporter,
     open_forgetting,
     open_resources,
     research_tools,
-    trace_rows,
 )
 from bot.service import (
     Task,
@@ -79,20 +79,9 @@ from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin
 from config import Settings, SettingsError
 from db.documents.pages import pages_of
-from db.engine import Sessions, is_passing
-from db.repositories.people import (
-    SqlBroadcastRepository,
-    SqlCareRepository,
-    SqlChatRepository,
-    SqlMemoryRepository,
-    SqlMessageRepository,
-    SqlPeopleRepository,
-)
-from db.repositories.privacy import SqlPersonalData
-from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
+from db.engine import is_passing
+from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
-from db.wines.catalogue import SqlCatalogue
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -113,21 +102,6 @@ LOOK_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repositories:
-    """Where things are kept: the repositories of one database."""
-
-    messages: SqlMessageRepository
-    updates: SqlUpdateRepository
-    chats: SqlChatRepository
-    turns: SqlTurnRepository
-    feedback: SqlFeedbackRepository
-    people: SqlPeopleRepository
-    cares: SqlCareRepository
-    broadcasts: SqlBroadcastRepository
-    traces: SqlTraceStore
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class App:
     """The bot with all its handlers, not yet initialized."""
 
@@ -138,11 +112,6 @@ class App:
     speak: Callable[[Update], Awaitable[None]] = speak_as_telegram
     exporter: Exporter | None = None
     forgetting: Forgetting | None = None
-
-    @property
-    def messages(self) -> SqlMessageRepository:
-        """The conversations."""
-        return self.repositories.messages
 
 
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool:
@@ -161,8 +130,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
     async with AsyncExitStack() as stack:
         resources = await stack.enter_async_context(open_resources(settings))
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
-        repositories = repositories_of(resources.sessions, trace_rows(settings))
-        journal = StepJournal(repositories.updates, repositories.turns)
+        journal = StepJournal(resources.repositories.updates, resources.repositories.turns)
         locks = replica_locks(settings)
         app = await stack.enter_async_context(
             open_app(settings, resources, token, journal=journal, locks=locks)
@@ -261,7 +229,7 @@ async def open_app(
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
     """Everything between Telegram and the agent; `telegram` takes the network's place if given."""
-    repositories = repositories_of(resources.sessions, trace_rows(settings))
+    repositories = resources.repositories
     # Whoever sits at the machine is its admin.
     admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
     async with AsyncExitStack() as stack:
@@ -271,9 +239,8 @@ async def open_app(
         steps = journal or NO_JOURNAL
         limit = rate_limit_of(settings, telegram)
         sender = Sender(application.bot, limit, repositories.chats, steps)
-        memory = SqlMemoryRepository(resources.sessions)
         follow_ups = FollowUps(
-            catalogue=SqlCatalogue(resources.sessions),
+            catalogue=repositories.wines,
             turns=repositories.turns,
             read=query_for,
             country_name=HouseSommelier().country_name,
@@ -300,12 +267,12 @@ async def open_app(
             last=repositories.turns.last,
             metrics=Metrics(lambda: exporter.given_up if exporter else 0),
             carer=Carer(help=resources.help, cares=repositories.cares),
-            memory=memory,
+            memory=repositories.memory,
         )
         changing = journal or repositories.turns
         chosen = SettingsCommands(
             sender=sender,
-            memory=memory,
+            memory=repositories.memory,
             change=changing.change,
             hidden=frozenset() if resources.speaker else frozenset({ALOUD}),
         )
@@ -332,13 +299,13 @@ async def open_app(
         look_ups = look_ups_of(resources, conversation)
         media = Media(
             conversation=conversation,
-            catalogue=SqlCatalogue(resources.sessions),
+            catalogue=repositories.wines,
             pages_of=pages_of,
             transcriber=resources.transcriber,
             speaker=resources.speaker,
         )
         privacy = privacy_of(settings, resources, conversation, changing)
-        taste = TasteCommand(sender=sender, memory=memory, change=changing.change)
+        taste = TasteCommand(sender=sender, memory=repositories.memory, change=changing.change)
         further = [
             *admin,
             *privacy.handlers(),
@@ -573,21 +540,6 @@ def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLim
     return RateLimit(in_all=(Limit(in_all, 1),))
 
 
-def repositories_of(sessions: Sessions, rows: TraceRows = LOCAL_TRACES) -> Repositories:
-    """Those of this database; `rows` says how traces are kept."""
-    return Repositories(
-        messages=SqlMessageRepository(sessions),
-        updates=SqlUpdateRepository(sessions, rows=rows),
-        chats=SqlChatRepository(sessions),
-        turns=SqlTurnRepository(sessions, rows=rows),
-        feedback=SqlFeedbackRepository(sessions),
-        people=SqlPeopleRepository(sessions),
-        cares=SqlCareRepository(sessions),
-        broadcasts=SqlBroadcastRepository(sessions),
-        traces=SqlTraceStore(sessions, rows=rows),
-    )
-
-
 def sommelier_of(resources: Resources) -> Remembering:
     """Who answers, and remembers."""
     tools = research_tools(
@@ -597,7 +549,7 @@ def sommelier_of(resources: Resources) -> Remembering:
         cache=resources.cache,
     )
     sommelier = Sommelier(
-        catalogue=SqlCatalogue(resources.sessions),
+        catalogue=resources.repositories.wines,
         house=HouseSommelier(),
         research_tools=[*tools, remember_tool()],
         help=resources.help,
@@ -657,7 +609,7 @@ def privacy_of(
     return PrivacyCommands(
         sender=conversation.sender,
         turns=conversation.turns,
-        kept=SqlPersonalData(resources.sessions),
+        kept=resources.repositories.personal,
         change=changing.change,
         hashed=partial(keyed_hash, "user", key=tracing.user_key),
         days=days,

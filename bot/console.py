@@ -183,7 +183,7 @@ async def _open(
 ) -> "App":
     app = await opened.enter_async_context(opening)
     await app.application.initialize()
-    opened.push_async_callback(app.messages.forget, telegram.chat_id)
+    opened.push_async_callback(app.repositories.messages.forget, telegram.chat_id)
     return app
 
 

@@ -66,13 +66,41 @@ from db.engine import (
     upgrade_schema,
 )
 from db.repositories.documents import SqlDocumentStore
-from db.repositories.privacy import SqlDeletionRepository
-from db.repositories.traces import SqlTraceStore, TraceRows
+from db.repositories.people import (
+    SqlBroadcastRepository,
+    SqlCareRepository,
+    SqlChatRepository,
+    SqlMemoryRepository,
+    SqlMessageRepository,
+    SqlPeopleRepository,
+)
+from db.repositories.privacy import SqlDeletionRepository, SqlPersonalData
+from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository, exported_turns
+from db.repositories.updates import SqlUpdateRepository
+from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
 
 if TYPE_CHECKING:
     from bot.http.admin import Admin
+
+
+class Repositories:
+    """Where things are kept: the repositories of one database; `rows` says how traces are."""
+
+    def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACES) -> None:
+        self.wines = SqlCatalogue(sessions)
+        self.messages = SqlMessageRepository(sessions)
+        self.updates = SqlUpdateRepository(sessions, rows=rows)
+        self.chats = SqlChatRepository(sessions)
+        self.turns = SqlTurnRepository(sessions, rows=rows)
+        self.feedback = SqlFeedbackRepository(sessions)
+        self.people = SqlPeopleRepository(sessions)
+        self.cares = SqlCareRepository(sessions)
+        self.memory = SqlMemoryRepository(sessions)
+        self.personal = SqlPersonalData(sessions)
+        self.broadcasts = SqlBroadcastRepository(sessions)
+        self.traces = SqlTraceStore(sessions, rows=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +112,7 @@ class Resources:
     """
 
     sessions: Sessions
+    repositories: Repositories
     documents: SqlDocumentStore
     run: Run
     search: PlaceSearch | None = None
@@ -116,6 +145,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         prompts = await stack.enter_async_context(open_prompts(settings))
         yield Resources(
             sessions=sessions,
+            repositories=Repositories(sessions, trace_rows(settings)),
             documents=documents,
             run=replace(run_of(settings, able, prompts), aside=aside),
             search=place_search(settings, http),

@@ -21,10 +21,10 @@ from bot.app import (
     App,
     close_application,
     open_lanes,
-    repositories_of,
     run_bot,
     telegram_application,
 )
+from bot.resources import Repositories
 from bot.service import cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
 from bot.telegram.drafts import Drafts
@@ -167,7 +167,7 @@ async def running(
     )
     engine = await migrated_sqlite(Path("updates.sqlite3"))
     rows = TraceRows(exported=langfuse is not None)
-    repositories = repositories_of(Sessions(engine), rows)
+    repositories = Repositories(Sessions(engine), rows)
     stop = asyncio.Event()
     application = telegram_application(settings, bot_api.token)
     journal = StepJournal(repositories.updates, repositories.turns)

@@ -161,12 +161,10 @@ async def _turn(
     from agent.i18n import say
     from agent.tracing.recorder import Recorder
     from agent.turn import Reply, answer_turn
-    from bot.resources import open_exporter, open_resources, trace_rows
-    from db.repositories.traces import SqlTraceStore
+    from bot.resources import open_exporter, open_resources
 
     settings, raised = open_settings(), list[Exception]()
     async with open_resources(settings) as resources:
-        traces = SqlTraceStore(resources.sessions, rows=trace_rows(settings))
         root = Recorder().turn(input=asked, session=SESSION, user=SESSION, name=kind)
 
         async def work(run: "Run") -> "Reply":
@@ -184,7 +182,7 @@ async def _turn(
                 with root as span:
                     reply = await answer_turn(resources.run.turn(span=span), work)
             finally:
-                await traces.save([root.trace])
+                await resources.repositories.traces.save([root.trace])
     if raised:
         raise raised[0]
     return reply.answer
