@@ -32,6 +32,7 @@ _LONG: Final = 9
 _MOST_PAIRED: Final = 8
 _MOST_WORDS: Final = 40
 _MOST_NAMED: Final = 3
+_KINDS: Final = frozenset({"styles", "grapes"})
 _SCALES: Final = ("sweetness", "bodies", "tannins", "acidities")
 _NAMES: Final = frozenset({"subject", "symptom", "ordinal", "dish", "text", "allergen", "litres"})
 """Marks of which the value tells nothing of what is wanted."""
@@ -52,6 +53,8 @@ def with_kind(change: Change, context: Context) -> Change:
         return replace(
             change, kind=kind, wishes=replace(wishes, colours=hues or wishes.colours), purpose=()
         )
+    asks_why = kind == "why" and change.wishes.said & _KINDS and not change.definite
+    kind = "fits" if asks_why and change.words <= _LONG else kind
     if kind == "fits" and change.denied and change.is_question:
         change = _asked_for(change)
     names = change.unknown if kind == "stock" and not change.purpose else ()

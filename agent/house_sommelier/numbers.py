@@ -97,6 +97,7 @@ class _Reader:
     def __init__(self, phrases: Phrases) -> None:
         self._phrases = phrases
         self._found = Numbers()
+        self._in_talk = False
         self._used: set[int] = set()
         self._priced: set[int] = set()
         spans = phrases.spans
@@ -108,6 +109,7 @@ class _Reader:
         self._inside = {at for span in spans for at in range(span.start + 1, span.end)}
 
     def read(self, *, in_talk: bool) -> Numbers:
+        self._in_talk = in_talk
         plain = [each for at in range(len(self._phrases.words)) if (each := self._number(at))]
         self._count_sober(plain)
         amounts = list(self._amounts([each for each in plain if each.start not in self._used]))
@@ -296,6 +298,8 @@ class _Reader:
         is_cents = _CENTS.fullmatch(amount.written) is not None
         follows = behind & {"max_after", "min_after", "about_after", "each", "total"}
         is_limited = bool(limit in _LIMITS[:3] or follows) and value > _LEAST_PRICE
+        # "About ten" may be an hour as well.
+        is_limited &= limit != "about" or value > _HALF_DAY or self._in_talk
         is_limited = is_limited or (value > _LEAST_RANGE and self._is_for_bottles(amount.end))
         is_most = "max_after" in behind
         is_about = limit == "about" or (amount.is_rough and limit not in ("max", "min"))

@@ -123,13 +123,13 @@ def read(text: str, spoken: Language | None = None) -> Change:
     """What a message says; `spoken` is the language of the talk so far."""
     phrases = parse(text, spoken)
     numbers = read_numbers(phrases, in_talk=spoken is not None)
-    meant = (span for span in phrases.spans if not _is_mentioned(span, phrases))
-    spans = [_in_context(span, phrases) for span in meant]
+    mentioned = [span for span in phrases.spans if _is_mentioned(span, phrases)]
+    spans = [_in_context(span, phrases) for span in phrases.spans if span not in mentioned]
     phrases = phrases.with_spans(foods_with_their_tastes(phrases, spans))
     unused = (each for each in phrases.spans if not _is_used(each, numbers))
     scope = Scope(phrases.with_spans(unused))
     known = frozenset(scope.denied_words).union(
-        numbers.used, *(range(span.start, span.end) for span in spans)
+        numbers.used, *(range(span.start, span.end) for span in (*spans, *mentioned))
     )
     words = phrases.words
     unknown = [word for at, word in enumerate(words) if at not in known and _is_telling(word)]
@@ -156,7 +156,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         entities=_entities(phrases.spans),
         care=care_of(text),
         unknown=tuple(word.written for word in unknown),
-        purpose=() if names else _purpose(words, {word.start for word in unknown}),
+        purpose=() if names else _purpose(words, {word.start for word in unknown}, wishes),
         languages=phrases.languages,
         count=_count(phrases, numbers),
         by_style=_by_style(phrases),
@@ -260,10 +260,14 @@ def _definite(scope: Scope) -> frozenset[tuple[str, str]]:
     )
 
 
-def _purpose(words: Sequence[Token], unknown: set[int]) -> tuple[str, ...]:
-    """The unknown words that a wine is for: "to go with floozle", "zum Schnurzel"."""
+def _purpose(words: Sequence[Token], unknown: set[int], wishes: Wishes) -> tuple[str, ...]:
+    """The unknown words that a wine is for: "to go with floozle", "zum Schnurzel".
+
+    "For" alone tells of an occasion as well, so beside other wishes it says nothing of a dish.
+    """
+    leads = grammar_stems("with" if wishes.said else "for")
     for at, word in enumerate(words):
-        if word.stem in grammar_stems("for"):
+        if word.stem in leads:
             following = words[at + 1 : at + 6]
             if {each.stem for each in following[:2]} & grammar_stems("own"):
                 continue
@@ -293,7 +297,8 @@ def _wishes(scope: Scope, numbers: Numbers) -> Wishes:
     filled = {name: tuple(dict.fromkeys(each))[:_MOST_VALUES] for name, each in said.items()}
     wanted, named = _dishes(scope)
     lists = ("tannins", "acidities", "grapes", "countries", "regions", "text")
-    tastes = (each for each in scope.wanted if {"text"} <= each.fields <= {"text", "subject"})
+    told = {"text", "subject", "trait"}
+    tastes = (each for each in scope.wanted if {"text"} <= each.fields <= told)
     limits: dict[str, float | None] = {
         name: min(map(float, filled.get(name, ())), default=None)
         for name in ("cap", "min_abv", "max_abv")

@@ -738,7 +738,8 @@ def _qualified(old: Wishes, new: Wishes, change: Change) -> Wishes:
             colours=new.colours or tuple(each for each in old.styles if each in _HUES),
             text=new.text or (("sparkling",) if "sparkling" in old.styles else ()),
         )
-    if old.styles == ("alcohol_free",) and "styles" in old.only and set(new.styles) <= _HUES:
+    is_sober = old.styles == ("alcohol_free",) and "styles" in old.only
+    if is_sober and set(new.styles) <= _HUES and not change.has("others"):
         return replace(new, styles=old.styles, colours=new.styles, only=new.only | {"styles"})
     if change.has("qualifies") and old.styles and set(old.styles) <= _HUES:
         return replace(new, colours=old.styles)

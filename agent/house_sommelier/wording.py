@@ -186,7 +186,10 @@ def exclusions_in_words(state: State) -> list[str]:
     named = names(state.language)
     tastes = (Meaning(*pair[:1], pair[1:]) for pair in sorted(state.denied) if pair[0] == "text")
     pairs = sorted(pair for pair in state.denied if pair[0] in _NAMED)
-    told = [in_words(field, (value,), state.language)[0] for field, value in pairs]
+    told = [
+        style_in_words(value, state.language) or in_words(field, (value,), state.language)[0]
+        for field, value in pairs
+    ]
     return [*told, *dict.fromkeys(named[taste] for taste in tastes if taste in named)]
 
 
