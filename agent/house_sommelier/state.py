@@ -336,7 +336,7 @@ def _wanted(state: State, change: Change) -> Act:
     if change.kind in ("", "unclear"):
         talk = next((each for each in change.said("talk") if each in get_args(Act)), "ask")
         names = said or change.denied or change.wishes.name
-        talk = "knowledge" if change.has("subject") else talk
+        talk = "knowledge" if change.has("subject") or change.has("symptom") else talk
         return "search" if names else cast("Act", talk)
     if certain := _certain(state, change):
         return certain
@@ -435,7 +435,7 @@ def _is_request(state: State, change: Change) -> bool:
         tells
         or moves
         or goes_on
-        or (change.kind == "stock" and state.subject)
+        or _wants_it(state, change)
         or change.words > _FEW_WORDS + (not change.unknown)
     )
 
@@ -593,8 +593,14 @@ def _of_a_case(state: State, change: Change, wishes: Wishes) -> Wishes:
 
 def _of_subject(state: State, change: Change, wishes: Wishes) -> Wishes:
     """The wishes with the name of what was just explained: "do you have any?"."""
-    known = change.kind == "stock" and state.subject in subjects() and not state.topic.said
+    known = _wants_it(state, change) and not state.topic.said
     return replace(wishes, name=subjects()[state.subject].asked[0]) if known else wishes
+
+
+def _wants_it(state: State, change: Change) -> bool:
+    """Whether a message wants to see what was just explained: "do you have any?"."""
+    asks = change.kind == "stock" or (change.kind == "search" and change.has("ask", "choose"))
+    return asks and state.subject in subjects() and not change.wishes.said
 
 
 def _from_elsewhere(state: State, change: Change) -> tuple[State, Change]:
