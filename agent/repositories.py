@@ -540,8 +540,8 @@ class ChatRepository(Protocol):
 class CareRepository(Protocol):
     """What people told of themselves in a chat that wine is offered by: `agent.care.Care.kept`."""
 
-    async def held(self, chat_id: int, user_id: int) -> frozenset[str]:
-        """What a person told in a chat and still holds."""
+    async def held(self, chat_id: int | None, user_id: int) -> frozenset[str]:
+        """What a person told in a chat, or in any if none is named, and still holds."""
 
     async def keep(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
         """Remember what a person told, each until a moment or for good. Commits."""

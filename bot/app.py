@@ -67,6 +67,7 @@ from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender, WholeRequests
 from bot.telegram.settings import ALOUD, SettingsCommands
+from bot.telegram.wines import WineHandlers
 from bot.turn import Course, Turns, retry_forever
 from bot.updates.accept import (
     introduce,
@@ -306,7 +307,14 @@ async def open_app(
         )
         privacy = privacy_of(settings, resources, conversation, changing)
         taste = TasteCommand(sender=sender, memory=repositories.memory, change=changing.change)
+        wines = WineHandlers(
+            conversation=conversation,
+            catalogue=follow_ups.catalogue,
+            read=query_for,
+            country_name=follow_ups.country_name,
+        )
         further = [
+            *wines.handlers(),
             *admin,
             *privacy.handlers(),
             *taste.handlers(),

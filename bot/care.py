@@ -54,6 +54,15 @@ class Carer:
             await self.keep(chat_id, user_id, new)
         return care
 
+    async def care_of_person(self, text: str, user_id: int) -> Care:
+        """Read what a short text tells and what a person told in any chat; keep nothing.
+
+        Raises:
+            Exception: what is kept cannot be read.
+        """
+        held = await self.cares.held(None, user_id) if self.cares else frozenset()
+        return care_of(text, self.help.full_age).holding(held)
+
     async def forget(self, chat_id: int) -> None:
         """Forget what was told in a chat, but what lasts."""
         if self.cares is not None:

@@ -238,7 +238,7 @@ class Turns:
                 care = await self.carer.care_for(
                     question.text, question.chat_id, question.user_id, span
                 )
-                person = await self._person(question, care)
+                person = await self.person(question.chat_id, question.user_id, care)
                 own = settings_of(person.facts)
                 if span.trace is not None:
                     span.trace.is_hidden = own.get("traces") == "numbers"
@@ -257,19 +257,19 @@ class Turns:
                 await self.sender.send_file(question.to, SPOKEN, reply.audio, kind="voice")
         return question, replace(reply, spent=run.ledger.spent), delivery
 
-    async def _person(self, question: Question, care: Care) -> Person:
+    async def person(self, chat_id: int, user_id: int, care: Care) -> Person:
         """What is known of who asks; care alone if the rest cannot be read."""
-        if self.memory is None or not question.user_id:
+        if self.memory is None or not user_id:
             return Person(care)
         try:
-            facts = await self.memory.facts(question.user_id)
-            in_private = question.chat_id == question.user_id
-            bottles = await self.memory.bottles(question.user_id) if in_private else ()
+            facts = await self.memory.facts(user_id)
+            in_private = chat_id == user_id
+            bottles = await self.memory.bottles(user_id) if in_private else ()
         except Exception as error:
             log.warning("What is remembered of a person is not read: %s", type(error).__name__)
             return Person(care)
         allergies = (each.value for each in facts if each.kind == "allergy")
-        return Person(care.holding(allergies), tuple(facts), tuple(bottles), question.user_id)
+        return Person(care.holding(allergies), tuple(facts), tuple(bottles), user_id)
 
     async def _keep_broken(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep what is left of a turn that nobody runs again: who asked has gone, say."""

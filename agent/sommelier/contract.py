@@ -71,11 +71,19 @@ def render(
     texts = [response.intro, *(said[wine.id] for wine in wines), response.closing]
     numbered, notes = with_footnotes(texts, evidence)
     intro, *descriptions, closing = (in_markdown(text, evidence) for text in numbered)
-    entries = []
-    for number, (wine, words_) in enumerate(zip(wines, descriptions, strict=True), start=1):
-        facts = escape(facts_line(wine, language, country_name))
-        entries.append(f"**{number}. {escape(wine.label)}**\n{facts}\n{words_}".strip())
+    entries = (
+        wine_text(wine, said_of_it, language, country_name, f"{number}. ")
+        for number, (wine, said_of_it) in enumerate(zip(wines, descriptions, strict=True), start=1)
+    )
     return "\n\n".join(part for part in (intro, *entries, closing, notes) if part)
+
+
+def wine_text(
+    wine: AnyWine, said: str, language: Language, country_name: CountryName, number: str = ""
+) -> str:
+    """Write a wine as Markdown: its name, its facts, and what is `said` of it, Markdown too."""
+    facts = escape(facts_line(wine, language, country_name))
+    return f"**{number}{escape(wine.label)}**\n{facts}\n{said}".strip()
 
 
 def in_markdown(text: str, evidence: Evidence) -> str:

@@ -213,6 +213,7 @@ def tell_root(trace: TraceRecord) -> None:
     tags = {
         **{tag: None for tag in ("retried", "fallback") if said.get(tag) == "yes"},
         **({"resumed": None} if said.get("resumed") else {}),
+        **({f"start:{said['start']}": None} if said.get("start") else {}),
         **{f"error:{kind}": None for kind in _listed(said.get("error_types"))},
         **{f"send_error:{kind}": None for kind in _listed(said.get("send_error"))},
         **{

@@ -17,7 +17,7 @@ from agent.i18n import say, speaking
 from agent.markdown import visible
 from agent.repositories import PeopleRepository
 from bot.telegram.incoming import destination, is_addressed
-from bot.telegram.sender import Button, Destination, Rows, Sender, acknowledge
+from bot.telegram.sender import Button, Destination, Rows, Sender, acknowledge, answer_inline
 from bot.turn import retry_briefly
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,9 @@ class Access:
 
     async def _turn_away(self, update: Update, user: User, bot: Bot, entry: Entry) -> None:
         away = say("access_unknown" if entry == "unknown" else "not_let_in", id=user.id)
-        if update.callback_query:
+        if update.inline_query:
+            await answer_inline(update.inline_query)
+        elif update.callback_query:
             await acknowledge(update.callback_query, away)
         elif _speaks_to(update, bot):
             await self.sender.send(destination(update), away)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from telegram import CallbackQuery, Message, Update
@@ -19,7 +19,9 @@ from telegram.ext import CallbackQueryHandler
 
 from agent.i18n import say, spoken
 from agent.repositories import StoredMessage, TurnRecord, TurnRepository
+from agent.sommelier.contract import CountryName
 from agent.sommelier.wine import Catalogue, Wine, WineQuery
+from agent.text import Language
 from agent.turn import Reply
 from bot.telegram.handlers import AnyHandler, Context, Conversation
 from bot.telegram.incoming import question_of
@@ -29,6 +31,7 @@ from bot.updates.bursts import FOLLOW_UP
 
 log = logging.getLogger(__name__)
 
+KINDS: Final = frozenset({"chat", "label"})
 MOST: Final = 5
 IN_A_ROW: Final = 3
 KIND: Final = f"{FOLLOW_UP}:"
@@ -105,7 +108,7 @@ class FollowUps:
     catalogue: Catalogue
     turns: TurnRepository
     read: Callable[[str], WineQuery]
-    country_name: Callable[[str, Any], str]
+    country_name: CountryName
 
     def handlers(self, talk: Conversation) -> list[AnyHandler]:
         """What to pass to `Conversation.register`, before handlers that take any button."""
@@ -113,14 +116,15 @@ class FollowUps:
 
     async def rows(self, question: Question, reply: Reply) -> Rows:
         """The buttons under an answer; none if its wines cannot be looked at."""
-        if question.kind != "chat" or not reply.wine_ids:
+        if question.kind not in KINDS or not reply.wine_ids:
             return ()
         try:
             wines = await self.catalogue.get(reply.wine_ids)
         except Exception as error:
             log.warning("No follow-ups under turn %s: %s", question.id, type(error).__name__)
             return ()
-        return buttons(self._offered(wines, question.text))
+        are_ours = len(wines) == len(reply.wine_ids)
+        return buttons(self._offered(wines, question.text)) if are_ours else ()
 
     async def press(self, talk: Conversation, update: Update, context: Context) -> None:
         """A follow-up: the person says the words of the button, once, about that answer."""
@@ -147,11 +151,14 @@ class FollowUps:
             return Wish(refusal=say("button_too_old"))
         if turn.user_id != query.from_user.id:
             return Wish(refusal=say("not_yours"))
-        wines = await self.catalogue.get(said["assistant"].wine_ids)
-        name = (query.data or "").removeprefix(KIND)
-        if name not in self._offered(wines, said["user"].content if "user" in said else ""):
+        wine_ids = said["assistant"].wine_ids
+        wines = await self.catalogue.get(wine_ids)
+        name, are_ours = (query.data or "").removeprefix(KIND), len(wines) == len(wine_ids)
+        if not are_ours or name not in self._offered(
+            wines, said["user"].content if "user" in said else ""
+        ):
             return Wish(refusal=say("button_too_old"))
-        country = self.country_name(wines[0].country, spoken())
+        country = self.country_name(wines[0].country, cast("Language", spoken()))
         return Wish(words=say(f"wish_{name}", country=country))
 
     def _offered(self, wines: Sequence[Wine], asked: str) -> list[str]:

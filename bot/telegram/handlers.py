@@ -32,6 +32,7 @@ from agent.sommelier.service import Answerer
 from agent.turn import Reply
 from bot.telegram.access import Access
 from bot.telegram.incoming import (
+    SENT,
     destination,
     is_addressed,
     message_of,
@@ -39,6 +40,7 @@ from bot.telegram.incoming import (
     question_of,
     replied_to_bot,
     with_context,
+    without_words,
     wording,
 )
 from bot.telegram.sender import Destination, Sender
@@ -73,6 +75,16 @@ SOMEBODY_ELSE: Final = "…"
 TYPED: Final = filters.UpdateType.MESSAGE & ~filters.FORWARDED & ~filters.VIA_BOT
 """What somebody wrote themselves: only that is a command. Who forwards words, or sends those that
 another bot made, may not know what they do here."""
+
+
+SERVICE: Final = (
+    filters.StatusUpdate.ALL
+    | filters.BOOST_ADDED
+    | filters.GIVEAWAY_WINNERS
+    | filters.PASSPORT_DATA
+    | filters.SUCCESSFUL_PAYMENT
+)
+"""What Telegram tells of a chat: nobody said it."""
 
 
 async def no_turn(chat_id: int, message_id: int) -> int | None:
@@ -126,20 +138,19 @@ class Conversation:
         new = filters.UpdateType.MESSAGE
         words = filters.TEXT | filters.CAPTION
         edited = filters.UpdateType.EDITED_MESSAGE & filters.TEXT
-        service = filters.StatusUpdate.ALL
         application.add_handlers(
             [
-                CommandHandler("start", self.start, filters=TYPED),
                 CommandHandler("help", self.help, filters=TYPED),
                 CommandHandler("new", self.new, filters=TYPED),
                 CommandHandler("stop", self.stop, filters=TYPED),
                 StopPressed(Update, self.stop_pressed),
                 ChatMemberHandler(self.member, ChatMemberHandler.MY_CHAT_MEMBER),
                 *further,
+                CommandHandler("start", self.start, filters=TYPED),
                 MessageHandler(TYPED & filters.COMMAND, self.unknown_command),
                 MessageHandler(new & words, self.text),
                 MessageHandler(filters.StatusUpdate.MIGRATE, self.migrated),
-                MessageHandler(new & ~service, self.not_text),
+                MessageHandler(new & ~SERVICE, self.not_text),
                 MessageHandler(edited, self.edited),
             ]
         )
@@ -165,11 +176,11 @@ class Conversation:
         message = message_of(update)
         if not is_addressed(message, context.bot):
             return
-        question = wording(message, context.bot)
-        if not question:
-            await self._say(update, say("empty"))
+        words = wording(message, context.bot)
+        question = with_context(words, message, context.bot)
+        if question == words and (unworded := without_words(words)):
+            await self._say(update, say(unworded))
             return
-        question = with_context(question, message, context.bot)
         replied = message.reply_to_message if replied_to_bot(message, context.bot) else None
         asked = question_of(update, context.bot, question)
         await self.respond(asked, replied.message_id if replied else None)
@@ -303,8 +314,10 @@ class Conversation:
         await self._not_for_a_turn(update, context, say("unknown_command"))
 
     async def not_text(self, update: Update, context: Context) -> None:
-        """A photo, a voice message, a sticker …"""
-        await self._not_for_a_turn(update, context, say("text_only"))
+        """A sticker, a poll, a contact …: each has its sentence."""
+        message = message_of(update)
+        kind = next((each for each in SENT if getattr(message, each)), "")
+        await self._not_for_a_turn(update, context, say(SENT.get(kind, "text_only")))
 
     async def _not_for_a_turn(self, update: Update, context: Context, sentence: str) -> None:
         """Say why there is no answer, or help who is in a crisis."""

@@ -1,17 +1,31 @@
 """What an update says: whether the bot is meant, its words, who asks, where an answer goes."""
 
+import unicodedata
+from collections.abc import Mapping
 from typing import Final
 
 from telegram import Bot, Message, MessageEntity, Update
 from telegram.constants import ChatType
 
 from agent import lengths
+from agent.markdown import live
 from agent.tracing.recorder import trace_id_of
 from bot.telegram.sender import Destination
 from bot.turn import Course, Kind, Question
 from bot.updates.journal import running_turn
 
 FORWARDED: Final = "[forwarded, written by somebody else]"
+
+SENT: Final[Mapping[str, str]] = {
+    "sticker": "sent_emoji",
+    "animation": "sent_emoji",
+    "contact": "sent_contact",
+    "poll": "sent_poll",
+    "checklist": "sent_poll",
+    "dice": "sent_dice",
+    "game": "sent_dice",
+}
+"""The sentence for what is sent instead of words, by the field of a message that holds it."""
 
 
 def question_of(
@@ -58,6 +72,20 @@ def wording(message: Message, bot: Bot) -> str:
     return text.strip()
 
 
+def without_words(text: str) -> str:
+    """Name the sentence for a message that has no words of its own; empty for one that has."""
+    links = [each for each in live(text) if each.kind == "address"]
+    own = "".join(
+        text[before.end if before else 0 : after.start if after else len(text)]
+        for before, after in zip([None, *links], [*links, None], strict=True)
+    )
+    if any(map(str.isalnum, own)):
+        return ""
+    if links:
+        return "sent_link"
+    return "sent_emoji" if any(unicodedata.category(each) == "So" for each in own) else "empty"
+
+
 def with_context(words: str, message: Message, bot: Bot) -> str:
     """What a message asks, with the words that it points at fenced below: somebody else's.
 
@@ -68,11 +96,11 @@ def with_context(words: str, message: Message, bot: Bot) -> str:
         return f"{FORWARDED}\n{_fenced(words)}"
     replied = message.reply_to_message
     if message.quote is not None:
-        return f"{words}\n\n{_fenced(message.quote.text)}"
+        return f"{words}\n\n{_fenced(message.quote.text)}".strip()
     if replied is None or replied_to_bot(message, bot):
         return words
     said = _fenced(replied.text or replied.caption or "")
-    return f"{words}\n\n{said}" if said else words
+    return f"{words}\n\n{said}".strip() if said else words
 
 
 def replied_to_bot(message: Message, bot: Bot) -> bool:

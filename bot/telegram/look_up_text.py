@@ -11,9 +11,9 @@ from typing import Final
 from agent.documents.answer import Answer, Citation
 from agent.documents.quotes import Quote, Quotes
 from agent.i18n import say, spoken
-from agent.markdown import escape, link
+from agent.markdown import escape, link, visible
 from agent.places.find import FoundPlace, Places
-from agent.places.queries import categories, category_named, languages
+from agent.places.queries import LONGEST_PLACE, categories, category_named, languages
 from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply
 from bot.telegram.sender import Button, Outgoing
@@ -65,6 +65,12 @@ def read_find(words: str) -> tuple[str | None, str]:
 def coordinates(latitude: float, longitude: float) -> str:
     """A location as a place, to about ten metres."""
     return f"{latitude:.4f}, {longitude:.4f}"
+
+
+def place_of(*parts: str) -> str:
+    """A place as somebody's map names it, on one line."""
+    named = (_one_line(visible(each)) for each in parts)
+    return ", ".join(filter(None, named))[:LONGEST_PLACE].strip(" ,")
 
 
 def label(category: str) -> str:

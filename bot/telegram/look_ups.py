@@ -106,7 +106,7 @@ class LookUps:
             await self._find(asked, category, place)
 
     async def location(self, update: Update, context: Context) -> None:
-        """A location: what was looked for last, near it; else wine shops."""
+        """A location, or a venue: what was looked for last, near it; else wine shops."""
         message = message_of(update)
         if not is_addressed(message, context.bot) or message.location is None:
             return
@@ -114,9 +114,13 @@ class LookUps:
             "category", partial(self._category_just_asked, destination(update))
         )
         place = text.coordinates(message.location.latitude, message.location.longitude)
-        # Where somebody is stays out of the conversation that is kept.
+        venue = message.venue
+        if venue is not None and (name := text.place_of(venue.title, venue.address)):
+            place = name
         named = f"/find {category} {place}"
-        asked = question_of(update, context.bot, named, kind="find", remembered=False)
+        # Where somebody is stays out of the conversation that is kept; a house's name does not.
+        is_named = venue is not None
+        asked = question_of(update, context.bot, named, kind="find", remembered=is_named)
         await self._find(asked, category, place)
 
     async def refine(self, update: Update, context: Context) -> None:

@@ -24,6 +24,8 @@ from telegram import (
     ForceReply,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
+    InlineQuery,
+    InlineQueryResult,
     LinkPreviewOptions,
     Message,
     MessageEntity,
@@ -128,6 +130,16 @@ async def acknowledge(query: CallbackQuery, words: str = "") -> None:
         await query.answer(words[:LONGEST_TOAST] or None)
     except TelegramError as error:
         log.debug("A pressed button was not acknowledged: %s", error)
+
+
+async def answer_inline(
+    query: InlineQuery, results: Sequence[InlineQueryResult] = (), seconds: int = 0
+) -> None:
+    """Answer an inline query, for who asked alone; Telegram refuses that after a while."""
+    try:
+        await query.answer(results, cache_time=seconds, is_personal=True)
+    except TelegramError as error:
+        log.debug("An inline query was not answered: %s", error)
 
 
 def rows_of(message: Message) -> KeyboardRows:

@@ -16,6 +16,8 @@ LARGEST_ID: Final = 2**63 - 1
 
 FOREIGN: Final = ("forward_origin", "via_bot")
 """What a message has that somebody else wrote: it was forwarded, or another bot made it."""
+INLINE: Final = "inline_query"
+"""What somebody types in any chat behind the name of the bot: nobody waits for it for long."""
 STOPPED: Final = "stopped_message_generation"
 """What Telegram sends when the button under a draft is pressed; the library does not know it."""
 ALBUM: Final = "album"

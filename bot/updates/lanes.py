@@ -27,6 +27,7 @@ from bot.metrics import Metrics, UpdateResult
 from bot.telegram.handlers import AnyApplication
 from bot.turn import DATABASE, Course, retry_forever
 from bot.updates.bursts import (
+    INLINE,
     LARGEST_BURST,
     chat_of,
     comes_in_parts,
@@ -43,6 +44,8 @@ from bot.updates.journal import RunningTurn, running
 
 log = logging.getLogger(__name__)
 
+INLINE_AT_ONCE: Final = 32
+"""More inline queries at once are left alone: who types on asks again."""
 FIRST_WAIT_SECONDS: Final = 0.2
 LONGEST_BURST: Final = timedelta(seconds=5)
 DIED: Final = "the process died while this update was answered"
@@ -151,13 +154,18 @@ class Lanes:
     _woken: dict[str, bool] = field(default_factory=dict)
     _current: dict[str, "_Current"] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _answering: set[asyncio.Task[None]] = field(default_factory=set)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
         """Take responsibility for updates: when this returns all are committed, in one go."""
-        for each in await self.updates.accept([received(each) for each in payloads]):
+        for payload in payloads:
+            if INLINE in payload:
+                self._answer(payload)
+        queued = [received(each) for each in payloads if INLINE not in each]
+        for each in await self.updates.accept(queued) if queued else ():
             self.wake(each.lane)
             self.metrics.update("accepted")
             if self.burst and each.lane in self._current:
@@ -170,6 +178,20 @@ class Lanes:
             return
         for each in await self.updates.waiting(lane, current.payloads[0]["update_id"] + 1):
             current.hear(each.payload)
+
+    def _answer(self, payload: Payload) -> None:
+        """Answer what nobody waits for any more in a moment: it is not kept, and in no lane."""
+        is_open = self.ready.is_set() and not self._stopping.is_set()
+        if is_open and len(self._answering) < INLINE_AT_ONCE:
+            task = asyncio.create_task(self._answered(payload))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answered(self, payload: Payload) -> None:
+        try:
+            await self.handle(payload)
+        except Exception as error:
+            log.error("An inline query was not answered: %s", place(error))  # noqa: TRY400
 
     async def look(self) -> None:
         """Wake the lanes that nobody runs: what somebody left, or an operator wants tried again."""
@@ -227,9 +249,10 @@ class Lanes:
 
     async def close(self) -> None:
         """Cut off what still runs."""
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._answering]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, first: AcceptedUpdate) -> None:
         self.active.add(first.update_id)

@@ -281,10 +281,11 @@ def moved(on: Connection, chat_id: int) -> int:
 class SqlCareRepository(SqlRepository):
     """Fulfils `agent.repositories.CareRepository` on SQLite and Postgres alike. Writes commit."""
 
-    async def held(self, chat_id: int, user_id: int) -> frozenset[str]:
-        of_person = (CareRow.chat_id == chat_id) & (CareRow.user_id == user_id)
+    async def held(self, chat_id: int | None, user_id: int) -> frozenset[str]:
         holds = CareRow.until.is_(None) | (CareRow.until > self._now())
-        query = select(CareRow.told).where(of_person, holds)
+        query = select(CareRow.told).where(CareRow.user_id == user_id, holds)
+        if chat_id is not None:
+            query = query.where(CareRow.chat_id == chat_id)
         return await self._sessions.read(lambda on: frozenset(on.scalars(query)))
 
     async def keep(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import re
 import threading
 import time
@@ -14,7 +15,16 @@ from starlette.routing import Route
 
 from tests.doubles.forms import Upload, form, parse_body
 from tests.doubles.server import JsonObject, LoopbackServer, eventually, hang_up
-from tests.doubles.telegram_chats import ApiError, Chats, describe_chat, identity, person, shown
+from tests.doubles.telegram_chats import (
+    MAX_TEXT,
+    ApiError,
+    Chats,
+    describe_chat,
+    formatted,
+    identity,
+    person,
+    shown,
+)
 from tests.doubles.telegram_html import utf16_length
 
 TOKEN = "123456789:AAFakeTokenOfTheBotApiDoubleForTests"
@@ -23,6 +33,9 @@ COMMAND = re.compile(r"(?<!\S)/[A-Za-z0-9_]{1,32}(?:@\w+)?")
 
 MAX_TOAST = 200
 """UTF-16 units of what is said to a pressed button."""
+
+MAX_INLINE = 50
+"""Results of an inline query."""
 
 ONLY_ON_REQUEST = {
     "chat_member",
@@ -99,6 +112,7 @@ class BotApi(LoopbackServer):
         self._update_ids = itertools.count(700_000_001)
         self._query_ids = itertools.count(1)
         self._allowed: set[str] = set()
+        self._inline: dict[str, list[JsonObject]] = {}
         self._faults: list[Fault] = []
         self._delays: dict[str, float] = {}
         self._poll: asyncio.Future[bool] | None = None
@@ -122,6 +136,7 @@ class BotApi(LoopbackServer):
             "sendChatAction": lambda call: self._chats.act(call.params),
             "setMessageReaction": lambda call: self._chats.react(call.params),
             "answerCallbackQuery": self._answer_query,
+            "answerInlineQuery": self._answer_inline,
         }
         self._names = {name.lower(): name for name in (*self._methods, "getUpdates")}
 
@@ -214,6 +229,17 @@ class BotApi(LoopbackServer):
             "new_reaction": new,
         }
         return self.push({"message_reaction": reaction | fields})
+
+    def ask_inline(self, words: str, user_id: int = CHAT) -> str:
+        """A person types `words` behind the name of the bot in some chat; the id of the query."""
+        query_id = str(next(self._query_ids))
+        query = {"id": query_id, "from": person(user_id), "query": words, "offset": ""}
+        self.push({"inline_query": query | {"chat_type": "group"}})
+        return query_id
+
+    def inline_results(self, query_id: str) -> list[JsonObject] | None:
+        """What was answered to an inline query, each result with its message as it is shown."""
+        return self._inline.get(query_id)
 
     def stop_draft(self, chat_id: int = CHAT) -> int:
         """A person presses Stop under the draft that stands in a chat; the id of the update.
@@ -436,6 +462,19 @@ class BotApi(LoopbackServer):
         data = self.files.get(request.path_params["name"])
         is_ours = request.path_params["token"] == self.token
         return Response(data) if data is not None and is_ours else Response(status_code=404)
+
+    def _answer_inline(self, call: Call) -> bool:
+        results = call.params["results"]
+        results = json.loads(results) if isinstance(results, str) else results
+        ids = [str(each["id"]) for each in results]
+        if len(results) > MAX_INLINE or len({*ids}) < len(ids) or any(len(i) > 64 for i in ids):
+            raise ApiError(400, "Bad Request: RESULT_ID_INVALID")
+        for each in results:
+            content = each["input_message_content"]
+            message = {"text": content["message_text"], "parse_mode": content.get("parse_mode")}
+            each["message"] = formatted(message, "text", MAX_TEXT)
+        self._inline[str(call.params["inline_query_id"])] = results
+        return True
 
     def _answer_query(self, call: Call) -> bool:
         if utf16_length(str(call.params.get("text", ""))) > MAX_TOAST:

@@ -177,7 +177,7 @@ def identity(token: str) -> JsonObject:
         "username": "sommelier_test_bot",
         "can_join_groups": True,
         "can_read_all_group_messages": False,
-        "supports_inline_queries": False,
+        "supports_inline_queries": True,
     }
 
 

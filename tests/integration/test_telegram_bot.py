@@ -1,6 +1,7 @@
 """The handlers against a Bot API server: what people see in their chats."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -162,6 +163,9 @@ async def test_new_forgets_the_conversation(
     ("fields", "answer"),
     [
         ({"text": " \n "}, say("empty")),
+        ({"text": "?!"}, say("empty")),
+        ({"text": "🍷🥩"}, say("sent_emoji")),
+        ({"text": "https://example.com/wine?id=1"}, say("sent_link")),
         (
             {"photo": [{"file_id": "1", "file_unique_id": "1", "width": 1, "height": 1}]},
             say("text_only"),
@@ -180,6 +184,37 @@ async def test_what_cannot_be_answered_gets_one_courteous_sentence(
     assert len(seen) == 2
     assert seen[0] == answer
     assert answerer.asked == []
+
+
+WORDLESS = {
+    **dict.fromkeys(("sticker", "animation"), "sent_emoji"),
+    **dict.fromkeys(("contact",), "sent_contact"),
+    **dict.fromkeys(("poll", "checklist"), "sent_poll"),
+    **dict.fromkeys(("dice", "game"), "sent_dice"),
+    **dict.fromkeys(("audio", "live_photo", "story", "video", "video_note"), "text_only"),
+    **dict.fromkeys(
+        ("voice", "paid_media", "venue", "location", "invoice", "giveaway"), "text_only"
+    ),
+}
+WITH_WORDS = {"text", "document", "photo", "reply", "reply elsewhere", "forward", "with buttons"}
+WITH_WORDS |= {"of a business", "of a chat", "of a guest", "of a topic"}
+
+
+async def test_what_is_no_text_gets_a_sentence_and_what_nobody_said_none(
+    bot_api: BotApi, messages: SqlMessageRepository
+) -> None:
+    kinds = json.loads((Path(__file__).parents[1] / "message_kinds.json").read_text("utf-8"))
+    chats = {kind: 9000 + number for number, kind in enumerate(kinds) if kind not in WITH_WORDS}
+    async with running(bot_api, answering(), messages):
+        for kind, chat in chats.items():
+            private = {"id": chat, "type": "private", "first_name": "Ada"}
+            whose = {"chat": private, "from": private | {"is_bot": False}}
+            bot_api.push({"message": message(**whose, **kinds[kind])})
+            bot_api.push({"message": message(**whose, text="the end")})
+        await bot_api.wait_for_message(len(chats) + len(WORDLESS))
+    said = {kind: bot_api.sent(chat)[:-1] for kind, chat in chats.items()}
+    wanted = {kind: [say(WORDLESS[kind])] if kind in WORDLESS else [] for kind in chats}
+    assert said == wanted
 
 
 async def test_an_unknown_command_is_named_as_such(

@@ -1,0 +1,119 @@
+"""Wines without a model: inline mode in any chat, and links that open the bot with a wine."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from telegram import (
+    InlineQuery,
+    InlineQueryResultArticle,
+    InputTextMessageContent,
+    LinkPreviewOptions,
+    Update,
+)
+from telegram.constants import ParseMode
+from telegram.ext import CommandHandler, InlineQueryHandler
+
+from agent.engine.run import Run
+from agent.i18n import say, spoken
+from agent.markdown import escape
+from agent.sommelier.caring import care_in, catalogue_for, person_in
+from agent.sommelier.contract import CountryName, facts_line, wine_text
+from agent.sommelier.wine import Catalogue, Wine, WineQuery
+from agent.text import Language, pattern
+from agent.turn import Reply
+from bot.telegram.handlers import TYPED, AnyHandler, Context, Conversation
+from bot.telegram.incoming import question_of
+from bot.telegram.rate_limit import Limit, RateLimit
+from bot.telegram.render import split_messages
+from bot.telegram.sender import answer_inline
+
+log = logging.getLogger(__name__)
+
+PAYLOAD: Final = pattern(r"[A-Za-z0-9_-]{1,64}")
+"""What Telegram lets a link hand over to /start."""
+MOST: Final = 10
+CACHED_SECONDS: Final = 60
+"""How long Telegram may answer the same query of the same person by itself."""
+PER_PERSON: Final = (Limit(40, 10),)
+"""Half of it is how often somebody is answered: who types fast asks twice a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WineHandlers:
+    """Answers inline queries from the catalogue, and opens a conversation with a wine.
+
+    `read` tells what a message asks of the catalogue, `country_name` what a language calls a
+    country that is named in English.
+    """
+
+    conversation: Conversation
+    catalogue: Catalogue
+    read: Callable[[str], WineQuery]
+    country_name: CountryName
+    limit: RateLimit = field(default_factory=lambda: RateLimit(PER_PERSON, PER_PERSON, ()))
+
+    def handlers(self) -> list[AnyHandler]:
+        """What to pass to `Conversation.register`."""
+        return [
+            CommandHandler("start", self.start, filters=TYPED, has_args=1),
+            InlineQueryHandler(self.inline),
+        ]
+
+    async def start(self, update: Update, context: Context) -> None:
+        """/start with a payload: that wine, or the greeting; the payload is kept on the trace."""
+        payload, talk = (context.args or [""])[0], self.conversation
+        if not PAYLOAD.fullmatch(payload):
+            await talk.start(update, context)
+            return
+        wines = await self.catalogue.get([payload])
+        words = wines[0].label if wines else f"/start {payload}"
+
+        async def work(run: Run) -> Reply:
+            run.span.update(metadata={"start": payload})
+            for wine in await catalogue_for(self.catalogue, person_in(run)).get([payload]):
+                return Reply(text=self._text(wine), wine_ids=(wine.id,))
+            why = talk.turns.carer.help.why(care_in(run)) if wines else ""
+            return Reply(text=why or say("greeting"), outcome="care" if why else "answered")
+
+        asked = question_of(update, context.bot, words, remembered=bool(wines))
+        await talk.turns.turn(asked, work)
+
+    async def inline(self, update: Update, context: Context) -> None:
+        """A query in any chat: wines to send there; none to who is offered no alcohol."""
+        query = update.inline_query
+        if query is None or not self.limit.take(query.from_user.id):
+            return
+        try:
+            wines = await self._found(query)
+        except Exception as error:
+            log.warning("An inline query was not answered: %s", type(error).__name__)
+            return
+        results = [self._article(number, wine) for number, wine in enumerate(wines)]
+        await answer_inline(query, results, CACHED_SECONDS)
+
+    async def _found(self, query: InlineQuery) -> Sequence[Wine]:
+        turns, user_id = self.conversation.turns, query.from_user.id
+        care = await turns.carer.care_of_person(query.query, user_id)
+        if care.forbids_alcohol or care.is_crisis:
+            return ()
+        asked = self.read(query.query).model_copy(update={"limit": MOST})
+        person = await turns.person(0, user_id, care)
+        return (await catalogue_for(self.catalogue, person).search(asked)).wines[:MOST]
+
+    def _article(self, number: int, wine: Wine) -> InlineQueryResultArticle:
+        return InlineQueryResultArticle(
+            str(number),
+            wine.label,
+            InputTextMessageContent(
+                split_messages(self._text(wine))[0],
+                parse_mode=ParseMode.HTML,
+                link_preview_options=LinkPreviewOptions(is_disabled=True),
+            ),
+            description=facts_line(wine, cast("Language", spoken()), self.country_name),
+        )
+
+    def _text(self, wine: Wine) -> str:
+        language = cast("Language", spoken())
+        return wine_text(wine, escape(wine.notes), language, self.country_name)

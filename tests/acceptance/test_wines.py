@@ -1,0 +1,112 @@
+"""Wines without a model: inline mode, links that begin a conversation, places by name."""
+
+import time
+
+from tests.acceptance.test_end_to_end import CHAT, WINE, killed, running
+from tests.acceptance.test_follow_ups import answered, history, labels
+from tests.doubles.bot_api import BotApi
+from tests.doubles.otlp import OtlpReceiver
+from tests.doubles.server import JsonObject, eventually
+
+TEENAGER, ALLERGIC, STRANGER = 8001, 8002, 8003
+
+
+async def inline(bot_api: BotApi, words: str, user_id: int = CHAT) -> list[JsonObject]:
+    """What somebody is offered who types this in some chat."""
+    query = bot_api.ask_inline(words, user_id)
+    await eventually(
+        lambda: bot_api.inline_results(query) is not None,
+        seconds=60,
+        otherwise=lambda: f"no answer to {words}",
+    )
+    return bot_api.inline_results(query) or []
+
+
+async def test_in_any_chat_wines_are_offered_as_they_are_shown_in_an_answer(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    with running(bot_api, environment):
+        bot_api.say("lamb under 25", chat_id=CHAT)
+        answer = await answered(bot_api, 1)
+        found = await inline(bot_api, "lamb under 25")
+        assert len(found) == 10
+        shown = [each["message"]["text"] for each in found]
+        first = next(each for each in shown if each.splitlines()[0] in answer["text"])
+        assert first.splitlines()[1] in answer["text"]
+        assert all(float(each.rpartition("≈ €")[2].split()[0]) <= 25 for each in shown)
+        assert [each["title"] for each in found] == [each.splitlines()[0] for each in shown]
+        assert 1 <= len(await inline(bot_api, "Trimbach")) <= 10
+        assert len(await inline(bot_api, "")) == 10
+        assert await inline(bot_api, "a red under 1 euro") == []
+        bot_api.say("I am 15", chat_id=TEENAGER)
+        bot_api.say("I am allergic to egg", chat_id=ALLERGIC)
+        await bot_api.wait_for_message(1, TEENAGER, timeout=60)
+        await bot_api.wait_for_message(1, ALLERGIC, timeout=60)
+        assert await inline(bot_api, "lamb under 25", TEENAGER) == []
+        assert await inline(bot_api, "I am 15, a beer", CHAT) == []
+        assert await inline(bot_api, "lamb under 25", ALLERGIC)
+        asked = [bot_api.ask_inline("a", STRANGER) for _ in range(30)]
+        assert await inline(bot_api, "a white for fish")
+        assert any(bot_api.inline_results(each) is None for each in asked)
+        began = time.monotonic()
+        assert await inline(bot_api, "ein Roter zu Lamm unter 20 Euro")
+        assert time.monotonic() - began < 5  # how long it takes is measured by `make bench`
+    assert bot_api.calls_of("answerInlineQuery")[0].params["is_personal"] is True
+
+
+async def test_only_who_is_let_in_is_offered_wines(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    with running(bot_api, environment, ACCESS="allow_list", ADMIN_IDS=str(CHAT)):
+        assert await inline(bot_api, "lamb under 25", STRANGER) == []
+        assert await inline(bot_api, "lamb under 25", CHAT)
+    assert bot_api.sent(STRANGER) == []
+
+
+async def test_a_link_opens_the_bot_with_a_wine_and_says_where_somebody_came_from(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str]
+) -> None:
+    environment |= {
+        "LANGFUSE_PUBLIC_KEY": otlp_receiver.public_key,
+        "LANGFUSE_SECRET_KEY": otlp_receiver.secret_key,
+        "LANGFUSE_BASE_URL": otlp_receiver.base_url,
+    }
+    with killed(bot_api, environment):
+        bot_api.say(f"/start {WINE}", chat_id=CHAT)
+        wine = await answered(bot_api, 1)
+        await eventually(
+            lambda: bool(history(environment)), seconds=60, otherwise=lambda: "not kept"
+        )
+    assert wine["text"].startswith("Trimbach Riesling Réserve 2021\nAlsace, France · ≈ €24")
+    assert "More like 1" in labels(wine)
+    with running(bot_api, environment):
+        bot_api.say("something like that, but cheaper", chat_id=CHAT)
+        assert "Riesling" in (await answered(bot_api, 2))["text"]
+        for count, payload in enumerate(("table_7", "spring-2026", "no payload!", "x" * 65), 3):
+            bot_api.say(f"/start {payload}", chat_id=CHAT)
+            assert "I am your sommelier" in (await answered(bot_api, count))["text"]
+        bot_api.say("I am 15", chat_id=TEENAGER)
+        await bot_api.wait_for_message(1, TEENAGER, timeout=60)
+        bot_api.say(f"/start {WINE}", chat_id=TEENAGER)
+        await bot_api.wait_for_message(2, TEENAGER, timeout=60)
+        assert "Trimbach" not in bot_api.sent(TEENAGER)[1]
+    assert history(environment)[0] == ("Trimbach Riesling Réserve 2021", "answered")
+    roots = [span for span in otlp_receiver.spans if span.name == "turn"]
+    starts = [span.metadata["start"] for span in roots if "start" in span.metadata]
+    assert starts == [WINE, "table_7", "spring-2026", WINE]
+
+
+async def test_a_venue_is_a_place_by_its_name_and_a_location_is_not_kept(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    where = {"latitude": 45.7, "longitude": 4.8}
+    venue = {"location": where, "title": "Bar *du* Coin", "address": "12 rue Mercière, Lyon"}
+    with running(bot_api, environment):
+        bot_api.say("", chat_id=CHAT, location=where, venue=venue)
+        said = (await answered(bot_api, 1))["text"]
+        assert said.startswith("Wine shop · Bar *du* Coin, 12 rue Mercière, Lyon")
+        bot_api.say("", chat_id=CHAT, location=where)
+        assert "45.7000, 4.8000" in (await answered(bot_api, 2))["text"]
+    assert history(environment) == [
+        ("/find WINE_SHOP Bar *du* Coin, 12 rue Mercière, Lyon", "answered")
+    ]
