@@ -38,8 +38,8 @@ LOOK_SECONDS: Final = 0.15
 """How often it is looked whether there is something new to show."""
 TYPING_LATE_SECONDS: Final = 0.2
 """How long an answer waits for "typing" to arrive before it, which would be shown after it."""
-DRAFT_LATE_SECONDS: Final = 2.0
-"""How long it waits for a draft, which would stand below it for 30 seconds."""
+LATE_SECONDS: Final = (2.0, None)
+"""How long it waits for a draft, which would stand below it for 30 seconds; in a group for ever."""
 EDIT_SECONDS: Final = 3.1
 """How long a group's message stands before it is edited again: no less than 3 s at Telegram."""
 QUICK_SECONDS: Final = 2.0
@@ -122,10 +122,8 @@ class Drafts:
             yield forming.show if forming.is_drafted else None
         finally:
             forming.end()
-            late = DRAFT_LATE_SECONDS if forming.is_drafting else TYPING_LATE_SECONDS
-            await asyncio.wait(
-                [task], timeout=None if to.is_group and forming.is_drafting else late
-            )
+            late = LATE_SECONDS[to.is_group] if forming.is_drafting else TYPING_LATE_SECONDS
+            await asyncio.wait([task], timeout=late)
 
     async def _until_over(self, forming: Forming) -> None:
         while not forming.is_over:
@@ -214,3 +212,6 @@ class Drafts:
             forming.is_drafted, forming.shown = False, ""
         except TelegramError as error:
             log.debug("That an answer forms was not shown: %s", error)
+            if forming.is_drafting and forming.to.is_group:
+                # It may have been sent, or edited, all the same: not a second time.
+                forming.is_drafted = False

@@ -114,7 +114,7 @@ async def until_answered(bot_api: BotApi, answers: int = 1) -> None:
 async def test_in_a_group_one_message_grows_and_becomes_the_answer(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.script(SEARCH, paced(answer_json(INVENTED), 20), paced(answer_json(LONG), 20))
+    model_server.script(SEARCH, paced(answer_json(INVENTED), 60), paced(answer_json(LONG), 25))
     bot_api.fail("editMessageText", 429, retry_after=1)
     ask_in_group(bot_api)
     async with running_here(bot_api, environment, **settings_of(model_server)):

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from telegram import Bot
-from telegram.error import BadRequest, RetryAfter, TelegramError
+from telegram.error import BadRequest, RetryAfter, TelegramError, TimedOut
 
 from bot.telegram.drafts import PLACEHOLDER, Drafts, Placeholder
 from bot.telegram.rate_limit import Limits, RateLimit
@@ -128,6 +128,11 @@ def test_a_group_is_left_alone_as_long_as_telegram_asks(method: str, at: int) ->
 def test_a_message_that_is_gone_is_edited_no_more() -> None:
     bot = formed(GROUP, 20, fails={"edit": [BadRequest("Message to edit not found")]})
     assert len(bot.of("edit")) == 1
+
+
+@pytest.mark.parametrize("method", ["send", "edit"])
+def test_what_may_have_been_shown_in_a_group_is_not_shown_twice(method: str) -> None:
+    assert len(formed(GROUP, 20, fails={method: [TimedOut()]}).of(method)) == 1
 
 
 def test_what_forms_leaves_half_of_a_groups_messages_to_answers() -> None:
