@@ -87,7 +87,9 @@ async def new_database(server: Server | None, folder: Path) -> str:
 
 
 async def downgrade(url: str) -> None:
-    """Give a database the tables of the release before."""
+    """Give a database the tables of the release before: the same, while there is one revision."""
+    if len(list((ROOT / "migrations" / "versions").glob("*.py"))) < 2:
+        return
     engine = create_engine(url)
     async with engine.begin() as connection:
         await connection.run_sync(_downgrade)
@@ -98,11 +100,6 @@ def _downgrade(connection: Connection) -> None:
     config = _config()
     config.attributes["connection"] = connection
     command.downgrade(config, "-1")
-
-
-def revisions() -> int:
-    """How many revisions of the tables there are."""
-    return len(list((ROOT / "migrations" / "versions").glob("*.py")))
 
 
 def release_before(folder: Path) -> Path | None:

@@ -36,7 +36,6 @@ from tests.crash.harness import (
     free_port,
     new_database,
     release_before,
-    revisions,
     stage,
 )
 from tests.crash.scenarios import Result, judged, owner, start
@@ -493,11 +492,8 @@ async def die(on: Stage, bot: Bot) -> None:
 async def upgrade(folder: Path, server: Server, each: int = 3) -> list[Result]:
     """The release before dies in its turns; this one upgrades the tables and goes on with them.
 
-    Nothing is found while there is one revision only. Without git it is this code that dies, with
-    the tables of before.
+    Without git it is this code that dies, with the tables of before.
     """
-    if revisions() < 2:
-        return []
     before = release_before(folder)
 
     async def scenario(name: str, on: Stage) -> list[Result]:

@@ -1,12 +1,12 @@
 """The whole schema: wines, documents, messages, updates, chats, and what an admin sees.
 
-Its number goes on from seven drafts of it, so that a database of the last needs nothing.
+Its number goes on from ten drafts of it, so that a database of the last needs nothing.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
+revision = "0010"
 down_revision = None
 
 SQLITE_FULL_TEXT = (
@@ -47,7 +47,8 @@ NOT_SENT = sa.text("state = 'waiting'")
 TABLES = (
     *("wines", "wine_grapes", "wine_foods", "wine_allergens"),
     *("library", "documents", "chunks", "chunk_vectors", "messages", "updates", "steps", "chats"),
-    *("turns", "turns_under_way", "answers", "feedback", "people", "cares", "broadcasts", "traces"),
+    *("turns", "turns_under_way", "answers", "feedback", "people", "cares", "facts", "bottles"),
+    *("deletions", "broadcasts", "traces"),
 )
 """In the order in which they refer to each other."""
 
@@ -63,6 +64,7 @@ def upgrade() -> None:
     _create_turns()
     _create_feedback()
     _create_people()
+    _create_memory()
     _create_traces()
     on_sqlite = op.get_context().dialect.name == "sqlite"
     for statement in SQLITE_FULL_TEXT if on_sqlite else POSTGRES_FULL_TEXT:
@@ -204,10 +206,13 @@ def _create_messages() -> None:
         sa.Column("wine_ids", sa.JSON, nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("turn_id", sa.BigInteger),
+        sa.Column("thread_id", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("attachment", sa.String, nullable=False, server_default=""),
         sa.PrimaryKeyConstraint("id", name="pk_messages"),
         sa.UniqueConstraint("turn_id", "role", name="uq_messages_turn_id_role"),
     )
-    op.create_index("ix_messages_chat_id_id", "messages", ["chat_id", "id"])
+    columns = ["chat_id", "thread_id", "id"]
+    op.create_index("ix_messages_chat_id_thread_id_id", "messages", columns)
 
 
 def _create_updates() -> None:
@@ -359,6 +364,41 @@ def _create_people() -> None:
         sa.Column("sent", sa.Integer, nullable=False),
         sa.Column("failed", sa.Integer, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_broadcasts"),
+    )
+
+
+def _create_memory() -> None:
+    op.create_table(
+        "facts",
+        sa.Column("user_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("kind", sa.String, nullable=False),
+        sa.Column("value", sa.String, nullable=False),
+        sa.Column("turn_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("said", sa.String, nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "kind", "value", "turn_id", name="pk_facts"),
+    )
+    op.create_table(
+        "bottles",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
+        sa.Column("user_id", sa.BigInteger, nullable=False),
+        sa.Column("key", sa.String, nullable=False),
+        sa.Column("wine", sa.JSON, nullable=False),
+        sa.Column("count", sa.Integer, nullable=False),
+        sa.Column("drink_from", sa.Integer),
+        sa.Column("drink_until", sa.Integer),
+        sa.Column("note", sa.String, nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_bottles"),
+        sa.UniqueConstraint("user_id", "key", name="uq_bottles_user_id_key"),
+    )
+    op.create_table(
+        "deletions",
+        sa.Column("user", sa.String, nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("tries", sa.Integer, nullable=False),
+        sa.PrimaryKeyConstraint("user", name="pk_deletions"),
     )
 
 
