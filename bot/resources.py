@@ -282,9 +282,14 @@ def aside_of(settings: Settings) -> dict[str, LLMService]:
     aside = {use: model_of(settings, name, mode) for use, name in names.items() if name and is_set}
     senses = settings.senses
     if senses.vision_model and (is_set or senses.vision_base_url or senses.vision_api_key):
-        own = senses.vision_base_url, senses.vision_api_key
-        aside[VISION] = model_of(settings, senses.vision_model, mode, *own)
+        aside[VISION] = vision_of(settings, senses.vision_model)
     return aside
+
+
+def vision_of(settings: Settings, name: str) -> LLMService:
+    """A model that sees, of its own server or of that of the others."""
+    senses, mode = settings.senses, settings.model.response_mode
+    return model_of(settings, name, mode, senses.vision_base_url, senses.vision_api_key)
 
 
 def model_of(

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from agent.evals.dataset import Conversation, as_item
 from agent.evals.evaluators import EVALUATORS
+from agent.evals.pictures import METRICS as PICTURES
 from agent.evals.run import Result
 from agent.repositories import percentile
 
@@ -108,7 +109,7 @@ def summaries(results: Iterable[Result]) -> list[Summary]:
 def _summary(label: str, results: Sequence[Result]) -> Summary:
     given = [result.outcome for result in results]
     seconds = [each for one in given for each in one.seconds]
-    averages = {name: _average(name, results) for name in [*EVALUATORS, *QUOTES]}
+    averages = {name: _average(name, results) for name in [*EVALUATORS, *QUOTES, *PICTURES]}
     figures = {
         name: [one.figures[name] for one in given if name in one.figures] for name in FIGURES
     }
@@ -146,7 +147,7 @@ def rows(found: Sequence[Summary]) -> Iterator[list[str]]:
 
 
 def _values(found: Sequence[Summary]) -> Iterator[tuple[str, list[str]]]:
-    for name in [*EVALUATORS, *QUOTES]:
+    for name in [*EVALUATORS, *QUOTES, *PICTURES]:
         averages = [(each, each.metrics.get(name)) for each in found]
         yield (
             name,
@@ -196,7 +197,11 @@ def bars(found: Sequence[Summary]) -> Iterator[str]:
 
 def _named(found: Sequence[Summary]) -> list[str]:
     """The metrics that apply to any of the variants."""
-    return [name for name in [*EVALUATORS, *QUOTES] if any(name in each.metrics for each in found)]
+    return [
+        name
+        for name in [*EVALUATORS, *QUOTES, *PICTURES]
+        if any(name in each.metrics for each in found)
+    ]
 
 
 def worst(results: Iterable[Result], variant: str, limit: int = WORST) -> list[Result]:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -13,7 +14,8 @@ import typer
 
 from agent.engine.messages import ResponseMode
 from agent.evals import report
-from agent.evals.dataset import ground_truth, item_of, selected
+from agent.evals.dataset import Picture, ground_truth, item_of, selected
+from agent.evals.pictures import PicturesVariant, drawn, pictures
 from agent.evals.quotes import MODES, QuotesVariant
 from agent.evals.run import Result, Variant, evaluate
 from agent.tracing.langfuse.experiments import Experiments
@@ -40,7 +42,7 @@ from bot.commands.output import (
     show,
     table,
 )
-from bot.resources import prices
+from bot.resources import prices, vision_of
 from config import Settings
 
 INTERRUPTED: Final = 130
@@ -128,6 +130,40 @@ def quotes(
     evaluation.report("quotes-evaluation", save, as_json=as_json)
 
 
+@app.command("pictures")
+def seen(
+    *,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A model that sees, of the server of VISION_MODEL; may be repeated."),
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="Only these: label, list.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only so many pictures.")] = None,
+    draw: Annotated[
+        Path | None, typer.Option(help="A folder for the pictures themselves; no model is asked.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Pictures at a time.")] = 4,
+    name: Name = None,
+    description: Description = "",
+    save: Save = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show each model 40 labels and 10 wine lists with known contents, and score what it reads."""
+    found = [each for each in pictures() if kind in (None, each.kind)][:limit]
+    if draw is not None:
+        draw.mkdir(parents=True, exist_ok=True)
+        for each in found:
+            (draw / f"{each.id}.jpg").write_bytes(drawn(each))
+        typer.echo(f"Drew {len(found)} pictures into {draw}.", err=True)
+        return
+    evaluation = Evaluation(open_settings(), _title(name), concurrency, description)
+    named = model or [each for each in (evaluation.settings.senses.vision_model,) if each]
+    if not named:
+        fail("no model is set that sees: set VISION_MODEL or give --model", 2)
+    evaluation.finish(evaluation.pictures(found, named))
+    evaluation.report("pictures-evaluation", save, as_json=as_json)
+
+
 def _title(name: str | None) -> str:
     """What tells a run from every other: a second one under a name is a second one."""
     now = datetime.now().isoformat(" ", "milliseconds")
@@ -186,6 +222,23 @@ class Evaluation:
                 for each, label in zip(alone, tiers, strict=False)
             ]
             await self._run(Dataset("sommelier-quotes", ground_truth()), variants, experiments)
+
+    async def pictures(self, cases: Sequence[Picture], named: Sequence[str]) -> None:
+        """Have each model read pictures, and look what it read up among the starter wines."""
+        limits, listed = self.settings.turn.limits, prices(self.settings)
+        async with (
+            open_experiments(self.settings) as experiments,
+            open_library(self.settings, starter=True) as library,
+            AsyncExitStack() as stack,
+        ):
+            models = {each: vision_of(self.settings, each) for each in named}
+            for each in models.values():
+                stack.push_async_callback(each.close)
+            variants = [
+                PicturesVariant(label, seeing, library.catalogue, limits, listed)
+                for label, seeing in models.items()
+            ]
+            await self._run(Dataset("sommelier-pictures", list(cases)), variants, experiments)
 
     async def _run(
         self, dataset: Dataset, variants: Sequence[Variant], experiments: Experiments | None

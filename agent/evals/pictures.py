@@ -1,0 +1,290 @@
+"""Labels and wine lists with known contents, drawn when they are needed, and what a model reads.
+
+No picture is kept in the repository: `pictures.toml` says what stands on each, and how it looks.
+"""
+
+import random
+import tomllib
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from agent.engine.limits import Ledger, Limits, Prices
+from agent.engine.messages import LLM
+from agent.engine.run import Run
+from agent.evals.dataset import Picture, PictureWine
+from agent.evals.evaluators import Mark
+from agent.evals.run import Outcome, Trial
+from agent.senses.pictures import VISION, read_pictures
+from agent.sommelier.attachment import Attachment
+from agent.sommelier.wine import Catalogue, Currency, ReadWine
+from agent.text import words
+from agent.turn import Reply, answer_turn
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Drawn
+
+FILE: Final = Path(__file__).with_suffix(".toml")
+METRICS: Final = ("shows", "wines", "no_others", "vintages", "prices", "cellar")
+"""Whether it was told for what it is; the share of its wines that were read, of what was read that
+stands there, of vintages and prices that are right, and of wines of ours that were recognised."""
+SAME: Final = 0.75
+"""How many of the words of a wine's name were read, if it is that wine."""
+UNITS: Final = 1000
+"""Pictures are as wide."""
+
+
+class Look(NamedTuple):
+    """How a picture is drawn; it is turned by so many degrees, sizes are pixels."""
+
+    paper: str = "ivory"
+    ink: str = "black"
+    turned: float = 0.0
+    letters: int = 44
+    width: int = UNITS
+
+
+LOOKS: Final = {
+    "classic": Look(),
+    "dark": Look("#1d2321", "#d9c27c"),
+    "narrow": Look(width=640, letters=36),
+    "tilted": Look("#f4efe2", "#3a1d1d", turned=7),
+    "faint": Look("#efe9dc", "#a89f8d"),
+    "small": Look(letters=24),
+    "columns": Look(letters=30),
+}
+
+
+class _List(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str
+    currency: Currency
+    look: str
+    wines: list[tuple[int, float, float]]
+    smudged: int = 0
+    order: str = ""
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    labels: list[tuple[str, str, str, int, str, str]]
+    lists: list[_List]
+
+
+@cache
+def pictures() -> tuple[Picture, ...]:
+    """Return the 40 labels and 10 lists.
+
+    Raises:
+        ValidationError: the file is not as it must be.
+    """
+    read = TypeAdapter(_File).validate_python(tomllib.loads(FILE.read_text("utf-8")))
+    bottles = [
+        PictureWine(
+            producer=producer, name=name, vintage=vintage or None, region=region, known_id=known
+        )
+        for _, producer, name, vintage, region, known in read.labels
+    ]
+    labels = [
+        Picture(id=f"label-{at:02}", kind="label", look=row[0], wines=(bottle,))
+        for at, (row, bottle) in enumerate(zip(read.labels, bottles, strict=True), start=1)
+    ]
+    lists = [
+        Picture(
+            id=f"list-{at:02}",
+            kind="list",
+            heading=each.title,
+            look=each.look,
+            currency=each.currency,
+            smudged=each.smudged,
+            order=each.order,
+            wines=tuple(
+                bottles[number - 1].model_copy(
+                    update={"price": price, "glass_price": glass or None}
+                )
+                for number, price, glass in each.wines
+            ),
+        )
+        for at, each in enumerate(read.lists, start=1)
+    ]
+    return (*labels, *lists)
+
+
+def drawn(picture: Picture) -> bytes:
+    """Draw a picture, as a JPEG; the same each time."""
+    look = LOOKS[picture.look]
+    sheet = _label(picture, look) if picture.kind == "label" else _list(picture, look)
+    if look.turned:
+        sheet = sheet.rotate(look.turned, expand=True, fillcolor="#6b6257")
+    written = BytesIO()
+    sheet.save(written, "JPEG", quality=90)
+    return written.getvalue()
+
+
+def plain(text: str) -> str:
+    """Leave out accents: the letters that come with Pillow have none, nor signs of currencies."""
+    apart = unicodedata.normalize("NFKD", text)
+    return "".join(each for each in apart if not unicodedata.combining(each))
+
+
+def _label(picture: Picture, look: Look) -> "Drawn":
+    from PIL import Image, ImageDraw, ImageFont  # noqa: PLC0415 - only where pictures are drawn
+
+    (wine,) = picture.wines
+    sheet = Image.new("RGB", (look.width, 1200), look.paper)
+    draw, middle = ImageDraw.Draw(sheet), look.width // 2
+    draw.rectangle((20, 20, look.width - 20, 1180), outline=look.ink, width=4)
+    rows = (
+        (200, wine.producer, 1.4),
+        (460, wine.name, 1.2),
+        (700, str(wine.vintage or ""), 1.8),
+        (900, wine.region, 1.0),
+        (1080, "75 cl · 12.5 % vol", 0.6),
+    )
+    for top, text, scale in rows:
+        font = ImageFont.load_default(_fitting(text, look.letters * scale, look.width - 80))
+        draw.text((middle, top), plain(text), look.ink, font, anchor="mm")
+    return sheet
+
+
+def _fitting(text: str, size: float, width: int) -> float:
+    """The size of letters at which a text is no wider than this."""
+    from PIL import ImageFont  # noqa: PLC0415 - see _label
+
+    return min(size, size * width / max(1.0, ImageFont.load_default(size).getlength(text)))
+
+
+def lines(picture: Picture) -> Iterator[str]:
+    """Yield the lines of a list, as they stand on it."""
+    for wine in picture.wines:
+        prices = [each for each in (wine.glass_price, wine.price) if each is not None]
+        shown = " / ".join(f"{each:.2f}".removesuffix(".00") for each in prices)
+        named = f"{wine.producer}, {wine.name} {wine.vintage or ''} · {wine.region}"
+        yield f"{plain(named)}   {picture.currency} {shown}"
+    if picture.order:
+        yield picture.order
+
+
+def _list(picture: Picture, look: Look) -> "Drawn":
+    from PIL import Image, ImageDraw, ImageFilter, ImageFont  # noqa: PLC0415 - see _label
+
+    shown = [*lines(picture), *["Domaine illegible 2019   EUR 40"] * picture.smudged]
+    random.Random(picture.id).shuffle(shown)  # noqa: S311
+    wide, high = look.width * 2, 200 + 80 * len(shown)
+    sheet = Image.new("RGB", (wide, high), look.paper)
+    draw = ImageDraw.Draw(sheet)
+    draw.text(
+        (wide // 2, 80), plain(picture.heading), look.ink, ImageFont.load_default(60), anchor="mm"
+    )
+    for at, line in enumerate(shown):
+        top = 160 + 80 * at
+        font = ImageFont.load_default(_fitting(line, look.letters, wide - 120))
+        draw.text((60, top), line, look.ink, font)
+        if "illegible" in line:
+            box = (0, top - 10, wide, top + 60)
+            sheet.paste(sheet.crop(box).filter(ImageFilter.GaussianBlur(18)), box)
+    return sheet
+
+
+@dataclass(frozen=True, slots=True)
+class PicturesVariant:
+    """A model that sees, asked to read each picture as the bot asks it."""
+
+    label: str
+    model: LLM
+    catalogue: Catalogue
+    limits: Limits = field(default_factory=Limits)
+    prices: Prices = field(default_factory=Prices)
+
+    async def attempt(self, trial: Trial) -> Outcome:
+        """Read the picture of `trial`, and mark what was read."""
+        case = trial.case
+        if not isinstance(case, Picture):
+            raise TypeError(f"{case.id} is no picture")
+        ledger = Ledger(prices=self.prices)
+
+        async def shown() -> bytes:
+            return drawn(case)
+
+        async def work(run: Run) -> Reply:
+            read = await read_pictures([shown], run, self.catalogue)
+            return Reply(text=read.model_dump_json(), answer=read)
+
+        with trial.turn(case.title) as span:
+            aside = {VISION: self.model}
+            run = Run([self.model], limits=self.limits, ledger=ledger, span=span, aside=aside)
+            reply = await answer_turn(run, work)
+        if reply.answer is None:
+            raise RuntimeError(f"the turn failed: {', '.join(reply.error_types)}")
+        read: Attachment = reply.answer
+        return Outcome(
+            marks=marked(case, read),
+            figures={"tokens": ledger.usage.total_tokens, "cost_usd": ledger.cost_usd},
+            texts=(reply.text,),
+            seconds=(trial.traces[-1].root.seconds,),
+        )
+
+
+def marked(picture: Picture, read: Attachment) -> dict[str, Mark]:
+    """Hold what was read against what stands there."""
+    pairs = _pairs(picture.wines, read.wines)
+    told = {"label": "labels", "list": "wine_list"}[picture.kind]
+    mark = partial(_share, pairs, reason=", ".join(_otherwise(pairs)))
+    marks = {
+        "shows": Mark(1) if read.shows == told else Mark(0, f"read as {read.shows}"),
+        "wines": mark(lambda wine, found: True),
+        "vintages": mark(lambda wine, found: found.vintage == wine.vintage),
+    }
+    if read.wines:
+        others = len(read.wines) - sum(found is not None for _, found in pairs)
+        reason = f"{others} stand nowhere there" if others else ""
+        marks["no_others"] = Mark(1 - others / len(read.wines), reason)
+    if picture.kind == "list":
+        marks["prices"] = mark(
+            lambda wine, found: (
+                (found.price, found.glass_price, found.currency)
+                == (wine.price, wine.glass_price, picture.currency)
+            )
+        )
+    if ours := [(wine, found) for wine, found in pairs if wine.known_id]:
+        marks["cellar"] = _share(ours, lambda wine, found: found.known_id == wine.known_id)
+    return marks
+
+
+Pairs = Sequence[tuple[PictureWine, ReadWine | None]]
+
+
+def _otherwise(pairs: Pairs) -> Iterator[str]:
+    """What of a picture was read otherwise, or not at all."""
+    for wine, read in pairs:
+        if read is None:
+            yield f"{wine.label} not read"
+        elif (read.vintage, read.price) != (wine.vintage, wine.price):
+            yield f"{wine.label} read as {read.label}"
+
+
+def _pairs(wines: Sequence[PictureWine], read: Sequence[ReadWine]) -> Pairs:
+    """Each wine that stands there with what was read of it."""
+    left = list(read)
+    pairs: list[tuple[PictureWine, ReadWine | None]] = []
+    for wine in wines:
+        named = set(words(f"{wine.producer} {wine.name}"))
+        shares = [len(named & set(words(each.label))) / len(named) for each in left]
+        best = max(range(len(left)), key=shares.__getitem__, default=None)
+        is_same = best is not None and shares[best] >= SAME
+        pairs.append((wine, left.pop(best) if is_same and best is not None else None))
+    return pairs
+
+
+def _share(pairs: Pairs, right: Callable[[PictureWine, ReadWine], bool], reason: str = "") -> Mark:
+    """The share of wines that were read, and rightly."""
+    count = sum(found is not None and right(wine, found) for wine, found in pairs)
+    return Mark(1) if count == len(pairs) else Mark(count / len(pairs), reason or "not recognised")
