@@ -22,6 +22,7 @@ from agent.house_sommelier import HouseSommelier, query_for
 from agent.house_sommelier.lexicon import lexicon
 from agent.memory.service import Remembering
 from agent.memory.tools import remember_tool
+from agent.person import Change
 from agent.repositories import Payload
 from agent.sommelier.service import Answerer, Sommelier
 from agent.text import pattern
@@ -213,10 +214,16 @@ async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterato
             if sending is not None:
                 sending.cancel()
                 await asyncio.wait([sending])
-            forget = partial(app.repositories.cares.forget, telegram.chat_id)
-            await bounded("what was told", forget)
+            await bounded("what was told", partial(forget_told, app, telegram.chat_id))
             if app.forgetting is not None:
                 await bounded("forgetting people", app.forgetting.round)
+
+
+async def forget_told(app: App, person: int) -> None:
+    """Forget what somebody told and chose; another one may sit at the machine the next time."""
+    await app.repositories.cares.forget(person)
+    told = tuple(await app.repositories.memory.facts(person))
+    await app.repositories.turns.change([Change(user_id=person, unlearned=told)])
 
 
 @asynccontextmanager

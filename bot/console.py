@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, Asyn
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from agent.i18n import say, speak
+from agent.i18n import say, speaking
 from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.render import Piece, from_html
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from bot.app import App
 
 QUIT: Final = frozenset({"/quit", "/exit"})
+LOCALE: Final = ("LC_ALL", "LC_MESSAGES", "LANG")
+"""What the language of a terminal is set by."""
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
 
 
@@ -126,15 +128,17 @@ def is_terminal() -> bool:
 
 def chat(open_app: OpenApp, *, has_model: bool) -> None:
     """Talk until the input ends, /quit, Ctrl-C or Ctrl-D; the conversation is forgotten then."""
-    speak(next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), None))
     interactive = is_terminal()
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    if not has_model and not interactive:
-        print(say("terminal_no_model"), file=sys.stderr)
     try:
-        with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+        with (
+            speaking(next(filter(None, map(os.environ.get, LOCALE)), None)),
+            contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError),
+        ):
+            if not has_model and not interactive:
+                print(say("terminal_no_model"), file=sys.stderr)
             telegram = LocalTelegram()
             screen = _terminal(telegram, has_model=has_model) if interactive else Pipe()
             _run(open_app, telegram, screen, greet=interactive)

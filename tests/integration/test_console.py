@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent.house_sommelier import HouseSommelier
-from agent.i18n import say
+from agent.i18n import say, say_in
 from agent.repositories import Feedback
 from agent.sommelier.service import Sommelier
 from bot.app import close_application, telegram_application
@@ -81,8 +81,17 @@ def test_several_piped_lines_are_turns_of_one_conversation_in_order(
 def test_nothing_of_a_piped_conversation_is_remembered_by_the_next(
     environment: dict[str, str],
 ) -> None:
-    piped("a red for lamb\n", environment)
-    assert piped("/new\n", environment).stdout.startswith("There is nothing to forget yet.")
+    piped("a red for lamb\nI hate Riesling\n/language de\n", environment)
+    again = piped("/new\n/taste\n", environment).stdout
+    assert again.startswith("There is nothing to forget yet.")
+    assert "I know nothing of your taste yet." in again
+
+
+def test_a_terminal_is_spoken_to_in_its_language(environment: dict[str, str]) -> None:
+    said = piped("/new\nRiesling?\n", environment | {"LANG": "de_DE.UTF-8"})
+    assert said.stdout.startswith(say_in("de", "nothing_to_forget"))
+    assert say_in("de", "no_model") in said.stdout
+    assert said.stderr.strip() == say_in("de", "terminal_no_model")
 
 
 def test_a_second_conversation_beside_another_remembers_its_own_messages(
