@@ -35,7 +35,7 @@ from db.documents.indexing import STARTER
 
 EVALS: Final = Path(__file__).parent.parent / "tests" / "evals"
 CARE: Final = ("care", "care_dialogue", "care_talk", "care_written", "messages")
-CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen", "care_held")
+CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen", "care_held", "care_five")
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""
 OUTSIDE_TEXT: Final = (
@@ -79,7 +79,8 @@ def care_lines() -> Iterator[dict[str, Any]]:
         for name in names:
             for line in (folder / f"{name}.jsonl").read_text("utf-8").splitlines():
                 batch = name if folder != EVALS else f"own {name}"
-                yield {"batch": batch, "who": ""} | json.loads(line)
+                row = json.loads(line)
+                yield {"batch": batch, "who": "", "label": row.get("expected")} | row
     for line in (EVALS / "outside" / f"{ORDINARY}.jsonl").read_text("utf-8").splitlines():
         yield {"label": "none", "who": "", "batch": ORDINARY} | json.loads(line)
 
