@@ -197,6 +197,8 @@ Concern = Literal[
 CONCERNS: Final[tuple[Concern, ...]] = get_args(Concern)
 FORBIDDING: Final[frozenset[Concern]] = frozenset({"crisis", "dependence", "under_age"})
 """Those for which nothing with alcohol is offered; for the others what is without comes first."""
+RETRACTABLE: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "under_age"}
+"""What somebody may take back; to say that one is of age is no proof of it."""
 Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes", "histamine"]
 ALLERGIES: Final[tuple[Allergy, ...]] = get_args(Allergy)
 Intolerance = Literal["", "histamine", "sulphites", "severe"]
@@ -209,14 +211,25 @@ CARE_CLASSIFIER: Final = Path(__file__).with_name("care.bin")
 """Tells a concern, or none."""
 WHOSE_CLASSIFIER: Final = Path(__file__).with_name("care_whose.bin")
 """Tells whether a concern is of who writes or of somebody else."""
+RETRACTS_CLASSIFIER: Final = Path(__file__).with_name("care_retracts.bin")
+"""Tells whether somebody says that they were misunderstood."""
 LANGUAGE_CLASSIFIER: Final = Path(__file__).with_name("care_language.bin")
 """Tells the language of a short message, so that help is said in it."""
-LEAST: Final = 0.6
-"""From which likelihood on there is a concern, whichever."""
+LEAST: Final[Mapping[Concern, float]] = {
+    "crisis": 0.55,
+    "dependence": 0.6,
+    "under_age": 0.6,
+    "pregnancy": 0.4,
+    "medication": 0.5,
+    "health": 0.5,
+    "driving": 0.55,
+}
+"""From which likelihood of any concern on there is one, by the likeliest (docs/evaluation.md)."""
 LEAST_OF_EACH: Final = 0.25
 """From which likelihood on a concern is told beside a likelier one."""
 LEAST_OF_OTHERS: Final = 0.3
 """From which likelihood on a concern is of somebody else."""
+LEAST_OF_RETRACTION: Final = 0.5
 LEAST_OF_LANGUAGE: Final = 0.5
 NEAR: Final = 6
 """Words between what somebody reacts to and the reaction."""
@@ -232,13 +245,14 @@ class Care:
     """What a message tells of those who should not be offered alcohol.
 
     `own` is said of who writes, `others` of somebody else whom wine may be for. `allergies` are
-    what is not to be offered. `people` are the persons it names, `beneficiaries` those of them that
+    what is not to be offered, `retracted` what was misunderstood before. `people` are the persons it names, `beneficiaries` those of them that
     wine is wanted for. `held` is what was known before of who writes, who may do so `in_group`.
     """
 
     own: frozenset[Concern] = frozenset()
     others: frozenset[Concern] = frozenset()
     allergies: frozenset[Allergy] = frozenset()
+    retracted: frozenset[Concern] = frozenset()
     intolerance: Intolerance = ""
     has_drunk: bool = False
     people: frozenset[str] = frozenset()
@@ -294,7 +308,7 @@ class Care:
 
     def holding(self, names: Iterable[str]) -> "Care":
         """Return the same with what is remembered of who writes; unknown names are left out."""
-        known = frozenset(names)
+        known = frozenset(names) - self.retracted
         held = frozenset(each for each in CONCERNS if each in known)
         allergies = frozenset(each for each in ALLERGIES if each in known)
         return replace(self, held=self.held | held, allergies=self.allergies | allergies)
@@ -318,10 +332,12 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
         language = language or _language(found)
     certain = {cast("Concern", each) for each in message.certain(full_age)}
     own |= certain - (others & {"crisis"})
+    takes_back = not own and _takes_back(message, full_age)
     return Care(
         own=frozenset(own),
         others=frozenset(others - own),
         allergies=frozenset(_allergies(message)),
+        retracted=RETRACTABLE if takes_back else frozenset(),
         intolerance=_intolerance(message),
         has_drunk=message.has("drunk"),
         people=message.people(),
@@ -330,11 +346,18 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
     )
 
 
+def _takes_back(message: Message, full_age: int) -> bool:
+    """Whether it says that what was heard before was misunderstood."""
+    model = classifier(RETRACTS_CLASSIFIER)
+    likely = (model.likelihoods_of(each)["yes"] for each in message.windows(full_age))
+    return any(each >= LEAST_OF_RETRACTION for each in likely)
+
+
 def _concerns(found: Collection[int]) -> Iterator[Concern]:
     """What the classifier is sure enough of."""
     likely = classifier(CARE_CLASSIFIER).likelihoods_of(found)
-    if 1 - likely["none"] >= LEAST:
-        best = max(CONCERNS, key=likely.__getitem__)
+    best = max(CONCERNS, key=likely.__getitem__)
+    if 1 - likely["none"] >= LEAST[best]:
         yield from (each for each in CONCERNS if each == best or likely[each] >= LEAST_OF_EACH)
 
 
@@ -363,5 +386,7 @@ def _allergies(message: Message) -> Iterator[Allergy]:
 
 def care_in_talk(said: Sequence[str], full_age: int = FULL_AGE) -> Care:
     """Read the last of a person's messages, with what the ones before told of them."""
-    *before, last = (care_of(text, full_age) for text in said)
-    return last.holding(name for care in before for name in care.kept)
+    care = NO_CARE
+    for text in said:
+        care = care_of(text, full_age).holding(care.kept)
+    return care

@@ -20,8 +20,10 @@ from agent.care import (
     CONCERNS,
     FULL_AGE,
     LANGUAGE_CLASSIFIER,
+    RETRACTS_CLASSIFIER,
     WHOSE_CLASSIFIER,
     Message,
+    care_of,
 )
 from agent.claims import CLAIMS_CLASSIFIER, features_of
 from agent.claims import LABELS as CLAIMS
@@ -34,8 +36,12 @@ from benchmarks.vocabulary import HOUSE, strings
 from db.documents.indexing import STARTER
 
 EVALS: Final = Path(__file__).parent.parent / "tests" / "evals"
-CARE: Final = ("care", "care_dialogue", "care_talk", "care_written", "messages")
+CARE: Final = (
+    *("care", "care_dialogue", "care_talk", "care_written", "care_retractions"),
+    "messages",
+)
 CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen", "care_held", "care_five")
+BLANK: Final = {"who": "", "retracts": "no"}
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""
 OUTSIDE_TEXT: Final = (
@@ -80,9 +86,9 @@ def care_lines() -> Iterator[dict[str, Any]]:
             for line in (folder / f"{name}.jsonl").read_text("utf-8").splitlines():
                 batch = name if folder != EVALS else f"own {name}"
                 row = json.loads(line)
-                yield {"batch": batch, "who": "", "label": row.get("expected")} | row
+                yield BLANK | {"batch": batch, "label": row.get("expected")} | row
     for line in (EVALS / "outside" / f"{ORDINARY}.jsonl").read_text("utf-8").splitlines():
-        yield {"label": "none", "who": "", "batch": ORDINARY} | json.loads(line)
+        yield BLANK | {"label": "none", "batch": ORDINARY} | json.loads(line)
 
 
 def care_rows(labelled: str, labels: Sequence[str]) -> Iterator[Row]:
@@ -136,12 +142,21 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 LABELS: Final = ("none", *CONCERNS)
 QUARTERS: Final = ("1", "2", "3", "4")
 WHOSE: Final = ("self", "other")
+RETRACTS: Final = ("no", "yes")
 LANGUAGES: Final = ("en", "de", "fr", "es", "it", "nl", "pt")
 TASKS: Final = {
     "care": Task(
         LABELS, CARE_CLASSIFIER, lambda: care_rows("label", LABELS), care_features, 1 << 16
     ),
     "whose": Task(WHOSE, WHOSE_CLASSIFIER, lambda: care_rows("who", WHOSE), care_features, 1 << 14),
+    "retracts": Task(
+        RETRACTS,
+        RETRACTS_CLASSIFIER,
+        lambda: care_rows("retracts", RETRACTS),
+        care_features,
+        1 << 14,
+        tuple(f"retractions {each}" for each in QUARTERS),
+    ),
     "language": Task(
         LANGUAGES,
         LANGUAGE_CLASSIFIER,
@@ -232,14 +247,36 @@ def validate(task: Task) -> None:
         print(f"from {least} on: right {shares}, false {dict(false)}")
 
 
+def report(file: Path) -> Iterator[str]:
+    """Say which concerns care hears of a file's messages, and of which it hears none or a wrong one.
+
+    Its lines have `id`, `text` and the concern that is `expected`, or `none`.
+    """
+    total, right = Counter[str](), Counter[str]()
+    wrong = list[str]()
+    for row in _lines(file):
+        care, expected = care_of(row["text"]), row["expected"]
+        heard = sorted(care.own | care.others)
+        is_right = expected in heard if expected != "none" else not heard
+        total[expected] += 1
+        right[expected] += is_right
+        if not is_right:
+            wrong.append(f"  {row['id']}: {expected}, heard {', '.join(heard) or 'none'}")
+    yield from (f"{each}: {right[each]} of {total[each]}" for each in LABELS if total[each])
+    yield from wrong
+
+
 def main() -> None:
-    """Validate, or fit and write."""
+    """Validate, judge a file, or fit and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("--write", action="store_true", help="fit to all sentences and write")
+    parser.add_argument("--on", type=Path, help="what care hears in a file, as it stands")
     given = parser.parse_args()
     task = TASKS[given.task]
-    if given.write:
+    if given.on:
+        print(*report(given.on), sep="\n")
+    elif given.write:
         task.file.write_bytes(written(fitted(list(task.rows()), task)))
     else:
         validate(task)
