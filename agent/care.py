@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import combinations, groupby, pairwise, product
 from pathlib import Path
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -199,6 +199,8 @@ FORBIDDING: Final[frozenset[Concern]] = frozenset({"crisis", "dependence", "unde
 """Those for which nothing with alcohol is offered; for the others what is without comes first."""
 RETRACTABLE: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "under_age"}
 """What somebody may take back; to say that one is of age is no proof of it."""
+MISUNDERSTOOD: Final = "misunderstood"
+"""What stands in `care.toml` beside concerns that some words leave no doubt of."""
 Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes", "histamine"]
 ALLERGIES: Final[tuple[Allergy, ...]] = get_args(Allergy)
 Intolerance = Literal["", "histamine", "sulphites", "severe"]
@@ -211,8 +213,6 @@ CARE_CLASSIFIER: Final = Path(__file__).with_name("care.bin")
 """Tells a concern, or none."""
 WHOSE_CLASSIFIER: Final = Path(__file__).with_name("care_whose.bin")
 """Tells whether a concern is of who writes or of somebody else."""
-RETRACTS_CLASSIFIER: Final = Path(__file__).with_name("care_retracts.bin")
-"""Tells whether somebody says that they were misunderstood."""
 LANGUAGE_CLASSIFIER: Final = Path(__file__).with_name("care_language.bin")
 """Tells the language of a short message, so that help is said in it."""
 LEAST: Final[Mapping[Concern, float]] = {
@@ -229,7 +229,6 @@ LEAST_OF_EACH: Final = 0.25
 """From which likelihood on a concern is told beside a likelier one."""
 LEAST_OF_OTHERS: Final = 0.3
 """From which likelihood on a concern is of somebody else."""
-LEAST_OF_RETRACTION: Final = 0.5
 LEAST_OF_LANGUAGE: Final = 0.5
 NEAR: Final = 6
 """Words between what somebody reacts to and the reaction."""
@@ -245,8 +244,9 @@ class Care:
     """What a message tells of those who should not be offered alcohol.
 
     `own` is said of who writes, `others` of somebody else whom wine may be for. `allergies` are
-    what is not to be offered, `retracted` what was misunderstood before. `people` are the persons it names, `beneficiaries` those of them that
-    wine is wanted for. `held` is what was known before of who writes, who may do so `in_group`.
+    what is not to be offered, `retracted` what of before was a misunderstanding. `people` are the
+    persons it names, `beneficiaries` those of them that wine is wanted for. `held` is what was
+    known before of who writes, who may do so `in_group`.
     """
 
     own: frozenset[Concern] = frozenset()
@@ -330,9 +330,9 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
             whose = classifier(WHOSE_CLASSIFIER).likelihoods_of(found)
             (others if whose["other"] >= LEAST_OF_OTHERS else own).update(concerns)
         language = language or _language(found)
-    certain = {cast("Concern", each) for each in message.certain(full_age)}
-    own |= certain - (others & {"crisis"})
-    takes_back = not own and _takes_back(message, full_age)
+    certain = set(message.certain(full_age))
+    own |= {each for each in CONCERNS if each in certain} - (others & {"crisis"})
+    takes_back = MISUNDERSTOOD in certain and "crisis" not in own
     return Care(
         own=frozenset(own),
         others=frozenset(others - own),
@@ -344,13 +344,6 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
         beneficiaries=message.people(behind="beneficiary"),
         language=language,
     )
-
-
-def _takes_back(message: Message, full_age: int) -> bool:
-    """Whether it says that what was heard before was misunderstood."""
-    model = classifier(RETRACTS_CLASSIFIER)
-    likely = (model.likelihoods_of(each)["yes"] for each in message.windows(full_age))
-    return any(each >= LEAST_OF_RETRACTION for each in likely)
 
 
 def _concerns(found: Collection[int]) -> Iterator[Concern]:

@@ -74,6 +74,16 @@ class Help:
         texts = self.texts.get(care.language, self.texts["en"])
         return texts.crisis.format(lines="\n".join(f"- {line}" for line in self._lines(texts)))
 
+    def instead(self, care: Care) -> str:
+        """Say what stands in place of what was to be looked up; empty if that may be shown."""
+        if care.is_crisis:
+            return self.in_crisis(care)
+        return self.why(care) if care.forbids_alcohol else ""
+
+    def beside(self, care: Care) -> str:
+        """Say what stands beside what was looked up when a concern is first told; may be empty."""
+        return self.why(care) if care.is_cautious and care.news else ""
+
     def why(self, care: Care) -> str:
         """Say why no alcohol is offered, or why what is without comes first; empty without care."""
         concern = care.news or care.gravest

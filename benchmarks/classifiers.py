@@ -20,7 +20,6 @@ from agent.care import (
     CONCERNS,
     FULL_AGE,
     LANGUAGE_CLASSIFIER,
-    RETRACTS_CLASSIFIER,
     WHOSE_CLASSIFIER,
     Message,
     care_of,
@@ -41,7 +40,6 @@ CARE: Final = (
     "messages",
 )
 CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen", "care_held", "care_five")
-BLANK: Final = {"who": "", "retracts": "no"}
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""
 OUTSIDE_TEXT: Final = (
@@ -86,9 +84,9 @@ def care_lines() -> Iterator[dict[str, Any]]:
             for line in (folder / f"{name}.jsonl").read_text("utf-8").splitlines():
                 batch = name if folder != EVALS else f"own {name}"
                 row = json.loads(line)
-                yield BLANK | {"batch": batch, "label": row.get("expected")} | row
+                yield {"batch": batch, "who": "", "label": row.get("expected")} | row
     for line in (EVALS / "outside" / f"{ORDINARY}.jsonl").read_text("utf-8").splitlines():
-        yield BLANK | {"label": "none", "batch": ORDINARY} | json.loads(line)
+        yield {"label": "none", "who": "", "batch": ORDINARY} | json.loads(line)
 
 
 def care_rows(labelled: str, labels: Sequence[str]) -> Iterator[Row]:
@@ -142,21 +140,12 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 LABELS: Final = ("none", *CONCERNS)
 QUARTERS: Final = ("1", "2", "3", "4")
 WHOSE: Final = ("self", "other")
-RETRACTS: Final = ("no", "yes")
 LANGUAGES: Final = ("en", "de", "fr", "es", "it", "nl", "pt")
 TASKS: Final = {
     "care": Task(
         LABELS, CARE_CLASSIFIER, lambda: care_rows("label", LABELS), care_features, 1 << 16
     ),
     "whose": Task(WHOSE, WHOSE_CLASSIFIER, lambda: care_rows("who", WHOSE), care_features, 1 << 14),
-    "retracts": Task(
-        RETRACTS,
-        RETRACTS_CLASSIFIER,
-        lambda: care_rows("retracts", RETRACTS),
-        care_features,
-        1 << 14,
-        tuple(f"retractions {each}" for each in QUARTERS),
-    ),
     "language": Task(
         LANGUAGES,
         LANGUAGE_CLASSIFIER,
@@ -248,7 +237,7 @@ def validate(task: Task) -> None:
 
 
 def report(file: Path) -> Iterator[str]:
-    """Say which concerns care hears of a file's messages, and of which it hears none or a wrong one.
+    """Say which concerns care hears in the messages of a file, and where it hears wrongly.
 
     Its lines have `id`, `text` and the concern that is `expected`, or `none`.
     """

@@ -46,6 +46,8 @@ class Carer:
         is_long = len(text) > LONG
         told = await asyncio.to_thread(care_of, text, age) if is_long else care_of(text, age)
         held = await self._held(chat_id, user_id)
+        if lifted := told.retracted & held:
+            await self._keep(chat_id, user_id, dict.fromkeys(lifted, datetime.now(UTC)))
         care = replace(told.holding(held), in_group=chat_id < 0)
         if care.all or care.allergies:
             with span.child("guard.care", "guardrail") as guard:
@@ -68,16 +70,22 @@ class Carer:
         if self.cares is not None:
             await self.cares.forget(chat_id, but=LASTING)
 
-    def work(self, care: Care, work: Work) -> Work:
-        """Return the work of a turn: in a crisis help is all that is said, without a model."""
-        if not care.is_crisis:
-            return work
-        reply = Reply(text=self.help.in_crisis(care), outcome="care")
+    def work(self, care: Care, work: Work, *, is_look_up: bool = False) -> Work:
+        """Return the work of a turn: in a crisis help is all that is said, without a model.
 
-        async def help_(run: Run) -> Reply:
-            return reply
+        Nothing is looked up for who must not drink, and who had better not is told so beside it.
+        """
+        in_crisis = self.help.in_crisis(care) if care.is_crisis else ""
+        said = self.help.instead(care) if is_look_up else in_crisis
+        beside = self.help.beside(care) if is_look_up else ""
 
-        return help_
+        async def careful(run: Run) -> Reply:
+            if said:
+                return Reply(text=said, outcome="care")
+            reply = await work(run)
+            return replace(reply, notes=(beside, *reply.notes))
+
+        return careful if said or beside else work
 
     async def _held(self, chat_id: int, user_id: int) -> frozenset[str]:
         if self.cares is None or not chat_id:
@@ -90,10 +98,15 @@ class Carer:
 
     async def keep(self, chat_id: int, user_id: int, told: Collection[str]) -> None:
         """Remember what was told of a person, each as long as it holds."""
-        if self.cares is None or not chat_id or not told:
+        if not chat_id or not told:
             return
         now = datetime.now(UTC)
         until = {each: now + HOLDS[each] if each in HOLDS else None for each in told}
+        await self._keep(chat_id, user_id, until)
+
+    async def _keep(self, chat_id: int, user_id: int, until: Mapping[str, datetime | None]) -> None:
+        if self.cares is None:
+            return
         try:
             await self.cares.keep(chat_id, user_id, until)
         except Exception:

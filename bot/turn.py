@@ -38,6 +38,8 @@ SPOKEN: Final = "answer.ogg"
 LOST_BY: Final[Mapping[str | None, tuple[str, ...]]] = {"ambiguous": (MAY_BE_LOST,)}
 
 
+LOOK_UPS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
+"""Kinds of turns that answer, or help to answer, from documents or the web."""
 Kind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
 """What a turn is; its trace is named so."""
 
@@ -243,7 +245,7 @@ class Turns:
                 if span.trace is not None:
                     span.trace.is_hidden = own.get("traces") == "numbers"
                 run = replace(run, context=person)
-                work = self.carer.work(care, work)
+                work = self.carer.work(care, work, is_look_up=question.kind in LOOK_UPS)
                 reply = await answer_turn(run, partial(self._within_budget, question, work))
                 if own.get("temperature") == FAHRENHEIT and question.kind == "chat":
                     reply = replace(reply, text=in_fahrenheit(reply.text))

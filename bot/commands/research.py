@@ -5,6 +5,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -106,14 +107,14 @@ async def _ask(question: str, *, refine: bool) -> "Answer":
     from agent.documents.answer import Answer, answer_question
     from agent.documents.refine import refinement_wanted
 
+    if help_ := await _help(question):
+        return Answer.of_help(question, help_)
+
     async def look_up(resources: "Resources", run: "Run") -> "Reply":
-        if help_ := _help_for(question, resources):
-            found = Answer.of_help(question, help_)
-        else:
-            wanted = refinement_wanted(resources.refinement, refine or None)
-            found = await answer_question(
-                question, documents=resources.documents, run=run, refine=wanted
-            )
+        wanted = refinement_wanted(resources.refinement, refine or None)
+        found = await answer_question(
+            question, documents=resources.documents, run=run, refine=wanted
+        )
         return found.reply("\n".join(_answer_lines(found)))
 
     answer: Answer = await _turn("ask", question, look_up)
@@ -123,11 +124,11 @@ async def _ask(question: str, *, refine: bool) -> "Answer":
 async def _quotes(query: str) -> "Quotes":
     from agent.documents.quotes import Quotes, find_quotes
 
+    if help_ := await _help(query):
+        return Quotes.of_help(query, help_)
+
     async def look_up(resources: "Resources", run: "Run") -> "Reply":
-        if help_ := _help_for(query, resources):
-            found = Quotes.of_help(query, help_)
-        else:
-            found = await find_quotes(query, documents=resources.documents, run=run)
+        found = await find_quotes(query, documents=resources.documents, run=run)
         return found.reply("\n".join(_quotes_lines(found)))
 
     found: Quotes = await _turn("quotes", query, look_up)
@@ -158,6 +159,7 @@ async def _turn(
     kind: str, asked: str, look_up: "Callable[[Resources, Run], Awaitable[Reply]]"
 ) -> Any:
     """What a turn looked up: traced like every other. Raises what kept it from an answer."""
+    from agent.care import care_of
     from agent.i18n import say
     from agent.tracing.recorder import Recorder
     from agent.turn import Reply, answer_turn
@@ -183,28 +185,22 @@ async def _turn(
                     reply = await answer_turn(resources.run.turn(span=span), work)
             finally:
                 await resources.repositories.traces.save([root.trace])
+        beside = resources.help.beside(care_of(asked, resources.help.full_age))
     if raised:
         raise raised[0]
-    return reply.answer
+    answer: Any = reply.answer
+    return replace(answer, note=f"{beside} {answer.note}".strip())
 
 
 async def _help(text: str) -> str:
-    """What helps somebody in a crisis, empty if nobody is."""
+    """What is said instead of what was to be looked up, empty if that may be shown."""
     from agent.care import care_of
     from bot.resources import open_resources
 
-    if not care_of(text).is_crisis:
+    if not care_of(text).all:
         return ""
     async with open_resources(open_settings()) as resources:
-        return _help_for(text, resources)
-
-
-def _help_for(text: str, resources: "Resources") -> str:
-    """What helps somebody in a crisis, empty if nobody is."""
-    from agent.care import care_of
-
-    care = care_of(text)
-    return resources.help.in_crisis(care) if care.is_crisis else ""
+        return resources.help.instead(care_of(text, resources.help.full_age))
 
 
 def _question(text: str) -> str:

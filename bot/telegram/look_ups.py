@@ -19,7 +19,6 @@ from agent.i18n import say
 from agent.places.find import PlaceSearch, find_places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.repositories import MessageRepository
-from agent.sommelier.caring import care_in
 from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram import look_up_text as text
 from bot.telegram.handlers import TYPED, AnyHandler, Context
@@ -197,13 +196,9 @@ class LookUps:
         await self._turn(question, look_up, text.places_messages)
 
     async def _turn(self, question: Question, look_up: Work, show: Show) -> None:
-        """One turn: a look-up, which is one step of it; of nothing for who must not drink."""
+        """One turn: a look-up, which is one step of it."""
 
         async def work(run: Run) -> Reply:
-            care = care_in(run)
-            if care.forbids_alcohol:
-                return Reply(text=self.turns.carer.help.why(care), outcome="care")
-
             async def looked_up() -> tuple[Reply, Spent]:
                 inner = replace(run.of_tool(run.span), stop=run.stop)
                 return await worked_on(inner, look_up), run.ledger.spent

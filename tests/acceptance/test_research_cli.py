@@ -81,6 +81,17 @@ def test_in_a_crisis_a_command_says_where_help_is(home: dict[str, str]) -> None:
         assert "0800 111 0 111" in done.stdout
 
 
+def test_who_is_under_age_is_looked_up_nothing_and_who_is_pregnant_is_told(
+    home: dict[str, str],
+) -> None:
+    young = sommelier_here("ask", "I am 15, what does sur lie mean?", environment=home)
+    assert "under 18" in young.stdout
+    assert "lees" not in young.stdout
+    told = sommelier_here("quotes", "I'm pregnant, cork taint", environment=home)
+    assert "In pregnancy" in told.stdout
+    assert "cork" in told.stdout
+
+
 def test_quotes_stand_word_for_word_in_their_documents(home: dict[str, str]) -> None:
     done = sommelier_here("quotes", "cork taint", "--json", environment=home)
     found = json.loads(done.stdout)

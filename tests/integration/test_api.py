@@ -356,10 +356,18 @@ async def test_passages_come_as_events_and_then_what_they_come_to(
     assert done == {"resultCount": 1, "summary": "A definition."}
 
 
-async def test_in_a_crisis_help_is_the_answer_and_no_model_is_asked(
-    model_server: ModelServer,
+@pytest.mark.parametrize(
+    ("told", "help_"),
+    [
+        ("I want to kill myself", "988"),
+        ("I am 15", "under 18"),
+        ("I'm an alcoholic", "nything with alcohol"),
+    ],
+)
+async def test_who_must_not_drink_is_helped_and_no_model_is_asked(
+    model_server: ModelServer, told: str, help_: str
 ) -> None:
-    said = "I want to kill myself, what does sur lie mean?"
+    said = f"{told}, what does sur lie mean?"
     async with (
         open_model(model_server) as model,
         serving(api(sources(models=[model])).routes()) as it,
@@ -367,13 +375,22 @@ async def test_in_a_crisis_help_is_the_answer_and_no_model_is_asked(
         answered = (await it.post("/api/rag/ask", json={"question": said})).json()
         streamed = await it.post("/api/research/query", json={"query": said})
         rewritten = (await it.post("/api/rag/rewrite", json={"question": said})).json()
-    assert "988" in answered["answer"]
+    assert help_ in answered["answer"]
     assert (answered["outcome"], answered["citations"]) == ("care", [])
     ((name, done),) = events(streamed.text)
     assert (name, done["resultCount"]) == ("done", 0)
-    assert "988" in done["summary"]
+    assert help_ in done["summary"]
     assert (rewritten["refined"], rewritten["used"]) == (said, False)
     assert model_server.requests == []
+
+
+async def test_in_pregnancy_what_is_looked_up_says_so() -> None:
+    said = "I'm pregnant, what does sur lie mean?"
+    async with serving(api(sources()).routes()) as it:
+        answered = (await it.post("/api/rag/ask", json={"question": said})).json()
+        streamed = await it.post("/api/research/query", json={"query": said})
+    assert "In pregnancy" in answered["note"]
+    assert "In pregnancy" in streamed.text
 
 
 async def test_an_event_is_one_line_whatever_a_reader_takes_for_the_end_of_one() -> None:

@@ -297,6 +297,27 @@ async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(
     assert held == [[], ["under_age"], ["driving", "under_age"], ["under_age"]]
 
 
+async def test_a_crisis_that_was_none_is_taken_back_for_good(
+    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
+) -> None:
+    listener = Listener()
+    async with running(bot_api, listener, messages, carer=Carer(cares=cares)):
+        await say(bot_api, "I want to end my life", "a red", "you misunderstood me", "a red")
+    held = [(sorted(care.held), care.forbids_alcohol) for care in listener.cares]
+    assert held == [(["crisis"], True), ([], False), ([], False)]
+    assert "If I misunderstood you" in bot_api.messages(CHAT)[0]["text"]
+
+
+async def test_who_had_better_not_drink_is_told_so_beside_what_is_looked_up(
+    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
+) -> None:
+    sources = Sources(documents=FakeLibrary())
+    async with running(bot_api, Listener(), messages, sources=sources, carer=Carer(cares=cares)):
+        await say(bot_api, "/ask I'm pregnant, what does sur lie mean?", "/ask sur lie")
+    told = ["In pregnancy" in each["text"] for each in bot_api.messages(CHAT)]
+    assert told == [True, False]
+
+
 async def test_in_a_group_care_is_for_who_told(
     bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
 ) -> None:
