@@ -604,4 +604,4 @@ class MemoryRepository(Protocol):
         """What a person told, and what their verdicts say, the oldest first."""
 
     async def bottles(self, user_id: int) -> Sequence[Bottles]:
-        """The wines that a person owns, or did."""
+        """The wines that a person owns, or did; those that changed last are the last."""

@@ -21,7 +21,7 @@ from agent.engine.run import NO_JOURNAL, Journal
 from agent.house_sommelier import HouseSommelier, query_for
 from agent.house_sommelier.lexicon import lexicon
 from agent.memory.service import Remembering
-from agent.memory.tools import remember_tool
+from agent.memory.tools import memory_tools
 from agent.person import Change
 from agent.repositories import Payload
 from agent.sommelier.service import Answerer, Sommelier
@@ -63,7 +63,7 @@ from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
-from bot.telegram.memory import TasteCommand
+from bot.telegram.memory import CellarCommand, TasteCommand
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender, WholeRequests
@@ -84,6 +84,7 @@ from db.documents.pages import pages_of
 from db.engine import is_passing
 from db.repositories.turns import SqlTurnRepository
 from db.repositories.updates import SqlUpdateRepository
+from db.wines.cellars import read_bottles, write_bottles
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -320,11 +321,19 @@ async def open_app(
             read=query_for,
             country_name=follow_ups.country_name,
         )
+        cellar = CellarCommand(
+            sender=sender,
+            memory=repositories.memory,
+            change=changing.change,
+            read=read_bottles,
+            write=write_bottles,
+        )
         further = [
             *wines.handlers(),
             *admin,
             *privacy.handlers(),
             *taste.handlers(),
+            *cellar.handlers(),
             *chosen.handlers(),
             *feedback.handlers(),
             *follow_ups.handlers(conversation),
@@ -566,7 +575,7 @@ def sommelier_of(resources: Resources) -> Remembering:
     sommelier = Sommelier(
         catalogue=resources.repositories.wines,
         house=HouseSommelier(),
-        research_tools=[*tools, remember_tool()],
+        research_tools=[*tools, *memory_tools()],
         help=resources.help,
         small=resources.small,
     )

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 SETTLED: Final = timedelta(seconds=30)
 """How long a trace may be on its way when its person is forgotten."""
-AGAIN: Final = Backoff(first=30.0, longest=3600.0)
+AGAIN: Final = Backoff(first=5.0, longest=3600.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spe
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
 from agent.i18n import FAHRENHEIT, in_fahrenheit, say
-from agent.person import Change, Person, settings_of
+from agent.person import SHARED, Change, Fact, Person, settings_of
 from agent.repositories import MemoryRepository, MessageRepository, StoredMessage, TurnRecord
 from agent.text import truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
@@ -265,8 +265,8 @@ class Turns:
             return Person(care)
         try:
             facts = await self.memory.facts(user_id)
-            in_private = chat_id == user_id
-            bottles = await self.memory.bottles(user_id) if in_private else ()
+            is_seen = chat_id == user_id or Fact("setting", SHARED.format(chat_id)) in facts
+            bottles = await self.memory.bottles(user_id) if is_seen else ()
         except Exception as error:
             log.warning("What is remembered of a person is not read: %s", type(error).__name__)
             return Person(care)

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from agent.engine.run import Run
 from agent.i18n import say_in
+from agent.memory.cellar import NOTHING, CellarTalk, after, chosen, read_cellar
 from agent.memory.reading import Reading, own_words, read_message
-from agent.memory.wording import told
+from agent.memory.wording import cellar, told, whole_cellar
 from agent.person import Change, Fact, Person
 from agent.sommelier.attachment import Attached
 from agent.sommelier.caring import person_in
@@ -34,17 +36,54 @@ class Remembering:
         reading = read_message(message, person.facts)
         heard = Change(user_id=person.user_id, learned=reading.learned, unlearned=reading.unlearned)
         language = self.sommelier.language_in(message, run)
-        if heard.learned or heard.unlearned:
+        talk = NOTHING if person.care.forbids_alcohol else read_cellar(message, person)
+        said = _of_cellar(talk, person, language)
+        liked = {fact.key: fact for fact in (*heard.learned, *talk.liked)}
+        known_before = {fact.key for fact in person.facts}
+        fresh = tuple(fact for key, fact in liked.items() if key not in known_before)
+        heard = replace(heard, learned=fresh, bottles=talk.changed)
+        if heard.learned or heard.unlearned or talk:
             with run.span.child("memory", "span") as span:
-                span.update(output={"learned": heard.learned, "unlearned": heard.unlearned})
-        if reading.is_all and not (attached and attached.now):
-            reply = _told_back(Reply(text=say_in(language, "taste_ask_on")), [heard], language)
-            return replace(reply, text="\n\n".join((*reply.notes, reply.text)), notes=())
-        known = replace(person, facts=_holding(person, reading), words=own_words(message))
+                span.update(output={"changed": heard, "told": said})
+        if (reading.is_all or (said and talk.is_all)) and not (attached and attached.now):
+            told_ = _told_back(Reply(text=""), [heard], language)
+            on = "" if said else say_in(language, "taste_ask_on")
+            text = "\n\n".join(filter(None, (said, *told_.notes, on)))
+            return replace(told_, text=text, notes=())
+        known = replace(after(person, talk), facts=_holding(person, reading))
+        known = replace(known, words=own_words(message))
         reply = await self.sommelier.answer(message, replace(run, context=known), attached)
-        said = {fact.key for fact in reading.learned}
-        others = [_without(each, said) for each in reply.changes]
+        told_keys = {fact.key for fact in heard.learned}
+        others = [_without(each, told_keys) for each in reply.changes]
+        if said:
+            reply = replace(reply, notes=(*reply.notes, said))
         return _told_back(reply, [heard, *others], language)
+
+
+def _of_cellar(talk: CellarTalk, person: Person, language: Language) -> str:
+    """What is said to what a message says or asks of a person's own bottles; empty if nothing."""
+    year = datetime.now(UTC).year
+    now = after(person, talk)
+    changed = {each.key for each in talk.changed}
+    of_change = [each for each in now.bottles if each.key in changed]
+    parts = list[str]()
+    if of_change:
+        begins = "cellar_added" if talk.changed[0].count > 0 else "cellar_taken"
+        parts.append(cellar(of_change, year, language, begins))
+    if talk.shows:
+        parts.append(whole_cellar(now.bottles, year, language))
+    if talk.chooses:
+        parts.append(_chosen(talk, now, year, language))
+    return "\n\n".join(parts)
+
+
+def _chosen(talk: CellarTalk, person: Person, year: int, language: Language) -> str:
+    if not any(each.count for each in person.bottles):
+        return say_in(language, "cellar_none")
+    found = chosen(talk, person, year)
+    if not found:
+        return say_in(language, "cellar_unfit")
+    return cellar(found, year, language, "cellar_urgent" if talk.is_urgent else "cellar_pick")
 
 
 def _holding(person: Person, reading: Reading) -> tuple[Fact, ...]:

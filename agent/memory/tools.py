@@ -9,10 +9,12 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.house_sommelier.lexicon import parse
+from agent.memory.cellar import window_of, wine_of
 from agent.memory.reading import LARGEST_BUDGET, LONGEST_SAID, is_of_others, objects, own_words
 from agent.person import Change, Fact, Person
-from agent.sommelier.caring import person_in
+from agent.sommelier.caring import may_be_shown, person_in
 from agent.sommelier.taste import written
+from agent.sommelier.tools import by_id, wine_facts
 from agent.sommelier.wine import Currency
 from agent.text import words
 
@@ -22,6 +24,12 @@ REMEMBER: Final = (
     "are their own, letter for letter, and name what it is about. Not what they want just now, "
     "and nothing of other people. With `forget` such a fact is dropped again."
 )
+OWNED: Final = (
+    "The bottles that the guest owns at home. They are not for sale: call it when the guest asks "
+    "what to drink of their own, and recommend these by their wine_id."
+)
+MOST_OWNED: Final = 60
+NO_CELLAR: Final = "the guest has told of no bottles of their own; search_wines finds ours"
 NOT_SAID: Final = "these are not the guest's words of this message; copy them letter for letter"
 OF_OTHERS: Final = "that is about somebody else; only what guests tell of themselves is kept"
 NO_NAME: Final = "these words name no grape, region, country, style or taste; keep it as a note"
@@ -84,6 +92,35 @@ def _facts(asked: Remember, own: str) -> tuple[Fact, ...]:
             return tuple(Fact(asked.kind, written(wanted), said) for wanted, said in named_)
 
 
-def remember_tool() -> Tool:
-    """Make the tool of `remember`."""
-    return Tool("remember", REMEMBER, Remember, remember)
+class OwnCellar(BaseModel):
+    """Arguments of own_cellar: none."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+async def own_cellar(asked: OwnCellar, run: Run) -> ToolOutput:
+    """Tell what the guest owns: how many bottles of which wine, and when to drink them.
+
+    Raises:
+        ToolError: nothing is known of any, or they are not to be offered alcohol.
+    """
+    person = person_in(run)
+    owned = [
+        each for each in person.bottles if each.count and may_be_shown(wine_of(each), person.care)
+    ]
+    if not owned:
+        raise ToolError(NO_CELLAR)
+    wines = {wine.id: wine for wine in map(wine_of, owned[:MOST_OWNED])}
+    facts = [
+        wine_facts(wine) | {"bottles": each.count, "drink": window_of(each), "note": each.note}
+        for each, wine in zip(owned, wines.values(), strict=False)
+    ]
+    return ToolOutput({"owned_by_the_guest": facts}, by_id(wines.values()))
+
+
+def memory_tools() -> list[Tool]:
+    """Make the tools remember and own_cellar."""
+    return [
+        Tool("remember", REMEMBER, Remember, remember),
+        Tool("own_cellar", OWNED, OwnCellar, own_cellar),
+    ]

@@ -1,11 +1,17 @@
 """What is said of what is remembered: in the language of the guest, and in their own words."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from agent.i18n import say_in
-from agent.person import Fact
+from agent.markdown import escape
+from agent.memory.cellar import state_of, window_of, wine_of
+from agent.person import Bottles, Fact
 from agent.sommelier.taste import budget_of, read
-from agent.sommelier.wine import money
+from agent.sommelier.wine import Currency, money
+
+FAR: Final = 9999
+"""The year until which a wine keeps of which nothing is known."""
 
 
 def in_words(fact: Fact, language: str) -> str:
@@ -33,3 +39,43 @@ def told(facts: Iterable[Fact], name: str, language: str) -> str:
     """Say that facts are "learned" or "unlearned"; empty without any."""
     said = ", ".join(in_words(each, language) for each in facts)
     return say_in(language, f"memory_{name}", facts=said) if said else ""
+
+
+def cellar(bottles: Iterable[Bottles], year: int, language: str, begins: str) -> str:
+    """Say each of some bottles in a line of Markdown, below the sentence of that name."""
+    lines = [line(each, year, language) for each in bottles]
+    return "\n".join([say_in(language, begins), *lines])
+
+
+def whole_cellar(bottles: Iterable[Bottles], year: int, language: str) -> str:
+    """Say what a person owns, what has least time left first, and what they paid for it."""
+    owned = [each for each in bottles if each.count]
+    if not owned:
+        return say_in(language, "cellar_none")
+    owned.sort(key=lambda each: ((window_of(each) or (0, FAR))[1], each.key))
+    count = str(sum(each.count for each in owned))
+    said = [say_in(language, "cellar_all", count=count)]
+    said += [line(each, year, language) for each in owned]
+    paid = dict[Currency, float]()
+    for each in owned:
+        wine = wine_of(each)
+        if wine.price is not None:
+            paid[wine.currency] = paid.get(wine.currency, 0) + wine.price * each.count
+    if paid:
+        sums = ", ".join(money(amount, currency) for currency, amount in paid.items())
+        said.append(say_in(language, "cellar_paid", paid=sums))
+    return "\n".join(said)
+
+
+def line(bottles: Bottles, year: int, language: str) -> str:
+    """Say how many bottles of which wine, what each cost, when to drink them, what was noted."""
+    wine, window, state = wine_of(bottles), window_of(bottles), state_of(bottles, year)
+    facts = [f"{bottles.count} × **{escape(wine.label)}**"]
+    if wine.price is not None:
+        facts.append(say_in(language, "cellar_each", price=money(wine.price, wine.currency)))
+    if window is not None and state != "unknown":
+        ends = window[0] if state == "young" else window[1]
+        facts.append(say_in(language, f"cellar_{state}", year=str(ends)))
+    if bottles.note:
+        facts.append(say_in(language, "memory_note", what=escape(bottles.note)))
+    return " · ".join(facts)

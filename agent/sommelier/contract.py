@@ -28,7 +28,7 @@ from agent.sommelier.sommelier_prompts import (
     WineRecommendation,
     validate_semantic_content,
 )
-from agent.sommelier.wine import AnyWine, ReadWine, Wine, money
+from agent.sommelier.wine import OWN, AnyWine, ReadWine, Wine, money
 from agent.text import Language, pattern, words
 
 QUOTE_LINE: Final = pattern(r"(?m)^\\> ")
@@ -120,6 +120,8 @@ def facts_line(
     place, country = wine.appellation or wine.region, country_name(wine.country, language)
     origin = f"{place}, {country}" if place and place != wine.country else country
     facts = [origin, price_text(wine), "" if wine.in_stock else say_in(language, "not_in_stock")]
+    if wine.id.startswith(OWN):
+        facts = [origin, say_in(language, "cellar_own")]
     return " · ".join(fact for fact in facts if fact)
 
 

@@ -207,8 +207,12 @@ class Allergen(StrEnum):
     FISH = "fish"
 
 
+OWN: Final = "own:"
+"""What the ids of wines begin with that guests own themselves; no wine of a list has such an id."""
+
+
 class Wine(BaseModel):
-    """One wine of the catalogue. `vintage` is None for a non-vintage (NV) wine."""
+    """One wine of the catalogue, or of a guest's own cellar. `vintage` is None for an NV wine."""
 
     model_config = ConfigDict(frozen=True)
 

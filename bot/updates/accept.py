@@ -34,7 +34,7 @@ TIMEOUT: Final = httpx.Timeout(10, read=POLL.total_seconds() + 10)
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 WATCH_SECONDS: Final = 60.0
 COMMANDS: Final = (
-    "ask quotes find stop new taste language settings privacy export forget help".split()
+    "ask quotes find stop new taste cellar language settings privacy export forget help".split()
 )
 ADMIN_COMMANDS: Final = "stats trace allow block broadcast".split()
 """What the menu shows to everybody, and to admins beside it; what it says of each is a sentence."""

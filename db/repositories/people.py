@@ -312,7 +312,8 @@ FACTS: Final = table_of(FactRow)
 BOTTLES: Final = table_of(BottleRow)
 THEIRS: Final[BindParameter[int]] = bindparam("user_id")
 OF_PERSON: Final = select(FACTS).where(FACTS.c.user_id == THEIRS).order_by(FACTS.c.at)
-OWNED: Final = select(BOTTLES).where(BOTTLES.c.user_id == THEIRS).order_by(BOTTLES.c.id)
+BY_CHANGE: Final = (BOTTLES.c.at, BOTTLES.c.id)
+OWNED: Final = select(BOTTLES).where(BOTTLES.c.user_id == THEIRS).order_by(*BY_CHANGE)
 
 
 class SqlMemoryRepository(SqlRepository):

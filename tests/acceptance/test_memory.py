@@ -47,9 +47,9 @@ async def test_what_is_told_of_taste_holds_in_every_search_without_a_model(
         bot_api.press(known, buttons(known)[2][1])
         bot_api.say("forget that I hate Riesling", chat_id=ADA)
         assert "Forgotten: no Riesling" in (await last(bot_api, 5, ADA))["text"]
-        bot_api.say("was weißt du über mich?", chat_id=ADA)
+        bot_api.say("what do you know about me?", chat_id=ADA)
         assert [label for label, _ in buttons(await last(bot_api, 6, ADA))] == [
-            "✖ Sie mögen „Chenin Blanc“"
+            "✖ you like Chenin Blanc"
         ]
 
 
@@ -89,3 +89,80 @@ async def test_a_model_is_told_of_the_taste_and_has_facts_remembered_that_were_s
     assert found["wines"]
     assert not any("Pinotage" in wine.get("grapes", []) for wine in found["wines"])
     assert "does not drink: Pinotage" in str(model_server.requests[-1].json["messages"][0])
+
+
+async def test_a_cellar_of_ones_own_is_kept_used_and_exported_without_a_model(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    with running(bot_api, environment):
+        bot_api.say("I bought six Barolo 2016 at 45", chat_id=ADA)
+        said = (await last(bot_api, 1, ADA))["text"]
+        assert said.startswith("In your cellar now:\n6 × Barolo 2016 · €45 each · good now, until")
+        bot_api.say("drank one, wonderful", chat_id=ADA)
+        said = (await last(bot_api, 2, ADA))["text"]
+        assert "5 × Barolo 2016" in said
+        assert "“drank one, wonderful”" in said
+        assert "you like Barolo" in said
+    with running(bot_api, environment):
+        listed = "Wine,Vintage,Quantity,Price\nChablis,2021,3,18\nSekt,,2,9\n"
+        bot_api.send("document", listed.encode(), ADA, file_name="mine.csv")
+        assert "5 bottles of 2 wines" in (await last(bot_api, 3, ADA))["text"]
+        bot_api.say("what can I drink tonight from what I own, with salmon?", chat_id=ADA)
+        said = (await last(bot_api, 4, ADA))["text"]
+        assert said.startswith("From your own cellar:\n3 × Chablis 2021")
+        assert "≈" not in said
+        bot_api.say("/cellar", chat_id=ADA)
+        said = (await last(bot_api, 5, ADA))["text"]
+        assert "In your cellar: 10 bottles." in said
+        assert "You paid €297 for them." in said
+        bot_api.say("/cellar export", chat_id=ADA)
+        await last(bot_api, 6, ADA)
+    (sent,) = [each.files["document"] for each in bot_api.calls_of("sendDocument")]
+    assert "Barolo,,2016" in sent.data.decode("utf-8-sig")
+
+
+async def test_a_cellar_is_seen_in_a_group_by_a_press_of_its_owner_alone(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    group, bea = -9300493, 8200482
+    bot = "@sommelier_test_bot"
+    named = {"entities": [{"type": "mention", "offset": 0, "length": len(bot)}]}
+    with running(bot_api, environment):
+        bot_api.say("I bought six Barolo 2016 at 45", chat_id=ADA)
+        await last(bot_api, 1, ADA)
+        bot_api.say(f"{bot} what should I open from my cellar tonight?", group, ADA, **named)
+        assert "6 × Barolo" not in (await last(bot_api, 1, group))["text"]
+        bot_api.say(f"/cellar{bot}", group, ADA)
+        offer = await last(bot_api, 2, group)
+        assert "Barolo" not in offer["text"]
+        bot_api.press(offer, buttons(offer)[0][1], user_id=bea)
+        assert "6 × Barolo" not in (await last(bot_api, 3, group))["text"]
+        bot_api.press(offer, buttons(offer)[0][1], user_id=ADA)
+        shown = await last(bot_api, 4, group)
+        assert "6 × Barolo 2016" in shown["text"]
+        bot_api.say(f"{bot} what should I open from my cellar tonight?", group, ADA, **named)
+        assert "6 × Barolo 2016" in (await last(bot_api, 5, group))["text"]
+        bot_api.press(shown, buttons(shown)[0][1], user_id=ADA)
+        await last(bot_api, 6, group)
+        bot_api.say(f"/cellar{bot}", group, ADA)
+        assert "Barolo" not in (await last(bot_api, 7, group))["text"]
+
+
+async def test_a_model_recommends_of_ones_own_bottles_as_ones_own(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    answer = {
+        "response_type": "recommendation",
+        "intro": "One of yours:",
+        "wines": [{"wine_id": "own:1", "description": "It is ready."}],
+        "closing": "",
+    }
+    model_server.script(tool_call("own_cellar", {}), answer_json(answer))
+    with running(bot_api, environment, **with_model(model_server)):
+        bot_api.say("I bought six Barolo 2016 at 45", chat_id=ADA)
+        await last(bot_api, 1, ADA)
+        bot_api.say("a special evening with truffles, please surprise me", chat_id=ADA)
+        said = (await last(bot_api, 2, ADA))["text"]
+    assert "1. Barolo 2016" in said
+    assert "your own cellar" in said
+    assert "≈" not in said

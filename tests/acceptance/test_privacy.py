@@ -34,6 +34,18 @@ async def last(bot_api: BotApi, count: int, chat_id: int) -> JsonObject:
     return bot_api.messages(chat_id)[count - 1]
 
 
+async def said(bot_api: BotApi, words: str, chat_id: int) -> JsonObject:
+    """The newest message that says this."""
+
+    def saying() -> list[JsonObject]:
+        return [each for each in bot_api.messages(chat_id) if words in str(each)]
+
+    await eventually(
+        lambda: bool(saying()), seconds=60, otherwise=lambda: f"{words} not in {bot_api.sent()}"
+    )
+    return saying()[-1]
+
+
 async def talk(bot_api: BotApi) -> None:
     """Both write in private and in a group, rate an answer, and tell of an allergy."""
     for count, (user, word) in enumerate(WORDS.items(), 1):
@@ -51,7 +63,7 @@ async def talk(bot_api: BotApi) -> None:
         ]
         bot_api.press(answer, like)
         bot_api.say(f"I am allergic to egg, {word}", chat_id=user)
-        await last(bot_api, 2, user)
+        await said(bot_api, "check the label", user)
 
 
 def traces_of(receiver: OtlpReceiver, user: int) -> str:
@@ -70,11 +82,11 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
         assert all(mark in files(folder) for mark in marks)
         assert WORDS[ADA] in str(otlp_receiver.spans)
         bot_api.say("/privacy", chat_id=ADA)
-        told = await last(bot_api, 3, ADA)
+        told = await said(bot_api, "What I keep of you", ADA)
         assert "90 days" in told["text"]
         assert "also in Langfuse" in told["text"]
         bot_api.say("/export", chat_id=ADA)
-        await last(bot_api, 5, ADA)
+        await said(bot_api, "sommelier.json", ADA)
         (sent,) = [each.files["document"] for each in bot_api.calls_of("sendDocument")]
         exported = json.loads(sent.data)
         assert {"answers", "cares", "feedback", "messages", "people", "traces", "turns"} <= {
@@ -85,13 +97,13 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
 
         bot_api.say("/forget", chat_id=GROUP, user_id=ADA)
         bot_api.say("/forget@sommelier_test_bot", chat_id=GROUP, user_id=ADA)
-        assert "in our private chat" in str(await last(bot_api, 3, GROUP))
+        await said(bot_api, "in our private chat", GROUP)
         bot_api.say(asked, chat_id=ADA)
-        sure = await last(bot_api, 6, ADA)
+        sure = await said(bot_api, "cannot be undone", ADA)
         assert "3 records of answers" in sure["text"]
         assert WORDS[ADA].encode() in files(folder)
         bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
-        done = await last(bot_api, 7, ADA)
+        done = await said(bot_api, "Deleted: ", ADA)
         assert "3 records of answers" in done["text"]
         assert "What Langfuse has of it goes within minutes" in done["text"]
         await eventually(
@@ -133,7 +145,7 @@ async def test_traces_elsewhere_are_deleted_after_a_kill_and_once_they_can_be(
         )
     assert WORDS[ADA] in str(otlp_receiver.spans)
     otlp_receiver.mode = "ok"
-    with running(bot_api, environment, **settings):
+    with killed(bot_api, environment, **settings):
         await eventually(
             lambda: WORDS[ADA] not in str(otlp_receiver.spans),
             seconds=90,

@@ -30,6 +30,7 @@ BUILT = (
     "reason_",
     "kept_",
     "memory_",
+    "cellar_",
     "next_",
     "wish_",
     "sent_",

@@ -1,0 +1,384 @@
+"""A person's own bottles: what they say of them, when to drink them, which suit. Pure."""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from agent.house_sommelier.data import profiles
+from agent.house_sommelier.lexicon import Token, parse, tokens
+from agent.house_sommelier.model import query_for
+from agent.memory.asking import of_words, spaced
+from agent.memory.reading import objects, own_words
+from agent.person import Bottles, Fact, Person
+from agent.sommelier.taste import Wanted, is_of, taste_of, written
+from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
+from agent.text import Pattern, fold, sentences
+
+Cue = Literal["own", "bought", "drank", "choose", "ready", "opening", "count", "praise", "wish"]
+MOST: Final = 999
+LONGEST: Final = 120
+YEARS: Final = range(1900, 2101)
+SPOKEN: Final = 16
+"""Words of a message that may ask of a cellar without naming it."""
+SHORT: Final = 8
+"""Words of a message that may leave out of which wine it is."""
+SHOWN: Final = 3
+
+
+class _Words(BaseModel):
+    """What `cellar.toml` holds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    own: list[str]
+    bought: list[str]
+    drank: list[str]
+    choose: list[str]
+    ready: list[str]
+    opening: list[str]
+    count: list[str]
+    praise: list[str]
+    units: str
+    price: str
+    wish: list[str]
+    ends: str
+    behind: str
+    one: str
+    all: str
+    currencies: dict[str, Currency]
+
+
+class _Windows(BaseModel):
+    """What `windows.toml` holds: years after the vintage."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sources: list[str]
+    names: dict[str, tuple[int, int]]
+    styles: dict[Style, tuple[int, int]]
+
+
+def _table(name: str) -> dict[str, object]:
+    return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
+
+
+@cache
+def _words() -> _Words:
+    return _Words.model_validate(_table("cellar.toml"))
+
+
+@cache
+def _windows() -> _Windows:
+    return _Windows.model_validate(_table("windows.toml"))
+
+
+@cache
+def _pattern(cue: Cue) -> Pattern:
+    return of_words("|".join(f"(?:{each})" for each in getattr(_words(), cue)))
+
+
+@cache
+def _listed(name: Literal["units", "price", "ends", "behind", "one", "all"]) -> frozenset[str]:
+    return frozenset(getattr(_words(), name).split())
+
+
+@dataclass(frozen=True, slots=True)
+class CellarTalk:
+    """What a message says of a person's bottles, and asks of them.
+
+    `changed` are bottles to add, or to take where the count is negative. Of what was praised it
+    tells a taste. `shows`: all are to be listed; `chooses`: some for an occasion, or if it
+    `is_urgent`, what has least time left. It `is_all` if nothing else is asked.
+    """
+
+    changed: tuple[Bottles, ...] = ()
+    liked: tuple[Fact, ...] = ()
+    shows: bool = False
+    chooses: bool = False
+    is_urgent: bool = False
+    is_all: bool = True
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.changed or self.shows or self.chooses)
+
+
+NOTHING: Final = CellarTalk()
+
+
+def read_cellar(message: str, person: Person) -> CellarTalk:
+    """Read what a message, in any language, says and asks of a person's own bottles."""
+    text = own_words(message)
+    said = spaced([fold(each.written) for each in tokens(text)])
+
+    def has(cue: Cue) -> bool:
+        return bool(_pattern(cue).search(said))
+
+    owns, has_any = has("own"), any(each.count for each in person.bottles)
+    asks, foods = "?" in text, query_for(text).foods
+    told = [each for each in sentences(text) if owns or not each.rstrip().endswith("?")]
+    adds = (has("bought") or owns) and not has("drank") and (owns or not has("wish"))
+    added = tuple(bottles for each in told for bottles in _entries(each)) if adds else ()
+    taken = () if added or asks or not (has_any and has("drank")) else _taken(text, person)
+    about = owns or (has_any and has("opening"))
+    chooses = about and (has("choose") or has("ready") or bool(foods)) and not taken
+    chooses = chooses and (asks or not added)
+    counts = has("count") and (owns or len(said.split()) <= SPOKEN) and not (foods or has("wish"))
+    shows = counts and has_any and not (taken or added or chooses)
+    liked = tuple(fact for each in taken for fact in _liked(each)) if has("praise") else ()
+    if taken:
+        taken = tuple(replace(each, note=text[:LONGEST]) for each in taken)
+    return CellarTalk(
+        changed=added or taken,
+        liked=liked,
+        shows=shows,
+        chooses=chooses,
+        is_urgent=has("ready") or (has("opening") and not foods),
+        is_all=not asks or chooses or shows,
+        text=text,
+    )
+
+
+def _liked(bottles: Bottles) -> Iterator[Fact]:
+    wine = wine_of(bottles)
+    for wanted, said in objects(wine.name)[:1]:
+        yield Fact("like", written(wanted), said)
+
+
+def _entries(text: str) -> Iterator[Bottles]:
+    """The bottles that a message lists: how many, of what, of which year, for how much each."""
+    words = [each for each in tokens(text) if each.written not in "~<>"]
+    counts = _counts(text, words)
+    at = 0
+    while at < len(words):
+        count = counts.get(at, 0)
+        end = at + 1
+        if count:
+            name, year, end = _name(words, at + 1, counts)
+            price, currency, end = _price(words, end, counts)
+            if bottles := _bottles(name, year, count, price, currency):
+                yield bottles
+        at = max(end, at + 1)
+
+
+def _counts(text: str, words: Sequence[Token]) -> dict[int, int]:
+    """The numbers of a message that may count bottles, in digits or words, by their places."""
+    found = {at: 1 for at, each in enumerate(words) if fold(each.written) in _listed("one")}
+    starts, phrases = {each.start: at for at, each in enumerate(words)}, parse(text)
+    for span in phrases.spans:
+        value = next(iter(span.values("number")), "")
+        place = starts.get(phrases.words[span.start].start)
+        if place is not None and value.isdecimal():
+            found[place] = int(value)
+    for at, each in enumerate(words):
+        bare = each.written.rstrip("x×")
+        if bare.isdecimal() and len(bare) < 4 and 0 < int(bare) <= MOST:
+            found[at] = int(bare)
+    return found
+
+
+def _name(words: Sequence[Token], at: int, counts: dict[int, int]) -> tuple[str, int | None, int]:
+    """The name of a wine from a place on, its vintage, and where it ends."""
+    name, year = list[str](), None
+    while at < len(words):
+        word = fold(words[at].written)
+        if word.isdecimal() and int(word) in YEARS:
+            year = int(word)
+        elif not name and word in _listed("units"):
+            pass
+        elif not words[at].is_word or at in counts or (name and word in _listed("ends")):
+            break
+        else:
+            name.append(words[at].written)
+        at += 1
+    while name and fold(name[-1]) in _listed("units"):
+        name.pop()
+    return " ".join(name), year, at
+
+
+def _price(
+    words: Sequence[Token], at: int, counts: dict[int, int]
+) -> tuple[float | None, Currency, int]:
+    """What each bottle cost, if that stands right behind its name."""
+    behind, currency = words[at : at + 5], Currency.EUR
+    for place, each in enumerate(behind):
+        amount = _amount(each.written)
+        before = fold(behind[place - 1].written) if place else ""
+        after = [fold(word.written) for word in words[at + place + 1 : at + place + 3]]
+        signs = _words().currencies
+        known = next((signs[word] for word in (before, *after) if word in signs), None)
+        marked = known or before in _listed("price") or not _listed("behind").isdisjoint(after)
+        if amount is not None and marked:
+            return amount, known or currency, at + place + 1
+        if at + place in counts and amount is None:
+            break
+        if place and each.written == "," and not marked:
+            break
+    return None, currency, at
+
+
+def _amount(written: str) -> float | None:
+    try:
+        return float(written.replace(",", "."))
+    except ValueError:
+        return None
+
+
+def _bottles(
+    name: str, year: int | None, count: int, price: float | None, currency: Currency
+) -> Bottles | None:
+    """Bottles of a wine whose name says what it is; None for what may be no wine."""
+    name = name.strip()[:LONGEST]
+    named = [wanted for wanted, _ in objects(name)]
+    telling = any({*wanted} - {"styles", "bodies", "sweetness"} for wanted in named)
+    priced = bool(named) and price is not None
+    if not (telling or priced or _of_windows(name) or (year and name)):
+        return None
+    return bottles_of(_guessed(name, year, named, price, currency), count)
+
+
+def bottles_of(wine: Wine, count: int, **told: object) -> Bottles:
+    """Return so many bottles of a wine."""
+    facts = wine.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
+    return Bottles(key=folded(wine.label), wine=facts, count=count, **told)  # type: ignore[arg-type]
+
+
+def _guessed(
+    name: str, year: int | None, named: Sequence[Wanted], price: float | None, currency: Currency
+) -> Wine:
+    """A wine as far as its name tells: by the grape or the region that it names."""
+    title = name[:1].upper() + name[1:]
+    told = {key: value for wanted in named for key, value in wanted.items()}
+    places = (*told.get("regions", ()), *told.get("grapes", ()))
+    known = [profiles()[each] for each in places if each in profiles()]
+    style = next(iter(told.get("styles", ())), known[0].profile.colour if known else "red")
+    build = known[0].profile if known else None
+    return Wine(
+        id=OWN,
+        producer="",
+        name=title,
+        vintage=year,
+        country=next(iter(told.get("countries", ())), ""),
+        region=next(iter(told.get("regions", ())), ""),
+        grapes=told.get("grapes") or (known[0].of if known else ()),
+        style=Style(style),
+        body=build.body if build else None,
+        tannin=build.tannin if build else None,
+        acidity=build.acidity if build else None,
+        price=price,
+        currency=currency,
+    )
+
+
+def _taken(text: str, person: Person) -> tuple[Bottles, ...]:
+    """The bottles that a message says are drunk, or gone: by their names, else the last changed."""
+    owned = [each for each in person.bottles if each.count]
+    words = [each for each in tokens(text) if each.is_word]
+    named = objects(text)
+    meant = [each for each in owned if any(_is_called(each, wanted) for wanted, _ in named)]
+    said = {fold(each.written) for each in words}
+    meant = meant or [each for each in owned if said & _own_words(each)]
+    if not meant and (named or len(words) > SHORT):
+        return ()
+    bottles = (meant or owned)[-1]
+    counts = [*_counts(text, words).values()]
+    count = max(counts, default=1)
+    if said & _listed("all") and not counts:
+        count = bottles.count
+    return (replace(bottles, count=-min(count, bottles.count)),)
+
+
+def _is_called(bottles: Bottles, wanted: Wanted) -> bool:
+    wine = wine_of(bottles)
+    return is_of(wine, wanted)
+
+
+def _own_words(bottles: Bottles) -> set[str]:
+    return {each for each in bottles.key.split() if len(each) > 3 and not each.isdecimal()}
+
+
+def guessed(name: str) -> Wine:
+    """Return what of a wine its name tells."""
+    return _guessed(name, None, [wanted for wanted, _ in objects(name)], None, Currency.EUR)
+
+
+def wine_of(bottles: Bottles) -> Wine:
+    """Return the wine of bottles that a person owns, with an id of its own."""
+    facts = {"producer": "", "country": "", **bottles.wine, "id": f"{OWN}{bottles.id}"}
+    return Wine.model_validate(facts)
+
+
+def window_of(bottles: Bottles) -> tuple[int, int] | None:
+    """Return the years from and until which a wine is at its best; None without a vintage."""
+    wine = wine_of(bottles)
+    first, last = bottles.drink_from, bottles.drink_until
+    if first and last:
+        return first, last
+    if wine.vintage is None:
+        return (first or last or 0, last or first or 0) if first or last else None
+    begin, end = _of_windows(wine.label, wine) or _windows().styles[wine.style]
+    return first or wine.vintage + begin, last or wine.vintage + end
+
+
+def _of_windows(label: str, wine: Wine | None = None) -> tuple[int, int] | None:
+    more = (wine.region, wine.appellation, *wine.grapes) if wine else ()
+    said = f" {folded(' / '.join((label, *more)))} "
+    return next((years for name, years in _windows().names.items() if f" {name} " in said), None)
+
+
+def state_of(bottles: Bottles, year: int) -> Literal["young", "ready", "late", "unknown"]:
+    """Tell how a wine stands in a year: before its best, in it, or past it."""
+    window = window_of(bottles)
+    if window is None:
+        return "unknown"
+    return "young" if year < window[0] else "late" if year > window[1] else "ready"
+
+
+def chosen(talk: CellarTalk, person: Person, year: int) -> list[Bottles]:
+    """Return the bottles of a person that suit what is asked, the best first.
+
+    What passes every limit, then what goes with the dish, then what has least time left.
+    """
+    query, taste = query_for(talk.text), taste_of(person.facts)
+    hard = {
+        name: getattr(query, name)
+        for name in ("styles", "colours", "grapes", "countries", "regions", "sweetness")
+        if getattr(query, name) and name not in query.soft
+    }
+    allergies = person.care.allergies
+
+    def fits(bottles: Bottles) -> bool:
+        wine = wine_of(bottles)
+        # Of few bottles it is known how sweet they are.
+        asked = {name: of for name, of in hard.items() if name != "sweetness" or wine.sweetness}
+        return (
+            bottles.count > 0
+            and (not asked or is_of(wine, asked))
+            and not any(is_of(wine, wanted) for wanted, _ in taste.hates)
+            and not allergies.intersection(wine.allergens)
+        )
+
+    def rank(bottles: Bottles) -> tuple[int, int, int]:
+        wine, window = wine_of(bottles), window_of(bottles)
+        suits = sum(is_of(wine, {name: getattr(query, name)}) for name in query.soft)
+        time_left = window[1] - year if window else 99
+        young = int(state_of(bottles, year) == "young")
+        return (young, time_left, -suits) if talk.is_urgent else (young, -suits, time_left)
+
+    return sorted(filter(fits, person.bottles), key=rank)[:SHOWN]
+
+
+def after(person: Person, talk: CellarTalk) -> Person:
+    """Return a person whose bottles have changed as a message said."""
+    owned = {each.key: each for each in person.bottles}
+    for each in talk.changed:
+        before = owned.pop(each.key, None)
+        count = max(0, (before.count if before else 0) + each.count)
+        note = each.note or (before.note if before else "")
+        owned[each.key] = replace(before or each, count=count, note=note)
+    return replace(person, bottles=tuple(owned.values()))
