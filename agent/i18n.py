@@ -27,6 +27,7 @@ _CELSIUS: Final = pattern(
     r"(?P<high>\d{1,2}) ?° ?C\b"
 )
 _SPOKEN: Final = ContextVar("language", default=ENGLISH)
+_CHOSEN: Final = ContextVar("chosen", default=False)
 
 
 def say(name: str, /, **values: str | float) -> str:
@@ -57,7 +58,12 @@ def spoken() -> str:
     return _SPOKEN.get()
 
 
-def speak(language: str | None) -> None:
+def is_chosen() -> bool:
+    """Whether who is spoken to chose the language that is spoken, whatever they write."""
+    return _CHOSEN.get()
+
+
+def speak(language: str | None, *, is_chosen: bool = False) -> None:
     """Speak a language from now on, in this task and those that it starts.
 
     Of a code of Telegram or of a locale ("pt-br", "de_AT.UTF-8") what counts is the language; one
@@ -65,17 +71,18 @@ def speak(language: str | None) -> None:
     """
     code = (language or "").lower().replace("_", "-").partition("-")[0]
     _SPOKEN.set(code if code in languages() else ENGLISH)
+    _CHOSEN.set(is_chosen)
 
 
 @contextmanager
 def speaking(language: str | None) -> Iterator[None]:
     """Speak a language within the block."""
-    before = _SPOKEN.set(spoken())
+    before, was_chosen = spoken(), is_chosen()
     try:
         speak(language)
         yield
     finally:
-        _SPOKEN.reset(before)
+        speak(before, is_chosen=was_chosen)
 
 
 @cache

@@ -13,7 +13,7 @@ from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import Act, kinds, load, profiles, subjects
 from agent.house_sommelier.lexicon import scan, stop_words, tokens
 from agent.house_sommelier.reading import NO_WISHES, Change, Wishes, read
-from agent.i18n import spoken
+from agent.i18n import is_chosen, spoken
 from agent.sommelier.wine import Currency
 from agent.text import LANGUAGES, Language, pattern, words
 
@@ -183,10 +183,12 @@ def heard(state: State, change: Change) -> State:
 def _with_facts(state: State, change: Change) -> State:
     """What holds whatever is asked: language, intolerances, care, guests."""
     languages, numbers, care = change.languages, change.numbers, change.care
-    spoken_so_far = state.language if state.turns or state.language != "en" else None
-    told = language_told(change, spoken_so_far)
-    stays = state.turns or not languages or state.language in languages
-    language = told or (state.language if stays else languages[0])
+    told = language_told(change, state.language if state.turns else None)
+    stays = not languages or state.language in languages
+    is_theirs = not state.turns and state.language != "en" and stays
+    if is_theirs or (is_chosen() and state.language == spoken()):
+        told = state.language  # these words do not speak against it, or may not
+    language = told or (state.language if state.turns or stays else languages[0])
     occasions = [name for name in ("reception", "party") if change.has(name)]
     if change.has("meal"):
         occasions = ["meal"]

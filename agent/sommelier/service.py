@@ -13,7 +13,7 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLM, Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
-from agent.i18n import say_in, spoken
+from agent.i18n import is_chosen, say, say_in, spoken
 from agent.person import Change, Person
 from agent.prompts import prompt_for, research_rules
 from agent.sommelier import caring, taste
@@ -34,6 +34,7 @@ PLACES: Final = "find_places"
 OF_CELLAR: Final = frozenset({"search_wines", "get_wine", "find_similar_wines"})
 """The tools that find wines of the catalogue: of a wine list none of these is recommended."""
 
+CHOSEN: Final = "- Answer in {language}, as the guest chose, whatever language they write in."
 PROGRESS: Final[Mapping[str, str]] = {
     "search_wines": "searching",
     "find_similar_wines": "comparing",
@@ -141,7 +142,8 @@ class Sommelier:
         prompt = prompt_for(run, self._prompt)
         told = taste.instructions(caring.person_in(run))
         pictures = research_rules([READ]) if attached else ""
-        parts = (self._research_rules, pictures, caring.instructions(care), told)
+        chosen = CHOSEN.format(language=say("language_name")) if is_chosen() else ""
+        parts = (self._research_rules, pictures, caring.instructions(care), told, chosen)
         rules = "\n".join(filter(None, parts))
         schema = self._contract.output.text
         instructions = prompt.render(research_rules=rules, schema=schema)

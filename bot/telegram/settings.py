@@ -124,7 +124,8 @@ class SettingsCommands:
         new = {} if phone == known.get(PHONE, ENGLISH) else {PHONE: phone}
         if (written := written_in(update)) not in (None, language_of_person(known, phone)):
             new[WRITTEN] = str(written)
-        speak(language_of_person(known | new, phone))
+        is_chosen = SETTINGS[CHOSEN].value(known) != AS_WRITTEN
+        speak(language_of_person(known | new, phone), is_chosen=is_chosen)
         await self._keep(user.id, known, new)
 
     async def spoken_by(self, user_id: int) -> str | None:

@@ -97,7 +97,7 @@ async def test_a_chosen_language_stays_whatever_is_written(
             otherwise=lambda: str(bot_api.toasts),
         )
         assert settings(bot_api, ada)["text"] == seen("it", "settings")
-        await said(bot_api, FRENCH, ada)
+        assert seen("it", "no_model") in await said(bot_api, FRENCH, ada)
         assert await said(bot_api, "/nonsense", ada) == seen("it", "unknown_command")
         assert await said(bot_api, "/language deutsch", ada) == seen("de", "language_chosen")
         assert await said(bot_api, "/settings", ada) == seen("de", "settings")

@@ -6,7 +6,7 @@ from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
-from agent.i18n import say
+from agent.i18n import say, say_in, speak, speaking
 from agent.prompts import repository_prompts
 from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Sommelier
@@ -96,6 +96,18 @@ async def test_a_refusal_is_answered_courteously_and_not_by_rules(
     model_server.script(refusal("No."))
     reply, _ = await reply_to("Something forbidden", service(model_server))
     assert (reply.text, reply.outcome) == (say("declined"), "refused")
+
+
+@pytest.mark.parametrize("is_chosen", [True, False])
+async def test_a_model_is_told_which_language_was_chosen(
+    model_server: ModelServer, is_chosen: bool
+) -> None:
+    model_server.script(refusal("No."))
+    with speaking(None):
+        speak("de", is_chosen=is_chosen)
+        reply, _ = await reply_to("Something forbidden", service(model_server))
+    told = "Answer in Deutsch, as the guest chose" in str(model_server.requests[0].json)
+    assert (told, reply.text) == (is_chosen, say_in("de" if is_chosen else "en", "declined"))
 
 
 async def test_with_no_model_the_house_says_so_once() -> None:
