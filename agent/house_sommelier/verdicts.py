@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agent.house_sommelier.bottles import total_of
-from agent.house_sommelier.data import SCALES, Pairing, aromas, profiles
+from agent.house_sommelier.data import SCALES, Pairing, aromas, load, profiles
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.searching import pairings_of, why_it_suits
@@ -28,15 +28,11 @@ from agent.house_sommelier.wording import (
     sweetness_in_words,
 )
 from agent.sommelier.wine import Currency, in_euros
-from agent.text import Language, fold, pattern
+from agent.text import Language, fold, pattern, words
 
 _ANIMAL: Final = ("egg", "milk", "fish")
-_GLASSES: Final = {
-    "sparkling": "sparkling", "red": "red", "sweet": "sweet", "fortified": "sweet",
-}  # fmt: skip
 _YEAR: Final = pattern(r"(?:19|20)[0-9]{2}\Z")
 _ORGANIC: Final = pattern(r"\b(?:bio|organic|demeter)")
-_FLOR: Final = pattern(r"\b(?:fino|manzanilla|flor)\b")
 
 
 def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
@@ -228,13 +224,10 @@ def _known(wine: ListedWine, language: Language) -> Mapping[str, str]:
         "body": body_in_words(wine.body, language),
     }
     told = {trait: say(f"is_{trait}", language, fact=fact) for trait, fact in facts.items() if fact}
-    return told | {
+    return {
+        **told,
+        **_serving(wine, language),
         "stock": say("is_stock" if wine.in_stock else "sold_out", language),
-        "temperature": say_if(_temperature(wine), language),
-        "keeps": say(_keeping(wine), language),
-        "ageing": say(_ageing(wine), language, name=wine.name),
-        "glass": say(f"glass_{_GLASSES.get(wine.style, 'white')}", language),
-        "decant": say(_airing(wine), language),
         "storing": say("store_wine", language),
         "tannin": _capital(_level("tannin", wine, language)),
         "acidity": _capital(_level("acidity", wine, language)),
@@ -255,41 +248,17 @@ def _scents(wine: ListedWine, language: Language) -> str:
     return say("tastes_of", language, grape=profile.name, scents=scents)
 
 
-def _temperature(wine: ListedWine) -> str:
-    is_light = wine.body in ("light", "medium_light")
-    if wine.style == "red":
-        return "serve_light_red" if is_light else "serve_red"
-    if wine.style in ("white", ""):
-        return "serve_white" if is_light or wine.acidity == "high" else "serve_full_white"
-    return f"serve_{wine.style}"
+def _serving(wine: ListedWine, language: Language) -> Mapping[str, str]:
+    """How to serve and to keep a wine, by the first line of each list that it meets."""
+    return {
+        trait: say(str(first["say"]), language, name=wine.name)
+        for trait, lines in load("serving").items()
+        for first in [next(line for line in lines if _meets(wine, line))]
+    }
 
 
-def _ageing(wine: ListedWine) -> str:
-    """How long a wine may lie, by its build."""
-    is_fizzy = wine.style == "sparkling" and wine.acidity != "high"
-    if wine.style == "rose" or (is_fizzy or wine.style == "alcohol_free"):
-        return "age_none" if wine.style == "alcohol_free" else "age_young"
-    if wine.style == "fortified":
-        return "age_mid"
-    if wine.sweetness in ("sweet", "luscious"):
-        return "age_long"
-    firm = (
-        (wine.tannin == "high") + (wine.acidity == "high") + (wine.body in ("medium_full", "full"))
-    )
-    if wine.style in ("white", "sparkling"):
-        return "age_mid" if wine.acidity == "high" or wine.body == "full" else "age_young"
-    return "age_long" if firm > 1 else "age_mid" if wine.body != "light" else "age_young"
-
-
-def _keeping(wine: ListedWine) -> str:
-    if wine.style == "fortified":
-        is_flor = _FLOR.search(fold(wine.name)) is not None
-        return "keeps_fino" if is_flor else "keeps_fortified"
-    return "keeps_sparkling" if wine.style == "sparkling" else "keeps_still"
-
-
-def _airing(wine: ListedWine) -> str:
-    is_firm = wine.tannin == "high" or wine.body == "full"
-    if wine.style != "red":
-        return "air_no"
-    return "air_long" if is_firm else "air_short"
+def _meets(wine: ListedWine, line: Mapping[str, Sequence[str]]) -> bool:
+    called = line.get("called")
+    told = {name: values for name, values in line.items() if name not in ("say", "called")}
+    is_called = not called or bool(set(called) & {*words(wine.name)})
+    return is_called and all(getattr(wine, name) in values for name, values in told.items())

@@ -7,6 +7,7 @@ import pytest
 from agent.classifier import classifier
 from agent.house_sommelier import data
 from agent.house_sommelier.acts import ACT_CLASSIFIER, SPEECH_CLASSIFIER
+from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.wording import foods_in_words
 from agent.sommelier.wine import Allergen, Body, Food, Level, Style, Sweetness
 from agent.text import LANGUAGES, Language
@@ -65,6 +66,14 @@ def test_every_file_is_as_its_model_says() -> None:
     assert all(dish.pairing in data.pairings() for dish in data.dishes())
     likes = {like for profile in data.profiles().values() for like in profile.like}
     assert likes <= data.profiles().keys()
+
+
+def test_every_wine_is_served_and_kept_somehow() -> None:
+    for lines in data.load("serving").values():
+        assert {line["say"] for line in lines} <= data.speech()["en"].keys()
+        assert lines[-1].keys() == {"say"}
+        told = {name for line in lines for name in line} - {"say", "called"}
+        assert told <= ListedWine.model_fields.keys()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
