@@ -33,6 +33,10 @@ _MOST_PAIRED: Final = 8
 _MOST_WORDS: Final = 40
 _MOST_NAMED: Final = 3
 _KINDS: Final = frozenset({"styles", "grapes"})
+_FACTS: Final = (
+    "is_question", "unknown", "entities", "denied", "allergens", "purpose", "definite",
+)  # fmt: skip
+_COUNTS: Final = ("guests", "sober", "hours", "bottles", "has_price")
 _SCALES: Final = ("sweetness", "bodies", "tannins", "acidities")
 _NAMES: Final = frozenset({"subject", "symptom", "ordinal", "dish", "text", "allergen", "litres"})
 """Marks of which the value tells nothing of what is wanted."""
@@ -83,10 +87,7 @@ def language_told(change: Change, spoken: Language | None) -> Language | None:
     likely = {
         each: share * words_of.get(each, 1) for each, share in _languages(change.text).items()
     }
-    best = max(likely, key=likely.__getitem__)
-    is_other = (spoken or "en") != best and not (words_of and not spoken)
-    enough = _OTHER_LANGUAGE if is_other else _A_LANGUAGE
-    return best if likely[best] / sum(likely.values()) >= enough else None
+    return _sure(likely, spoken, tells=bool(words_of and not spoken))
 
 
 def language_at_a_glance(said: Sequence[str]) -> Language:
@@ -96,12 +97,17 @@ def language_at_a_glance(said: Sequence[str]) -> Language:
     """
     spoken: Language | None = None
     for text in said:
-        likely = _languages(text)
-        best = max(likely, key=likely.__getitem__)
-        is_other = best != (spoken or "en")
-        if likely[best] >= (_OTHER_LANGUAGE if is_other else _A_LANGUAGE) * sum(likely.values()):
-            spoken = best
+        spoken = _sure(_languages(text), spoken) or spoken
     return spoken or "en"
+
+
+def _sure(
+    likely: Mapping[Language, float], spoken: Language | None, *, tells: bool = False
+) -> Language | None:
+    """The likeliest language if that is sure; another than is spoken needs more."""
+    best = max(likely, key=likely.__getitem__)
+    enough = _OTHER_LANGUAGE if best != (spoken or "en") and not tells else _A_LANGUAGE
+    return best if likely[best] >= enough * sum(likely.values()) else None
 
 
 @lru_cache(512)
@@ -130,27 +136,19 @@ def signs_of(change: Change, context: Context) -> frozenset[str]:
         for name, value in change.marks
         if name not in change.wishes.said
     }
-    holds = {
-        "question": change.is_question,
-        "plain": not change.unknown,
-        "strange": len(change.unknown) > 2,
-        "guests": numbers.guests is not None,
-        "sober": numbers.sober is not None,
-        "hours": numbers.hours is not None,
-        "bottles": numbers.bottles is not None,
-        "price": numbers.has_price,
-        "entity": bool(change.entities),
-        "entities": len(change.entities) > 1,
-        "denied": bool(change.denied),
-        "allergens": bool(change.allergens),
-        "purpose": bool(change.purpose),
-        "name": bool(change.wishes.name),
-        "nothing": not change.wishes.said,
-        "definite": bool(change.definite),
-        "cared": bool(change.care.gravest),
+    holds = {f"has {name}" for name in _FACTS if getattr(change, name)}
+    holds |= {f"has {name}" for name in _COUNTS if getattr(numbers, name)}
+    holds |= {
+        name
+        for name, held in (
+            ("strange", len(change.unknown) > 2),
+            ("several", len(change.entities) > 1),
+            ("name", bool(change.wishes.name)),
+            ("cared", bool(change.care.gravest)),
+        )
+        if held
     }
-    signs = marks | {name for name, held in holds.items() if held}
-    signs |= {f"slot:{name}" for name in change.wishes.said}
+    signs = marks | holds | {f"slot:{name}" for name in change.wishes.said or ("none",)}
     signs |= {f"{name}:{value}" for name in _SCALES for value in getattr(change.wishes, name)} | {
         f"order:{change.wishes.order}"
     }
