@@ -381,12 +381,13 @@ class _Reader:
     def _shared_total(self) -> Numbers:
         """The price of one bottle where that of several was given."""
         found, is_case = self._found, "cases" in self._fields
-        bottles = found.bottles or (6 if is_case else None)
+        bottles = found.bottles or (6 if is_case else None) or sum(self._counted_kinds()) or None
         if bottles is None and (found.guests or 0) >= _PARTY and (found.max_price or 0) >= _BUDGET:
             # Money for a party is for all its bottles: one for two guests.
             share = round((found.max_price or 0) / math.ceil((found.guests or 0) / 2), 2)
             return replace(found, max_price=share)
         is_total = is_case or "total" in self._fields or self._counts_after_price()
+        is_total |= len(self._counted_kinds()) > 1
         is_total = is_total and "each" not in self._fields
         if not (found.max_price and bottles and bottles > 1 and is_total):
             return replace(found, bottles=bottles)
@@ -395,6 +396,12 @@ class _Reader:
             for name, value in (("min_price", found.min_price), ("max_price", found.max_price))
         }
         return replace(found, bottles=bottles, shared=True, **shares)
+
+    def _counted_kinds(self) -> list[int]:
+        """How many of each kind of wine are counted: "2 white, 2 red"."""
+        kinds = (span for span in self._phrases.spans if span.fields & {"hue", "styles"})
+        before = (self._phrases.stem(span.start - 1) for span in kinds)
+        return [int(each) for each in before if each.isdecimal() and len(each) < 3]
 
     def _counts_after_price(self) -> bool:
         """Whether bottles are counted right behind a price: "60 for three bottles"."""

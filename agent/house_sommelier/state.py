@@ -271,7 +271,11 @@ def _pointed(state: State, change: Change) -> tuple[str, ...]:
         end = min if change.wishes.order == "cheapest" else max
         return (end(state.prices, key=lambda wine_id: state.prices[wine_id][0]),)
     places = [int(each) for each in change.said("ordinal")]
-    if found := [choice[at - (at > 0)] for at in places if choice and at <= len(choice)]:
+    # "The second red" counts among the reds.
+    styles = {*change.wishes.styles}
+    of_kind = tuple(each for each in choice if styles & {*style_of(state, each)})
+    among = of_kind if of_kind and len(of_kind) >= max(places, default=0) else choice
+    if found := [among[at - (at > 0)] for at in places if among and at <= len(among)]:
         return tuple(dict.fromkeys(found))
     if change.kind == "swap" and len(choice) > 1 and not change.definite:
         return choice[-1:]

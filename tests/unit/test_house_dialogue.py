@@ -756,3 +756,16 @@ async def filters_after(first: str, text: str) -> dict[str, Any]:
     """The search that a message leads to behind an answer in words."""
     (call,) = (await ask(conversation(first, text, reply="Un vin du Jura."))).tool_calls
     return dict(json.loads(call.arguments))
+
+
+async def test_a_case_by_kinds_is_paid_for_together() -> None:
+    text = "6 bottles, 2 white 2 red 2 rosé, 45 euros"
+    asked = [json.loads(call.arguments) for call in (await ask(conversation(text))).tool_calls]
+    assert [each["styles"] for each in asked] == [["white"], ["red"], ["rose"]]
+    assert {each["max_price"] for each in asked} == {7.5}
+
+
+async def test_a_new_price_for_a_case_is_shared_as_the_first_was() -> None:
+    first = "a case of six reds, 60 euros in total"
+    assert (await filters(first))["max_price"] == 10
+    assert (await filters(first, "and if I go up to 90?"))["max_price"] == 15
