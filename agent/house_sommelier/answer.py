@@ -87,7 +87,7 @@ def _swapped(
 ) -> SommelierResponse:
     """The choice with others in place of what was turned down."""
     language = state.language
-    staying = {wine.wine_id: wine for wine in kept}
+    staying = {wine.wine_id: wine for wine in kept if is_allowed(wine, state)}
     new = iter(wine for wine in _exact_first(fit, state) if wine.wine_id not in state.choice)
     chosen = [staying.get(each) or next(new, None) for each in state.choice]
     wines = [wine for wine in chosen if wine is not None]

@@ -682,6 +682,14 @@ async def test_one_of_a_choice_is_replaced_and_the_rest_stays(said: str, text: s
     assert "Auguste Clape Cornas 2019" in answer.intro
 
 
+async def test_what_stays_of_a_choice_has_nothing_that_was_ruled_out_since() -> None:
+    messages = conversation("a red for lamb", "swap the third, and I'm allergic to egg")
+    for wines in ([NEW], [STAYS[0], STAYS[1] | {"allergens": ["egg"]}]):
+        asked = await ask(messages)
+        messages += exchange(asked, json.dumps({"found": len(wines), "wines": wines}))
+    assert ids(answer_of(await ask(messages))) == ["landron", "new"]
+
+
 @pytest.mark.parametrize(
     ("said", "fact"),
     [
