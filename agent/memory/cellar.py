@@ -25,6 +25,8 @@ LONGEST: Final = 120
 YEARS: Final = range(1900, 2101)
 SPOKEN: Final = 16
 """Words of a message that may ask of a cellar without naming it."""
+REACH: Final = 8
+"""Words between the name of a wine and what it cost."""
 SHORT: Final = 8
 """Words of a message that may leave out of which wine it is."""
 SHOWN: Final = 3
@@ -140,7 +142,7 @@ def read_cellar(message: str, person: Person) -> CellarTalk:
         chooses=chooses,
         is_urgent=has("ready") or (has("opening") and not foods),
         is_all=not asks or chooses or shows,
-        text=text,
+        text=" ".join(each for each in told if each.endswith("?")) if added else text,
     )
 
 
@@ -205,7 +207,7 @@ def _price(
     words: Sequence[Token], at: int, counts: dict[int, int]
 ) -> tuple[float | None, Currency, int]:
     """What each bottle cost, if that stands right behind its name."""
-    behind, currency = words[at : at + 5], Currency.EUR
+    behind, currency = words[at : at + REACH], Currency.EUR
     for place, each in enumerate(behind):
         amount = _amount(each.written)
         before = fold(behind[place - 1].written) if place else ""
@@ -215,7 +217,7 @@ def _price(
         marked = known or before in _listed("price") or not _listed("behind").isdisjoint(after)
         if amount is not None and marked:
             return amount, known or currency, at + place + 1
-        if at + place in counts and amount is None:
+        if amount is not None or at + place in counts:
             break
         if place and each.written == "," and not marked:
             break

@@ -118,7 +118,7 @@ def read_message(message: str, known: Sequence[Fact] = ()) -> Reading:
     for each in told:
         gone = each.unlearned(known)
         unlearned |= {fact.key: fact for fact in gone}
-        facts = [] if gone else [*each.facts(is_kept=is_kept)]
+        facts = [] if gone or each.takes_back else [*each.facts(is_kept=is_kept)]
         learned |= {fact.key: fact for fact in facts}
         rest = rest or each.asks(has_told=bool(facts or gone))
         named += [] if gone else each.wished()
@@ -219,7 +219,8 @@ class _Sentence:
     def _segments(self) -> list[tuple[int, int]]:
         """The parts of the sentence between stops and words with which something else begins."""
         ends = {at for at, word in enumerate(self._folded) if word in STOPS}
-        ends |= {start for start, _ in self.found("breaks")}
+        of_cues = {at for start, end, _ in self.cues for at in range(start, end)}
+        ends |= {start for start, _ in self.found("breaks")} - of_cues
         edges = [-1, *sorted(ends), len(self._folded)]
         return [(a + 1, z) for a, z in pairwise(edges) if z > a + 1]
 
@@ -251,7 +252,8 @@ class _Sentence:
                 cues = [(s.start, s.end, "hate") for s in self._denials(start, end)]
             named = [each for each in self.objects if start <= each[0] < end]
             passing = not is_kept and self._stands("now", start, end)
-            if passing or self._stands("others", start, end) or (self._asks_at(end) and not cues):
+            asks = self._asks_at(end) and not is_kept
+            if passing or asks or self._stands("others", start, end):
                 before, pending = None, []
             elif cues:
                 told = named or pending
@@ -273,14 +275,14 @@ class _Sentence:
         start: int,
     ) -> Iterator[tuple[tuple[int, int, Wanted, str], FactKind]]:
         """Each with the nearest word of taste before it, else the first behind it."""
-        end, last = -1, 0
-        for each in named:
+        end, places = -1, list(named)
+        for at, each in enumerate(places):
             before = [cue for cue in cues if cue[0] < each[0]]
             cue = before[-1] if before else cues[0]
-            last = max(end, cue[1]) if before else each[1]
-            gap = each[0] - last if before else cue[0] - each[1]
+            behind = places[at + 1][0] if at + 1 < len(places) else cue[0]
+            gap = each[0] - max(end, cue[1]) if before else min(cue[0], behind) - each[1]
             end = each[1]
-            if start >= 0 and gap > REACH + (0 if before else REACH):
+            if start >= 0 and gap > REACH:
                 continue
             if cue[2] != "none":
                 yield each, cue[2]
@@ -341,10 +343,14 @@ class _Sentence:
         currency = numbers.currency or Currency.EUR
         return Fact("budget", f"{amount:g} {currency}", self.text.strip()[:LONGEST_SAID])
 
+    @cached_property
+    def takes_back(self) -> bool:
+        """Whether the sentence begins with that something is to be forgotten."""
+        return any(start <= 2 for start, _ in self.found("forget"))
+
     def unlearned(self, known: Sequence[Fact]) -> list[Fact]:
         """Which of the known facts hold no more by this sentence."""
-        is_told = any(start <= 2 for start, _ in self.found("forget"))
-        regrets = self.has("regret")
+        is_told, regrets = self.takes_back, self.has("regret")
         if not (is_told or regrets):
             return []
         named = [wanted for _, _, wanted, _ in self.objects]

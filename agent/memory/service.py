@@ -40,7 +40,11 @@ class Remembering:
         said = _of_cellar(talk, person, language)
         liked = {fact.key: fact for fact in (*heard.learned, *talk.liked)}
         known_before = {fact.key for fact in person.facts}
-        fresh = tuple(fact for key, fact in liked.items() if key not in known_before)
+        fresh = tuple(
+            fact
+            for key, fact in liked.items()
+            if key not in known_before and not (fact.kind == "note" and talk.changed)
+        )
         heard = replace(heard, learned=fresh, bottles=talk.changed)
         if heard.learned or heard.unlearned or talk:
             with run.span.child("memory", "span") as span:

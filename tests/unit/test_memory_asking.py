@@ -12,6 +12,7 @@ ASKED = {
         Supprimez mes données | oublie tout ce que tu sais sur moi | efface mes données personnelles
         borra mis datos | Elimina todo lo que sabes de mí | olvídame
         cancella i miei dati | dimentica tutto quello che sai di me
+        je préfère que tu ne gardes rien | speichere bitte nichts über mich
         verwijder mijn gegevens | vergeet alles wat je over mij weet | wis al mijn gegevens
     """,
     "export": "export my data | send me all my data | schick mir meine Daten | envía mis datos",

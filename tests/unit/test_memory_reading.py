@@ -35,6 +35,9 @@ TOLD = {
     "Non mi piace il Merlot": "hate grapes=Merlot",
     "adoro il Barolo": "like regions=Barolo",
     "ik hou niet van zoete wijn": "hate sweetness=sweet|luscious",
+    "no oak ever, and never show me Merlot": "hate text=oaky, hate grapes=Merlot",
+    "mein Mann mag keinen Rotwein und ich mag keinen Riesling": "hate grapes=Riesling",
+    "ich gebe normal bis 15 euro aus": "budget 15 EUR",
     "Ik hou van stevige rode wijn": "like bodies=medium_full|full;styles=red",
 }
 NOT_TOLD = """
@@ -42,6 +45,7 @@ NOT_TOLD = """
     Do you like Chardonnay? | no Chardonnay please | I don't hate riesling | do people like Merlot?
     Ich hätte gern einen Riesling | J'aimerais un Bordeaux | Me gustaría un Rioja | Vorrei un Barolo
     My son is allergic to milk | Something red for lamb under 25 | a white, not Chardonnay
+    who told you I like sweet wine? | oublie que je n'aime pas le chardonnay
     meine Frau hasst Merlot | mia moglie odia il Merlot | I used to hate Merlot
 """
 UNLEARNED = {
