@@ -1,5 +1,6 @@
 """The product as it is run, as a process; Telegram, a model and Langfuse are doubled."""
 
+import logging
 import signal
 import subprocess
 import sys
@@ -65,8 +66,26 @@ async def running_here(
         "TELEGRAM_BASE_URL": bot_api.base_url,
         "DATABASE_URL": f"sqlite+aiosqlite:///{file}",
     }
-    async with whole_bot(telegram | settings):
-        yield
+    tracebacks = Tracebacks()
+    logging.getLogger().addHandler(tracebacks)
+    try:
+        async with whole_bot(environment | telegram | settings):
+            yield
+    finally:
+        logging.getLogger().removeHandler(tracebacks)
+    assert tracebacks.said == []
+
+
+class Tracebacks(logging.Handler):
+    """What is logged with a traceback."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self.said.append(record.getMessage())
 
 
 @contextmanager
@@ -163,7 +182,7 @@ async def test_a_turn_that_was_cut_off_in_the_middle_is_one_trace(
             lambda: len(model_server.requests) == 2, seconds=60, otherwise=lambda: "not asked"
         )
     assert otlp_receiver.spans == []
-    with running(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert len(bot_api.sent(CHAT)) == 1
     assert len(model_server.requests) == 3
@@ -206,7 +225,7 @@ async def test_a_trace_outlives_a_bot_that_is_killed_while_langfuse_is_away(
         )
     assert (otlp_receiver.spans, otlp_receiver.scores) == ([], [])
     otlp_receiver.mode = "ok"
-    with running(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         await otlp_receiver.wait_for_scores(3)
     root = otlp_receiver.span("turn")
     assert (root.input, root.metadata["outcome"]) == ("Something for trout?", "answered")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.test_end_to_end import CHAT, killed, running
+from tests.acceptance.test_end_to_end import CHAT, killed, running, running_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
@@ -56,7 +56,7 @@ async def toasted(bot_api: BotApi, count: int) -> str:
 async def test_a_press_is_a_turn_in_the_words_of_its_button_and_happens_once(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         bot_api.say("a red for lamb under 40, full-bodied", chat_id=CHAT)
         first = await answered(bot_api, 1)
         assert labels(first)[-2:] == ["👍", "👎"]
@@ -121,7 +121,7 @@ async def test_a_press_survives_a_kill(
             seconds=60,
             otherwise=lambda: "it did not come so far",
         )
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         await bot_api.wait_for_message(2, CHAT, timeout=60)
         await eventually(
             lambda: len(history(environment)) == 2, seconds=60, otherwise=lambda: "not kept"
@@ -165,7 +165,7 @@ async def test_a_reaction_to_an_answer_is_a_verdict_of_who_asked(
         bot_api.react(answer, "❤", before="🤔", user_id=ADA)
         if not killed_between:
             await rated("liked")
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         await rated("liked")
         bot_api.react(answer, "👎", before="❤", user_id=ADA)
         await rated("disliked")

@@ -150,7 +150,7 @@ async def test_a_kill_at_any_stage_leaves_one_answer_in_a_group(
             lambda: GROUP_STAGES[stage](bot_api), seconds=60, otherwise=lambda: "not so far"
         )
     bot_api.delay("editMessageText", 0)
-    with running(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         ask_in_group(bot_api)
         await until_answered(bot_api, 2)
     answer, _ = bot_api.sent(-CHAT)
@@ -271,7 +271,7 @@ async def test_a_kill_at_any_stage_after_a_correction_is_answered_once(
     model_server.default = answer_json(
         {"response_type": "informational", "intro": "White, then. Gladly."}
     )
-    with running(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
         bot_api.say("/help", chat_id=CHAT)
         texts = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
@@ -284,7 +284,7 @@ async def test_a_reply_to_an_earlier_answer_is_about_that_one(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.default = answer_json({"response_type": "informational", "intro": "Gladly."})
-    with running(bot_api, environment, **settings_of(model_server)):
+    async with running_here(bot_api, environment, **settings_of(model_server)):
         for number, said in enumerate(("a red", "a white"), 1):
             bot_api.say(said, chat_id=CHAT)
             await bot_api.wait_for_message(number, chat_id=CHAT, timeout=60)

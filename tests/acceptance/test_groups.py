@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.test_end_to_end import ANSWER, running
+from tests.acceptance.test_end_to_end import ANSWER, running_here
 from tests.acceptance.test_follow_ups import history
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
@@ -38,7 +38,7 @@ async def test_each_topic_is_a_conversation_of_its_own(
     bot_api: BotApi, model_server: ModelServer, machine: dict[str, str]
 ) -> None:
     model_server.script(*TURN * 4)
-    with running(bot_api, machine):
+    async with running_here(bot_api, machine):
         for count, (words, topic) in enumerate((("trout?", 5), ("carp?", 6), ("drier?", 5)), 1):
             bot_api.say(words, chat_id=PERSON, **in_topic(topic))
             await bot_api.wait_for_message(count, chat_id=PERSON, timeout=60)
@@ -57,7 +57,7 @@ async def test_topics_do_not_wait_for_each_other_and_each_stops_its_own(
 ) -> None:
     model_server.script(hang(60), *TURN)
     bot_api.say("trout?", chat_id=PERSON, **in_topic(5))
-    with running(bot_api, machine):
+    async with running_here(bot_api, machine):
         await eventually(
             lambda: bool(model_server.requests), seconds=60, otherwise=lambda: "not asked"
         )
@@ -83,7 +83,7 @@ async def test_in_a_group_everybody_s_words_are_theirs_also_when_it_becomes_a_su
         await bot_api.wait_for_message(before + 1, chat, timeout=60)
         return bot_api.messages(chat)[-1]
 
-    with running(bot_api, machine):
+    async with running_here(bot_api, machine):
         bot_api.add_to_group(GROUP, ADA)
         bot_api.add_to_group(GROUP, ADA, was="member")
         (line,) = await bot_api.wait_for_message(1, GROUP, timeout=60)
@@ -108,7 +108,7 @@ async def test_a_group_that_migrates_while_it_is_answered_keeps_the_answer(
     model_server.script(*TURN * 2)
     bot_api.fail("sendMessage", 400, gone, migrate_to=SUPERGROUP, chat_id=GROUP)
     bot_api.say(f"{NAME} trout?", GROUP, ADA, entities=MENTION)
-    with running(bot_api, machine):
+    async with running_here(bot_api, machine):
         await bot_api.wait_for_message(1, SUPERGROUP, timeout=60)
         await eventually(lambda: bool(history(machine)), seconds=60, otherwise=lambda: "not kept")
         bot_api.say(f"{NAME} drier?", SUPERGROUP, ADA, entities=MENTION)

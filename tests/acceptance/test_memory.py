@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from tests.acceptance.test_end_to_end import running
+from tests.acceptance.test_end_to_end import running_here
 from tests.acceptance.test_privacy import last
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
@@ -24,7 +24,7 @@ def buttons(message: JsonObject) -> list[tuple[str, str]]:
 async def test_what_is_told_of_taste_holds_in_every_search_without_a_model(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         bot_api.say(
             "I hate Riesling. I love Chenin Blanc, and usually spend up to 30.", chat_id=ADA
         )
@@ -33,7 +33,7 @@ async def test_what_is_told_of_taste_holds_in_every_search_without_a_model(
         assert "you like Chenin Blanc" in told["text"]
         assert "usually up to €30" in told["text"]
         assert "/taste" in told["text"]
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         bot_api.say("a dry white for fish", chat_id=ADA)
         text = (await last(bot_api, 2, ADA))["text"]
         assert "Riesling" not in text.partition("1. ")[2]
@@ -70,7 +70,7 @@ async def test_a_model_is_told_of_the_taste_and_has_facts_remembered_that_were_s
         tool_call("search_wines", {"grapes": ["Pinotage", "Malbec"]}),
         answer_json(hello),
     )
-    with running(bot_api, environment, **with_model(model_server)):
+    async with running_here(bot_api, environment, **with_model(model_server)):
         bot_api.say("Pinotage gives me the creeps, my wife loathes Malbec. A red?", chat_id=ADA)
         text = (await last(bot_api, 1, ADA))["text"]
         assert "no Pinotage" in text

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.test_end_to_end import CHAT, killed, running
+from tests.acceptance.test_end_to_end import CHAT, killed, running_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, error, hang, tool_call
 from tests.doubles.server import JsonObject, eventually
@@ -45,7 +45,7 @@ def tool_results(request: JsonObject) -> list[JsonObject]:
 async def test_words_are_answered_where_nobody_can_see_the_picture_beside_them(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         bot_api.send("photo", drawn(["Trimbach"]), CHAT, "a red for lamb under 25 euros")
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
         bot_api.send("photo", drawn(["Trimbach"]), CHAT)
@@ -66,7 +66,7 @@ async def test_labels_are_read_side_by_side_and_looked_up_in_the_cellar(
     model_server.script(answered, answered)
     bot_api.send("photo", drawn(["T"], (2100, 2800), "Cam"), CHAT, media_group_id="7")
     bot_api.send("photo", drawn(["N"], (1500, 900), "Cam"), CHAT, media_group_id="7")
-    with running(bot_api, environment, **seeing(model_server)):
+    async with running_here(bot_api, environment, **seeing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     first, second = said.split("\n\n")
     assert first.splitlines()[:3] == [
@@ -105,7 +105,7 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     )
     for height, words in ((600, "what of this with duck, under 50?"), (700, "")):
         bot_api.send("photo", drawn(["x"], (500, height)), CHAT, words, media_group_id="7")
-    with running(bot_api, environment, **seeing(model_server)):
+    async with running_here(bot_api, environment, **seeing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
         model_server.script(
             tool_call("read_pictures", {}), recommending("list#1", intro="A white:")
@@ -140,7 +140,7 @@ async def test_what_was_read_is_paid_once_whatever_happens(
         await eventually(
             lambda: len(model_server.requests) == 2, seconds=60, otherwise=lambda: "not asked"
         )
-    with running(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert "Bodega Ficticia Tinto Joven 2022" in said
     assert [len(shown(each.json)) for each in model_server.requests] == [1, 0, 0]
@@ -152,7 +152,7 @@ async def test_a_model_that_cannot_be_asked_reads_nothing_and_says_so(
 ) -> None:
     model_server.default = error(401)
     bot_api.send("photo", drawn(["Trimbach"]), CHAT, words)
-    with running(bot_api, environment, **seeing(model_server)):
+    async with running_here(bot_api, environment, **seeing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     if words:
         assert "You asked for: red, ≤ €25, lamb." in said
@@ -177,7 +177,7 @@ async def test_the_text_of_a_file_is_read_without_a_model_that_sees(
     text = PAGE.format(*lines()).replace("é", "e").splitlines()
     drawn_lines = "\n".join(at(72, 700 - 20 * row, each) for row, each in enumerate(text))
     bot_api.send("document", pdf(drawn_lines), CHAT, "with duck?", mime_type="application/pdf")
-    with running(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert "Bodega Ficticia Tinto Joven 2022" in said
     assert "Lines that I could not read: 1." in said
@@ -202,7 +202,7 @@ async def test_a_scanned_file_is_seen_page_by_page(
     written = BytesIO()
     scanned[0].save(written, "PDF", save_all=True, append_images=scanned[1:])
     bot_api.send("document", written.getvalue(), CHAT, mime_type="application/pdf")
-    with running(bot_api, environment, **seeing(model_server)):
+    async with running_here(bot_api, environment, **seeing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert said.startswith("I read 2 wines on this list.")
     assert said.index("Trimbach Riesling") < said.index("Bodega Ficticia")
@@ -212,7 +212,7 @@ async def test_a_file_that_is_none_is_said_to_be_unread(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     bot_api.send("document", b"%PDF-1.7 and no more", CHAT, mime_type="application/pdf")
-    with running(bot_api, environment, **seeing(model_server)):
+    async with running_here(bot_api, environment, **seeing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
         bot_api.send("document", b"x" * 10, CHAT, mime_type="application/pdf", file_size=10**9)
         (_, large) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.tracing.recorder import keyed_hash
-from tests.acceptance.test_end_to_end import killed, running
+from tests.acceptance.test_end_to_end import killed, running_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
@@ -76,7 +76,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
 ) -> None:
     folder = Path(environment["XDG_DATA_HOME"])
     marks = [*map(str.encode, (str(ADA), WORDS[ADA])), ADA.to_bytes(4, "big")]
-    with running(bot_api, environment, **langfuse(otlp_receiver)):
+    async with running_here(bot_api, environment, **langfuse(otlp_receiver)):
         await talk(bot_api)
         await otlp_receiver.wait_for_spans(30)
         assert all(mark in files(folder) for mark in marks)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.acceptance.test_end_to_end import CHAT, killed, running
+from tests.acceptance.test_end_to_end import CHAT, killed, running_here
 from tests.acceptance.test_pictures import recommending
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, error, hang, raw
@@ -28,7 +28,7 @@ async def test_what_is_said_is_told_and_answered_like_words_in_its_language(
 ) -> None:
     model_server.hear("Ein Rotwein zu Lamm, bis 25 Euro.")
     bot_api.send("voice", SOUND, CHAT, duration=4)
-    with running(bot_api, environment, **hearing(model_server)):
+    async with running_here(bot_api, environment, **hearing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
         bot_api.say("und billiger?", CHAT)
         await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
@@ -54,7 +54,7 @@ async def test_a_recording_is_heard_once_whatever_happens(
         await eventually(
             lambda: len(model_server.requests) == 1, seconds=60, otherwise=lambda: "not asked"
         )
-    with running(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert said == f"I heard: {LAMB}\n\nLamb likes Rioja."
     assert len(model_server.recordings) == 1
@@ -69,7 +69,7 @@ async def test_a_crisis_that_is_spoken_is_met_before_any_model(
     settings = hearing(
         model_server, OPENAI_API_KEY="sk-secret", OPENAI_BASE_URL=model_server.base_url
     )
-    with running(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert model_server.requests == []
     assert "The wine can wait." in said
@@ -89,7 +89,7 @@ async def test_what_cannot_be_heard_is_said_so(
 ) -> None:
     model_server.hear(*[step] * tries)
     bot_api.send("voice", SOUND, CHAT)
-    with running(bot_api, environment, **hearing(model_server)):
+    async with running_here(bot_api, environment, **hearing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert said.startswith("I could not make out what you said, I am sorry.")
     assert len(model_server.recordings) == tries
@@ -98,11 +98,11 @@ async def test_what_cannot_be_heard_is_said_so(
 async def test_too_long_ones_and_those_that_nobody_hears_are_declined(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    with running(bot_api, environment, **hearing(model_server, VOICE_MAX_SECONDS="60")):
+    async with running_here(bot_api, environment, **hearing(model_server, VOICE_MAX_SECONDS="60")):
         bot_api.send("audio", SOUND, CHAT, duration=61)
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert said == "That is too long for me to listen to. Up to 60 seconds are fine."
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         bot_api.send("voice", SOUND, CHAT)
         (_, said) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
     assert said.startswith("I cannot listen to voice messages here.")
@@ -114,7 +114,7 @@ async def test_an_answer_is_read_aloud_to_who_chose_so(
 ) -> None:
     model_server.hear(LAMB, LAMB)
     settings = hearing(model_server, SPEECH_MODEL="tts-1", SPEECH_BASE_URL=model_server.base_url)
-    with running(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         bot_api.send("voice", SOUND, CHAT)
         (first,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
         bot_api.say("/settings", CHAT)
