@@ -94,7 +94,7 @@ async def test_a_model_is_told_of_the_taste_and_has_facts_remembered_that_were_s
 async def test_a_cellar_of_ones_own_is_kept_used_and_exported_without_a_model(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         bot_api.say("I bought six Barolo 2016 at 45", chat_id=ADA)
         said = (await last(bot_api, 1, ADA))["text"]
         assert said.startswith("In your cellar now:\n6 × Barolo 2016 · €45 each · good now, until")
@@ -103,7 +103,7 @@ async def test_a_cellar_of_ones_own_is_kept_used_and_exported_without_a_model(
         assert "5 × Barolo 2016" in said
         assert "“drank one, wonderful”" in said
         assert "you like Barolo" in said
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         listed = "Wine,Vintage,Quantity,Price\nChablis,2021,3,18\nSekt,,2,9\n"
         bot_api.send("document", listed.encode(), ADA, file_name="mine.csv")
         assert "5 bottles of 2 wines" in (await last(bot_api, 3, ADA))["text"]
@@ -127,7 +127,7 @@ async def test_a_cellar_is_seen_in_a_group_by_a_press_of_its_owner_alone(
     group, bea = -9300493, 8200482
     bot = "@sommelier_test_bot"
     named = {"entities": [{"type": "mention", "offset": 0, "length": len(bot)}]}
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         bot_api.say("I bought six Barolo 2016 at 45", chat_id=ADA)
         await last(bot_api, 1, ADA)
         bot_api.say(f"{bot} what should I open from my cellar tonight?", group, ADA, **named)
@@ -158,7 +158,7 @@ async def test_a_model_recommends_of_ones_own_bottles_as_ones_own(
         "closing": "",
     }
     model_server.script(tool_call("own_cellar", {}), answer_json(answer))
-    with running(bot_api, environment, **with_model(model_server)):
+    async with running_here(bot_api, environment, **with_model(model_server)):
         bot_api.say("I bought six Barolo 2016 at 45", chat_id=ADA)
         await last(bot_api, 1, ADA)
         bot_api.say("a special evening with truffles, please surprise me", chat_id=ADA)
