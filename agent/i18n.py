@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from io import BytesIO
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -66,10 +67,10 @@ def is_chosen() -> bool:
 def speak(language: str | None, *, is_chosen: bool = False) -> None:
     """Speak a language from now on, in this task and those that it starts.
 
-    Of a code of Telegram or of a locale ("pt-br", "de_AT.UTF-8") what counts is the language; one
-    without a catalogue is English.
+    Of a code of Telegram, a locale or a header ("pt-br", "de_AT.UTF-8", "fr, en;q=0.7") what counts
+    is the first language; one without a catalogue is English.
     """
-    code = (language or "").lower().replace("_", "-").partition("-")[0]
+    code = "".join(takewhile(str.isalpha, (language or "").lower()))
     _SPOKEN.set(code if code in languages() else ENGLISH)
     _CHOSEN.set(is_chosen)
 

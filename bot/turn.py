@@ -14,10 +14,10 @@ from agent.engine.errors import Backoff, retry
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
-from agent.i18n import FAHRENHEIT, in_fahrenheit, say
+from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
 from agent.person import SHARED, Change, Fact, Person, settings_of
 from agent.repositories import MemoryRepository, MessageRepository, StoredMessage, TurnRecord
-from agent.text import truncate_at_boundary
+from agent.text import spoken_in, truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
 from agent.turn import BUDGET, Reply, Work, answer_turn, with_notes, worked_on
 from bot.budgets import Budgets, Note
@@ -236,6 +236,8 @@ class Turns:
                 question.course.ledger = run.ledger
                 if hear is not None:
                     question = replace(question, text=await hear(run))
+                    if not is_chosen() and (heard := spoken_in(question.text)):
+                        speak(heard)
                     span.update(input=question.text)
                 care = await self.carer.care_for(
                     question.text, question.chat_id, question.user_id, span

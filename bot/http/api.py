@@ -34,6 +34,7 @@ from agent.documents.quotes import QuoteCache, Quotes, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
 from agent.engine.limits import NO_BUDGET
 from agent.engine.run import NO_JOURNAL, Run, ShowDraft
+from agent.i18n import speak
 from agent.markdown import visible
 from agent.places.find import Places, PlaceSearch, find_places
 from agent.places.queries import Queries
@@ -279,6 +280,7 @@ class Api:
                 handle = super().get_route_handler()
 
                 async def guarded(request: Request) -> Response:
+                    speak(request.headers.get("accept-language"))
                     return await api._refusal(request) or await api._answer(request, handle)
 
                 return guarded

@@ -22,6 +22,7 @@ from agent.engine.limits import DailyBudget
 from agent.engine.run import Run
 from agent.engine.span import TraceRecord
 from agent.house_sommelier import HouseSommelier
+from agent.i18n import say_in
 from agent.places.find import PlaceHit
 from agent.repositories import (
     DayStats,
@@ -237,6 +238,19 @@ async def test_places_are_found() -> None:
     ]
     assert refused.status_code == 422
     assert [each["field"] for each in refused.json()["fields"]] == ["category", "place"]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"), [("de-AT,de;q=0.9", "de"), ("pl", "en"), (None, "en")]
+)
+async def test_notes_are_in_the_language_that_is_accepted(
+    accepted: str | None, language: str
+) -> None:
+    headers = {"accept-language": accepted} if accepted else {}
+    async with serving(api(sources()).routes()) as it:
+        asked = {"category": "Weinbar", "place": "Köln"}
+        said = (await it.post("/api/places/find", json=asked, headers=headers)).json()
+    assert said["note"] == say_in(language, "no_place_search")
 
 
 async def test_in_a_crisis_there_is_help_instead_of_places() -> None:

@@ -149,6 +149,8 @@ def test_a_sentence_that_does_not_exist_is_named() -> None:
         ("pt-br", "pt"),
         ("fr_CA.UTF-8", "fr"),
         ("C", "en"),
+        ("fr, en;q=0.7", "fr"),
+        ("*", "en"),
         ("pl", "en"),
         ("", "en"),
         (None, "en"),
