@@ -31,10 +31,11 @@ class LocalTelegram(BaseRequest):
     """Answers Bot API requests and keeps what the bot sends until it is taken.
 
     The chat's id lies above every id that Telegram gives (52 bits), so that a conversation here
-    never mixes with one there.
+    never mixes with one there. Without `lists_buttons` an answer is its text alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, lists_buttons: bool = True) -> None:
+        self._lists_buttons = lists_buttons
         self.chat_id = (1 << 52) + os.getpid()
         self.draft = ""
         """The HTML of what is shown of an answer that forms; it goes when anything is sent."""
@@ -168,7 +169,7 @@ class LocalTelegram(BaseRequest):
             self._choices[key] = message, button
             if key.isdigit():
                 lines.append(f"<b>{key}</b> › {escape(button['text'], quote=False)}")
-        if lines:
+        if lines and self._lists_buttons:
             before = [f"{self._sent[message_id]}\n"] if message_id in self._sent else []
             self._sent[message_id] = "\n".join(before + lines)
 

@@ -57,7 +57,7 @@ def test_a_piped_line_is_answered_in_plain_text_and_the_end_of_input_ends_it(
     prices = [float(price) for price in re.findall(r"≈ €([\d.]+)", done.stdout)]
     assert prices
     assert max(prices) <= 25
-    assert not re.search(r"\x1b|\*\*|<b>|you ›|Hello!", done.stdout)
+    assert not re.search(r"\x1b|\*\*|<b>|›|Hello!", done.stdout)
     assert done.stderr.splitlines() == [
         "For answers by a language model set OPENAI_API_KEY or OPENAI_BASE_URL in .env; "
         ".env.example lists every setting."
