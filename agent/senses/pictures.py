@@ -20,7 +20,7 @@ from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import LLM
 from agent.engine.run import Run
-from agent.markdown import visible
+from agent.markdown import live, visible
 from agent.prompts import prompt_for
 from agent.senses.images import Unusable, as_shown
 from agent.sommelier.attachment import Attachment, Contents, with_ours
@@ -36,7 +36,7 @@ from agent.sommelier.wine import (
     Sureness,
     canonical,
 )
-from agent.text import words
+from agent.text import pattern, words
 from agent.turn import security_flags
 
 VISION: Final = "vision"
@@ -52,6 +52,8 @@ KEPT_BACK: Final = 4
 """Requests of a turn that are left for its answer."""
 LIST_TOKENS: Final = 6000
 SIGNS: Final = {"€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY"}
+FULL_STOP: Final = pattern(r"(\p{L})\.(\p{L})")
+"""In "St.Emilion" and in what a client would make a link of."""
 ADDRESSES: Final = ("://", "www.", "@", "t.me/")
 LONGEST_NAME: Final = 16
 """Words of a wine's name."""
@@ -73,7 +75,8 @@ Download = Callable[[], Awaitable[bytes]]
 def _line(value: object) -> str:
     """A text of a picture on one line, no longer than a name is; nothing of what nobody sees."""
     said = visible(str(value)[: 4 * lengths.READ_NAME]) if isinstance(value, str | int) else ""
-    return " ".join(said.split())[: lengths.READ_NAME]
+    apart = FULL_STOP.sub(lambda found: f"{found[1]}. {found[2]}", said)
+    return " ".join(apart.split())[: lengths.READ_NAME]
 
 
 def _number(value: object) -> float | None:
@@ -304,11 +307,15 @@ def held_to_itself(text: PictureText, source: str = "") -> Reading:
 
 def _is_wine(wine: WineText) -> bool:
     """Whether a line may be that of a wine: it names one, has no address, and gives no orders."""
-    said = f"{wine.line} {wine.producer} {wine.name} {wine.region}"
-    named = set(words(wine.name or wine.producer))
-    is_said = named.intersection(words(wine.line)) and len(words(wine.name)) <= LONGEST_NAME
-    has_address = any(sign in said.lower() for sign in ADDRESSES)
-    return bool(is_said) and not has_address and not security_flags(said)
+    told = f"{wine.producer}; {wine.name}; {wine.region}"
+    said = f"{wine.line} {told}".lower()
+    named = words(wine.name or wine.producer)
+    is_said = {*named}.intersection(words(wine.line)) and len(named) <= LONGEST_NAME
+    return bool(is_said) and not (
+        any(sign in said for sign in ADDRESSES)
+        or any(sum(map(str.isdigit, told[each.start : each.end])) for each in live(told))
+        or security_flags(said)
+    )
 
 
 def _as_written(wine: WineText) -> WineText:
