@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import unquote, urlsplit
+from zoneinfo import ZoneInfo
 
 from dotenv import dotenv_values
 from platformdirs import user_data_path
@@ -95,6 +96,15 @@ def _is_supported(value: SecretStr) -> SecretStr:
     schemes = ("sqlite+aiosqlite:///", "postgresql+psycopg://")
     if not value.get_secret_value().startswith(schemes):
         raise ValueError(f"must start with {' or '.join(schemes)}")
+    return value
+
+
+def _time_zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (OSError, ValueError):
+        if value != "UTC":
+            raise ValueError("is no time zone: write one like Europe/Vienna, or UTC") from None
     return value
 
 
@@ -201,6 +211,7 @@ class UpdateSettings(Group):
     at_once: int = Field(64, alias="TURNS_AT_ONCE", ge=1)
     shutdown_seconds: float = Field(20, alias="SHUTDOWN_SECONDS", ge=0)
     retention_days: float = Field(7, alias="RETENTION_DAYS", gt=0)
+    time_zone: Annotated[str, AfterValidator(_time_zone)] = Field("UTC", alias="TIME_ZONE")
 
 
 class HttpSettings(Group):

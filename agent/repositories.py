@@ -605,3 +605,6 @@ class MemoryRepository(Protocol):
 
     async def bottles(self, user_id: int) -> Sequence[Bottles]:
         """The wines that a person owns, or did; those that changed last are the last."""
+
+    async def owners(self, without: Collection[str]) -> Sequence[int]:
+        """Those who own bottles, and have none of these settings."""

@@ -8,9 +8,10 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
 
 import httpx
 from telegram import Update
@@ -36,6 +37,7 @@ from bot.budgets import Budgets
 from bot.care import Carer
 from bot.forgetting import Forgetting
 from bot.metrics import Metrics
+from bot.reminding import Reminding
 from bot.resources import (
     Repositories,
     Resources,
@@ -99,6 +101,7 @@ CONNECT_SECONDS: Final = 10
 READ_SECONDS: Final = 20
 TRACED: Final = "the service for traces"
 FORGET_SECONDS: Final = 3600.0
+REMIND_SECONDS: Final = 900.0
 RULES_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 5.0
 """How often the only process looks for what an operator wants tried again."""
@@ -365,6 +368,12 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
         tasks.append(cancelled_at_stop(app.exporter.run))
     if app.forgetting is not None:
         tasks.append(every(LOOK_SECONDS, "forgetting people", app.forgetting.round))
+    reminding = Reminding(
+        memory=app.repositories.memory,
+        accept=lanes.accept,
+        zone=UTC if settings.updates.time_zone == "UTC" else ZoneInfo(settings.updates.time_zone),
+    )
+    tasks.append(every(REMIND_SECONDS, "reminding", reminding.round))
     if settings.http.port is not None:
         tasks.append(partial(serve, settings, resources, app, lanes))
     return tasks

@@ -341,6 +341,21 @@ def state_of(bottles: Bottles, year: int) -> Literal["young", "ready", "late", "
     return "young" if year < window[0] else "late" if year > window[1] else "ready"
 
 
+def due_in(bottles: Sequence[Bottles], facts: Sequence[Fact], year: int) -> list[Bottles]:
+    """Return the bottles whose best years begin or end in this one, and that were not told so."""
+    known = {fact.value for fact in facts if fact.kind == "setting"}
+    return [
+        each
+        for each in bottles
+        if each.count and year in (window_of(each) or ()) and told_in(each, year).value not in known
+    ]
+
+
+def told_in(bottles: Bottles, year: int) -> Fact:
+    """Return the setting of who was told in a year that a wine is due."""
+    return Fact("setting", f"due {bottles.key}={year}")
+
+
 def chosen(talk: CellarTalk, person: Person, year: int) -> list[Bottles]:
     """Return the bottles of a person that suit what is asked, the best first.
 

@@ -13,10 +13,12 @@ from telegram import Message, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
 from agent.i18n import say, spoken
-from agent.memory.wording import in_words, told, whole_cellar
+from agent.memory.cellar import due_in, told_in
+from agent.memory.wording import cellar, in_words, told, whole_cellar
 from agent.person import SHARED, TOLD, Bottles, Change, Fact
 from agent.repositories import MemoryRepository
 from agent.sommelier.taste import taste_of, written
+from bot.reminding import OFF, reminded_in
 from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, message_of, people_of
 from bot.telegram.look_up_text import behind_command
@@ -112,6 +114,8 @@ class CellarCommand:
             CommandHandler("cellar", self.cellar, filters=TYPED),
             MessageHandler(TYPED & filters.TEXT & ~filters.COMMAND & Asks("cellar"), self.cellar),
             MessageHandler(new & filters.Document.FileExtension("csv"), self.take),
+            CommandHandler("remind", self.remind, filters=TYPED & filters.ChatType.PRIVATE),
+            CallbackQueryHandler(self.no_reminders, pattern="^rm:off$"),
             CallbackQueryHandler(self.share, pattern=f"^(?:{SHARE}|{UNSHARE})$"),
         ]
 
@@ -138,6 +142,34 @@ class CellarCommand:
             return
         buttons = ((Button(say("cellar_unshare_button"), UNSHARE),),)
         await self.sender.send(destination(update), said, buttons)
+
+    async def remind(self, update: Update, context: Context) -> None:
+        """/remind: what of the cellar is to be opened this year; once a month without being asked.
+
+        That it was told is kept with the end of the turn.
+        """
+        _, user_id = people_of(update)
+        now = message_of(update).date
+        facts = await retry_briefly(partial(self.memory.facts, user_id))
+        bottles = await retry_briefly(partial(self.memory.bottles, user_id))
+        due = due_in(bottles, facts, now.year)
+        if not due:
+            await self.sender.send(destination(update), say("cellar_not_due"))
+            return
+        buttons = ((Button(say("cellar_remind_no_button"), "rm:off"),),)
+        words = cellar(due, now.year, spoken(), "cellar_due")
+        await self.sender.send(destination(update), words, buttons)
+        told_ = [Fact("setting", reminded_in(now)), *(told_in(each, now.year) for each in due)]
+        await self.change([Change(user_id=user_id, learned=tuple(told_))])
+
+    async def no_reminders(self, update: Update, context: Context) -> None:
+        """The button below a reminder: there is no other."""
+        query = update.callback_query
+        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        _, user_id = people_of(update)
+        await acknowledge(query)
+        await self.sender.send(destination(update), say("cellar_remind_off"))
+        await self.change([Change(user_id=user_id, learned=(Fact("setting", OFF),))])
 
     async def share(self, update: Update, context: Context) -> None:
         """Show one's cellar in this chat from now on, or no more: whoever presses shows theirs."""

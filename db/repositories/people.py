@@ -329,6 +329,13 @@ class SqlMemoryRepository(SqlRepository):
             lambda on: [loaded(Bottles, row) for row in on.execute(OWNED, {"user_id": user_id})]
         )
 
+    async def owners(self, without: Collection[str]) -> list[int]:
+        setting = (FACTS.c.kind == "setting") & FACTS.c.value.in_(without)
+        others = select(FACTS.c.user_id).where(setting)
+        owning = (BOTTLES.c.count > 0) & BOTTLES.c.user_id.not_in(others)
+        query = select(BOTTLES.c.user_id).where(owning).distinct()
+        return await self._sessions.read(lambda on: list(on.scalars(query)))
+
 
 def change(on: Connection, changes: Sequence[Change], now: datetime) -> None:
     """Make the changes of a turn; in the transaction that ends it, so once."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from tests.acceptance.test_end_to_end import running_here
 from tests.acceptance.test_privacy import last
@@ -166,3 +167,23 @@ async def test_a_model_recommends_of_ones_own_bottles_as_ones_own(
     assert "1. Barolo 2016" in said
     assert "your own cellar" in said
     assert "≈" not in said
+
+
+async def test_a_reminder_comes_by_itself_once_and_is_off_by_one_press(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    now = datetime.now(UTC)
+    noon = f"Etc/GMT{now.hour - 12:+d}"  # there it is noon now
+    async with running_here(bot_api, environment):
+        bot_api.say(f"I bought six Barolo {now.year - 8} at 45", chat_id=ADA)
+        await last(bot_api, 1, ADA)
+    for count in (3, 4):
+        async with running_here(bot_api, environment, TIME_ZONE=noon):
+            reminder = await last(bot_api, 2, ADA)
+            assert f"6 × Barolo {now.year - 8}" in reminder["text"]
+            bot_api.say("/remind", chat_id=ADA)
+            assert "Nothing in your cellar asks" in (await last(bot_api, count, ADA))["text"]
+    async with running_here(bot_api, environment):
+        bot_api.press(reminder, buttons(reminder)[0][1])
+        assert "I will not remind you" in (await last(bot_api, 5, ADA))["text"]
+    assert sum("worth opening this year" in each for each in bot_api.sent(ADA)) == 1
