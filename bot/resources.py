@@ -36,7 +36,7 @@ from agent.engine.messages import LLM, ResponseMode
 from agent.engine.run import Prompts, Run
 from agent.engine.span import TraceRecord
 from agent.engine.tools import Tool
-from agent.engine.without_tools import WithoutTools
+from agent.engine.trial import WithoutTools
 from agent.places.find import BraveSearch, PlaceSearch, SearxngSearch, find_places_tool
 from agent.prompts import REPOSITORY
 from agent.repositories import TraceFilter, TraceSummary

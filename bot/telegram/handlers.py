@@ -25,7 +25,7 @@ from agent.engine.run import Run
 from agent.i18n import say, speak
 from agent.markdown import escape
 from agent.repositories import MessageRepository, StoredMessage, TurnRecord, window
-from agent.senses.hearing import Heard
+from agent.senses.speech import Heard
 from agent.sommelier.attachment import Attached, Attachment
 from agent.sommelier.caring import care_in
 from agent.sommelier.service import Answerer

@@ -17,10 +17,8 @@ from agent.engine.errors import retry
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.person import settings_of
-from agent.senses.hearing import hear, read_aloud
-from agent.senses.images import TOO_LARGE, Unusable
-from agent.senses.pictures import VISION, Pages, read_pages, read_pictures
-from agent.senses.speech import Speaker, Transcriber
+from agent.senses.pictures import TOO_LARGE, VISION, Pages, Unusable, read_pages, read_pictures
+from agent.senses.speech import Speaker, Transcriber, hear, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.caring import person_in
 from agent.sommelier.wine import Catalogue

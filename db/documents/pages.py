@@ -14,8 +14,7 @@ from io import BytesIO
 from typing import Final
 
 from agent import lengths
-from agent.senses.images import LONGEST_SIDE, NO_PICTURE, TOO_LARGE, Unusable
-from agent.senses.pictures import Pages
+from agent.senses.pictures import LONGEST_SIDE, NO_PICTURE, TOO_LARGE, Pages, Unusable
 from db.documents.reading import READER_BYTES, Unreadable
 
 SECONDS: Final = 30.0

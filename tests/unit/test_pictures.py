@@ -11,8 +11,7 @@ from agent import lengths
 from agent.care import Care
 from agent.engine.messages import without_images
 from agent.person import Fact, Person
-from agent.senses.images import LONGEST_SIDE, Unusable, as_shown
-from agent.senses.pictures import PictureText, held_to_itself
+from agent.senses.pictures import LONGEST_SIDE, PictureText, Unusable, as_shown, held_to_itself
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.contract import read_line
 from agent.sommelier.wine import Allergen, ReadWine, Style, Wine
