@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from agent import lengths
 from agent.care import Care
 from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.house_sommelier.acts import language_at_a_glance
@@ -143,7 +144,9 @@ def _after(
 
 
 def query_for(text: str) -> WineQuery:
-    """What one message asks of the catalogue, as a search."""
+    """What one message asks of the catalogue, as a search; its words where nothing else is told."""
     state, change = read_state(Conversation(text))
     arguments = first_calls(replace(state, act="search"), change)[0].arguments
-    return WineQuery.model_validate(arguments)
+    query = WineQuery.model_validate(arguments)
+    says_nothing = query == WineQuery(limit=query.limit)
+    return query.model_copy(update={"text": text[: lengths.READ_NAME]}) if says_nothing else query
