@@ -5,12 +5,19 @@ from dataclasses import replace
 
 import httpx2
 import pytest
-from agent.senses.hearing import LONGEST_ALOUD, Heard, hear, read_aloud
-from agent.senses.images import Unusable
 
 from agent.engine.limits import Allowance, Limits
 from agent.engine.run import Run
-from agent.senses.speech import AudioServer, Speaker, Transcriber
+from agent.senses.pictures import Unusable
+from agent.senses.speech import (
+    LONGEST_ALOUD,
+    AudioServer,
+    Heard,
+    Speaker,
+    Transcriber,
+    hear,
+    read_aloud,
+)
 from tests.doubles.model_server import ModelServer, hang
 
 
