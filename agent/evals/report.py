@@ -8,6 +8,7 @@ from operator import ge, gt, lt
 from statistics import fmean
 from typing import Any, Final
 
+from agent.engine.feedback import clip
 from agent.evals.dataset import Conversation, as_item
 from agent.evals.evaluators import EVALUATORS
 from agent.evals.pictures import METRICS as PICTURES
@@ -224,7 +225,7 @@ def worst_lines(results: Sequence[Result]) -> Iterator[str]:
 def reasons(result: Result) -> list[str]:
     """Say what kept a case from passing: a metric and its reason each."""
     return [
-        f"{name} {mark.score:.0%}: {_cut(mark.reason)}"
+        f"{name} {mark.score:.0%}: {clip(mark.reason, LONGEST_REASON)}"
         for name, mark in result.marks.items()
         if not mark.passed
     ]
@@ -331,7 +332,3 @@ def _mean_mark(result: Result) -> float:
 
 def _seconds(value: float) -> str:
     return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"
-
-
-def _cut(reason: str) -> str:
-    return reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1]}…"

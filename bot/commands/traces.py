@@ -17,6 +17,7 @@ from rich.table import Column, Table
 from rich.text import Text
 from rich.tree import Tree
 
+from agent.engine.feedback import clip
 from agent.engine.messages import Usage
 from agent.engine.span import ScoreRecord, SpanRecord, TraceRecord
 from agent.repositories import TraceFilter, TraceSummary
@@ -216,7 +217,7 @@ def trace_table(traces: Iterable[TraceSummary]) -> Table:
             cost_text(each.cost_usd),
             each.name,
             ", ".join(each.error_types),
-            _cut(each.question, SHOWN_QUESTION),
+            clip(each.question, SHOWN_QUESTION),
         )
         for each in traces
     )
@@ -296,7 +297,7 @@ def value_lines(value: object, *, full: bool = False) -> list[str]:
     if full:
         return lines
     more = len(lines) - SHOWN_LINES
-    shown = [_cut(line, SHOWN_WIDTH) for line in lines[:SHOWN_LINES]]
+    shown = [clip(line, SHOWN_WIDTH) for line in lines[:SHOWN_LINES]]
     return [*shown, f"… {more} more lines"] if more > 0 else shown
 
 
@@ -340,7 +341,7 @@ def _append_metadata(label: Text, metadata: Mapping[str, Any]) -> None:
         label.append("\n" if number == 0 else " · ", "dim")
         text = value if isinstance(value, str) else json.dumps(value, default=str)
         style = "red" if key in ERRORS else "dim"
-        label.append(one_line(f"{key}={_cut(text, SHOWN_WIDTH)}"), style)
+        label.append(one_line(f"{key}={clip(text, SHOWN_WIDTH)}"), style)
 
 
 def _score(score: ScoreRecord) -> str:
@@ -362,7 +363,3 @@ def _message_lines(message: Mapping[str, Any]) -> list[str]:
     calls = message.get("tool_calls")
     text = said if not calls else f"{said} {json.dumps(calls, ensure_ascii=False, default=str)}"
     return f"{message['role']}: {text}".splitlines()
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
