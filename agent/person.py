@@ -11,6 +11,8 @@ FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "settin
 PRICES: Final = "prices"
 TOLD: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
 """What people tell of themselves in words."""
+UNDER_AGE: Final = "age=under"
+"""The setting of who said that they are too young."""
 SHARED: Final = "cellar in {}=shared"
 """The setting of who shows their cellar in a chat."""
 

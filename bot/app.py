@@ -66,6 +66,7 @@ from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import CellarCommand, TasteCommand
+from bot.telegram.onboarding import Onboarding
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender, WholeRequests
@@ -288,6 +289,12 @@ async def open_app(
             change=changing.change,
             hidden=frozenset() if resources.speaker else frozenset({ALOUD}),
         )
+        onboarding = Onboarding(
+            sender=sender,
+            memory=repositories.memory,
+            change=changing.change,
+            legal_age=settings.care.legal_age,
+        )
         conversation = Conversation(
             turns=turns,
             sender=sender,
@@ -298,6 +305,7 @@ async def open_app(
             answered_in=repositories.turns.of_message,
             access=None if telegram else access_of(settings, repositories, chosen),
             speak=chosen.speak,
+            welcome=onboarding.welcome,
         )
         feedback = FeedbackButtons(
             conversation=conversation,
@@ -337,6 +345,7 @@ async def open_app(
             *privacy.handlers(),
             *taste.handlers(),
             *cellar.handlers(),
+            *onboarding.handlers(),
             *chosen.handlers(),
             *feedback.handlers(),
             *follow_ups.handlers(conversation),

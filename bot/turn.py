@@ -15,7 +15,7 @@ from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spe
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
-from agent.person import SHARED, Change, Fact, Person, settings_of
+from agent.person import SHARED, UNDER_AGE, Change, Fact, Person, settings_of
 from agent.repositories import MemoryRepository, MessageRepository, StoredMessage, TurnRecord
 from agent.text import spoken_in, truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
@@ -272,8 +272,9 @@ class Turns:
         except Exception as error:
             log.warning("What is remembered of a person is not read: %s", type(error).__name__)
             return Person(care)
-        allergies = (each.value for each in facts if each.kind == "allergy")
-        return Person(care.holding(allergies), tuple(facts), tuple(bottles), user_id)
+        held = {each.value for each in facts if each.kind == "allergy"}
+        held |= {"under_age"} if Fact("setting", UNDER_AGE) in facts else set()
+        return Person(care.holding(held), tuple(facts), tuple(bottles), user_id)
 
     async def _keep_broken(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep what is left of a turn that nobody runs again: who asked has gone, say."""

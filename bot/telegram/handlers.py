@@ -43,7 +43,7 @@ from bot.telegram.incoming import (
     without_words,
     wording,
 )
-from bot.telegram.sender import Destination, Sender
+from bot.telegram.sender import Destination, Rows, Sender
 from bot.turn import Question, Turns, retry_briefly
 from bot.updates.bursts import STOPPED, chat_of, number, part
 
@@ -106,6 +106,11 @@ async def speak_as_telegram(update: Update) -> None:
     speak(user.language_code if user else None)
 
 
+async def no_buttons(update: Update) -> Rows:
+    """Where nothing is kept of people, nothing is asked of them."""
+    return ()
+
+
 async def no_record(chat_id: int, message_id: int) -> TurnRecord | None:
     """Where turns are not kept, nothing is known of them."""
     return None
@@ -117,7 +122,8 @@ class Conversation:
 
     `turn_of` says which turn a message of a chat became part of, `answered_in` the one that a
     message of the bot answered, `history_messages` is how many earlier messages an answer may look
-    back on. Without `access` everybody is let in. `speak` makes the language of who wrote spoken.
+    back on. Without `access` everybody is let in. `speak` makes the language of who wrote spoken,
+    `welcome` the buttons under a greeting.
     """
 
     turns: Turns
@@ -129,6 +135,7 @@ class Conversation:
     answered_in: Callable[[int, int], Awaitable[TurnRecord | None]] = no_record
     access: Access | None = None
     speak: Callable[[Update], Awaitable[None]] = speak_as_telegram
+    welcome: Callable[[Update], Awaitable[Rows]] = no_buttons
 
     def register(self, application: AnyApplication, further: Sequence[AnyHandler] = ()) -> None:
         """Add every handler to `application`; the first that fits an update takes it.
@@ -244,7 +251,7 @@ class Conversation:
 
     async def start(self, update: Update, context: Context) -> None:
         """/start: who this is and what to ask."""
-        await self._say(update, say("greeting"))
+        await self.sender.send(destination(update), say("greeting"), await self.welcome(update))
 
     async def help(self, update: Update, context: Context) -> None:
         """/help: what can be asked, and the commands."""

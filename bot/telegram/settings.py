@@ -268,3 +268,8 @@ async def _show(query: CallbackQuery, title: str, rows: Rows) -> None:
         )
     except TelegramError as error:
         log.debug("The settings could not be shown: %s", error)
+
+
+def open_setting(user_id: int, name: str) -> str:
+    """Return the data of a button that shows the choices of a setting."""
+    return _data(user_id, name)

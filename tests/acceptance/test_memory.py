@@ -8,7 +8,7 @@ from tests.acceptance.test_end_to_end import running_here
 from tests.acceptance.test_privacy import last
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
-from tests.doubles.server import JsonObject
+from tests.doubles.server import JsonObject, eventually
 
 ADA = 7100471
 
@@ -187,3 +187,41 @@ async def test_a_reminder_comes_by_itself_once_and_is_off_by_one_press(
         bot_api.press(reminder, buttons(reminder)[0][1])
         assert "I will not remind you" in (await last(bot_api, 5, ADA))["text"]
     assert sum("worth opening this year" in each for each in bot_api.sent(ADA)) == 1
+
+
+async def test_a_new_person_is_asked_of_their_age_and_taste_in_taps(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    bea = 8200482
+
+    async def tap(label: str, chat_id: int) -> None:
+        def offered() -> list[str]:
+            greeting = bot_api.messages(chat_id)[0]
+            return [data for text, data in buttons(greeting) if label in text]
+
+        await eventually(lambda: bool(offered()), seconds=60, otherwise=lambda: f"no {label}")
+        bot_api.press(bot_api.messages(chat_id)[0], offered()[0])
+
+    async with running_here(bot_api, environment, LEGAL_AGE="20"):
+        bot_api.say("/start", chat_id=ADA)
+        greeting = await last(bot_api, 1, ADA)
+        assert [label for label, _ in buttons(greeting)] == [
+            "🌐 English",
+            "I am 20 or older",
+            "I am under 20",
+        ]
+        for label in ("or older", "White wine", "light"):
+            await tap(label, ADA)
+        assert "What would you like to drink?" in (await last(bot_api, 2, ADA))["text"]
+        bot_api.say("/taste", chat_id=ADA)
+        known = [label for label, _ in buttons(await last(bot_api, 3, ADA))]
+        assert known == ["✖ you like White wine", "✖ you like light"]
+        bot_api.say("/start", chat_id=ADA)
+        assert buttons(await last(bot_api, 4, ADA)) == []
+
+        bot_api.say("/start", chat_id=bea)
+        await last(bot_api, 1, bea)
+        await tap("under 20", bea)
+        assert "without alcohol" in (await last(bot_api, 2, bea))["text"]
+        bot_api.say("a red for lamb", chat_id=bea)
+        assert "alcohol" in (await last(bot_api, 3, bea))["text"]

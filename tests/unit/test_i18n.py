@@ -27,6 +27,7 @@ ROOT = LOCALES.parents[1]
 SAYING = {"say": 0, "say_in": 1, "in_every_language": 0}
 BUILT = (
     "command_",
+    "start_",
     "reason_",
     "kept_",
     "memory_",
