@@ -350,11 +350,11 @@ async def clock(folder: Path, server: Server, rounds: int = 6) -> list[Result]:
 
     async def scenario(name: str, on: Stage) -> list[Result]:
         await start(on.bots)
-        on.model.seconds = 0.3
+        on.model.seconds = 0.5
         for number in range(rounds):
             for chat in range(20):
                 on.say(1001 + chat)
-            await asyncio.sleep(0.3)
+            await all_accepted(on)
             hours.set_back()
             if number == rounds // 2:
                 await die(on, on.bots[0])
@@ -442,15 +442,16 @@ async def all_asked(on: Stage, marks: Sequence[str], seconds: float = 20) -> boo
     return await sleep_until(lambda: {one.mark for one in on.model.asked} >= set(marks), seconds)
 
 
+async def all_accepted(on: Stage, seconds: float = 10) -> bool:
+    """Whether everything that was written is in the database within so many seconds."""
+    every = "SELECT COUNT(*) FROM updates"
+    return await sleep_until(lambda: on.records.product(every)[0][0] >= len(on.updates), seconds)
+
+
 async def all_taken(on: Stage, seconds: float = 30) -> bool:
     """Whether no turn is to be run any more within so many seconds."""
-    every = "SELECT COUNT(*) FROM updates"
-    return await sleep_until(
-        lambda: (
-            on.records.product(every)[0][0] >= len(on.updates)
-            and not on.records.product(WAITING)[0][0]
-        ),
-        seconds,
+    return await all_accepted(on) and await sleep_until(
+        lambda: not on.records.product(WAITING)[0][0], seconds
     )
 
 
