@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 
 TYPING_SECONDS: Final = 4.5
 """How often "typing" is shown again; Telegram hides it after 5 seconds."""
-DRAFT_SECONDS: Final = 0.6
-"""How long a draft stands before the next one: fewer than two a second."""
+DRAFT_SECONDS: Final = 0.5
+"""How long a draft stands before the next one, from when Telegram has it."""
 KEPT_SECONDS: Final = 20.0
 """How long a draft stands before it is shown again; Telegram takes it away after 30 seconds."""
 LOOK_SECONDS: Final = 0.15
@@ -40,8 +40,8 @@ TYPING_LATE_SECONDS: Final = 0.2
 """How long an answer waits for "typing" to arrive before it, which would be shown after it."""
 LATE_SECONDS: Final = (2.0, None)
 """How long it waits for a draft, which would stand below it for 30 seconds; in a group for ever."""
-EDIT_SECONDS: Final = 3.1
-"""How long a group's message stands before it is edited again: no less than 3 s at Telegram."""
+EDIT_SECONDS: Final = 3.0
+"""How long a group's message stands before it is edited again."""
 QUICK_SECONDS: Final = 2.0
 """How long a group waits for the whole answer before it is shown how it forms."""
 FULL_SECONDS: Final = 1.0
@@ -150,8 +150,6 @@ class Drafts:
             await self._request(forming, self._typing(forming.to))
 
     async def _draft(self, forming: Forming, html: str) -> None:
-        forming.shown_at = self.clock()
-        forming.due_at = forming.shown_at + DRAFT_SECONDS
         try:
             await self.bot.send_message_draft(
                 forming.to.chat_id,
@@ -166,6 +164,9 @@ class Drafts:
             log.info("This server of Telegram's Bot API knows no drafts")
         else:
             forming.shown = html
+        finally:
+            forming.shown_at = self.clock()
+            forming.due_at = forming.shown_at + DRAFT_SECONDS
 
     async def _edit(self, forming: Forming, html: str) -> None:
         """Edit the message that becomes the answer; if there is none yet, send it."""
@@ -183,7 +184,6 @@ class Drafts:
             if self.keep is not None:
                 await self.keep(sent.message_id)
         else:
-            forming.due_at = self.clock() + EDIT_SECONDS
             await self.bot.edit_message_text(
                 html,
                 to.chat_id,
@@ -191,7 +191,7 @@ class Drafts:
                 parse_mode=ParseMode.HTML,
                 link_preview_options=NO_PREVIEW,
             )
-            forming.shown = html
+            forming.shown, forming.due_at = html, self.clock() + EDIT_SECONDS
 
     async def _typing(self, to: Destination) -> None:
         await self.bot.send_chat_action(

@@ -114,7 +114,7 @@ async def until_answered(bot_api: BotApi, answers: int = 1) -> None:
 async def test_in_a_group_one_message_grows_and_becomes_the_answer(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.script(SEARCH, paced(answer_json(INVENTED), 60), paced(answer_json(LONG), 25))
+    model_server.script(SEARCH, paced(answer_json(INVENTED), 60), paced(answer_json(LONG), 18))
     bot_api.fail("editMessageText", 429, retry_after=1)
     ask_in_group(bot_api)
     async with running_here(bot_api, environment, **settings_of(model_server)):
@@ -149,6 +149,11 @@ async def test_a_kill_at_any_stage_leaves_one_answer_in_a_group(
         await eventually(
             lambda: GROUP_STAGES[stage](bot_api), seconds=60, otherwise=lambda: "not so far"
         )
+    await eventually(
+        lambda: all(each.status for each in bot_api.calls_of("editMessageText")),
+        seconds=10,
+        otherwise=lambda: "Telegram still edits",
+    )
     bot_api.delay("editMessageText", 0)
     async with running_here(bot_api, environment, **settings):
         ask_in_group(bot_api)
