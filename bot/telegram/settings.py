@@ -23,6 +23,7 @@ from agent.text import fold, spoken_in
 from bot.telegram.handlers import TYPED, AnyHandler, Context
 from bot.telegram.incoming import destination, is_addressed, people_of
 from bot.telegram.look_up_text import behind_command
+from bot.telegram.privacy import is_private
 from bot.telegram.render import to_telegram_html
 from bot.telegram.sender import Button, Rows, Sender, acknowledge, keyboard
 from bot.turn import retry_briefly
@@ -133,12 +134,13 @@ class SettingsCommands:
         return language_of_person(await self._known(user_id) or {})
 
     async def settings(self, update: Update, context: Context) -> None:
-        """/settings: what can be chosen, and what is."""
+        """/settings: what can be chosen, and what is; between the two of us."""
+        if not is_private(update):
+            await self.sender.send(destination(update), say("only_in_private"))
+            return
         _, user_id = people_of(update)
-        chosen = await self._known(user_id) or {}
-        await self.sender.send(
-            destination(update), say("settings"), menu(user_id, chosen, self.hidden)
-        )
+        rows = menu(user_id, await self._known(user_id) or {}, self.hidden)
+        await self.sender.send(destination(update), say("settings"), rows)
 
     async def language(self, update: Update, context: Context) -> None:
         """/language: the languages to choose from; with one of them, that is spoken."""
@@ -149,7 +151,7 @@ class SettingsCommands:
             await self.sender.send(destination(update), told(CHOSEN, named))
             return
         chosen = await self._known(user_id) or {}
-        rows = choices(SETTINGS[CHOSEN], user_id, chosen)
+        rows = choices(SETTINGS[CHOSEN], user_id, chosen, goes_back=is_private(update))
         await self.sender.send(destination(update), say("setting_language_ask"), rows)
 
     async def pressed(self, update: Update, context: Context) -> None:
@@ -161,18 +163,19 @@ class SettingsCommands:
         if owner != str(user_id):
             await acknowledge(query, say("not_your_settings"))
             return
-        if setting is not None and value in setting.values():
+        chosen = await self._known(user_id) or {}
+        if setting is None or value not in setting.values():
+            await acknowledge(query)
+            ask = say(f"setting_{name}_ask") if setting else say("settings")
+            rows = choices(setting, user_id, chosen) if setting else None
+        else:
             await self._choose(user_id, name, value)
             await acknowledge(query, told(name, value))
-        else:
-            await acknowledge(query)
-        chosen = {**(await self._known(user_id) or {}), **({name: value} if value else {})}
-        is_open = setting is not None and not value
-        rows = menu(user_id, chosen, self.hidden)
-        if setting and is_open:
-            rows = choices(setting, user_id, chosen)
-        title = say(f"setting_{name}_ask") if is_open else say("settings")
-        await _show(query, title, rows)
+            chosen, rows = chosen | {name: value}, None
+            ask = say("settings") if is_private(update) else told(name, value)
+        if rows is None:
+            rows = menu(user_id, chosen, self.hidden) if is_private(update) else ()
+        await _show(query, ask, rows)
 
     async def _choose(self, user_id: int, name: str, value: str) -> None:
         known = await self._known(user_id) or {}
@@ -233,7 +236,9 @@ def menu(user_id: int, chosen: Mapping[str, str], hidden: Collection[str] = ()) 
     )
 
 
-def choices(setting: Setting, user_id: int, chosen: Mapping[str, str]) -> Rows:
+def choices(
+    setting: Setting, user_id: int, chosen: Mapping[str, str], *, goes_back: bool = True
+) -> Rows:
     """What can be chosen of a setting, two a row, and the way back."""
     holds = setting.value(chosen)
     buttons = [
@@ -244,7 +249,8 @@ def choices(setting: Setting, user_id: int, chosen: Mapping[str, str]) -> Rows:
         for each in setting.values()
     ]
     pairs = [tuple(buttons[at : at + 2]) for at in range(0, len(buttons), 2)]
-    return (*pairs, (Button(say("back_button"), _data(user_id)),))
+    back = ((Button(say("back_button"), _data(user_id)),),) if goes_back else ()
+    return (*pairs, *back)
 
 
 def told(name: str, value: str) -> str:

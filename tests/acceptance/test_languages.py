@@ -112,9 +112,17 @@ async def test_a_chosen_language_stays_whatever_is_written(
         assert await said(bot_api, "/nonsense", ada) == seen("fr", "unknown_command")
 
         # In a group everybody has their own.
-        await said(bot_api, "/settings@sommelier_test_bot", GROUP, user_id=ada)
-        label = next(iter(buttons(settings(bot_api, GROUP))))
-        told = await pressed(bot_api, label, GROUP, bob)
+        mine = await said(bot_api, "/settings@sommelier_test_bot", GROUP, user_id=ada)
+        assert mine == seen("fr", "only_in_private")
+        await said(bot_api, "/language@sommelier_test_bot", GROUP, user_id=ada)
+        told = await pressed(bot_api, "Español", GROUP, bob)
         assert told == say_in("en", "not_your_settings")
+        assert await pressed(bot_api, "Español", GROUP, ada) == say_in("es", "language_chosen")
+        await eventually(
+            lambda: bot_api.messages(GROUP)[-1]["text"] == say_in("es", "language_chosen"),
+            seconds=20,
+            otherwise=lambda: str(bot_api.messages(GROUP)[-1]),
+        )
+        assert not buttons(bot_api.messages(GROUP)[-1])
         said_to_bob = await said(bot_api, "/help@sommelier_test_bot", GROUP, user_id=bob)
         assert said_to_bob == seen("en", "help")
