@@ -45,6 +45,18 @@ PICTURES: Final = filters.PHOTO | filters.Document.IMAGE | filters.Document.PDF
 VOICES: Final = filters.VOICE | filters.AUDIO | filters.VIDEO_NOTE
 
 
+class AboutPicture(filters.MessageFilter):
+    """What is written in reply to a picture that somebody sent."""
+
+    def filter(self, message: Message) -> bool:
+        """Whether it is that."""
+        replied = message.reply_to_message
+        return replied is not None and bool(replied.photo)
+
+
+ABOUT_PICTURE: Final = AboutPicture() & filters.TEXT & ~filters.COMMAND
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
     """Handles what people send beside words; what it needs is passed in."""
@@ -59,17 +71,17 @@ class Media:
         """What to pass to `Conversation.register`."""
         new = filters.UpdateType.MESSAGE
         return [
-            MessageHandler(new & PICTURES, self.pictures),
+            MessageHandler(new & (PICTURES | ABOUT_PICTURE), self.pictures),
             MessageHandler(new & VOICES, self.voice),
         ]
 
     async def pictures(self, update: Update, context: Context) -> None:
-        """A photo, an album or a PDF file, with words or without."""
+        """A photo, an album or a PDF file, with words or without; or words in reply to one."""
         message, bot = message_of(update), context.bot
         if not is_addressed(message, bot):
             return
         words, models = wording(message, bot), self.conversation.turns.run
-        files = files_of(message)
+        files = files_of(message) or files_of(message.reply_to_message)
         is_file = any(each.get("mime_type") == PDF for each in files)
         can_see = VISION in models.aside or (is_file and bool(models.models))
         if not (words or can_see):
@@ -135,8 +147,10 @@ class Media:
         return await read_pictures(downloads, run, self.catalogue)
 
 
-def files_of(message: Message) -> list[Mapping[str, Any]]:
+def files_of(message: Message | None) -> list[Mapping[str, Any]]:
     """The pictures of a message, of an album all."""
+    if message is None:
+        return []
     album = message.api_kwargs.get(ALBUM)
     if isinstance(album, list):
         return album

@@ -162,6 +162,29 @@ async def test_a_model_that_cannot_be_asked_reads_nothing_and_says_so(
     assert "Pictures that I could not read: 1." in said
 
 
+async def test_a_question_in_reply_to_somebodys_picture_is_about_it(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    group, bot = -700, "@sommelier_test_bot"
+    model_server.script(read("labels", TRIMBACH), recommending(intro="It goes with trout."))
+    bot_api.files["theirs"] = drawn(["T"])
+    photo = {"file_id": "theirs", "file_unique_id": "theirs", "width": 1, "height": 1}
+    theirs = {"message_id": 1, "date": 1, "chat": {"id": group, "type": "supergroup"}}
+    entities = [{"type": "mention", "offset": 0, "length": len(bot)}]
+    async with running_here(bot_api, environment, **seeing(model_server)):
+        bot_api.say(
+            f"{bot} does that go with trout?",
+            group,
+            entities=entities,
+            reply_to_message={**theirs, "photo": [photo]},
+        )
+        (said,) = await bot_api.wait_for_message(1, chat_id=group, timeout=60)
+    assert said == "It goes with trout."
+    (told,) = tool_results(model_server.requests[1].json)
+    assert told["wines"][0]["read"] == "Trimbach Riesling Réserve 2021"
+    assert told["wines"][0]["here"]["wine_id"] == "trimbach-riesling-reserve-2021"
+
+
 PAGE = "White wine\n{}\nRed wine\n{}\n{}\nAll prices include service.\n"
 
 
