@@ -15,10 +15,10 @@ from agent.house_sommelier.answer import answer_wines, not_understood
 from agent.house_sommelier.bottles import bottles_for
 from agent.house_sommelier.conversation import Conversation, ToolResult, read_conversation
 from agent.house_sommelier.knowledge import asked_of_library, compare, explain, inform
-from agent.house_sommelier.reading import Change
+from agent.house_sommelier.reading import Change, read
 from agent.house_sommelier.results import read_result
 from agent.house_sommelier.searching import LIBRARY, Wish, first_calls, next_calls
-from agent.house_sommelier.state import State, read_state
+from agent.house_sommelier.state import State, heard, read_state
 from agent.house_sommelier.wording import country_in_words, say, search_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import WineQuery
@@ -145,8 +145,8 @@ def _after(
 
 def query_for(text: str) -> WineQuery:
     """What one message asks of the catalogue, as a search; its words where nothing else is told."""
-    state, change = read_state(Conversation(text))
-    arguments = first_calls(replace(state, act="search"), change)[0].arguments
-    query = WineQuery.model_validate(arguments)
+    change = replace(read(text), kind="search")
+    state = replace(heard(State(), change), act="search")
+    query = WineQuery.model_validate(first_calls(state, change)[0].arguments)
     says_nothing = query == WineQuery(limit=query.limit)
     return query.model_copy(update={"text": text[: lengths.READ_NAME]}) if says_nothing else query
