@@ -38,18 +38,20 @@ class Reply:
     """What a turn came to.
 
     `text` is Markdown: it is remembered and stands in the trace. `notes` say below it what is to be
-    known of it: why no model answered, what is left of a budget. `answer` is what the text was made
-    of, by `prompt` if there was one. `told` is what a model heard of who writes that is to be
-    remembered, `changes` what the turn changes of what is kept of them. `lead` is a line above the
-    text: what was heard. `attachment` is what was read from pictures, as JSON, to be remembered
-    with the question, `audio` the answer read aloud. What the turn took, `spent` and `seconds`, is
-    filled in at its end.
+    known of it: why no model answered, what is left of a budget. `wines` are the facts of those it
+    shows, `wine_ids` those of them that are ours. `answer` is what the text was made of, by
+    `prompt` if there was one. `told` is what a model heard of who writes that is to be remembered,
+    `changes` what the turn changes of what is kept of them. `lead` is a line above the text: what
+    was heard. `attachment` is what was read from pictures, as JSON, to be remembered with the
+    question, `audio` the answer read aloud. What the turn took, `spent` and `seconds`, is filled in
+    at its end.
     """
 
     text: str
     outcome: Outcome = "answered"
     notes: tuple[str, ...] = ()
     wine_ids: tuple[str, ...] = ()
+    wines: tuple[Any, ...] = ()
     retries: int = 0
     error_types: tuple[str, ...] = ()
     answer: Any = None

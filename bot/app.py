@@ -81,7 +81,7 @@ from bot.updates.accept import (
     single_process,
 )
 from bot.updates.journal import StepJournal
-from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin
+from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin, tell_heard
 from config import Settings, SettingsError
 from db.documents.pages import pages_of
 from db.engine import is_passing
@@ -295,6 +295,9 @@ async def open_app(
             change=changing.change,
             legal_age=settings.care.legal_age,
         )
+        access = None if telegram else access_of(settings, repositories, chosen)
+        if access is not None:
+            stack.push_async_callback(bounded, "who wrote", access.close)
         conversation = Conversation(
             turns=turns,
             sender=sender,
@@ -303,7 +306,7 @@ async def open_app(
             history_messages=settings.turn.history_messages,
             turn_of=turn_of(repositories.updates, steps),
             answered_in=repositories.turns.of_message,
-            access=None if telegram else access_of(settings, repositories, chosen),
+            access=access,
             speak=chosen.speak,
             welcome=onboarding.welcome,
         )
@@ -461,6 +464,7 @@ def lanes_of(
         metrics=app.turns.metrics,
         handle=partial(dispatch, app.application),
         readable=partial(is_readable, bot=bot),
+        heard_press=partial(tell_heard, bot=bot),
         give_up=give_up,
         passing=is_passing,
         burst=timedelta(seconds=settings.updates.burst_seconds),

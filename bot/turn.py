@@ -110,13 +110,8 @@ Show = Callable[[Any], Sequence[Outgoing]]
 """Makes the messages of what a reply was made of, its `answer`."""
 
 
-FollowUps = Callable[[Question, Reply], Awaitable[Rows]]
+FollowUps = Callable[[Question, Reply], Rows]
 """Makes the buttons of what may be wanted next of a reply."""
-
-
-async def no_follow_ups(question: Question, reply: Reply) -> Rows:
-    """Offer nothing."""
-    return ()
 
 
 class Keep(Protocol):
@@ -157,7 +152,7 @@ class Turns:
     budgets: Budgets | None = None
     keep: Keep | None = None
     rating: Callable[[int], Rows] = lambda turn_id: ()
-    follow_ups: FollowUps = no_follow_ups
+    follow_ups: FollowUps = lambda question, reply: ()
     metrics: Metrics = field(default_factory=Metrics)
     carer: Carer = field(default_factory=Carer)
     last: Callable[[int], Awaitable[TurnRecord | None]] | None = None
@@ -255,7 +250,7 @@ class Turns:
                 reply = await self._with_what_was_lost(question, reply)
             messages = rendered(reply, show)
             if reply.outcome != "care" and question.to is not None:
-                messages = [*messages[:-1], await self._with_buttons(messages[-1], question, reply)]
+                messages = [*messages[:-1], self._with_buttons(messages[-1], question, reply)]
             delivery = await self._send(question, messages, span)
             if reply.audio and question.to is not None and self.sender is not None:
                 await self.sender.send_file(question.to, SPOKEN, reply.audio, kind="voice")
@@ -426,8 +421,8 @@ class Turns:
 
         return await self.journal.step("warned", is_first)
 
-    async def _with_buttons(self, last: Outgoing, question: Question, reply: Reply) -> Outgoing:
-        further = await self.follow_ups(question, reply)
+    def _with_buttons(self, last: Outgoing, question: Question, reply: Reply) -> Outgoing:
+        further = self.follow_ups(question, reply)
         return replace(last, buttons=last.buttons + further + self.rating(question.id))
 
     async def _send(self, question: Question, messages: Sequence[Outgoing], span: Span) -> Delivery:

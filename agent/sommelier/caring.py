@@ -23,6 +23,7 @@ from agent.sommelier import taste
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.taste import catalogue_of_taste
 from agent.sommelier.wine import (
+    Allergen,
     AnyWine,
     Catalogue,
     Colour,
@@ -134,7 +135,8 @@ class _CarefulCatalogue:
         return await self._catalogue.count()
 
     def _narrowed(self, query: WineQuery) -> WineQuery:
-        declared = {each for each in self._care.allergies if each not in ("grapes", "histamine")}
+        told = self._care.allergies - {"grapes", "histamine"}
+        declared = {Allergen(each) for each in told}
         without = {"without_allergens": tuple({*query.without_allergens, *declared})}
         narrowed = query.model_copy(update=without)
         return self._sober(narrowed) if self._care.forbids_alcohol else narrowed

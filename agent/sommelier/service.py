@@ -300,10 +300,12 @@ def _of_notes(language: Language) -> str:
 
 
 def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:
+    wine_ids, found = ParseResult.of(response).wine_ids, response.found
     return Reply(
         text=response.text,
         outcome=outcome,
         notes=(note,) if note else (),
-        wine_ids=tuple(of_catalogue(ParseResult.of(response).wine_ids)),
+        wine_ids=tuple(of_catalogue(wine_ids)),
+        wines=tuple(found[each] for each in wine_ids if each in found),
         answer=response.answer,
     )

@@ -140,6 +140,10 @@ class Access:
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)
 
+    async def close(self) -> None:
+        """Wait until it is kept who wrote."""
+        await asyncio.gather(*self._noting)
+
     async def _keep(self, seeing: Awaitable[None], seen: tuple[int, bool]) -> None:
         try:
             await seeing

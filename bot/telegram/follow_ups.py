@@ -5,7 +5,6 @@ is who asked that may press, and only what that answer's wines offer. What does 
 (an answer that was forgotten, a second press, a foreign one) ends in a short sentence.
 """
 
-import logging
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,8 +27,6 @@ from bot.telegram.incoming import question_of
 from bot.telegram.sender import Button, Rows, acknowledge, is_first_press
 from bot.turn import Question, retry_briefly
 from bot.updates.bursts import FOLLOW_UP
-
-log = logging.getLogger(__name__)
 
 KINDS: Final = frozenset({"chat", "label"})
 MOST: Final = 5
@@ -114,17 +111,12 @@ class FollowUps:
         """What to pass to `Conversation.register`, before handlers that take any button."""
         return [CallbackQueryHandler(partial(self.press, talk), pattern=f"^{KIND}")]
 
-    async def rows(self, question: Question, reply: Reply) -> Rows:
-        """The buttons under an answer; none if its wines cannot be looked at."""
-        if question.kind not in KINDS or not reply.wine_ids:
+    def rows(self, question: Question, reply: Reply) -> Rows:
+        """The buttons under an answer; none where it shows wines of somebody else's list."""
+        wines = [each for each in reply.wines if isinstance(each, Wine)]
+        if question.kind not in KINDS or len(wines) < len(reply.wines):
             return ()
-        try:
-            wines = await self.catalogue.get(reply.wine_ids)
-        except Exception as error:
-            log.warning("No follow-ups under turn %s: %s", question.id, type(error).__name__)
-            return ()
-        are_ours = len(wines) == len(reply.wine_ids)
-        return buttons(self._offered(wines, question.text)) if are_ours else ()
+        return buttons(self._offered(wines, question.text))
 
     async def press(self, talk: Conversation, update: Update, context: Context) -> None:
         """A follow-up: the person says the words of the button, once, about that answer."""

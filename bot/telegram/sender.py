@@ -93,7 +93,10 @@ class WholeRequests(HTTPXRequest):
 
     async def do_request(self, *asked: Any, **limits: Any) -> tuple[int, bytes]:
         """See `BaseRequest.do_request`."""
-        return await asyncio.shield(super().do_request(*asked, **limits))
+        request = asyncio.ensure_future(super().do_request(*asked, **limits))
+        # What becomes of one that was left behind is nobody's matter.
+        request.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from bot.telegram.handlers import TYPED, AnyHandler, Context, Conversation
 from bot.telegram.incoming import question_of
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
-from bot.telegram.sender import answer_inline
+from bot.telegram.sender import Outgoing, Rows, answer_inline
 
 log = logging.getLogger(__name__)
 
@@ -73,12 +73,17 @@ class WineHandlers:
         async def work(run: Run) -> Reply:
             run.span.update(metadata={"start": payload})
             for wine in await catalogue_for(self.catalogue, person_in(run)).get([payload]):
-                return Reply(text=self._text(wine), wine_ids=(wine.id,))
+                return Reply(text=self._text(wine), wine_ids=(wine.id,), wines=(wine,))
             why = talk.turns.carer.help.why(care_in(run)) if wines else ""
-            return Reply(text=why or say("greeting"), outcome="care" if why else "answered")
+            if why:
+                return Reply(text=why, outcome="care")
+            return Reply(text=say("greeting"), answer=await talk.welcome(update))
+
+        def greeted(buttons: Rows) -> Sequence[Outgoing]:
+            return [Outgoing(say("greeting"), buttons)]
 
         asked = question_of(update, context.bot, words, remembered=bool(wines))
-        await talk.turns.turn(asked, work)
+        await talk.turns.turn(asked, work, greeted)
 
     async def inline(self, update: Update, context: Context) -> None:
         """A query in any chat: wines to send there; none to who is offered no alcohol."""
@@ -96,10 +101,10 @@ class WineHandlers:
     async def _found(self, query: InlineQuery) -> Sequence[Wine]:
         turns, user_id = self.conversation.turns, query.from_user.id
         care = await turns.carer.care_of_person(query.query, user_id)
-        if care.forbids_alcohol or care.is_crisis:
+        person = await turns.person(0, user_id, care)
+        if person.care.forbids_alcohol or person.care.is_crisis:
             return ()
         asked = self.read(query.query).model_copy(update={"limit": MOST})
-        person = await turns.person(0, user_id, care)
         return (await catalogue_for(self.catalogue, person).search(asked)).wines[:MOST]
 
     def _article(self, number: int, wine: Wine) -> InlineQueryResultArticle:

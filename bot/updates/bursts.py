@@ -51,10 +51,16 @@ def lane_of(payload: Payload) -> str:
         kind = command.partition("@")[0]
     if STOPPED in payload:
         kind = "/stop"
-    if kind and kind != FOLLOW_UP:
+    if kind and not is_follow_up(payload):
         return f"{kind[:16]}-{chat_id}"
     topic = number(message.get("message_thread_id")) if message.get("is_topic_message") else 0
     return f"{chat_id}.{topic}" if topic else chat_id
+
+
+def is_follow_up(payload: Payload) -> bool:
+    """Whether somebody pressed a button by which they go on."""
+    pressed = str(part(payload, "callback_query").get("data", ""))
+    return pressed.startswith(f"{FOLLOW_UP}:")
 
 
 def message_in(payload: Payload) -> Payload:

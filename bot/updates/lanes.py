@@ -16,6 +16,7 @@ from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
 from agent.engine.run import StepsChanged
+from agent.i18n import say, speaking
 from agent.repositories import (
     AcceptedUpdate,
     Payload,
@@ -31,6 +32,7 @@ from bot.updates.bursts import (
     LARGEST_BURST,
     chat_of,
     comes_in_parts,
+    is_follow_up,
     is_part_of_burst,
     joined,
     joins,
@@ -44,8 +46,10 @@ from bot.updates.journal import RunningTurn, running
 
 log = logging.getLogger(__name__)
 
-INLINE_AT_ONCE: Final = 32
+MOST_IN_PASSING: Final = 32
 """More inline queries at once are left alone: who types on asks again."""
+HEARD_SECONDS: Final = 0.3
+"""How long a press waits for the turn before its own until it is told that it was heard."""
 FIRST_WAIT_SECONDS: Final = 0.2
 LONGEST_BURST: Final = timedelta(seconds=5)
 DIED: Final = "the process died while this update was answered"
@@ -112,6 +116,10 @@ Lock = Callable[[str], AbstractAsyncContextManager[bool]]
 """Holds a lane while it is entered; False: another process does."""
 
 
+async def left_alone(payload: Payload) -> None:
+    """Tell nobody anything."""
+
+
 def of_one_process(lane: str) -> AbstractAsyncContextManager[bool]:
     """Hold a lane where there is no other process."""
     return nullcontext(True)
@@ -133,7 +141,8 @@ class Lanes:
     An update that fails `max_tries` times is set aside, and `give_up` tells the person; so is one
     that kills the process as often without a step of progress while no other suspect is running.
     What fails because the database is away, which `passing` tells, is run again until it is back.
-    `sleep` takes the waits between tries. Turns begin once `ready` is set.
+    `sleep` takes the waits between tries. Turns begin once `ready` is set. `heard_press` tells who
+    presses a button whose turn has to wait that it was heard.
     """
 
     updates: UpdateRepository
@@ -142,6 +151,7 @@ class Lanes:
     readable: Callable[[Payload], bool]
     give_up: Callable[[Payload, str, Course], Awaitable[None]]
     passing: Callable[[Exception], bool]
+    heard_press: Callable[[Payload], Awaitable[None]] = left_alone
     burst: timedelta
     max_tries: int
     lock: Lock = of_one_process
@@ -154,7 +164,7 @@ class Lanes:
     _woken: dict[str, bool] = field(default_factory=dict)
     _current: dict[str, "_Current"] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    _answering: set[asyncio.Task[None]] = field(default_factory=set)
+    _passing: set[asyncio.Task[None]] = field(default_factory=set)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -163,7 +173,9 @@ class Lanes:
         """Take responsibility for updates: when this returns all are committed, in one go."""
         for payload in payloads:
             if INLINE in payload:
-                self._answer(payload)
+                self._in_passing(self.handle, payload)
+            elif is_follow_up(payload) and (current := self._current.get(lane_of(payload))):
+                self._in_passing(partial(self._tell_heard, current), payload)
         queued = [received(each) for each in payloads if INLINE not in each]
         for each in await self.updates.accept(queued) if queued else ():
             self.wake(each.lane)
@@ -179,19 +191,25 @@ class Lanes:
         for each in await self.updates.waiting(lane, current.payloads[0]["update_id"] + 1):
             current.hear(each.payload)
 
-    def _answer(self, payload: Payload) -> None:
-        """Answer what nobody waits for any more in a moment: it is not kept, and in no lane."""
-        is_open = self.ready.is_set() and not self._stopping.is_set()
-        if is_open and len(self._answering) < INLINE_AT_ONCE:
-            task = asyncio.create_task(self._answered(payload))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+    async def _tell_heard(self, current: "_Current", payload: Payload) -> None:
+        await asyncio.sleep(HEARD_SECONDS)
+        if self._current.get(lane_of(payload)) is current:
+            await self.heard_press(payload)
 
-    async def _answered(self, payload: Payload) -> None:
-        try:
-            await self.handle(payload)
-        except Exception as error:
-            log.error("An inline query was not answered: %s", place(error))  # noqa: TRY400
+    def _in_passing(self, do: Callable[[Payload], Awaitable[None]], payload: Payload) -> None:
+        """Do what nobody waits for any more in a moment: it is not kept, and in no lane."""
+
+        async def done() -> None:
+            try:
+                await do(payload)
+            except Exception as error:
+                log.error("An update was not answered at once: %s", place(error))  # noqa: TRY400
+
+        is_open = self.ready.is_set() and not self._stopping.is_set()
+        if is_open and len(self._passing) < MOST_IN_PASSING:
+            task = asyncio.create_task(done())
+            self._passing.add(task)
+            task.add_done_callback(self._passing.discard)
 
     async def look(self) -> None:
         """Wake the lanes that nobody runs: what somebody left, or an operator wants tried again."""
@@ -249,7 +267,7 @@ class Lanes:
 
     async def close(self) -> None:
         """Cut off what still runs."""
-        tasks = [*self._tasks, *self._answering]
+        tasks = [*self._tasks, *self._passing]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -453,6 +471,17 @@ async def dispatch(application: AnyApplication, payload: Payload) -> None:
             except ApplicationHandlerStop:
                 return
             break
+
+
+async def tell_heard(payload: Payload, bot: Bot) -> None:
+    """Tell who pressed a button that it is their turn in a moment.
+
+    Raises:
+        TelegramError: Telegram refuses that.
+    """
+    query = part(payload, "callback_query")
+    with speaking(str(part(query, "from").get("language_code") or "")):
+        await bot.answer_callback_query(str(query.get("id")), say("one_moment"))
 
 
 def read(payload: Payload, bot: Bot) -> Update:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.test_end_to_end import CHAT, killed, running, running_here
+from tests.acceptance.test_end_to_end import CHAT, WINE, killed, running, running_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
@@ -16,6 +16,9 @@ from tests.doubles.server import JsonObject, eventually
 GROUP, ADA, BOB = -4711, 7001, 7002
 NAME = "@sommelier_test_bot"
 MENTION = [{"type": "mention", "offset": 0, "length": len(NAME)}]
+
+
+FORMING = "…"
 
 
 def labels(message: JsonObject) -> list[str]:
@@ -41,8 +44,21 @@ def history(environment: dict[str, str]) -> list[tuple[str, str]]:
 
 async def answered(bot_api: BotApi, count: int, chat: int = CHAT) -> JsonObject:
     """The newest answer, once there are so many."""
-    await bot_api.wait_for_message(count, chat, timeout=60)
+    await eventually(
+        lambda: len(bot_api.sent(chat)) >= count and bot_api.sent(chat)[-1] != FORMING,
+        seconds=60,
+        otherwise=lambda: str(bot_api.sent(chat)),
+    )
     return bot_api.messages(chat)[-1]
+
+
+async def kept(environment: dict[str, str], turns: int) -> None:
+    """Wait until so many turns are over."""
+    await eventually(
+        lambda: len(history(environment)) == turns,
+        seconds=60,
+        otherwise=lambda: str(history(environment)),
+    )
 
 
 async def toasted(bot_api: BotApi, count: int) -> str:
@@ -62,9 +78,11 @@ async def test_a_press_is_a_turn_in_the_words_of_its_button_and_happens_once(
         assert labels(first)[-2:] == ["👍", "👎"]
         assert "Cheaper" in labels(first)
         pressed = data(first, "Cheaper")
+        await kept(environment, 1)
         bot_api.press(first, pressed)
         second = await answered(bot_api, 2)
         assert await toasted(bot_api, 1) == ""
+        await kept(environment, 2)
         assert labels(bot_api.messages(CHAT)[0]) == ["👍", "👎"]
         bot_api.press(first, pressed)
         assert await toasted(bot_api, 2) == "One moment …"
@@ -74,6 +92,7 @@ async def test_a_press_is_a_turn_in_the_words_of_its_button_and_happens_once(
         assert "for the person who asked" in await toasted(bot_api, 4)
         bot_api.say("a white for fish", chat_id=CHAT)
         third = await answered(bot_api, 3)
+        await kept(environment, 3)
         bot_api.press(second, data(second, "Why?"))
         await answered(bot_api, 4)
         left = labels(bot_api.messages(CHAT)[1])
@@ -93,23 +112,47 @@ def _prices(message: JsonObject) -> list[str]:
     return [line.rpartition("≈ €")[2] for line in lines if "≈ €" in line]
 
 
+TURN = (
+    tool_call("get_wine", {"wine_ids": [WINE]}),
+    answer_json(
+        {
+            "response_type": "recommendation",
+            "intro": "Here:",
+            "wines": [{"wine_id": WINE, "description": "Dry."}],
+            "closing": "",
+        }
+    ),
+)
+
+
+async def test_a_press_during_an_answer_is_heard_at_once_and_waits_for_its_turn(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    environment |= {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
+    model_server.script(*TURN, hang(60), *TURN)
+    async with running_here(bot_api, environment):
+        bot_api.say("for trout?", chat_id=CHAT)
+        first = await answered(bot_api, 1)
+        bot_api.say("for carp?", chat_id=CHAT)
+        await eventually(
+            lambda: len(model_server.requests) == 3, seconds=60, otherwise=lambda: "not asked"
+        )
+        bot_api.press(first, data(first, "Cheaper"))
+        assert await toasted(bot_api, 1) == "One moment …"
+        assert len(bot_api.sent(CHAT)) == 1
+        bot_api.say("/stop", chat_id=CHAT)
+        await answered(bot_api, 3)
+    said = [words for words, _ in history(environment)]
+    assert said == ["for trout?", "for carp?", "Cheaper, please."]
+
+
 @pytest.mark.parametrize("stage", ["while the buttons are taken away", "while the model is asked"])
 async def test_a_press_survives_a_kill(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str], stage: str
 ) -> None:
     environment |= {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
-    wine = "trimbach-riesling-reserve-2021"
-    answer = answer_json(
-        {
-            "response_type": "recommendation",
-            "intro": "Here:",
-            "wines": [{"wine_id": wine, "description": "Dry."}],
-            "closing": "",
-        }
-    )
-    one = tool_call("get_wine", {"wine_ids": [wine]})
     is_asked = stage == "while the model is asked"
-    model_server.script(one, answer, *([hang(60)] if is_asked else []), one, answer)
+    model_server.script(*TURN, *([hang(60)] if is_asked else []), *TURN)
     bot_api.delay("editMessageReplyMarkup", 0 if is_asked else 0.5)
     taken_away = partial(bot_api.calls_of, "editMessageReplyMarkup")
     with killed(bot_api, environment):
@@ -123,9 +166,7 @@ async def test_a_press_survives_a_kill(
         )
     async with running_here(bot_api, environment):
         await bot_api.wait_for_message(2, CHAT, timeout=60)
-        await eventually(
-            lambda: len(history(environment)) == 2, seconds=60, otherwise=lambda: "not kept"
-        )
+        await kept(environment, 2)
     assert len(bot_api.sent(CHAT)) == 2
     assert history(environment) == [("for trout?", "answered"), ("Cheaper, please.", "answered")]
     asked = json.dumps(model_server.requests[-1].json["messages"])
@@ -156,9 +197,7 @@ async def test_a_reaction_to_an_answer_is_a_verdict_of_who_asked(
     with killed(bot_api, environment) if killed_between else running(bot_api, environment):
         bot_api.say(f"{NAME} a red for lamb", GROUP, ADA, entities=MENTION)
         answer = await answered(bot_api, 1, GROUP)
-        await eventually(
-            lambda: bool(history(environment)), seconds=60, otherwise=lambda: "not kept"
-        )
+        await kept(environment, 1)
         bot_api.react(answer, "💩", user_id=BOB)
         bot_api.react(answer, "🔥", user_id=0, user=None, actor_chat=answer["chat"])
         bot_api.react(answer, "🤔", user_id=ADA)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.test_end_to_end import ANSWER, running_here
-from tests.acceptance.test_follow_ups import history
+from tests.acceptance.test_follow_ups import answered, kept
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
 from tests.doubles.server import JsonObject, eventually
@@ -80,8 +80,7 @@ async def test_in_a_group_everybody_s_words_are_theirs_also_when_it_becomes_a_su
     async def said(words: str, user: int, chat: int = GROUP, **fields: Any) -> JsonObject:
         before = len(bot_api.messages(chat))
         bot_api.say(f"{NAME} {words}", chat, user, entities=MENTION, **fields)
-        await bot_api.wait_for_message(before + 1, chat, timeout=60)
-        return bot_api.messages(chat)[-1]
+        return await answered(bot_api, before + 1, chat)
 
     async with running_here(bot_api, machine):
         bot_api.add_to_group(GROUP, ADA)
@@ -106,11 +105,11 @@ async def test_a_group_that_migrates_while_it_is_answered_keeps_the_answer(
 ) -> None:
     gone = "Bad Request: group chat was upgraded to a supergroup chat"
     model_server.script(*TURN * 2)
-    bot_api.fail("sendMessage", 400, gone, migrate_to=SUPERGROUP, chat_id=GROUP)
+    bot_api.fail("sendMessage", 400, gone, migrate_to=SUPERGROUP, chat_id=GROUP, times=9)
     bot_api.say(f"{NAME} trout?", GROUP, ADA, entities=MENTION)
     async with running_here(bot_api, machine):
         await bot_api.wait_for_message(1, SUPERGROUP, timeout=60)
-        await eventually(lambda: bool(history(machine)), seconds=60, otherwise=lambda: "not kept")
+        await kept(machine, 1)
         bot_api.say(f"{NAME} drier?", SUPERGROUP, ADA, entities=MENTION)
         await bot_api.wait_for_message(2, SUPERGROUP, timeout=60)
     assert said_before(model_server) == ["trout?"]

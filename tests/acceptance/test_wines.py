@@ -2,8 +2,8 @@
 
 import time
 
-from tests.acceptance.test_end_to_end import CHAT, WINE, killed, running
-from tests.acceptance.test_follow_ups import answered, history, labels
+from tests.acceptance.test_end_to_end import CHAT, WINE, killed, running_here
+from tests.acceptance.test_follow_ups import answered, history, kept, labels
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
@@ -25,7 +25,7 @@ async def inline(bot_api: BotApi, words: str, user_id: int = CHAT) -> list[JsonO
 async def test_in_any_chat_wines_are_offered_as_they_are_shown_in_an_answer(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         bot_api.say("lamb under 25", chat_id=CHAT)
         answer = await answered(bot_api, 1)
         found = await inline(bot_api, "lamb under 25")
@@ -57,7 +57,7 @@ async def test_in_any_chat_wines_are_offered_as_they_are_shown_in_an_answer(
 async def test_only_who_is_let_in_is_offered_wines(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
-    with running(bot_api, environment, ACCESS="allow_list", ADMIN_IDS=str(CHAT)):
+    async with running_here(bot_api, environment, ACCESS="allow_list", ADMIN_IDS=str(CHAT)):
         assert await inline(bot_api, "lamb under 25", STRANGER) == []
         assert await inline(bot_api, "lamb under 25", CHAT)
     assert bot_api.sent(STRANGER) == []
@@ -74,12 +74,10 @@ async def test_a_link_opens_the_bot_with_a_wine_and_says_where_somebody_came_fro
     with killed(bot_api, environment):
         bot_api.say(f"/start {WINE}", chat_id=CHAT)
         wine = await answered(bot_api, 1)
-        await eventually(
-            lambda: bool(history(environment)), seconds=60, otherwise=lambda: "not kept"
-        )
+        await kept(environment, 1)
     assert wine["text"].startswith("Trimbach Riesling Réserve 2021\nAlsace, France · ≈ €24")
     assert "More like 1" in labels(wine)
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         bot_api.say("something like that, but cheaper", chat_id=CHAT)
         assert "Riesling" in (await answered(bot_api, 2))["text"]
         for count, payload in enumerate(("table_7", "spring-2026", "no payload!", "x" * 65), 3):
@@ -101,7 +99,7 @@ async def test_a_venue_is_a_place_by_its_name_and_a_location_is_not_kept(
 ) -> None:
     where = {"latitude": 45.7, "longitude": 4.8}
     venue = {"location": where, "title": "Bar *du* Coin", "address": "12 rue Mercière, Lyon"}
-    with running(bot_api, environment):
+    async with running_here(bot_api, environment):
         bot_api.say("", chat_id=CHAT, location=where, venue=venue)
         said = (await answered(bot_api, 1))["text"]
         assert said.startswith("Wine shop · Bar *du* Coin, 12 rue Mercière, Lyon")

@@ -112,6 +112,7 @@ class BotApi(LoopbackServer):
         self._update_ids = itertools.count(700_000_001)
         self._query_ids = itertools.count(1)
         self._allowed: set[str] = set()
+        self._toasted: set[object] = set()
         self._inline: dict[str, list[JsonObject]] = {}
         self._faults: list[Fault] = []
         self._delays: dict[str, float] = {}
@@ -479,6 +480,9 @@ class BotApi(LoopbackServer):
     def _answer_query(self, call: Call) -> bool:
         if utf16_length(str(call.params.get("text", ""))) > MAX_TOAST:
             raise ApiError(400, "Bad Request: MESSAGE_TOO_LONG")
+        if call.params["callback_query_id"] in self._toasted:
+            raise ApiError(400, "Bad Request: query is too old or query ID is invalid")
+        self._toasted.add(call.params["callback_query_id"])
         return True
 
     def _set_commands(self, call: Call) -> bool:
