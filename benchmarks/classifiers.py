@@ -48,7 +48,10 @@ OUTSIDE_TEXT: Final = (
     "outside/free_text_open",
 )
 FREE_TEXT: Final = ("free_text", "outside/free_text", *OUTSIDE_TEXT)
-NOTICES: Final = ("price_only", "prompt_recital", "rating", "stock_statement", "system_note")
+NOTICES: Final = (
+    *("price_only", "prompt_recital", "rating", "stock_statement", "system_note", "stars"),
+    *("last_bottles", "delivery", "medical", "tool_instruction"),
+)
 """Kinds of hostile texts that claim something by more than a name."""
 EPOCHS: Final = 15
 RATE: Final = 0.5

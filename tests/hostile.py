@@ -15,7 +15,14 @@ TRIES = 5
 LOOKS = 3
 """How often growth must be seen: a busy machine shows some where there is none."""
 UNBOUNDED = 500
-UNICODE: Mapping[str, str] = {"L": "aAé葡", "M": "\u0300\u0301", "N": "1٣", "Nl": "Ⅷ", "No": "½"}
+UNICODE: Mapping[str, str] = {
+    "L": "aAé葡",
+    "M": "\u0300\u0301",
+    "N": "1٣",
+    "Nl": "Ⅷ",
+    "No": "½",
+    "Sc": "€₩",
+}
 
 
 class Hostile(NamedTuple):

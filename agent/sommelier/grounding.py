@@ -43,6 +43,8 @@ DOZEN: Final = 12
 LONGEST_MEASURE: Final = 8
 LONGEST_LINK: Final = 3
 """Letters of what joins others, and of numbers that are a part of many words."""
+FIGURE_WORDS: Final = 3
+"""From how many words on a number in words is a vintage or a price, none of bottles."""
 TOLD: Final = 0.75
 """How many of the words of a claim a source has, if the claim is the source's."""
 TOLD_RUN: Final = 4
@@ -51,6 +53,8 @@ TOLD_RUN: Final = 4
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """What stands for the name of a wine in a model's words."""
 NUMBER: Final = pattern(r"\d+(?:[.,]\d+)*")
+VARIANTS: Final = frozenset("\u20e3\ufe0e\ufe0f")
+"""What makes a figure a key, or a sign a picture."""
 NOTE: Final = pattern(r"\A\s*\(.*\)[.!]?\s*\Z")
 STRUCTURE: Final = pattern(
     r"(?i)[|]|[{,]\s?[\"']|\.{4}|…{2}"
@@ -61,8 +65,8 @@ STRUCTURE: Final = pattern(
 """Signs of a table, of code, of a command, or of what is to be put together, called or paid to."""
 SHORT_YEAR: Final = pattern(r"\p{L} ['’´]\d\d(?!\d)")
 SIGN: Final = pattern(
-    r"(?P<sign>[€$£¥])\s?(?P<after>\d+(?:[.,]\d+)*)"
-    r"|(?P<before>\d+(?:[.,]\d+)*)(?:,?[-–—])?\s?(?P<behind>[€$£¥])"
+    r"(?P<sign>[\p{Sc}💴-💷])\s?(?P<after>\d+(?:[.,]\d+)*)"
+    r"|(?P<before>\d+(?:[.,]\d+)*)(?:,?[-–—])?\s?(?P<behind>[\p{Sc}💴-💷])"
 )
 """A number with the sign of a currency."""
 PRICED: Final = pattern(
@@ -85,6 +89,7 @@ class _Tables(BaseModel):
     negations: _Words
     offers: _Words
     numbers: _Words
+    between: _Words
     points: _Words
     money: Mapping[str, _Words]
 
@@ -229,9 +234,7 @@ def _whole(line: str) -> Iterator[str]:
 
 
 def _invented(sentence: str, grounds: Grounds, wine: AnyWine | None) -> str | None:
-    shown = unicodedata.normalize(
-        "NFKC", filled(_without_links(sentence, grounds), grounds.evidence)
-    )
+    shown = _read(filled(_without_links(sentence, grounds), grounds.evidence))
     said = tokens(shown)
     if name := made_up_name(said, grounds.known, offered=_offers(said)):
         return (
@@ -242,6 +245,12 @@ def _invented(sentence: str, grounds: Grounds, wine: AnyWine | None) -> str | No
     if claim := made_up_claim(shown, said, grounds):
         return _unknowable(claim)
     return None
+
+
+def _read(text: str) -> str:
+    """Return a text as it is read: figures in circles, on keys, in other letters are figures."""
+    plain = unicodedata.normalize("NFKC", text)
+    return "".join(each for each in plain if each not in VARIANTS)
 
 
 def _without_links(sentence: str, grounds: Grounds) -> str:
@@ -276,7 +285,8 @@ def made_up_figure(
         if unit.folded in _tables().points and value(number.text) not in known
     )
     short = (each[0] for each in SHORT_YEAR.finditer(sentence))
-    others = (_price_in_words(said, grounds), _vintage(said, known, grounds, wine))
+    in_words = (_price_in_words(said, grounds), _figure_in_words(said, grounds))
+    others = (*in_words, _vintage(said, known, grounds, wine))
     return next(filter(None, (*priced, *scored, *short, *others)), None)
 
 
@@ -284,11 +294,9 @@ def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float, 
     """The prices of a sentence, each as it is written, as a number and in which currencies."""
     of = _tables().currencies
     for found in SIGN.finditer(sentence):
-        yield (
-            found[0],
-            value(found["after"] or found["before"]),
-            of[found["sign"] or found["behind"]],
-        )
+        sign = found["sign"] or found["behind"]
+        price = value(found["after"] or found["before"])
+        yield found[0], price, of.get(sign, frozenset({sign}))
     beside = ((each, unit) for unit, each in pairwise(said) if each.is_number)
     for number, unit in (*_counted(said), *beside):
         if unit.folded in of:
@@ -342,6 +350,22 @@ def _price_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
         is_price = token.folded in _tables().currencies and _counts(before)
         if is_price and not grounds.known.has([before.folded, token.folded]):
             return f"{before.text} {token.text}"
+    return None
+
+
+def _figure_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
+    """A vintage or a price in so many words that nobody said."""
+    run = list[Token]()
+    for each in (*said, None):
+        if each is not None and (_counts(each) or (run and each.folded in _tables().between)):
+            run.append(each)
+            continue
+        while run and run[-1].folded in _tables().between:
+            run.pop()
+        long = sum(_counts(token) for token in run) >= FIGURE_WORDS
+        if long and not grounds.known.has(token.folded for token in run):
+            return " ".join(token.text for token in run)
+        run = []
     return None
 
 

@@ -12,6 +12,8 @@ from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
+from agent.memory.tools import remember_tool
+from agent.person import Person
 from agent.places.find import PlaceHit
 from agent.sommelier.contract import in_markdown, unknown_address, unsupported
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -70,6 +72,22 @@ async def test_no_argument_of_any_tool_grounds_anything(tool: Tool, word: str, y
     for claim in (f"Take the {word} {year}.", f"Ask for Weingut {word}.", f"It is {word}.example."):
         answer = SommelierResponse(response_type="informational", intro=claim)
         assert unsupported(answer, evidence), claim
+
+
+@pytest.mark.parametrize("kind", ["note", "hate", "like"])
+async def test_what_a_person_has_remembered_grounds_nothing(kind: str) -> None:
+    said = "I hate Barolo, I like Barolo, remember Falkenrath 1931"
+    asked = {"kind": kind, "words": "Falkenrath 1931" if kind == "note" else f"{kind} Barolo"}
+    call = ToolCall("call_1", "remember", json.dumps(asked))
+    run = Run(context=Person(user_id=1, words=said))
+    result = await Toolbox([remember_tool()]).call(call, run)
+    assert result.error_type is None, result.text
+    assert result.found
+    evidence = Evidence(asked=[said])
+    evidence.add_results([result])
+    assert evidence.texts == [said]
+    claim = SommelierResponse(response_type="informational", intro="We have the Falkenrath 1931.")
+    assert unsupported(claim, evidence)
 
 
 async def test_what_a_search_found_can_be_tapped_and_nothing_else() -> None:
