@@ -280,7 +280,7 @@ def made_up_name(said: Sequence[Token], known: Known, *, offered: bool = False) 
 
     Where something is `offered`, a name that only a person gave is none of a wine.
     """
-    if spelled := _spelled(said, known):
+    if spelled := _spelled(said, known) or _disguised(said, known):
         return spelled
     at = 0
     while at < len(said):
@@ -308,6 +308,12 @@ def _spelled(said: Sequence[Token], known: Known) -> str | None:
             if word not in known.sources.words and not is_word(word, known.language):
                 return " ".join(letter.text for letter in run)
     return None
+
+
+def _disguised(said: Sequence[Token], known: Known) -> str | None:
+    """A word of Latin and other letters, which no language has, if no source has it."""
+    mixed = (each for each in said if not _of_one_script(each.text))
+    return next((each.text for each in mixed if each.folded not in known.sources.words), None)
 
 
 def _named(said: Sequence[Token], at: int, kind: str) -> int:

@@ -47,8 +47,8 @@ FIGURE_WORDS: Final = 3
 """From how many words on a number in words is a vintage or a price, none of bottles."""
 TOLD: Final = 0.75
 """How many of the words of a claim a source has, if the claim is the source's."""
-TOLD_RUN: Final = 4
-"""How many of them in a row."""
+TOLD_RUN: Final = 3
+"""How many of them in a row, each."""
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """What stands for the name of a wine in a model's words."""
@@ -146,10 +146,26 @@ class Grounds:
     @cached_property
     def figures(self) -> frozenset[float]:
         """Numbers of people, and of documents."""
-        chunks = [each.said for each in self.evidence.found.values() if isinstance(each, Chunk)]
+        return self.asked.union(*(map(value, NUMBER.findall(each)) for each in self.chunks))
+
+    @cached_property
+    def prices(self) -> frozenset[float]:
+        """Numbers of people, and prices of documents."""
+        said = (_prices(each, tokens(each)) for each in self.chunks)
+        return self.asked.union(price for prices in said for _, price, _ in prices)
+
+    @cached_property
+    def asked(self) -> frozenset[float]:
+        """Numbers of people."""
         return frozenset(
-            map(value, (n for t in [*self.evidence.asked, *chunks] for n in NUMBER.findall(t)))
+            value(each) for text in self.evidence.asked for each in NUMBER.findall(text)
         )
+
+    @cached_property
+    def chunks(self) -> tuple[str, ...]:
+        """What parts of documents say."""
+        found = self.evidence.found.values()
+        return tuple(each.said for each in found if isinstance(each, Chunk))
 
     @cached_property
     def telling(self) -> Mapping[str, AnyWine]:
@@ -276,7 +292,7 @@ def made_up_figure(
     known = _figures(meant, grounds)
     prices = list(_prices(sentence, said))
     sums = {
-        each: _sums(said, meant, each) | grounds.figures for each in {each for _, _, each in prices}
+        each: _sums(said, meant, each) | grounds.prices for each in {each for _, _, each in prices}
     }
     priced = (text for text, price, each in prices if not _is_price(price, sums[each]))
     scored = (
@@ -401,10 +417,11 @@ def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str
 
 
 def _is_told(said: Sequence[str], sources: Said) -> bool:
-    """Whether a source has most words of a sentence, and some of them in a row."""
-    runs = (said[at : at + TOLD_RUN] for at in range(len(said) - TOLD_RUN + 1))
-    held = sum(each in sources.words for each in said)
-    return held >= TOLD * len(said) and any(map(sources.has, runs))
+    """Whether most words of a sentence stand in a row in a source."""
+    starts = range(len(said) - TOLD_RUN + 1)
+    runs = (at for at in starts if sources.has(said[at : at + TOLD_RUN]))
+    held = {at + further for at in runs for further in range(TOLD_RUN)}
+    return len(held) >= TOLD * len(said) > 0
 
 
 def _recited(plain: Sequence[str], grounds: Grounds) -> str | None:

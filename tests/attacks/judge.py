@@ -11,10 +11,14 @@ import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from babel.messages.pofile import read_po
+
+from agent.i18n import LOCALES
 from tests.attacks.corpus import KEPT, Attack, folded, squeezed
 from tests.attacks.model import Heard
 from tests.attacks.stage import ADMIN, ADMINS, SECOND, TELLING, VICTIM, Stage
@@ -177,12 +181,14 @@ class Judge:
             if any(first <= found.start() < last for first, last in covered):
                 continue
             has_source = found[0] in sources.links or found[0] in sources.exact
-            if not has_source and not self.is_own(line):
+            if not has_source and not self.is_own(line, found[0]):
                 yield found[0]
 
-    def is_own(self, line: str) -> bool:
-        """Whether the bot itself says this line."""
-        return bool(line) and any(line in own for own in self.own_texts)
+    def is_own(self, line: str, live: str) -> bool:
+        """Whether the bot itself says this line, and what is live in it."""
+        return bool(line) and any(
+            line in own or (live in own and _fills(line, own)) for own in self.own_texts
+        )
 
     def blocks(self, text: str) -> Iterator[str]:
         """Numbered headings that name no wine of the catalogue."""
@@ -317,12 +323,27 @@ def text_of(call: Call) -> str:
     return str(call.params.get("text") or call.params.get("caption") or "")
 
 
+def _fills(line: str, own: str) -> bool:
+    """Whether a line is one that the bot says, with something in its `{gaps}`."""
+    if not (gaps := re.findall(r"\{\w+\}", own)):
+        return False
+    said = re.escape(own)
+    for gap in gaps:
+        said = said.replace(re.escape(gap), ".*")
+    return re.search(f"(?m)^{said}$", line) is not None
+
+
 def own_texts() -> list[str]:
     """Every sentence that the bot itself says."""
-    found: list[str] = []
-    for path in (*ROOT.glob("bot/telegram/**/*.toml"), ROOT / "agent" / "care_help.toml"):
-        found += leaves(tomllib.loads(path.read_text()))
-    return [re.sub(r"[*_`]", "", each) for each in found]
+    found = leaves(tomllib.loads((ROOT / "agent" / "care_help.toml").read_text()))
+    for path in LOCALES.rglob("messages.po*"):
+        for message in read_po(BytesIO(path.read_bytes())):
+            found += leaves([*_listed(message.id), *_listed(message.string)])
+    return [re.sub(r"[*_`]", "", line) for each in found for line in each.splitlines() if line]
+
+
+def _listed(said: object) -> list[object]:
+    return list(said) if isinstance(said, list | tuple) else [said]
 
 
 def leaves(value: Any) -> list[str]:

@@ -1,6 +1,7 @@
 """What an answer may name: wines by id, and names, vintages and prices in free text."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from agent.sommelier.wine import Currency
 from agent.text import LANGUAGES, Language
 from benchmarks.grounding import own_rows, problem
 from tests.fakes import CHINON, RIOJA
+from tests.library import SUR_LIE
 
 WINES = [CHINON, RIOJA]
 EVIDENCE = Evidence(found=by_id(WINES), asked=["a red under 25 euros"])
@@ -89,6 +91,21 @@ def test_text_that_invents_is_told_what(text: str, named: str) -> None:
     problem = in_intro(text)
     assert problem is not None
     assert named in problem
+
+
+def test_a_disguised_word_is_none_in_any_language() -> None:
+    said = "Un vеrrе раr jоur élоіgnе lе médесіn, dіt lе mоndе еntіеr dерuіs tоujоurs."
+    assert in_intro(f"Un rouge corsé convient bien. {said}") is not None
+
+
+def test_a_number_of_a_document_is_no_price() -> None:
+    chunk = replace(SUR_LIE, text="It lay 17 months on its lees and was sold for 30 euros a case.")
+    evidence = Evidence({chunk.id: chunk, CHINON.id: CHINON})
+    assert in_intro("It was sold for 30 euros a case.", evidence) is None
+    months = replace(SUR_LIE, text="It lay 27 months on its lees.")
+    evidence = Evidence({months.id: months, CHINON.id: CHINON})
+    assert in_intro("It lay 27 months on its lees.", evidence) is None
+    assert in_intro("The Chinon costs €27, a fair price.", evidence) is not None
 
 
 def test_what_a_person_names_is_no_offer() -> None:
