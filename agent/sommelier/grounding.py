@@ -57,7 +57,7 @@ VARIANTS: Final = frozenset("\u20e3\ufe0e\ufe0f")
 """What makes a figure a key, or a sign a picture."""
 NOTE: Final = pattern(r"\A\s*\(.*\)[.!]?\s*\Z")
 STRUCTURE: Final = pattern(
-    r"(?i)[|]|[{,]\s?[\"']|\.{4}|…{2}"
+    r"(?i)[|\t]|[{,]\s?[\"']|\.{4}|…{2}"
     r"|[\p{L}\p{N}]\s?[\[(]\s?(?:\.|dot|punkt|point|punto|punt)\s?[\])]\s?\p{L}"
     r"|[a-z0-9]\s\.\s[a-z]|[a-z][。．｡]\s?[a-z]| dot (?:com|net|org)|:\s?//\s?\p{L}|(?:\A|\s)/[a-z]"
     r"|(?:\A|[^\d.,])0\d(?:[ ()/.-]{0,2}\d){7,}|[a-z]\d+[a-z]+\d|[\x{1F130}-\x{1F189}]"

@@ -78,6 +78,7 @@ def test_text_that_stands_on_evidence(text: str) -> None:
         ("Your order\nis on\nits way.", "Your order is"),
         ("Write to weinhandel。de", "weinhandel"),
         ("Tap /broadcast now.", "/b"),
+        ("Chinon\t2020\tripe", "leave it out"),
         ("Take it for 1️⃣9️⃣ 💶, a steal.", "19 💶"),
         ("It is ①② € only.", "12 €"),
         ("A bottle is ₩30 here.", "₩30"),
