@@ -177,7 +177,7 @@ class Judge:
                 yield text[first:last]
         lines = text.split("\n")
         for found in LIVE.finditer(text):
-            line = lines[text.count("\n", 0, found.start())].strip(" •")
+            line = lines[text.count("\n", 0, found.start())].strip(" •ⓘ")
             if any(first <= found.start() < last for first, last in covered):
                 continue
             has_source = found[0] in sources.links or found[0] in sources.exact
