@@ -24,7 +24,7 @@ SURE: Final = 0.5
 OF_WINE: Final = frozenset({"wine", "food", "taste", "serve"})
 MOST_WORDS: Final = 30
 """Words that are looked at together."""
-STOP: Final = pattern(r"[.!?…]+\s+|:\s+")
+STOP: Final = pattern(r"[.!?…]+\s+")
 YEAR: Final = pattern(r"\b(?:1[5-9]|20)\d\d\b")
 
 

@@ -12,7 +12,7 @@ from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
-from agent.memory.tools import remember_tool
+from agent.memory.tools import memory_tools
 from agent.person import Person
 from agent.places.find import PlaceHit
 from agent.sommelier.contract import in_markdown, unknown_address, unsupported
@@ -80,7 +80,7 @@ async def test_what_a_person_has_remembered_grounds_nothing(kind: str) -> None:
     asked = {"kind": kind, "words": "Falkenrath 1931" if kind == "note" else f"{kind} Barolo"}
     call = ToolCall("call_1", "remember", json.dumps(asked))
     run = Run(context=Person(user_id=1, words=said))
-    result = await Toolbox([remember_tool()]).call(call, run)
+    result = await Toolbox(memory_tools()).call(call, run)
     assert result.error_type is None, result.text
     assert result.found
     evidence = Evidence(asked=[said])
