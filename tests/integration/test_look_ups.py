@@ -107,8 +107,7 @@ def looking_up(
 def press(bot_api: BotApi, message: JsonObject, data: str | None = None) -> None:
     """A person presses the first button of a message, as Telegram tells it."""
     pressed = data or buttons(message)[0]["callback_data"]
-    query = {"id": "1", "from": PERSON, "chat_instance": "1", "data": pressed, "message": message}
-    bot_api.push({"callback_query": query})
+    bot_api.press(message, pressed)
 
 
 def buttons(message: JsonObject) -> list[JsonObject]:
