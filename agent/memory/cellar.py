@@ -122,12 +122,13 @@ def read_cellar(message: str, person: Person) -> CellarTalk:
         return bool(_pattern(cue).search(said))
 
     owns, has_any = has("own"), any(each.count for each in person.bottles)
-    asks, foods = "?" in text, query_for(text).foods
+    asks = "?" in text
     told = [each for each in sentences(text) if owns or not each.rstrip().endswith("?")]
     adds = (has("bought") or owns) and not has("drank") and (owns or not has("wish"))
     added = tuple(bottles for each in told for bottles in _entries(each)) if adds else ()
     taken = () if added or asks or not (has_any and has("drank")) else _taken(text, person)
     about = owns or (has_any and has("opening"))
+    foods = query_for(text).foods if about or has("count") else ()
     chooses = about and (has("choose") or has("ready") or bool(foods)) and not taken
     chooses = chooses and (asks or not added)
     counts = has("count") and (owns or len(said.split()) <= SPOKEN) and not (foods or has("wish"))

@@ -200,7 +200,7 @@ class Sommelier:
     ) -> Reply:
         if response is not None and response.ok and response.outcome != "stopped":
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
-        language = self.language_in(message, run)
+        language = self._house.language_of([*run.history, {"role": "user", "content": message}])
         if response is not None and response.ok:
             return _shown(response, "stopped", say_in(_of_notes(language), "stopped_here"))
         if response is not None and response.outcome == "stopped":
@@ -224,13 +224,13 @@ class Sommelier:
         return _shown(by_rules, "fallback", say_in(_of_notes(language), "model_down"))
 
     def language_in(self, message: str, run: Run) -> Language:
-        """Tell the language of a message and what was said before."""
-        return self._house.language_of([*run.history, {"role": "user", "content": message}])
+        """Tell the language of a message and what was said before, at a glance."""
+        said = [str(each["content"]) for each in run.history if each["role"] == "user"]
+        return self._house.language_at_a_glance([*said, message])
 
     def _progress(self, calls: Sequence[ToolCall], *, message: str, run: Run) -> str:
         """What tools do, in words of ours alone: what the model wrote is not checked yet."""
-        said = [str(each["content"]) for each in run.history if each["role"] == "user"]
-        language, name = self._house.language_at_a_glance([*said, message]), calls[0].name
+        language, name = self.language_in(message, run), calls[0].name
         asked = self._house.search_in_words(calls[0].arguments, language)
         looked = f": {asked}" if asked and name == "search_wines" else ""
         return f"_{say_in(_of_notes(language), PROGRESS.get(name, 'at_work'))}{looked} …_"

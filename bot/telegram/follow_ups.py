@@ -154,7 +154,7 @@ class FollowUps:
         return Wish(words=say(f"wish_{name}", country=country))
 
     def _offered(self, wines: Sequence[Wine], asked: str) -> list[str]:
-        is_read = 0 < len(asked) <= LONGEST_READ
+        is_read = wines and 0 < len(asked) <= LONGEST_READ
         return offered(wines, self.read(asked) if is_read else None)
 
 
