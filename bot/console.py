@@ -139,7 +139,7 @@ def chat(open_app: OpenApp, *, has_model: bool) -> None:
         ):
             if not has_model and not interactive:
                 print(say("terminal_no_model"), file=sys.stderr)
-            telegram = LocalTelegram(lists_buttons=interactive)
+            telegram = LocalTelegram(shows_follow_ups=interactive)
             screen = _terminal(telegram, has_model=has_model) if interactive else Pipe()
             _run(open_app, telegram, screen, greet=interactive)
     except BrokenPipeError:

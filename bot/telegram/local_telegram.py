@@ -16,6 +16,7 @@ from telegram.request import BaseRequest, RequestData
 
 from agent.i18n import spoken
 from agent.text import pattern
+from bot.telegram.follow_ups import KIND
 from bot.telegram.render import from_html, utf16_units, visible_text
 
 TOKEN: Final = "0:terminal"  # noqa: S105 - no server ever sees it
@@ -31,11 +32,12 @@ class LocalTelegram(BaseRequest):
     """Answers Bot API requests and keeps what the bot sends until it is taken.
 
     The chat's id lies above every id that Telegram gives (52 bits), so that a conversation here
-    never mixes with one there. Without `lists_buttons` an answer is its text alone.
+    never mixes with one there. Without `shows_follow_ups` the buttons that go on
+    from an answer are not listed.
     """
 
-    def __init__(self, *, lists_buttons: bool = True) -> None:
-        self._lists_buttons = lists_buttons
+    def __init__(self, *, shows_follow_ups: bool = True) -> None:
+        self._shows_follow_ups = shows_follow_ups
         self.chat_id = (1 << 52) + os.getpid()
         self.draft = ""
         """The HTML of what is shown of an answer that forms; it goes when anything is sent."""
@@ -167,9 +169,10 @@ class LocalTelegram(BaseRequest):
         for button in itertools.chain.from_iterable(rows):
             key = KEYS.get(button["text"][:1]) or self._free_number()
             self._choices[key] = message, button
-            if key.isdigit():
+            is_shown = self._shows_follow_ups or not button["callback_data"].startswith(KIND)
+            if key.isdigit() and is_shown:
                 lines.append(f"<b>{key}</b> › {escape(button['text'], quote=False)}")
-        if lines and self._lists_buttons:
+        if lines:
             before = [f"{self._sent[message_id]}\n"] if message_id in self._sent else []
             self._sent[message_id] = "\n".join(before + lines)
 

@@ -64,6 +64,11 @@ def test_a_piped_line_is_answered_in_plain_text_and_the_end_of_input_ends_it(
     ]
 
 
+def test_what_is_known_of_a_person_is_piped_too(environment: dict[str, str]) -> None:
+    done = piped("I hate Merlot\n/taste\n", environment)
+    assert "1 › ✖ no " in done.stdout
+
+
 def test_several_piped_lines_are_turns_of_one_conversation_in_order(
     environment: dict[str, str],
 ) -> None:
