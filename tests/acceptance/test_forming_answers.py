@@ -122,7 +122,7 @@ async def test_in_a_group_one_message_grows_and_becomes_the_answer(
     assert bot_api.sent(-CHAT) == edits(bot_api)[-1:]
     assert len(bot_api.calls_of("sendMessage")) == 1
     refused, *shown, _ = bot_api.calls_of("editMessageText")
-    assert len(shown) > 1
+    assert shown
     assert shown[0].time - refused.time >= 1
     assert all(later.time - earlier.time >= 3 for earlier, later in pairwise(shown))
     assert not {"zorkovitz", "1984", "gold"} & set(words(" ".join(edits(bot_api))))
