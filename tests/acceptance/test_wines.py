@@ -1,6 +1,5 @@
 """Wines without a model: inline mode, links that begin a conversation, places by name."""
 
-import time
 
 from tests.acceptance.test_end_to_end import CHAT, WINE, killed, running_here
 from tests.acceptance.test_follow_ups import answered, history, kept, labels
@@ -48,9 +47,7 @@ async def test_in_any_chat_wines_are_offered_as_they_are_shown_in_an_answer(
         asked = [bot_api.ask_inline("a", STRANGER) for _ in range(30)]
         assert await inline(bot_api, "a white for fish")
         assert any(bot_api.inline_results(each) is None for each in asked)
-        began = time.monotonic()
         assert await inline(bot_api, "ein Roter zu Lamm unter 20 Euro")
-        assert time.monotonic() - began < 5  # how long it takes is measured by `make bench`
     assert bot_api.calls_of("answerInlineQuery")[0].params["is_personal"] is True
 
 
