@@ -1,6 +1,5 @@
 """Wines without a model: inline mode, links that begin a conversation, places by name."""
 
-
 from tests.acceptance.test_end_to_end import CHAT, WINE, killed, running_here
 from tests.acceptance.test_follow_ups import answered, history, kept, labels
 from tests.doubles.bot_api import BotApi
