@@ -3,11 +3,12 @@
 The words it goes by are data, in `text.toml` beside it.
 """
 
+import re  # noqa: TID251 - for our own patterns, never for a text from outside
 import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
 from weakref import WeakSet
@@ -132,7 +133,7 @@ class _Forms(NamedTuple):
     """A pattern as RE2 has it, its whole as group 1."""
 
     first: Any
-    further: Any
+    further: Callable[[], Any] | None
     """For where a text goes on, if the pattern looks at what stands before a match."""
     looks_beside: bool
     groups: range
@@ -172,7 +173,7 @@ def _found(data: bytes, forms: _Forms) -> Iterator[Any]:
         if forms.further is None:
             found = forms.first.search(data, at)
         else:
-            found = forms.further.search(data, _one_before(data, at))
+            found = forms.further().search(data, _one_before(data, at))
 
 
 def _one_before(data: bytes, at: int) -> int:
@@ -228,16 +229,16 @@ _ONE: Final = rf"(?:{_CLASS}|\\[pPx]\{{[^}}]*\}}|\\u[0-9a-fA-F]{{4}}|\\.|[^\\()]
 _AROUND: Final = (
     r"(?s)\A(?P<flags>\(\?[ims]+\))?"
     rf"(?:(?P<word_begins>\\b)|\(\?<(?P<before>[=!])(?P<one_before>{_ONE})\))?(?P<body>.*?)"
-    rf"(?:(?P<word_ends>\\b)|\(\?(?P<after>[=!])(?P<one_after>{_ONE})(?P<or_end>\|\\Z)?\))?\z"
+    rf"(?:(?P<word_ends>\\b)|\(\?(?P<after>[=!])(?P<one_after>{_ONE})(?P<or_end>\|\\Z)?\))?\Z"
 )
-_SIGN: Final = r"(?s)\\u[0-9a-fA-F]{4}|\\.|."
+_SIGN: Final = r"\\u[0-9a-fA-F]{4}|\\.|."
+_SIGNS: Final = re.compile(f"(?s){_CLASS}|{_SIGN}")
 
 
 def _compiled(source: str) -> _Forms:
     """The pattern as group 1, and around it what is looked at beside it."""
-    import re2  # noqa: PLC0415
-
-    parts = re2.match(_AROUND, source).groupdict("")
+    found = re.match(_AROUND, source)
+    parts = found.groupdict("") if found else {}
     before = start = after = ""
     if one := parts["one_before"] or (parts["word_begins"] and r"\w"):
         before = one if parts["before"] == "=" else _none_of(one)
@@ -245,24 +246,22 @@ def _compiled(source: str) -> _Forms:
     if one := parts["one_after"] or (parts["word_ends"] and r"\w"):
         at_end = r"|\Z" if parts["after"] != "=" or parts["or_end"] else ""
         after = f"(?:{one if parts['after'] == '=' else _none_of(one)}{at_end})"
+    within = f"({parts['body']}){after}"
+    first = _by_re2(parts["flags"] + start + within)
+    further = cache(partial(_by_re2, parts["flags"] + before + within)) if before else None
+    names = {name: group - 1 for name, group in first.groupindex.items()}
+    return _Forms(first, further, bool(before or after), range(1, first.groups + 1), names)
+
+
+def _by_re2(source: str) -> Any:
+    import re2  # noqa: PLC0415
+
     options = re2.Options()
     options.log_errors = False
     try:
-        first, further = (
-            re2.compile(_as_re2_writes(f"{parts['flags']}{each}({parts['body']}){after}"), options)
-            for each in (start, before)
-        )
+        return re2.compile("".join(map(_as_re2_sign, _SIGNS.findall(source))), options)
     except re2.error as error:
         raise ValueError(f"{source!r} is no pattern of linear time: {error}") from None
-    names = {name: group - 1 for name, group in first.groupindex.items()}
-    groups = range(1, first.groups + 1)
-    return _Forms(first, further if before else None, bool(before or after), groups, names)
-
-
-def _as_re2_writes(source: str) -> str:
-    import re2  # noqa: PLC0415
-
-    return "".join(map(_as_re2_sign, re2.findall(f"{_CLASS}|{_SIGN}", source)))
 
 
 def _none_of(one: str) -> str:
@@ -274,9 +273,7 @@ def _none_of(one: str) -> str:
 def _as_re2_sign(sign: str) -> str:
     kind = sign[1:2]
     if sign[0] == "[":
-        import re2  # noqa: PLC0415
-
-        return f"[{''.join(map(_in_class, re2.findall(_SIGN, sign[1:-1])))}]"
+        return f"[{''.join(map(_in_class, re.findall(f'(?s){_SIGN}', sign[1:-1])))}]"
     if sign[0] == "\\" and kind.lower() in _OF_UNICODE:
         return f"[{'^' * kind.isupper()}{_OF_UNICODE[kind.lower()]}]"
     if sign in (r"\b", r"\B"):

@@ -394,10 +394,16 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
     """Migrate to the newest schema, all or nothing. Others who try meanwhile wait their turn.
 
     Raises:
-        DatabaseUnavailable: no connection.
+        DatabaseUnavailable: no connection, or another release made the tables.
     """
-    if await schema_revision(engine) == newest_revision():
+    if (revision := await schema_revision(engine)) == newest_revision():
         return
+    if revision is not None and revision not in _revisions():
+        raise DatabaseUnavailable(
+            f"The tables of the database {_describe(engine.url)} were made by another release "
+            f"(revision {revision}; this one knows up to {newest_revision()}). Start that release, "
+            "or set DATABASE_URL to a new database."
+        )
     async with engine.begin() as connection:
         await connection.run_sync(lock)
         await connection.run_sync(_upgrade)
@@ -414,11 +420,16 @@ async def schema_revision(engine: AsyncEngine) -> str | None:
         return await connection.run_sync(_revision)
 
 
-@cache
 def newest_revision() -> str:
-    """The newest revision that this version knows: files are named by their revisions."""
+    """The newest revision that this version knows."""
+    return max(_revisions())
+
+
+@cache
+def _revisions() -> frozenset[str]:
+    """The revisions that this version knows: files are named by them."""
     names = [each.name for each in (resources.files("migrations") / "versions").iterdir()]
-    return max(name.partition("_")[0] for name in names if name.endswith(".py"))
+    return frozenset(name.partition("_")[0] for name in names if name.endswith(".py"))
 
 
 def compared(name: str | None, kind: str) -> bool:

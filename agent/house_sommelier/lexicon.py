@@ -151,6 +151,9 @@ def tokens(text: str) -> list[Token]:
 
 def key(phrase: str) -> tuple[str, ...]:
     """A phrase as it is looked up."""
+    said = phrase.split()
+    if phrase.replace(" ", "").isalpha() and not load("grammar")["short_not"].keys() & set(said):
+        return tuple(stem(fold(word)) for word in said)
     return tuple(each.stem for each in tokens(phrase) if each.written not in "-–—.,;:!?()/")
 
 

@@ -66,6 +66,14 @@ async def test_an_empty_database_has_no_revision_and_upgrade_brings_it_to_head(
     assert await schema_revision(empty_engine) == newest_revision()
 
 
+async def test_tables_of_another_release_are_told_and_left_alone(engine: AsyncEngine) -> None:
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(DatabaseUnavailable, match=r"another release \(revision 9999"):
+        await upgrade_schema(engine)
+    assert await schema_revision(engine) == "9999"
+
+
 async def test_replicas_that_start_at_once_migrate_once(databases: Databases) -> None:
     url = databases.create()
     replicas = [create_engine(url) for _ in range(4)]
