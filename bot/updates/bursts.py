@@ -29,7 +29,8 @@ KINDS: Final = (
 )
 FOLLOW_UP: Final = "n"
 """What the data of a button begins with by which somebody goes on."""
-PASSING: Final = frozenset({"/stop", "/new", "/start", "/help", "/settings", "/language"})
+STOP: Final = "/stop"
+PASSING: Final = frozenset({"/new", "/start", "/help", "/settings", "/language"})
 """Commands that do not wait for the answer to what was asked before."""
 
 
@@ -39,22 +40,22 @@ def chat_of(payload: Payload) -> int:
 
 
 def lane_of(payload: Payload) -> str:
-    """Whom an update waits for: the others of its topic, or those of the same kind in its chat.
+    """Whom an update waits for: the others of its topic, or those of its chat that go aside.
 
     A button ("v:…"), and a command that is no question, does not wait for the turn that runs:
-    whoever presses it is to see at once that it was heard. A follow-up ("n:…") is such a question.
+    whoever presses it is to see at once that it was heard, and what they chose before holds by
+    then. /stop waits for nothing. A follow-up ("n:…") is a question.
     """
-    chat_id, message = str(chat_of(payload)), message_in(payload)
-    kind, _, _ = str(part(payload, "callback_query").get("data", "")).partition(":")
+    chat_id, message = chat_of(payload), message_in(payload)
+    kind = str(part(payload, "callback_query").get("data", "")).partition(":")[0]
     command = str(part(payload, "message").get("text", ""))[:64].partition(" ")[0].lower()
-    if command.partition("@")[0] in PASSING:
-        kind = command.partition("@")[0]
-    if STOPPED in payload:
-        kind = "/stop"
-    if kind and not is_follow_up(payload):
-        return f"{kind[:16]}-{chat_id}"
+    command = command.partition("@")[0]
+    if STOPPED in payload or command == STOP:
+        return f"stop-{chat_id}"
+    if (kind and not is_follow_up(payload)) or command in PASSING:
+        return f"aside-{chat_id}"
     topic = number(message.get("message_thread_id")) if message.get("is_topic_message") else 0
-    return f"{chat_id}.{topic}" if topic else chat_id
+    return f"{chat_id}.{topic}" if topic else str(chat_id)
 
 
 def is_follow_up(payload: Payload) -> bool:

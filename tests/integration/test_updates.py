@@ -12,6 +12,7 @@ import pytest
 
 from agent.repositories import Payload
 from bot.updates.accept import Poller, TokenRejected
+from bot.updates.bursts import lane_of
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from db.repositories.updates import SqlUpdateRepository
@@ -293,3 +294,27 @@ async def test_numbers_that_no_database_stores_become_nothing() -> None:
     telegram = Telegram(httpx.Response(200, content=odd))
     await telegram.polled()
     assert telegram.accepted == [[{"update_id": 5, "a": None, "b": None, "c": None}]]
+
+
+@pytest.mark.parametrize(
+    ("payload", "lane"),
+    [
+        ({"message": {"text": "red"}}, "5"),
+        ({"message": {"text": "/ask why"}}, "5"),
+        ({"message": {"text": "red", "is_topic_message": True, "message_thread_id": 3}}, "5.3"),
+        ({"message": {"text": "/settings"}}, "aside-5"),
+        ({"message": {"text": "/Language@somm_bot deutsch"}}, "aside-5"),
+        ({"callback_query": {"data": "s:5:language"}}, "aside-5"),
+        ({"callback_query": {"data": "n:cheaper"}}, "5"),
+        ({"message": {"text": "/stop"}}, "stop-5"),
+        ({"stopped_message_generation": {}}, "stop-5"),
+    ],
+)
+def test_what_is_chosen_aside_is_in_order_and_a_stop_waits_for_nothing(
+    payload: dict[str, Any], lane: str
+) -> None:
+    ((kind, told),) = payload.items()
+    chat = {"chat": {"id": 5}}
+    update = {kind: {**told, "message": chat} if kind == "callback_query" else {**told, **chat}}
+
+    assert lane_of(update) == lane
