@@ -93,13 +93,13 @@ def hostile_to(source: str) -> Iterator[Hostile]:
     Those that begin like a match and go on with one character for ever come first.
     """
     tree = _tree(source)
-    signs = list(dict.fromkeys([*_signs(tree), *"aA1 \n.é"]))[:7]
-    samples = [each for each in dict.fromkeys(_samples(tree)) if each][:10]
+    signs = list(dict.fromkeys([*_signs(tree), *"aA1 \n.é"]))[:6]
+    samples = [each for each in dict.fromkeys(_samples(tree)) if each][:5]
     for sample in samples:
         yield from (
             Hostile("", part) for part in (sample, f"{sample} ", sample[:-1], sample[1:]) if part
         )
-        for cut, sign in product({1, len(sample) // 2, len(sample) - 1, len(sample)}, signs[:5]):
+        for cut, sign in product({1, len(sample) // 2, len(sample) - 1, len(sample)}, signs[:3]):
             yield Hostile(sample[:cut], sign)
             yield Hostile("", sign, sample[cut:])
     yield from (Hostile("", sign) for sign in signs)

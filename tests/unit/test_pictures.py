@@ -1,6 +1,7 @@
 """Pictures made ready for a model, and what it transcribed, held to itself. Nothing is asked."""
 
 import base64
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
@@ -52,18 +53,20 @@ class TestImages:
     @pytest.mark.parametrize(
         ("data", "why"),
         [
-            (b"", "no_picture"),
-            (b"<svg></svg>", "no_picture"),
-            (drawn(["x"])[:2000], "no_picture"),
-            (saved(Image.new("1", (9000, 9000)), "PNG"), "too_large"),
-            (saved(Image.new("1", (20_000, 20_000)), "PNG"), "too_large"),
-            (b"\xff" * (lengths.FILE_BYTES + 1), "too_large"),
+            (bytes, "no_picture"),
+            (lambda: b"<svg></svg>", "no_picture"),
+            (lambda: drawn(["x"])[:2000], "no_picture"),
+            (lambda: saved(Image.new("1", (9000, 9000)), "PNG"), "too_large"),
+            (lambda: saved(Image.new("1", (20_000, 20_000)), "PNG"), "too_large"),
+            (lambda: b"\xff" * (lengths.FILE_BYTES + 1), "too_large"),
         ],
         ids=["empty", "svg", "cut off", "pixels", "bomb", "bytes"],
     )
-    def test_what_is_none_or_too_large_is_not_unpacked(self, data: bytes, why: str) -> None:
+    def test_what_is_none_or_too_large_is_not_unpacked(
+        self, data: Callable[[], bytes], why: str
+    ) -> None:
         with pytest.raises(Unusable, match=why):
-            as_shown(data)
+            as_shown(data())
 
     def test_a_trace_shows_how_large_it_was(self) -> None:
         url = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{'A' * 8000}"}}
