@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 import httpx
-from telegram import Update
 from telegram.ext import Application
 
 from agent.engine.llm import load_client
-from agent.engine.run import NO_JOURNAL, Journal
-from agent.house_sommelier import HouseSommelier, query_for
+from agent.engine.run import NO_JOURNAL
+from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.lexicon import lexicon
 from agent.memory.service import Remembering
 from agent.memory.tools import memory_tools
@@ -38,15 +37,7 @@ from bot.care import Carer
 from bot.forgetting import Forgetting
 from bot.metrics import Metrics
 from bot.reminding import Reminding
-from bot.resources import (
-    Repositories,
-    Resources,
-    admin_page,
-    open_exporter,
-    open_forgetting,
-    open_resources,
-    research_tools,
-)
+from bot.resources import Resources, open_resources, research_tools
 from bot.service import (
     Task,
     attempt,
@@ -57,10 +48,11 @@ from bot.service import (
     stop_on_signals,
 )
 from bot.telegram.access import Access
+from bot.telegram.conversation import AnyApplication, Conversation
 from bot.telegram.drafts import Drafts
 from bot.telegram.feedback import FeedbackButtons, rating
-from bot.telegram.follow_ups import FollowUps
-from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation, speak_as_telegram
+from bot.telegram.follow_ups import FollowUps, follow_up_buttons
+from bot.telegram.handlers import Group, Handlers
 from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
@@ -70,9 +62,10 @@ from bot.telegram.onboarding import Onboarding
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender, WholeRequests
-from bot.telegram.settings import ALOUD, SettingsCommands
+from bot.telegram.settings import SettingsCommands, speak_with
 from bot.telegram.wines import WineHandlers
-from bot.turn import Course, Turns, retry_forever
+from bot.tracing import admin_page, open_exporter, open_forgetting
+from bot.turn import Course, Turns
 from bot.updates.accept import (
     introduce,
     point_webhook,
@@ -85,8 +78,6 @@ from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process
 from config import Settings, SettingsError
 from db.documents.pages import pages_of
 from db.engine import is_passing
-from db.repositories.turns import SqlTurnRepository
-from db.repositories.updates import SqlUpdateRepository
 from db.wines.cellars import read_bottles, write_bottles
 
 if TYPE_CHECKING:
@@ -113,10 +104,7 @@ class App:
     """The bot with all its handlers, not yet initialized."""
 
     application: AnyApplication
-    repositories: Repositories
-    turns: Turns
-    answerer: Answerer
-    speak: Callable[[Update], Awaitable[None]] = speak_as_telegram
+    talk: Conversation
     exporter: Exporter | None = None
     forgetting: Forgetting | None = None
 
@@ -184,13 +172,13 @@ async def open_lanes(
         further = list[Task]()
         if locks is None:
             seconds = LOOK_SECONDS
-            await attempt("looking for traces that wait", app.repositories.traces.resume)
-            lanes = lanes_of(settings, app, app.repositories.updates.lanes, of_one_process)
+            await attempt("looking for traces that wait", app.talk.repositories.traces.resume)
+            lanes = lanes_of(settings, app, app.talk.repositories.updates.lanes, of_one_process)
         else:
             seconds = locks.look_seconds
             stack.push_async_callback(bounded, "the locks of lanes", locks.close)
             lanes = lanes_of(settings, app, locks.unowned, locks.lock)
-            further.append(cancelled_at_stop(partial(hear_others, locks, lanes, app.turns)))
+            further.append(cancelled_at_stop(partial(hear_others, locks, lanes, app.talk.turns)))
         stack.push_async_callback(lanes.close)
         yield lanes, [every(seconds, "looking for lanes that nobody runs", lanes.look), *further]
 
@@ -226,9 +214,9 @@ async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterato
 
 async def forget_told(app: App, person: int) -> None:
     """Forget what somebody told and chose; another one may sit at the machine the next time."""
-    await app.repositories.cares.forget(person)
-    told = tuple(await app.repositories.memory.facts(person))
-    await app.repositories.turns.change([Change(user_id=person, unlearned=told)])
+    await app.talk.repositories.cares.forget(person)
+    told = tuple(await app.talk.repositories.memory.facts(person))
+    await app.talk.repositories.turns.change([Change(user_id=person, unlearned=told)])
 
 
 @asynccontextmanager
@@ -242,130 +230,127 @@ async def open_app(
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
     """Everything between Telegram and the agent; `telegram` takes the network's place if given."""
-    repositories = resources.repositories
     # Whoever sits at the machine is its admin.
-    admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
+    admins = frozenset([telegram.chat_id] if telegram else settings.access.admin_ids)
     async with AsyncExitStack() as stack:
         exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
+        forgetting = await stack.enter_async_context(open_forgetting(settings, resources.sessions))
         application = telegram_application(settings, token, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        steps = journal or NO_JOURNAL
-        limit = rate_limit_of(settings, telegram)
-        sender = Sender(application.bot, limit, repositories.chats, steps)
-        follow_ups = FollowUps(
-            catalogue=repositories.wines,
-            turns=repositories.turns,
-            read=query_for,
-            country_name=HouseSommelier().country_name,
-        )
-        turns = Turns(
-            elsewhere=locks.stop if locks else None,
-            run=resources.run,
-            tracer=Recorder(),
-            hashed=partial(keyed_hash, key=settings.tracing.user_key),
-            journal=steps,
-            sender=sender,
-            drafts=Drafts(
-                application.bot,
-                limit,
-                keep=journal.keep_placeholder if journal else None,
-                in_groups=settings.telegram.group_drafts,
-            ),
-            messages=repositories.messages,
-            max_content_length=settings.turn.max_content_length,
-            budgets=budgets_of(settings, repositories, admins),
-            keep=journal.keep if journal else repositories.turns.record,
-            follow_ups=follow_ups.rows,
-            rating=rating,
-            last=repositories.turns.last,
+        limit, chats = rate_limit_of(settings, telegram), resources.repositories.chats
+        sender = Sender(application.bot, limit, chats, journal or NO_JOURNAL)
+        turns = replace(
+            turns_of(settings, resources, sender, journal, admins),
             metrics=Metrics(lambda: exporter.given_up if exporter else 0),
-            carer=Carer(help=resources.help, cares=repositories.cares),
-            memory=repositories.memory,
+            elsewhere=locks.stop if locks else None,
         )
-        changing = journal or repositories.turns
-        chosen = SettingsCommands(
-            sender=sender,
-            memory=repositories.memory,
-            change=changing.change,
-            hidden=frozenset() if resources.speaker else frozenset({ALOUD}),
-        )
-        onboarding = Onboarding(
-            sender=sender,
-            memory=repositories.memory,
-            change=changing.change,
-            legal_age=settings.care.legal_age,
-        )
-        access = None if telegram else access_of(settings, repositories, chosen)
-        if access is not None:
-            stack.push_async_callback(bounded, "who wrote", access.close)
-        conversation = Conversation(
+        talk = Conversation(
+            resources=resources,
             turns=turns,
             sender=sender,
-            messages=repositories.messages,
             answerer=sommelier_of(resources),
+            save=(journal or resources.repositories.turns).change,
             history_messages=settings.turn.history_messages,
-            turn_of=turn_of(repositories.updates, steps),
-            answered_in=repositories.turns.of_message,
-            access=access,
-            speak=chosen.speak,
-            welcome=onboarding.welcome,
         )
-        feedback = FeedbackButtons(
-            conversation=conversation,
-            sender=sender,
-            feedback=repositories.feedback,
-            turns=repositories.turns,
-            changed=exporter.wake if exporter else lambda: None,
-            hide=comment_hider(settings),
-        )
-        admin = admin_handlers(settings, repositories, chosen, admins)
-        look_ups = look_ups_of(resources, conversation)
-        media = Media(
-            conversation=conversation,
-            catalogue=repositories.wines,
-            pages_of=pages_of,
-            transcriber=resources.transcriber,
-            speaker=resources.speaker,
-        )
-        privacy = privacy_of(settings, resources, conversation, changing)
-        taste = TasteCommand(sender=sender, memory=repositories.memory, change=changing.change)
-        wines = WineHandlers(
-            conversation=conversation,
-            catalogue=follow_ups.catalogue,
-            read=query_for,
-            country_name=follow_ups.country_name,
-        )
-        cellar = CellarCommand(
-            sender=sender,
-            memory=repositories.memory,
-            change=changing.change,
-            read=read_bottles,
-            write=write_bottles,
-        )
-        further = [
-            *wines.handlers(),
-            *admin,
-            *privacy.handlers(),
-            *taste.handlers(),
-            *cellar.handlers(),
-            *onboarding.handlers(),
-            *chosen.handlers(),
-            *feedback.handlers(),
-            *follow_ups.handlers(conversation),
-            *media.handlers(),
-            *look_ups.handlers(),
-        ]
-        forgetting = await stack.enter_async_context(open_forgetting(settings, resources.sessions))
-        conversation.register(application, further)
-        yield App(
-            application=application,
-            repositories=repositories,
-            turns=turns,
-            answerer=conversation.answerer,
-            speak=conversation.speak,
-            exporter=exporter,
-            forgetting=forgetting,
-        )
+        access = None
+        if telegram is None:
+            allow_list = settings.access.mode == "allow_list"
+            access = Access(talk, admins, allow_list=allow_list)
+            stack.push_async_callback(bounded, "who wrote", access.close)
+        changed = exporter.wake if exporter else lambda: None
+        groups = handlers_of(settings, talk, admins, changed)
+        further = [handler for group in groups for handler in group.handlers()]
+        Handlers(talk, access).register(application, further)
+        yield App(application=application, talk=talk, exporter=exporter, forgetting=forgetting)
+
+
+def turns_of(
+    settings: Settings,
+    resources: Resources,
+    sender: Sender,
+    journal: StepJournal | None,
+    admins: Collection[int],
+) -> Turns:
+    """What runs turns; `journal` keeps what they come to, if their steps are recorded."""
+    kept = resources.repositories
+    return Turns(
+        run=resources.run,
+        tracer=Recorder(),
+        hashed=partial(keyed_hash, key=settings.tracing.user_key),
+        journal=sender.journal,
+        sender=sender,
+        drafts=Drafts(
+            sender.bot,
+            sender.rate_limit,
+            keep=journal.keep_placeholder if journal else None,
+            in_groups=settings.telegram.group_drafts,
+        ),
+        messages=kept.messages,
+        max_content_length=settings.turn.max_content_length,
+        budgets=Budgets(
+            turns=kept.turns,
+            people=kept.people,
+            person=settings.budgets.person,
+            everyone=settings.budgets.everyone,
+            exempt=admins if settings.budgets.admins_exempt else (),
+        ),
+        keep=journal.keep if journal else kept.turns.record,
+        follow_ups=follow_up_buttons,
+        rating=rating,
+        last=kept.turns.last,
+        carer=Carer(help=resources.help, cares=kept.cares),
+        memory=kept.memory,
+    )
+
+
+def sommelier_of(resources: Resources) -> Remembering:
+    """Who answers, and remembers."""
+    tools = research_tools(
+        resources.documents,
+        resources.search,
+        refinement=resources.refinement,
+        cache=resources.cache,
+    )
+    sommelier = Sommelier(
+        catalogue=resources.repositories.wines,
+        house=HouseSommelier(),
+        research_tools=[*tools, *memory_tools()],
+        help=resources.help,
+        small=resources.small,
+    )
+    return Remembering(sommelier)
+
+
+def handlers_of(
+    settings: Settings, talk: Conversation, admins: frozenset[int], changed: Callable[[], None]
+) -> Sequence[Group]:
+    """Every further group of handlers, in the order in which they are asked.
+
+    `changed` is called when there is feedback to deliver.
+    """
+    tracing, has_langfuse = settings.tracing, settings.tracing.langfuse_keys is not None
+    only_allowed = settings.access.mode == "allow_list"
+    return (
+        WineHandlers(talk),
+        AdminCommands(
+            talk, admins, link=partial(trace_url, tracing.base_url) if has_langfuse else None
+        ),
+        BroadcastCommand(talk, admins, only_allowed=only_allowed),
+        PrivacyCommands(
+            talk,
+            days={"stats_days": tracing.stats_retention_days, "trace_days": tracing.retention_days},
+            elsewhere="Langfuse" if has_langfuse else TRACED if tracing.otlp_url else "",
+            is_deleted_there=has_langfuse,
+        ),
+        TasteCommand(talk),
+        CellarCommand(talk, read_bottles, write_bottles),
+        Onboarding(talk),
+        SettingsCommands(talk),
+        FeedbackButtons(talk, changed, comment_hider(settings)),
+        FollowUps(talk),
+        Media(talk, pages_of),
+        LookUps(talk),
+    )
 
 
 def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> Sequence[Task]:
@@ -381,7 +366,7 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
     if app.forgetting is not None:
         tasks.append(every(LOOK_SECONDS, "forgetting people", app.forgetting.round))
     reminding = Reminding(
-        memory=app.repositories.memory,
+        memory=app.talk.repositories.memory,
         accept=lanes.accept,
         zone=UTC if settings.updates.time_zone == "UTC" else ZoneInfo(settings.updates.time_zone),
     )
@@ -416,7 +401,7 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
 
 async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) -> None:
     """Forget what is older than the settings keep it; what cannot be now is the next time."""
-    days, repositories = settings.tracing, app.repositories
+    days, repositories = settings.tracing, app.talk.repositories
 
     async def forget_traces() -> None:
         unsent = await repositories.traces.forget(
@@ -447,21 +432,21 @@ def lanes_of(
 ) -> Lanes:
     """What makes turns of updates, in the order of each chat."""
     # The last word is no step: a turn that is given up may have recorded others in its place.
-    bot, turns = app.application.bot, app.turns.unrecorded_steps()
+    bot, turns = app.application.bot, app.talk.turns.unrecorded_steps()
 
     async def give_up(payload: Payload, error: str, course: Course) -> None:
         update = origin(payload, bot)
         if update is not None and update.effective_message:
             said = update.effective_message.text or ""
-            await app.speak(update)
+            await speak_with(app.talk, update)
             question = replace(question_of(update, bot, said), course=course)
             await turns.give_up(question, error)
 
     return Lanes(
-        updates=app.repositories.updates,
+        updates=app.talk.repositories.updates,
         lock=lock,
         unowned=unowned,
-        metrics=app.turns.metrics,
+        metrics=app.talk.turns.metrics,
         handle=partial(dispatch, app.application),
         readable=partial(is_readable, bot=bot),
         heard_press=partial(tell_heard, bot=bot),
@@ -483,7 +468,7 @@ async def serve(
     """
     from bot.http.server import Webhook, http_app, serve_http  # noqa: PLC0415 - not for the terminal
 
-    http, backlog = settings.http, app.repositories.updates.backlog
+    http, backlog = settings.http, app.talk.repositories.updates.backlog
     secret, admin = http.webhook_secret, http.admin_token
 
     async def ready() -> bool:
@@ -492,14 +477,14 @@ async def serve(
 
     webhook = None
     if http.webhook_url is not None and secret is not None:
-        webhook = Webhook(accept=lanes.accept, secret=secret, metrics=app.turns.metrics)
+        webhook = Webhook(accept=lanes.accept, secret=secret, metrics=app.talk.turns.metrics)
     page = http_app(
-        metrics=app.turns.metrics,
+        metrics=app.talk.turns.metrics,
         backlog=backlog,
         ready=ready,
         webhook=webhook,
         routes=[
-            *api_routes(settings, resources, app.turns, app.answerer),
+            *api_routes(settings, resources, app.talk.turns, app.talk.answerer),
             *(admin_page(settings, resources.sessions, admin).routes() if admin else ()),
         ],
     )
@@ -584,120 +569,6 @@ def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLim
     if telegram is not None or not in_all:
         return RateLimit((), (), ())
     return RateLimit(in_all=(Limit(in_all, 1),))
-
-
-def sommelier_of(resources: Resources) -> Remembering:
-    """Who answers, and remembers."""
-    tools = research_tools(
-        resources.documents,
-        resources.search,
-        refinement=resources.refinement,
-        cache=resources.cache,
-    )
-    sommelier = Sommelier(
-        catalogue=resources.repositories.wines,
-        house=HouseSommelier(),
-        research_tools=[*tools, *memory_tools()],
-        help=resources.help,
-        small=resources.small,
-    )
-    return Remembering(sommelier)
-
-
-def access_of(settings: Settings, repositories: Repositories, chosen: SettingsCommands) -> Access:
-    """Who is let in."""
-    return Access(
-        people=repositories.people,
-        sender=chosen.sender,
-        spoken_by=chosen.spoken_by,
-        admin_ids=frozenset(settings.access.admin_ids),
-        allow_list=settings.access.mode == "allow_list",
-    )
-
-
-def admin_handlers(
-    settings: Settings,
-    repositories: Repositories,
-    chosen: SettingsCommands,
-    admins: frozenset[int],
-) -> list[AnyHandler]:
-    """The commands of admins."""
-    tracing = settings.tracing
-    commands = AdminCommands(
-        sender=chosen.sender,
-        people=repositories.people,
-        turns=repositories.turns,
-        cares=repositories.cares,
-        admin_ids=admins,
-        link=partial(trace_url, tracing.base_url) if tracing.langfuse_keys else None,
-        trace_of=repositories.traces.get,
-        spoken_by=chosen.spoken_by,
-    )
-    broadcast = BroadcastCommand(
-        sender=chosen.sender,
-        people=repositories.people,
-        broadcasts=repositories.broadcasts,
-        admin_ids=admins,
-        only_allowed=settings.access.mode == "allow_list",
-    )
-    return [*commands.handlers(), *broadcast.handlers()]
-
-
-def privacy_of(
-    settings: Settings,
-    resources: Resources,
-    conversation: Conversation,
-    changing: StepJournal | SqlTurnRepository,
-) -> PrivacyCommands:
-    """The commands about what is kept of a person; `changing` keeps what they change."""
-    tracing = settings.tracing
-    days = {"stats_days": tracing.stats_retention_days, "trace_days": tracing.retention_days}
-    return PrivacyCommands(
-        sender=conversation.sender,
-        turns=conversation.turns,
-        kept=resources.repositories.personal,
-        change=changing.change,
-        hashed=partial(keyed_hash, "user", key=tracing.user_key),
-        days=days,
-        elsewhere="Langfuse" if tracing.langfuse_keys else TRACED if tracing.otlp_url else "",
-        is_deleted_there=tracing.langfuse_keys is not None,
-    )
-
-
-def look_ups_of(resources: Resources, conversation: Conversation) -> LookUps:
-    """What is looked up on command."""
-    return LookUps(
-        turns=conversation.turns,
-        sender=conversation.sender,
-        messages=conversation.messages,
-        documents=resources.documents,
-        search=resources.search,
-        refinement=resources.refinement,
-        cache=resources.cache,
-    )
-
-
-def budgets_of(settings: Settings, repositories: Repositories, admins: Collection[int]) -> Budgets:
-    """What people may use in a day."""
-    return Budgets(
-        turns=repositories.turns,
-        people=repositories.people,
-        person=settings.budgets.person,
-        everyone=settings.budgets.everyone,
-        exempt=admins if settings.budgets.admins_exempt else (),
-    )
-
-
-def turn_of(
-    updates: SqlUpdateRepository, journal: Journal
-) -> Callable[[int, int], Awaitable[int | None]]:
-    """`updates.turn_of` as a step: what a turn goes on from must be the same when it is resumed."""
-
-    async def turn_of(chat_id: int, message_id: int) -> int | None:
-        look_up = partial(retry_forever, partial(updates.turn_of, chat_id, message_id))
-        return await journal.step("turn_of", look_up)
-
-    return turn_of
 
 
 def comment_hider(settings: Settings) -> Callable[[str, Collection[str]], str]:

@@ -187,7 +187,7 @@ async def _open(
 ) -> "App":
     app = await opened.enter_async_context(opening)
     await app.application.initialize()
-    opened.push_async_callback(app.repositories.messages.forget, telegram.chat_id)
+    opened.push_async_callback(app.talk.repositories.messages.forget, telegram.chat_id)
     return app
 
 
@@ -201,7 +201,7 @@ async def _answered(app: "App", telegram: LocalTelegram, line: str) -> None:
 
     def pressed() -> None:
         is_first = next(presses) == 0
-        is_stopped = is_first and app.turns.stop(chat_id=telegram.chat_id)
+        is_stopped = is_first and app.talk.turns.stop(chat_id=telegram.chat_id)
         if not is_stopped and answering is not None:
             answering.cancel()
 

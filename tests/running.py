@@ -1,18 +1,20 @@
 """The bot as it runs, for tests: polling, turns in memory or durable, a database of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, TypeVar, cast
 
 from agent.documents.passages import DocumentStore
 from agent.documents.quotes import QuoteCache
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM
 from agent.engine.run import NO_JOURNAL, Journal, Run
+from agent.person import Change, Fact
 from agent.places.find import PlaceSearch
 from agent.repositories import ChatRepository, MessageRepository
 from agent.sommelier.service import Answerer
@@ -24,11 +26,12 @@ from bot.app import (
     run_bot,
     telegram_application,
 )
-from bot.resources import Repositories
+from bot.resources import Repositories, Resources
 from bot.service import cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
+from bot.telegram.conversation import AnyApplication, AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
-from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation, no_turn
+from bot.telegram.handlers import Handlers
 from bot.telegram.look_ups import LookUps
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import Sender
@@ -43,6 +46,7 @@ from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.fakes import SpanRecord, root_span
+from tests.library import FakeLibrary
 from tests.traces import export
 
 R = TypeVar("R")
@@ -83,17 +87,12 @@ class Sources:
     def run(self) -> Run:
         return Run(self.models, limits=self.limits)
 
-    def handlers(self, conversation: Conversation) -> list[AnyHandler]:
-        look_ups = LookUps(
-            turns=conversation.turns,
-            sender=conversation.sender,
-            messages=conversation.messages,
-            documents=self.documents,
-            search=self.search,
-            refinement=self.refinement,
-            cache=self.cache,
-        )
-        return look_ups.handlers()
+
+class NoMemory:
+    """Remembers nobody."""
+
+    async def facts(self, user_id: int) -> Sequence[Fact]:
+        return ()
 
 
 def conversation_of(
@@ -101,37 +100,56 @@ def conversation_of(
     answerer: Answerer,
     messages: MessageRepository,
     *,
+    sources: Sources | None = None,
     run: Run | None = None,
     journal: Journal = NO_JOURNAL,
     chats: ChatRepository | None = None,
-    access: Callable[[Sender], Access | None] = lambda sender: None,
-    turn_of: Callable[[int, int], Awaitable[int | None]] = no_turn,
+    repositories: Repositories | None = None,
+    kept: Mapping[str, object] = MappingProxyType({}),
     **turns_with: Any,
 ) -> Conversation:
-    """The conversation over this application, nothing of it waiting for a rate limit."""
+    """The conversation over this application, nothing of it waiting for a rate limit.
+
+    `kept` are repositories that stand in the place of others.
+    """
+    places = repositories or cast("Repositories", SimpleNamespace(memory=NoMemory()))
+    places.messages = messages
+    for name, each in kept.items():
+        setattr(places, name, each)
     sender = Sender(application.bot, RateLimit((), (), ()), chats, journal)
+    durable = journal if isinstance(journal, StepJournal) else None
+    sources = sources or Sources(documents=FakeLibrary())
     turns = Turns(
-        run=run or Run(),
+        run=run or sources.run,
         journal=journal,
         sender=sender,
-        drafts=Drafts(
-            application.bot,
-            keep=journal.keep_placeholder if isinstance(journal, StepJournal) else None,
-        ),
+        drafts=Drafts(application.bot, keep=durable.keep_placeholder if durable else None),
         messages=messages,
         max_content_length=2000,
         hashed=lambda kind, value: f"{kind}-{value}",
         **turns_with,
     )
+    resources = Resources(
+        sessions=cast("Sessions", None),
+        repositories=places,
+        documents=sources.documents,
+        run=turns.run,
+        search=sources.search,
+        refinement=sources.refinement,
+        cache=sources.cache,
+    )
     return Conversation(
+        resources=resources,
         turns=turns,
         sender=sender,
-        messages=messages,
         answerer=answerer,
+        save=durable.change if durable else nothing_changes,
         history_messages=20,
-        access=access(sender),
-        turn_of=turn_of,
     )
+
+
+async def nothing_changes(changes: Sequence[Change]) -> None:
+    """Keep nothing."""
 
 
 @asynccontextmanager
@@ -144,7 +162,8 @@ async def running(
     sources: Sources | None = None,
     run: Run | None = None,
     further: Callable[[Conversation], Sequence[AnyHandler]] = lambda conversation: (),
-    access: Callable[[Sender], Access | None] = lambda sender: None,
+    access: Callable[[Conversation], Access | None] = lambda conversation: None,
+    kept: Mapping[str, object] = MappingProxyType({}),
     finish_seconds: float = 5,
     burst: float = 0,
     tries: int = 3,
@@ -153,8 +172,9 @@ async def running(
 ) -> AsyncIterator[Lanes]:
     """The bot, polling; stopped as SIGTERM stops it. Bursts are not awaited.
 
-    With `sources` it looks things up. `further` makes more handlers, `access` says who is
-    let in; its `Turns` get `turns_with` too. What is traced has arrived in `langfuse` at the end.
+    With `sources` it looks things up. `further` makes more handlers, `access` says who is let in,
+    `kept` are repositories that stand in the place of its own; its `Turns` get `turns_with` too.
+    What is traced has arrived in `langfuse` at the end.
     """
     settings = settings_of(
         {
@@ -186,22 +206,19 @@ async def running(
         application,
         answerer,
         messages,
-        run=run or (sources.run if sources else None),
+        sources=sources,
+        run=run,
         journal=journal,
         chats=repositories.chats,
-        access=access,
-        turn_of=repositories.updates.turn_of,
+        repositories=repositories,
+        kept=kept,
         tracer=tracer,
         **turns_with,
     )
-    look_ups = sources.handlers(conversation) if sources else []
-    conversation.register(application, [*further(conversation), *look_ups])
-    app = App(
-        application=application,
-        repositories=repositories,
-        turns=conversation.turns,
-        answerer=answerer,
-    )
+    look_ups = LookUps(conversation).handlers() if sources else []
+    handlers = Handlers(conversation, access(conversation))
+    handlers.register(application, [*further(conversation), *look_ups])
+    app = App(application=application, talk=conversation)
     async with open_lanes(settings, app) as (lanes, looking):
         serving = asyncio.create_task(serve())
         try:

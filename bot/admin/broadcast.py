@@ -9,16 +9,14 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.i18n import say
 from agent.markdown import link, live
-from agent.repositories import BroadcastRepository, PeopleRepository
 from bot.admin.commands import admins_press
-from bot.telegram.handlers import TYPED, AnyHandler, Context
+from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
 from bot.telegram.incoming import destination, message_of
 from bot.telegram.look_up_text import behind_command
 from bot.telegram.sender import (
     Button,
     Destination,
     Rows,
-    Sender,
     acknowledge,
     is_resumed,
     show_rows,
@@ -28,7 +26,7 @@ from bot.turn import retry_forever
 PRESSED: Final = r"^b:(\d{1,18}):(send|cancel)$"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BroadcastCommand:
     """Shows a message as everyone will see it, and sends it when an admin confirms.
 
@@ -36,14 +34,12 @@ class BroadcastCommand:
     are let in. Each send is a step of the journal: after a crash it goes on with the next chat.
     """
 
-    sender: Sender
-    people: PeopleRepository
-    broadcasts: BroadcastRepository
+    talk: Conversation
     admin_ids: frozenset[int]
     only_allowed: bool = False
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`."""
+        """Make the handlers."""
         admins = TYPED & filters.User(self.admin_ids)
         return [
             CommandHandler("broadcast", self.draft, filters=admins),
@@ -53,20 +49,20 @@ class BroadcastCommand:
     async def draft(self, update: Update, context: Context) -> None:
         """/broadcast TEXT, or as a reply: the message as it will look, and who would get it."""
         words, to = words_of(update), destination(update)
-        step = self.sender.journal.step
+        step = self.talk.step
         if not words:
-            await self.sender.send(to, say("broadcast_usage"))
+            await self.talk.sender.send(to, say("broadcast_usage"))
             return
         chats = len(await step("chats", self._chats))
         if not chats:
-            await self.sender.send(to, say("broadcast_to_nobody"))
+            await self.talk.sender.send(to, say("broadcast_to_nobody"))
             return
         admin = update.effective_user
-        draft = partial(self.broadcasts.draft, words, admin.id if admin else 0)
+        draft = partial(self.talk.repositories.broadcasts.draft, words, admin.id if admin else 0)
         drafted = await step("draft", draft)
-        await self.sender.send(to, words)
+        await self.talk.sender.send(to, words)
         preview = say("broadcast_preview", count=chats)
-        await self.sender.send(to, preview, choice(drafted))
+        await self.talk.sender.send(to, preview, choice(drafted))
 
     async def pressed(self, update: Update, context: Context) -> None:
         """Send or cancel, on the first press; any other press only says that it is over."""
@@ -76,14 +72,16 @@ class BroadcastCommand:
         await (self._send if word == "send" else self._cancel)(broadcast_id, update, query)
 
     async def _cancel(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
-        step = self.sender.journal.step
-        cancelled = await step("cancel", partial(self.broadcasts.cancel, broadcast_id))
+        step = self.talk.step
+        cancelled = await step(
+            "cancel", partial(self.talk.repositories.broadcasts.cancel, broadcast_id)
+        )
         await self._heard(query, say("broadcast_over") if not cancelled else "")
         if cancelled:
-            await self.sender.send(destination(update), say("broadcast_cancelled"))
+            await self.talk.sender.send(destination(update), say("broadcast_cancelled"))
 
     async def _send(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
-        step = self.sender.journal.step
+        step = self.talk.step
         words = await self._begun(broadcast_id)
         await self._heard(query, say("broadcast_over") if words is None else "")
         if words is None:
@@ -91,13 +89,13 @@ class BroadcastCommand:
         chats = await step("chats", self._chats)
         failed = 0
         for chat_id in chats:
-            delivery = await self.sender.send(Destination(chat_id), words)
+            delivery = await self.talk.sender.send(Destination(chat_id), words)
             failed += delivery.error is not None
         sent = len(chats) - failed
-        keep = partial(self.broadcasts.done, broadcast_id, sent, failed)
+        keep = partial(self.talk.repositories.broadcasts.done, broadcast_id, sent, failed)
         await step("sent", partial(retry_forever, keep))
         done = say("broadcast_done", count=sent, failed=failed)
-        await self.sender.send(destination(update), done)
+        await self.talk.sender.send(destination(update), done)
 
     async def _begun(self, broadcast_id: int) -> str | None:
         """The words of a broadcast that is to be sent now; None if it was sent or cancelled.
@@ -105,17 +103,17 @@ class BroadcastCommand:
         A turn that goes on after a crash may find it begun by itself. Presses of one broadcast come
         from one chat, one after the other, so nobody else can be sending it.
         """
-        resumed, step = await is_resumed(self.sender.journal), self.sender.journal.step
+        resumed, step = await is_resumed(self.talk.sender.journal), self.talk.sender.journal.step
         return await step("begin", partial(self._begin, broadcast_id, resumed=resumed))
 
     async def _begin(self, broadcast_id: int, *, resumed: bool) -> str | None:
         # Begun last: if the database fails before, the next try finds a draft.
-        found = await self.broadcasts.get(broadcast_id)
+        found = await self.talk.repositories.broadcasts.get(broadcast_id)
         if found is None:
             return None
         if resumed and found.state == "sending":
             return found.text
-        return found.text if await self.broadcasts.begin(broadcast_id) else None
+        return found.text if await self.talk.repositories.broadcasts.begin(broadcast_id) else None
 
     async def _heard(self, query: CallbackQuery, words: str) -> None:
         """End the waiting sign, and take the buttons away."""
@@ -124,7 +122,7 @@ class BroadcastCommand:
             await show_rows(query.message, ())
 
     async def _chats(self) -> list[int]:
-        return await self.people.private_chats(only_allowed=self.only_allowed)
+        return await self.talk.repositories.people.private_chats(only_allowed=self.only_allowed)
 
 
 def words_of(update: Update) -> str:

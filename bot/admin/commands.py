@@ -1,7 +1,7 @@
 """The commands of admins: what happens, why, and who is let in. For others they do not exist."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,16 +12,15 @@ from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.errors import retry
-from agent.engine.span import TraceRecord
 from agent.i18n import say, speaking
-from agent.repositories import CareRepository, PeopleRepository, TurnRecord, TurnRepository
+from agent.repositories import TurnRecord
 from agent.text import pattern
 from bot.admin.stats import stats_chart, stats_table
-from bot.telegram.access import SpokenBy, spoken_by_nobody
-from bot.telegram.handlers import TYPED, AnyHandler, Context
-from bot.telegram.incoming import destination, message_of
+from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
+from bot.telegram.incoming import destination, message_of, press_of
 from bot.telegram.look_up_text import behind_command
-from bot.telegram.sender import Destination, Sender, acknowledge
+from bot.telegram.sender import Destination, acknowledge
+from bot.telegram.settings import spoken_by
 
 DAYS: Final = 7
 LOOKS: Final = 3
@@ -33,29 +32,22 @@ TICKS: Final = pattern("`+")
 PRESSED: Final = r"^a:(\d{1,18}):(allow|block)$"
 
 Decision = Literal["allow", "block"]
-TraceOf = Callable[[str], Awaitable[TraceRecord]]
-"""The trace with an id; raises LookupError if there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AdminCommands:
     """/stats, /trace, /allow, /block and /clearcare, for those in `admin_ids`.
 
-    A trace is shown as what `link` makes of its id, without one as the tree that `trace_of` finds.
+    A trace is shown as what `link` makes of its id, without one as a tree.
     """
 
-    sender: Sender
-    people: PeopleRepository
-    turns: TurnRepository
-    cares: CareRepository
+    talk: Conversation
     admin_ids: frozenset[int]
-    trace_of: TraceOf
-    spoken_by: SpokenBy = spoken_by_nobody
     link: Callable[[str], str] | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`."""
+        """Make the handlers."""
         admins = TYPED & filters.User(self.admin_ids)
         return [
             CommandHandler("stats", self.stats, filters=admins),
@@ -69,21 +61,22 @@ class AdminCommands:
     async def stats(self, update: Update, context: Context) -> None:
         """/stats: today and the last 7 days, as a table and as a picture; in private only."""
         if message_of(update).chat.type != ChatType.PRIVATE:
-            await self.sender.send(destination(update), say("stats_in_private"))
+            await self.talk.say(update, say("stats_in_private"))
             return
-        stats = await self.turns.stats(self.now() - timedelta(days=DAYS - 1))
-        await self.sender.send(destination(update), as_block(stats_table(stats)))
+        stats = await self.talk.repositories.turns.stats(self.now() - timedelta(days=DAYS - 1))
+        await self.talk.say(update, as_block(stats_table(stats)))
         picture = await asyncio.to_thread(stats_chart, stats.days)
-        await self.sender.send_file(destination(update), CHART_NAME, picture, kind="photo")
+        await self.talk.sender.send_file(destination(update), CHART_NAME, picture, kind="photo")
 
     async def trace(self, update: Update, context: Context) -> None:
         """/trace: what happened in the turn that is replied to, else in the last of this chat."""
         replied, chat_id = replied_to(message_of(update)), message_of(update).chat.id
+        turns = self.talk.repositories.turns
         if replied is None:
-            turn = await self.turns.last(chat_id)
+            turn = await turns.last(chat_id)
         else:
-            turn = await self.turns.of_message(chat_id, replied.message_id)
-        await self.sender.send(destination(update), await self._traced(turn))
+            turn = await turns.of_message(chat_id, replied.message_id)
+        await self.talk.say(update, await self._traced(turn))
 
     async def _traced(self, turn: TurnRecord | None) -> str:
         if turn is None:
@@ -92,7 +85,7 @@ class AdminCommands:
             return say("not_traced")
         if self.link is not None:
             return self.link(turn.trace_id)
-        look = partial(self.trace_of, turn.trace_id)
+        look = partial(self.talk.repositories.traces.get, turn.trace_id)
         try:
             found = await retry(look, tries=LOOKS, on=lambda each: isinstance(each, LookupError))
         except LookupError:
@@ -105,7 +98,7 @@ class AdminCommands:
         """/allow or /block with an id, or as a reply to somebody's message."""
         whom = person_meant(update)
         if whom is None:
-            await self.sender.send(destination(update), say("whom", command=decision))
+            await self.talk.say(update, say("whom", command=decision))
         else:
             await self._decide(update, whom, decision)
 
@@ -115,11 +108,11 @@ class AdminCommands:
         if whom is None:
             said = say("whom", command="clearcare")
         else:
-            step = self.sender.journal.step
-            told = await step("clearcare", lambda: self.cares.clear(whom))
+            clear = partial(self.talk.repositories.cares.clear, whom)
+            told = await self.talk.step("clearcare", clear)
             listed = ", ".join(each.replace("_", " ") for each in told)
             said = say("care_cleared" if told else "no_care_held", id=whom, told=listed)
-        await self.sender.send(destination(update), said)
+        await self.talk.say(update, said)
 
     async def decided(self, update: Update, context: Context) -> None:
         """A button below "asks to be let in": like the command."""
@@ -129,30 +122,29 @@ class AdminCommands:
 
     async def _decide(self, update: Update, whom: int, decision: Decision) -> None:
         """Let somebody in, who is told the first time, or keep them out; say what was done."""
-        step = self.sender.journal.step
-        known = await step("access", lambda: self.people.access(whom))
+        people = self.talk.repositories.people
+        known = await self.talk.step("access", partial(people.access, whom))
         if decision == "allow":
-            await self.people.decide(whom, "allowed")
+            await people.decide(whom, "allowed")
             said = say("allowed", id=whom)
         elif whom in self.admin_ids:
             said = say("admin_stays", id=whom)
         else:
-            await self.people.decide(whom, "blocked")
+            await people.decide(whom, "blocked")
             said = say("blocked", id=whom)
         if update.callback_query:
             await acknowledge(update.callback_query, said)
-        await self.sender.send(destination(update), said)
+        await self.talk.say(update, said)
         if decision == "allow" and known != "allowed":
-            with speaking(await self.spoken_by(whom)):
-                await self.sender.send(Destination(whom), say("let_in"))
+            with speaking(await spoken_by(self.talk, whom)):
+                await self.talk.sender.send(Destination(whom), say("let_in"))
 
 
 async def admins_press(
     update: Update, admin_ids: Collection[int]
 ) -> tuple[CallbackQuery, int, str] | None:
     """The press, and the id and the word of its button; of others than admins None, and told."""
-    query = update.callback_query
-    assert query is not None  # noqa: S101 - the handler lets nothing else through
+    query = press_of(update)
     if query.from_user.id in admin_ids:
         _, pressed_id, word = str(query.data).split(":")
         return query, int(pressed_id), word

@@ -22,14 +22,9 @@ from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.traces import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.commands.models import in_words, servers_here, tried
-from bot.resources import (
-    embedder_of,
-    open_documents,
-    open_engine,
-    otlp_client,
-    place_search,
-    require_newest_schema,
-)
+from bot.models import embedder_of, place_search
+from bot.resources import open_documents, open_engine, require_newest_schema
+from bot.tracing import otlp_client
 from config import Settings, SettingsError
 from db.engine import DatabaseUnavailable, Sessions, newest_revision, schema_revision
 from db.repositories.traces import SqlTraceStore

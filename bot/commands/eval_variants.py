@@ -35,15 +35,9 @@ from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Item
 from bot.commands.output import fail
 from bot.commands.prompts import open_prompt_store
-from bot.resources import (
-    hide,
-    model_of,
-    open_database,
-    open_documents,
-    prepare_trace,
-    research_tools,
-    run_of,
-)
+from bot.models import model_of, run_of
+from bot.resources import open_database, open_documents, research_tools
+from bot.tracing import hide, prepare_trace
 from config import DatabaseSettings, Settings
 from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue

@@ -42,7 +42,7 @@ from bot.commands.output import (
     show,
     table,
 )
-from bot.resources import prices, vision_of
+from bot.models import prices, vision_of
 from config import Settings
 
 INTERRUPTED: Final = 130

@@ -16,8 +16,9 @@ from agent.tracing.recorder import keyed_hash
 from bot.commands.output import fail, open_settings, print_json, with_database, write_file
 from bot.http.admin import PATH
 from bot.http.server import listen, serve_http
-from bot.resources import admin_page, open_engine, require_newest_schema
+from bot.resources import open_engine, require_newest_schema
 from bot.service import stop_on_signals
+from bot.tracing import admin_page
 from config import Settings
 from db.engine import Sessions, newest_revision, schema_revision, upgrade_schema
 from db.repositories.privacy import SqlPersonalData

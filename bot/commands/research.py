@@ -163,7 +163,8 @@ async def _turn(
     from agent.i18n import say
     from agent.tracing.recorder import Recorder
     from agent.turn import Reply, answer_turn
-    from bot.resources import open_exporter, open_resources
+    from bot.resources import open_resources
+    from bot.tracing import open_exporter
 
     settings, raised = open_settings(), list[Exception]()
     async with open_resources(settings) as resources:

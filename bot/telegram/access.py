@@ -15,9 +15,11 @@ from telegram.constants import ChatType
 from agent import lengths
 from agent.i18n import say, speaking
 from agent.markdown import visible
-from agent.repositories import PeopleRepository
-from bot.telegram.incoming import destination, is_addressed
-from bot.telegram.sender import Button, Destination, Rows, Sender, acknowledge, answer_inline
+from agent.repositories import Access as Decided
+from bot.telegram.conversation import Conversation
+from bot.telegram.incoming import is_addressed
+from bot.telegram.sender import Button, Destination, Rows, acknowledge, answer_inline
+from bot.telegram.settings import spoken_by
 from bot.turn import retry_briefly
 
 log = logging.getLogger(__name__)
@@ -30,15 +32,6 @@ NOTED_AGAIN: Final = timedelta(hours=1)
 MOST_NOTED: Final = 10_000
 
 
-SpokenBy = Callable[[int], Awaitable[str | None]]
-"""The language that a person is spoken to in; None if that is not known."""
-
-
-async def spoken_by_nobody(user_id: int) -> str | None:
-    """Where nothing is kept of people, no language is known."""
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
     """Decides for every update whether it is answered, and keeps who wrote.
@@ -49,11 +42,9 @@ class Access:
     `allow_list`, and asked to come back in a moment with it.
     """
 
-    people: PeopleRepository
-    sender: Sender
+    talk: Conversation
     admin_ids: Collection[int] = ()
     allow_list: bool = False
-    spoken_by: SpokenBy = spoken_by_nobody
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _noted: OrderedDict[tuple[int, bool], datetime] = field(default_factory=OrderedDict)
     _noting: set[asyncio.Task[None]] = field(default_factory=set)
@@ -84,13 +75,15 @@ class Access:
         if not self.allow_list:
             return await self._among_all(user.id)
         speaks = _speaks_to(update, bot)
-        return await self.sender.journal.step(
-            "access", partial(self._among_allowed, user.id, speaks=speaks)
-        )
+        return await self.talk.step("access", partial(self._among_allowed, user.id, speaks=speaks))
+
+    async def _known(self, user_id: int) -> Decided | None:
+        """What an admin decided of somebody; None if nothing."""
+        return await retry_briefly(partial(self.talk.repositories.people.access, user_id))
 
     async def _among_all(self, user_id: int) -> Entry:
         try:
-            blocked = await retry_briefly(lambda: self.people.access(user_id)) == "blocked"
+            blocked = await self._known(user_id) == "blocked"
         except Exception:
             log.exception("Whether person %s is blocked could not be read; letting in", user_id)
             return "welcome"
@@ -98,10 +91,11 @@ class Access:
 
     async def _among_allowed(self, user_id: int, *, speaks: bool) -> Entry:
         try:
-            access = await retry_briefly(lambda: self.people.access(user_id))
+            access = await self._known(user_id)
             if access is not None:
                 return "welcome" if access == "allowed" else "blocked"
-            first = speaks and await self.people.introduced(user_id, self.now().date())
+            people, today = self.talk.repositories.people, self.now().date()
+            first = speaks and await people.introduced(user_id, today)
         except Exception:
             log.exception("Whether person %s is allowed could not be read", user_id)
             return "unknown"
@@ -110,9 +104,9 @@ class Access:
     async def _ask_admins(self, user: User) -> None:
         name = shown_name(user.full_name)
         for admin_id in sorted(self.admin_ids):
-            with speaking(await self.spoken_by(admin_id)):
+            with speaking(await spoken_by(self.talk, admin_id)):
                 words = say("asks_to_be_let_in", id=user.id, name=name)
-                await self.sender.send(Destination(admin_id), words, decision(user.id))
+                await self.talk.sender.send(Destination(admin_id), words, decision(user.id))
 
     async def _turn_away(self, update: Update, user: User, bot: Bot, entry: Entry) -> None:
         away = say("access_unknown" if entry == "unknown" else "not_let_in", id=user.id)
@@ -121,7 +115,7 @@ class Access:
         elif update.callback_query:
             await acknowledge(update.callback_query, away)
         elif _speaks_to(update, bot):
-            await self.sender.send(destination(update), away)
+            await self.talk.say(update, away)
 
     def _note(self, update: Update, user: User) -> None:
         """Keep that somebody wrote, in the background: once an hour is enough."""
@@ -136,7 +130,8 @@ class Access:
         self._noted.move_to_end(seen)
         while len(self._noted) > MOST_NOTED:
             self._noted.popitem(last=False)
-        task = asyncio.create_task(self._keep(self.people.seen(user.id, private, now), seen))
+        seeing = self.talk.repositories.people.seen(user.id, private, now)
+        task = asyncio.create_task(self._keep(seeing, seen))
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)
 

@@ -19,23 +19,15 @@ from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, MessageHandler, MessageReactionHandler, filters
 
 from agent.i18n import in_every_language, say
-from agent.repositories import (
-    Feedback,
-    FeedbackReason,
-    FeedbackRepository,
-    TurnRecord,
-    TurnRepository,
-    Verdict,
-)
+from agent.repositories import Feedback, FeedbackReason, TurnRecord, Verdict
 from agent.text import pattern
 from agent.tracing.masking import mask
-from bot.telegram.handlers import AnyHandler, Context, Conversation
-from bot.telegram.incoming import destination, message_of, names_of, people_of
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.incoming import destination, message_of, names_of, people_of, press_of
 from bot.telegram.sender import (
     Button,
     KeyboardRows,
     Rows,
-    Sender,
     acknowledge,
     keyboard,
     rows_of,
@@ -150,20 +142,16 @@ class _Prompted(filters.MessageFilter):
 class FeedbackButtons:
     """The presses on `rating`, and replies to the message that asks for more.
 
-    A reply that is none for us goes where the `conversation` has it go. `changed` is called when
-    there is something new to deliver. `hide` makes of what somebody wrote, and the names of who is
-    there, what may be kept of it: later nobody knows the names any more.
+    `changed` is called when there is something new to deliver. `hide` makes of what somebody wrote,
+    and the names of who is there, what may be kept: later nobody knows the names any more.
     """
 
-    conversation: Conversation
-    sender: Sender
-    feedback: FeedbackRepository
-    turns: TurnRepository
+    talk: Conversation
     changed: Callable[[], None] = lambda: None
     hide: Callable[[str, Collection[str]], str] = mask
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`, before handlers that take any button."""
+        """Make the handlers, before handlers that take any button."""
         said = filters.UpdateType.MESSAGE | filters.UpdateType.EDITED_MESSAGE
         return [
             CallbackQueryHandler(self.press, pattern=f"^{KIND}"),
@@ -173,8 +161,7 @@ class FeedbackButtons:
 
     async def press(self, update: Update, context: Context) -> None:
         """A button that says what somebody thinks: kept, acknowledged, shown."""
-        query = update.callback_query
-        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        query = press_of(update)
         press, message = read_press(query.data or ""), query.message
         if press is None or not isinstance(message, Message) or not message.is_accessible:
             await acknowledge(query, say("answer_too_old"))
@@ -198,37 +185,34 @@ class FeedbackButtons:
         if before == now:
             return
         keep = partial(self._keep_reaction, reaction, reaction.user.id, before, now)
-        if await self.sender.journal.step("feedback", partial(retry_forever, keep)):
+        if await self.talk.step("feedback", partial(retry_forever, keep)):
             self.changed()
 
     async def comment(self, update: Update, context: Context) -> None:
         """What a person wrote about an answer; anything else is an ordinary message."""
         message = message_of(update)
         _, user_id = people_of(update)
-        journal, about = self.sender.journal, partial(self._asked_about, message)
-        turn = await journal.step("feedback.about", partial(retry_briefly, about))
+        talk, about = self.talk, partial(self._asked_about, message)
+        turn = await talk.step("feedback.about", partial(retry_briefly, about))
         if turn is not None and turn.user_id != user_id:
-            talk = self.conversation
             await (talk.edited if update.edited_message else talk.text)(update, context)
         elif turn is not None and await self._noted(
             turn.turn_id, self.hide(message.text or "", names_of(update))
         ):
-            await self.sender.send(destination(update), say("comment_noted"))
+            await talk.say(update, say("comment_noted"))
         else:
-            await self.sender.send(destination(update), say("comment_unknown"))
+            await talk.say(update, say("comment_unknown"))
 
     async def _noted(self, turn_id: int, words: str) -> bool:
-        note = partial(retry_briefly, partial(self.feedback.comment, turn_id, words))
-        noted = await self.sender.journal.step("feedback.comment", note)
+        note = partial(self.talk.repositories.feedback.comment, turn_id, words)
+        noted = await self.talk.step("feedback.comment", partial(retry_briefly, note))
         self.changed()
         return noted is not None
 
     async def _kept(self, press: Press, query: CallbackQuery, answered: datetime) -> Feedback | str:
         """What is thought of the turn now, or why the press was not kept; acknowledged in time."""
         keep = partial(self._keep, press, query.from_user.id, answered)
-        keeping = asyncio.ensure_future(
-            self.sender.journal.step("feedback", partial(retry_forever, keep))
-        )
+        keeping = asyncio.ensure_future(self.talk.step("feedback", partial(retry_forever, keep)))
         try:
             await asyncio.wait([keeping], timeout=ANSWER_SECONDS)
             words = say("one_moment")
@@ -240,15 +224,16 @@ class FeedbackButtons:
             keeping.cancel()
 
     async def _keep(self, press: Press, user_id: int, answered: datetime) -> Feedback | str:
+        turns, feedback = self.talk.repositories.turns, self.talk.repositories.feedback
         is_fresh = datetime.now(UTC) - answered < FRESH
-        turn = await self._turn(partial(self.turns.get, press.turn_id), is_fresh=is_fresh)
+        turn = await self._turn(partial(turns.get, press.turn_id), is_fresh=is_fresh)
         if turn is None:
             return say("answer_too_old")
         if turn.user_id != user_id:
             return say("not_yours")
-        kept = await self.feedback.rate(press.turn_id, press.verdict)
+        kept = await feedback.rate(press.turn_id, press.verdict)
         if press.reason is not None:
-            kept = await self.feedback.reason(press.turn_id, press.reason)
+            kept = await feedback.reason(press.turn_id, press.reason)
         return kept or say("answer_too_old")
 
     async def _keep_reaction(
@@ -258,15 +243,16 @@ class FeedbackButtons:
         before: Verdict | None,
         now: Verdict | None,
     ) -> Feedback | None:
-        chat_id, under_way = reaction.chat.id, self.conversation.turns.under_way.values()
-        find = partial(self.turns.of_message, chat_id, reaction.message_id)
+        chat_id, under_way = reaction.chat.id, self.talk.turns.under_way.values()
+        turns, feedback = self.talk.repositories.turns, self.talk.repositories.feedback
+        find = partial(turns.of_message, chat_id, reaction.message_id)
         turn = await self._turn(find, is_fresh=any(each.chat_id == chat_id for each in under_way))
         if turn is None or turn.user_id != user_id:
             return None
-        known = await self.feedback.get(turn.turn_id) if now is None else None
+        known = await feedback.get(turn.turn_id) if now is None else None
         if now is None and (known is None or known.verdict != before):
             return None
-        return await self.feedback.rate(turn.turn_id, now)
+        return await feedback.rate(turn.turn_id, now)
 
     async def _turn(
         self, find: Callable[[], Awaitable[TurnRecord | None]], *, is_fresh: bool
@@ -285,14 +271,16 @@ class FeedbackButtons:
         if answer.chat.type != ChatType.PRIVATE and person is not None:
             words = f"{person.mention_html()}: {words}"
         to = replace(destination(update), reply_to=answer.message_id)
-        asked = await self.sender.ask(to, words, say("tell_me_placeholder"))
+        asked = await self.talk.sender.ask(to, words, say("tell_me_placeholder"))
         for message_id in asked.message_ids:
-            remember = partial(self.feedback.asked, turn_id, to.chat_id, message_id)
-            await self.sender.journal.step("feedback.asked", partial(retry_forever, remember))
+            keep = self.talk.repositories.feedback.asked
+            remember = partial(keep, turn_id, to.chat_id, message_id)
+            await self.talk.step("feedback.asked", partial(retry_forever, remember))
 
     async def _asked_about(self, message: Message) -> TurnRecord | None:
         """The turn whose answer a reply is about."""
         asked = message.reply_to_message
         assert asked is not None  # noqa: S101 - the filter lets nothing else through
-        turn_id = await self.feedback.asked_about(message.chat.id, asked.message_id)
-        return None if turn_id is None else await self.turns.get(turn_id)
+        kept = self.talk.repositories
+        turn_id = await kept.feedback.asked_about(message.chat.id, asked.message_id)
+        return None if turn_id is None else await kept.turns.get(turn_id)

@@ -6,7 +6,7 @@ is who asked that may press, and only what that answer's wines offer. What does 
 """
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -16,14 +16,15 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from telegram import CallbackQuery, Message, Update
 from telegram.ext import CallbackQueryHandler
 
+from agent.house_sommelier import query_for
+from agent.house_sommelier.wording import country_in_words
 from agent.i18n import say, spoken
-from agent.repositories import StoredMessage, TurnRecord, TurnRepository
-from agent.sommelier.contract import CountryName
-from agent.sommelier.wine import Catalogue, Wine, WineQuery
+from agent.repositories import StoredMessage, TurnRecord
+from agent.sommelier.wine import Wine, WineQuery
 from agent.text import Language
 from agent.turn import Reply
-from bot.telegram.handlers import AnyHandler, Context, Conversation
-from bot.telegram.incoming import question_of
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.incoming import press_of, question_of
 from bot.telegram.sender import Button, Rows, acknowledge, is_first_press
 from bot.turn import Question, retry_briefly
 from bot.updates.bursts import FOLLOW_UP
@@ -94,68 +95,71 @@ def buttons(names: Sequence[str]) -> Rows:
     return tuple(tuple(made[at : at + IN_A_ROW]) for at in range(0, len(made), IN_A_ROW))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def follow_up_buttons(question: Question, reply: Reply) -> Rows:
+    """The buttons under an answer; none where it shows wines of somebody else's list."""
+    wines = [each for each in reply.wines if isinstance(each, Wine)]
+    if question.kind not in KINDS or len(wines) < len(reply.wines):
+        return ()
+    return buttons(_offered(wines, question.text))
+
+
+def _offered(wines: Sequence[Wine], asked: str) -> list[str]:
+    is_read = wines and 0 < len(asked) <= LONGEST_READ
+    return offered(wines, query_for(asked) if is_read else None)
+
+
+@dataclass(frozen=True, slots=True)
 class FollowUps:
-    """Offers follow-ups, and makes turns of the presses.
+    """Makes turns of the presses on follow-ups."""
 
-    `read` tells what a message asks of the catalogue, `country_name` what a language calls a
-    country that is named in English.
-    """
+    talk: Conversation
 
-    catalogue: Catalogue
-    turns: TurnRepository
-    read: Callable[[str], WineQuery]
-    country_name: CountryName
+    def handlers(self) -> list[AnyHandler]:
+        """Make the handlers, before handlers that take any button."""
+        return [CallbackQueryHandler(self.press, pattern=f"^{KIND}")]
 
-    def handlers(self, talk: Conversation) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`, before handlers that take any button."""
-        return [CallbackQueryHandler(partial(self.press, talk), pattern=f"^{KIND}")]
-
-    def rows(self, question: Question, reply: Reply) -> Rows:
-        """The buttons under an answer; none where it shows wines of somebody else's list."""
-        wines = [each for each in reply.wines if isinstance(each, Wine)]
-        if question.kind not in KINDS or len(wines) < len(reply.wines):
-            return ()
-        return buttons(self._offered(wines, question.text))
-
-    async def press(self, talk: Conversation, update: Update, context: Context) -> None:
+    async def press(self, update: Update, context: Context) -> None:
         """A follow-up: the person says the words of the button, once, about that answer."""
-        query, journal = update.callback_query, talk.sender.journal
-        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        query, talk = press_of(update), self.talk
         message = query.message
         if not isinstance(message, Message) or not message.is_accessible:
             await acknowledge(query, say("button_too_old"))
             return
-        wish = await journal.step("wish", partial(self._wish, talk, query, message))
+        wish = await talk.step("wish", partial(self._wish, query, message))
+        goes = partial(_goes_with, query.data)
         if wish.refusal:
             await acknowledge(query, wish.refusal)
-        elif await is_first_press(journal, message, partial(_goes_with, query.data)):
+        elif await is_first_press(talk.sender.journal, message, goes):
             await acknowledge(query)
             asked = question_of(update, context.bot, wish.words)
             await talk.respond(asked, message.message_id)
         else:
             await acknowledge(query, say("one_moment"))
 
-    async def _wish(self, talk: Conversation, query: CallbackQuery, message: Message) -> "Wish":
-        turn = await retry_briefly(partial(self.turns.of_message, message.chat.id, message.id))
-        said = await _said(talk, turn, message) if turn else {}
+    async def _wish(self, query: CallbackQuery, message: Message) -> "Wish":
+        kept = self.talk.repositories
+        turn = await retry_briefly(partial(kept.turns.of_message, message.chat.id, message.id))
+        said = await self._said(turn, message) if turn else {}
         if turn is None or "assistant" not in said:
             return Wish(refusal=say("button_too_old"))
         if turn.user_id != query.from_user.id:
             return Wish(refusal=say("not_yours"))
         wine_ids = said["assistant"].wine_ids
-        wines = await self.catalogue.get(wine_ids)
+        wines = await kept.wines.get(wine_ids)
         name, are_ours = (query.data or "").removeprefix(KIND), len(wines) == len(wine_ids)
-        if not are_ours or name not in self._offered(
-            wines, said["user"].content if "user" in said else ""
-        ):
+        asked = said["user"].content if "user" in said else ""
+        if not are_ours or name not in _offered(wines, asked):
             return Wish(refusal=say("button_too_old"))
-        country = self.country_name(wines[0].country, cast("Language", spoken()))
+        country = country_in_words(wines[0].country, cast("Language", spoken()))
         return Wish(words=say(f"wish_{name}", country=country))
 
-    def _offered(self, wines: Sequence[Wine], asked: str) -> list[str]:
-        is_read = wines and 0 < len(asked) <= LONGEST_READ
-        return offered(wines, self.read(asked) if is_read else None)
+    async def _said(self, turn: TurnRecord, message: Message) -> Mapping[str, StoredMessage]:
+        """What was said in a turn, by role, as far as it is remembered."""
+        thread = message.message_thread_id if message.is_topic_message else None
+        recent = self.talk.repositories.messages.recent
+        look = partial(recent, message.chat.id, self.talk.history_messages, thread_id=thread or 0)
+        said = await retry_briefly(look)
+        return {each.role: each for each in said if each.turn_id == turn.turn_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +168,6 @@ class Wish:
 
     words: str = ""
     refusal: str = ""
-
-
-async def _said(
-    talk: Conversation, turn: TurnRecord, message: Message
-) -> Mapping[str, StoredMessage]:
-    """What was said in a turn, by role, as far as it is remembered."""
-    thread = message.message_thread_id if message.is_topic_message else None
-    recent = partial(talk.messages.recent, message.chat.id, talk.history_messages)
-    said = await retry_briefly(partial(recent, thread_id=thread or 0))
-    return {each.role: each for each in said if each.turn_id == turn.turn_id}
 
 
 def _goes_with(pressed: object, data: object) -> bool:

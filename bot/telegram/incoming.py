@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Final
 
-from telegram import Bot, Message, MessageEntity, Update
+from telegram import Bot, CallbackQuery, Message, MessageEntity, Update
 from telegram.constants import ChatType
 
 from agent import lengths
@@ -133,6 +133,17 @@ def message_of(update: Update) -> Message:
     """The message that an update is, or whose button was pressed."""
     assert update.effective_message is not None  # noqa: S101 - the filters let nothing else through
     return update.effective_message
+
+
+def press_of(update: Update) -> CallbackQuery:
+    """The press on a button that an update is."""
+    assert update.callback_query is not None  # noqa: S101 - the handlers let nothing else through
+    return update.callback_query
+
+
+def is_private(update: Update) -> bool:
+    """Whether nobody else is in the chat."""
+    return message_of(update).chat.type == ChatType.PRIVATE
 
 
 def people_of(update: Update) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """The commands that look things up: /ask, /quotes and /find, in Telegram and in the terminal."""
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import eq
 from typing import Final
@@ -10,21 +10,20 @@ from telegram import Message, MessageEntity, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
 from agent.documents.answer import answer_question
-from agent.documents.passages import LONGEST_QUESTION, DocumentStore
-from agent.documents.quotes import QuoteCache, find_quotes
+from agent.documents.passages import LONGEST_QUESTION
+from agent.documents.quotes import find_quotes
 from agent.documents.refine import refinement_wanted
 from agent.engine.limits import Spent
 from agent.engine.run import Run
 from agent.i18n import say
-from agent.places.find import PlaceSearch, find_places
+from agent.places.find import find_places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
-from agent.repositories import MessageRepository
 from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram import look_up_text as text
-from bot.telegram.handlers import TYPED, AnyHandler, Context
-from bot.telegram.incoming import destination, is_addressed, message_of, question_of
-from bot.telegram.sender import Destination, Sender, acknowledge, is_first_press
-from bot.turn import Question, Show, Turns
+from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
+from bot.telegram.incoming import destination, is_addressed, message_of, press_of, question_of
+from bot.telegram.sender import Destination, acknowledge, is_first_press
+from bot.turn import Question, Show
 
 log = logging.getLogger(__name__)
 
@@ -32,24 +31,17 @@ FILE_NAME: Final = "queries.txt"
 DEFAULT_CATEGORY: Final = "WINE_SHOP"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LookUps:
     """/ask, /quotes, /find, their buttons, and locations.
 
-    `refinement` is the server's switch: None lets each request decide, False is final. Without
-    models the best passages are shown as they are; without `search` places are search links.
+    Without models the best passages are shown as they are; without a search places are links.
     """
 
-    turns: Turns
-    sender: Sender
-    messages: MessageRepository
-    documents: DocumentStore
-    search: PlaceSearch | None = None
-    refinement: bool | None = None
-    cache: QuoteCache = field(default_factory=QuoteCache)
+    talk: Conversation
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`; the last takes any button."""
+        """Make the handlers; the last takes any button."""
         new = filters.UpdateType.MESSAGE
         return [
             CommandHandler("ask", self.ask, filters=TYPED),
@@ -76,9 +68,10 @@ class LookUps:
             return
 
         async def look_up(run: Run) -> Reply:
-            named = guard_input(query, run.span)
-            found = await find_quotes(named, documents=self.documents, run=run, cache=self.cache)
-            if not found.chunks and not await self.documents.count():
+            named, resources = guard_input(query, run.span), self.talk.resources
+            documents, cache = resources.documents, resources.cache
+            found = await find_quotes(named, documents=documents, run=run, cache=cache)
+            if not found.chunks and not await documents.count():
                 return Reply(text=say("no_documents"))
             return text.quotes_reply(found)
 
@@ -90,15 +83,16 @@ class LookUps:
         said = (message_of(update).text or "").strip()
         category, place = text.read_find(text.behind_command(said))
         if category is None:
-            if not await self.turns.helped(question_of(update, context.bot, said)):
-                await self._say(update, say("find_usage"))
+            if not await self.talk.turns.helped(question_of(update, context.bot, said)):
+                await self.talk.say(update, say("find_usage"))
         elif not any(map(str.isalnum, place)):
             where = say("find_where", what=text.label(category).lower())
-            await self._say(update, where)
+            await self.talk.say(update, where)
             # A location that comes next is where to look for it.
-            await self.turns.remember(question_of(update, context.bot, said), Reply(text=where))
+            asked = question_of(update, context.bot, said)
+            await self.talk.turns.remember(asked, Reply(text=where))
         elif len(place) > LONGEST_PLACE:
-            await self._say(update, say("place_too_long"))
+            await self.talk.say(update, say("place_too_long"))
         else:
             named = f"/find {category} {place}"
             asked = question_of(update, context.bot, named, kind="find")
@@ -109,9 +103,8 @@ class LookUps:
         message = message_of(update)
         if not is_addressed(message, context.bot) or message.location is None:
             return
-        category = await self.sender.journal.step(
-            "category", partial(self._category_just_asked, destination(update))
-        )
+        look = partial(self._category_just_asked, destination(update))
+        category = await self.talk.step("category", look)
         place = text.coordinates(message.location.latitude, message.location.longitude)
         venue = message.venue
         if venue is not None and (name := text.place_of(venue.title, venue.address)):
@@ -132,7 +125,7 @@ class LookUps:
             asked = question_of(update, context.bot, quoted[-1], kind="ask")
             await self._ask(asked, refine=True)
         else:
-            await self._say(update, say("button_too_old"))
+            await self.talk.say(update, say("button_too_old"))
 
     async def as_file(self, update: Update, context: Context) -> None:
         """The button under ten searches: the same as a text file."""
@@ -141,10 +134,10 @@ class LookUps:
             return
         queries = text.queries_of(message.text or "")
         if not queries:
-            await self._say(update, say("button_too_old"))
+            await self.talk.say(update, say("button_too_old"))
         else:
             content = text.queries_file(queries)
-            await self.sender.send_file(destination(update), FILE_NAME, content)
+            await self.talk.sender.send_file(destination(update), FILE_NAME, content)
 
     async def unknown_button(self, update: Update, context: Context) -> None:
         """A button of an earlier version, or of nobody."""
@@ -157,31 +150,31 @@ class LookUps:
         if len(question) > LONGEST_QUESTION:
             objection = say("question_too_long")
         if objection:
-            await self._say(update, objection)
+            await self.talk.say(update, objection)
         return bool(objection)
 
-    async def _say(self, update: Update, markdown: str) -> None:
-        await self.sender.send(destination(update), markdown)
-
     async def _ask(self, question: Question, *, refine: bool) -> None:
+        resources = self.talk.resources
+
         async def look_up(run: Run) -> Reply:
             found = await answer_question(
                 guard_input(question.text, run.span),
-                documents=self.documents,
+                documents=resources.documents,
                 run=run,
-                refine=refinement_wanted(self.refinement, True if refine else None),
+                refine=refinement_wanted(resources.refinement, True if refine else None),
             )
-            if not found.chunks and not await self.documents.count():
+            if not found.chunks and not await resources.documents.count():
                 return Reply(text=say("no_documents"))
             return text.answer_reply(found)
 
-        may_refine = not refine and self.refinement is not False and bool(self.turns.run.models)
+        is_possible = resources.refinement is not False and bool(self.talk.turns.run.models)
+        may_refine = not refine and is_possible
         await self._turn(question, look_up, partial(text.answer_messages, may_refine=may_refine))
 
     async def _find(self, question: Question, category: str, place: str) -> None:
         async def look_up(run: Run) -> Reply:
             named = guard_input(place, run.span)
-            find = partial(find_places, category, named, search=self.search)
+            find = partial(find_places, category, named, search=self.talk.resources.search)
             try:
                 return text.places_reply(await find(run=run))
             except QueryGenerationFailed as error:
@@ -207,12 +200,13 @@ class LookUps:
             run.ledger.restore(spent)
             return reply
 
-        await self.turns.turn(question, work, show)
+        await self.talk.turns.turn(question, work, show)
 
     async def _category_just_asked(self, to: Destination) -> str:
         """What the newest message of a conversation looked for, if it was a /find."""
         try:
-            recent = await self.messages.recent(to.chat_id, 2, thread_id=to.thread_id or 0)
+            messages, thread = self.talk.repositories.messages, to.thread_id or 0
+            recent = await messages.recent(to.chat_id, 2, thread_id=thread)
         except Exception:
             log.exception("The history of chat %s could not be read; answering without", to.chat_id)
             return DEFAULT_CATEGORY
@@ -223,8 +217,7 @@ class LookUps:
 
     async def _pressed(self, update: Update) -> Message | None:
         """The message whose button is pressed for the first time; None if nothing is to be done."""
-        query, journal = update.callback_query, self.sender.journal
-        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        query, journal = press_of(update), self.talk.sender.journal
         message = query.message
         if not isinstance(message, Message) or not message.is_accessible:
             await acknowledge(query, say("button_too_old"))

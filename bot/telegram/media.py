@@ -18,14 +18,12 @@ from agent.engine.run import Run
 from agent.i18n import say
 from agent.person import settings_of
 from agent.senses.pictures import TOO_LARGE, VISION, Pages, Unusable, read_pages, read_pictures
-from agent.senses.speech import Speaker, Transcriber, hear, read_aloud
+from agent.senses.speech import hear, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.caring import person_in
-from agent.sommelier.wine import Catalogue
 from agent.turn import Reply
-from bot.telegram.handlers import PICTURE, AnyHandler, Context, Conversation
+from bot.telegram.conversation import PICTURE, AnyHandler, Context, Conversation, Enclosed
 from bot.telegram.incoming import (
-    destination,
     is_addressed,
     message_of,
     question_of,
@@ -57,18 +55,15 @@ class AboutPicture(filters.MessageFilter):
 ABOUT_PICTURE: Final = AboutPicture() & filters.TEXT & ~filters.COMMAND
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Media:
-    """Handles what people send beside words; what it needs is passed in."""
+    """Handles what people send beside words; `pages_of` reads a PDF file."""
 
-    conversation: Conversation
-    catalogue: Catalogue
+    talk: Conversation
     pages_of: Callable[[bytes], Awaitable[Pages]]
-    transcriber: Transcriber | None = None
-    speaker: Speaker | None = None
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`."""
+        """Make the handlers."""
         new = filters.UpdateType.MESSAGE
         return [
             MessageHandler(new & (PICTURES | ABOUT_PICTURE), self.pictures),
@@ -80,71 +75,71 @@ class Media:
         message, bot = message_of(update), context.bot
         if not is_addressed(message, bot):
             return
-        words, models = wording(message, bot), self.conversation.turns.run
+        words, models = wording(message, bot), self.talk.turns.run
         files = files_of(message) or files_of(message.reply_to_message)
         is_file = any(each.get("mime_type") == PDF for each in files)
         can_see = VISION in models.aside or (is_file and bool(models.models))
         if not (words or can_see):
-            await self._say(update, say("cannot_read") if is_file else say("cannot_see"))
+            await self.talk.say(update, say("cannot_read") if is_file else say("cannot_see"))
             return
         asked = with_context(words, message, bot) if words else PICTURE
         replied = message.reply_to_message if replied_to_bot(message, bot) else None
-        await self.conversation.respond(
+        note = say("not_read") if is_file else say("not_seen")
+        await self.talk.respond(
             question_of(update, bot, asked, kind="label" if can_see else "chat"),
             replied.message_id if replied else None,
-            read=partial(self._read, files, bot),
-            note=say("not_read") if is_file else say("not_seen"),
+            Enclosed(read=partial(self._read, files, bot), note=note),
         )
 
     async def voice(self, update: Update, context: Context) -> None:
         """A voice message or a recording."""
-        message, bot, ear = message_of(update), context.bot, self.transcriber
+        message, bot, ear = message_of(update), context.bot, self.talk.resources.transcriber
         sound = message.voice or message.audio or message.video_note
         if sound is None or not is_addressed(message, bot):
             return
         duration = sound.duration
         seconds = duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
         if ear is None and wording(message, bot):
-            await self.conversation.text(update, context)
+            await self.talk.text(update, context)
         elif ear is None:
-            await self._say(update, say("cannot_hear"))
+            await self.talk.say(update, say("cannot_hear"))
         elif seconds > ear.longest_seconds:
-            await self._say(update, say("too_long_to_hear", seconds=f"{ear.longest_seconds:g}"))
+            most = f"{ear.longest_seconds:g}"
+            await self.talk.say(update, say("too_long_to_hear", seconds=most))
         else:
             given = PurePath((message.audio and message.audio.file_name) or "").suffix.lower()
             name = f"voice{given or ('.ogg' if message.voice else '.mp4')}"
             download = partial(fetched, bot, sound.to_dict())
-            await self.conversation.respond(
-                question_of(update, bot, "", kind="voice"),
+            enclosed = Enclosed(
                 hear=lambda run: hear(download, name, seconds, run=run, transcriber=ear),
-                aloud=self._aloud if self.speaker else None,
+                aloud=self._aloud,
             )
+            await self.talk.respond(question_of(update, bot, "", kind="voice"), enclosed=enclosed)
 
     async def _aloud(self, reply: Reply, run: Run) -> bytes:
         """The answer read aloud, for who chose so."""
         chosen = settings_of(person_in(run).facts).get(ALOUD) == ON
-        if self.speaker is None or not chosen or reply.outcome == "care":
+        speaker = self.talk.resources.speaker
+        if speaker is None or not chosen or reply.outcome == "care":
             return b""
-        return await read_aloud(visible_text(to_telegram_html(reply.text)), run, self.speaker)
-
-    async def _say(self, update: Update, markdown: str) -> None:
-        await self.conversation.sender.send(destination(update), markdown)
+        return await read_aloud(visible_text(to_telegram_html(reply.text)), run, speaker)
 
     async def _read(
         self, files: Sequence[Mapping[str, Any]], bot: Bot, run: Run
     ) -> Attachment | None:
         """What the pictures say, or the first file among them; None if nobody can read that."""
+        catalogue = self.talk.repositories.wines
         if file := next((each for each in files if each.get("mime_type") == PDF), None):
             try:
                 pages = await self.pages_of(await fetched(bot, file))
             except Unusable as error:
                 log.info("A file was not read: %s", error)
                 return Attachment(failed=1)
-            return await read_pages(pages, run, self.catalogue)
+            return await read_pages(pages, run, catalogue)
         if VISION not in run.aside:
             return None
         downloads = [partial(fetched, bot, each) for each in files]
-        return await read_pictures(downloads, run, self.catalogue)
+        return await read_pictures(downloads, run, catalogue)
 
 
 def files_of(message: Message | None) -> list[Mapping[str, Any]]:

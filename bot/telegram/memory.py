@@ -1,7 +1,7 @@
 """/taste and /cellar: what is known of somebody's taste and bottles, shown and changed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -15,16 +15,14 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, f
 from agent.i18n import say, spoken
 from agent.memory.cellar import due_in, told_in
 from agent.memory.wording import cellar, in_words, told, whole_cellar
-from agent.person import SHARED, TOLD, Bottles, Change, Fact
-from agent.repositories import MemoryRepository
+from agent.person import SHARED, TOLD, Bottles, Fact
 from agent.sommelier.taste import taste_of, written
 from bot.reminding import OFF, reminded_in
-from bot.telegram.handlers import TYPED, AnyHandler, Context
-from bot.telegram.incoming import destination, message_of, people_of
+from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
+from bot.telegram.incoming import destination, is_private, message_of, people_of, press_of
 from bot.telegram.look_up_text import behind_command
-from bot.telegram.privacy import Asks, is_private
-from bot.telegram.sender import Button, Sender, acknowledge, is_first_press
-from bot.turn import retry_briefly
+from bot.telegram.privacy import Asks
+from bot.telegram.sender import Button, acknowledge, is_first_press
 
 LONGEST_LABEL: Final = 40
 SHARE, UNSHARE = ":share", ":unshare"
@@ -36,16 +34,14 @@ MOST: Final = 40
 """Facts that have a button."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TasteCommand:
-    """Shows what is remembered of who asks, in private; `change` changes it with the turn's end."""
+    """Shows what is remembered of who asks, in private."""
 
-    sender: Sender
-    memory: MemoryRepository
-    change: Callable[[Sequence[Change]], Awaitable[None]]
+    talk: Conversation
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`."""
+        """Make the handlers."""
         return [
             CommandHandler("taste", self.taste, filters=TYPED),
             MessageHandler(TYPED & filters.TEXT & ~filters.COMMAND & Asks("taste"), self.taste),
@@ -55,30 +51,27 @@ class TasteCommand:
     async def taste(self, update: Update, context: Context) -> None:
         """/taste: every fact that is known, with a button that forgets it."""
         if not is_private(update):
-            await self.sender.send(destination(update), say("only_in_private"))
+            await self.talk.say(update, say("only_in_private"))
             return
         facts = await self._facts(update)
         rows = tuple((Button(_label(each), _data(each)),) for each in facts[:MOST])
         words = say("taste_known") if facts else say("taste_unknown")
-        await self.sender.send(destination(update), words, rows)
+        await self.talk.say(update, words, rows)
 
     async def forget(self, update: Update, context: Context) -> None:
         """A press on a fact: it is forgotten, and its button goes."""
-        query = update.callback_query
-        assert query is not None  # noqa: S101 - the handler lets nothing else through
-        _, user_id = people_of(update)
+        query = press_of(update)
         gone = tuple(each for each in await self._facts(update) if _data(each) == query.data)
         await acknowledge(query, told(gone, "unlearned", spoken()))
         if isinstance(query.message, Message):
             this = partial(eq, query.data)
-            await is_first_press(self.sender.journal, query.message, this)
+            await is_first_press(self.talk.sender.journal, query.message, this)
         if gone:
-            await self.change([Change(user_id=user_id, unlearned=gone)])
+            await self.talk.change(update, unlearned=gone)
 
     async def _facts(self, update: Update) -> list[Fact]:
         """What somebody told, and what their verdicts come to."""
-        _, user_id = people_of(update)
-        facts = await retry_briefly(partial(self.memory.facts, user_id))
+        facts = await self.talk.facts(update)
         liked = (wanted for wanted, said in taste_of(facts).likes if not said)
         told_ = (each for each in facts if each.kind in TOLD)
         known = sorted(told_, key=lambda each: TOLD.index(each.kind))
@@ -94,21 +87,19 @@ def _data(fact: Fact) -> str:
     return f"t:{crc32(':'.join(fact.key).encode()):08x}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CellarCommand:
     """Shows what who asks owns: in private, and in a chat where they share it.
 
     `read` reads a CSV file, and how many of its rows it could not; `write` writes one.
     """
 
-    sender: Sender
-    memory: MemoryRepository
-    change: Callable[[Sequence[Change]], Awaitable[None]]
+    talk: Conversation
     read: Callable[[bytes], tuple[list[Bottles], int]]
     write: Callable[[Sequence[Bottles]], bytes]
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`."""
+        """Make the handlers."""
         new = filters.UpdateType.MESSAGE & filters.ChatType.PRIVATE
         return [
             CommandHandler("cellar", self.cellar, filters=TYPED),
@@ -121,76 +112,68 @@ class CellarCommand:
 
     async def cellar(self, update: Update, context: Context) -> None:
         """/cellar: all bottles with what they cost and when to drink them; `export`: as a file."""
-        to, (chat_id, user_id) = destination(update), people_of(update)
-        facts = await retry_briefly(partial(self.memory.facts, user_id))
-        if not is_private(update) and shared_in(chat_id) not in facts:
+        to, talk = destination(update), self.talk
+        if not is_private(update) and shared_in(to.chat_id) not in await talk.facts(update):
             buttons = ((Button(say("cellar_share_button"), SHARE),),)
-            await self.sender.send(to, say("cellar_private"), buttons)
+            await talk.say(update, say("cellar_private"), buttons)
             return
-        bottles = await retry_briefly(partial(self.memory.bottles, user_id))
-        owned = [each for each in bottles if each.count]
-        if "export" in behind_command(message_of(update).text or "").lower() and owned:
-            await self.sender.send_file(to, FILE_NAME, self.write(owned))
+        is_export = "export" in behind_command(message_of(update).text or "").lower()
+        if is_export and (owned := await self._owned(update)):
+            await talk.sender.send_file(to, FILE_NAME, self.write(owned))
             return
-        await self._show(update, owned)
+        await self._show(update)
 
-    async def _show(self, update: Update, owned: Sequence[Bottles]) -> None:
+    async def _owned(self, update: Update) -> list[Bottles]:
+        return [each for each in await self.talk.bottles(update) if each.count]
+
+    async def _show(self, update: Update) -> None:
+        owned = await self._owned(update)
         said = whole_cellar(owned, datetime.now(UTC).year, spoken())
         if is_private(update):
             words = f"{said}\n\n{say('cellar_hint')}" if owned else said
-            await self.sender.send(destination(update), words)
+            await self.talk.say(update, words)
             return
         buttons = ((Button(say("cellar_unshare_button"), UNSHARE),),)
-        await self.sender.send(destination(update), said, buttons)
+        await self.talk.say(update, said, buttons)
 
     async def remind(self, update: Update, context: Context) -> None:
         """/remind: what of the cellar is to be opened this year; once a month without being asked.
 
         That it was told is kept with the end of the turn.
         """
-        _, user_id = people_of(update)
-        now = message_of(update).date
-        facts = await retry_briefly(partial(self.memory.facts, user_id))
-        bottles = await retry_briefly(partial(self.memory.bottles, user_id))
-        due = due_in(bottles, facts, now.year)
+        now, talk = message_of(update).date, self.talk
+        due = due_in(await talk.bottles(update), await talk.facts(update), now.year)
         if not due:
-            await self.sender.send(destination(update), say("cellar_not_due"))
+            await talk.say(update, say("cellar_not_due"))
             return
         buttons = ((Button(say("cellar_remind_no_button"), "rm:off"),),)
         words = cellar(due, now.year, spoken(), "cellar_due")
-        await self.sender.send(destination(update), words, buttons)
+        await talk.say(update, words, buttons)
         told_ = [Fact("setting", reminded_in(now)), *(told_in(each, now.year) for each in due)]
-        await self.change([Change(user_id=user_id, learned=tuple(told_))])
+        await talk.change(update, learned=tuple(told_))
 
     async def no_reminders(self, update: Update, context: Context) -> None:
         """The button below a reminder: there is no other."""
-        query = update.callback_query
-        assert query is not None  # noqa: S101 - the handler lets nothing else through
-        _, user_id = people_of(update)
-        await acknowledge(query)
-        await self.sender.send(destination(update), say("cellar_remind_off"))
-        await self.change([Change(user_id=user_id, learned=(Fact("setting", OFF),))])
+        await acknowledge(press_of(update))
+        await self.talk.say(update, say("cellar_remind_off"))
+        await self.talk.change(update, learned=(Fact("setting", OFF),))
 
     async def share(self, update: Update, context: Context) -> None:
         """Show one's cellar in this chat from now on, or no more: whoever presses shows theirs."""
-        query = update.callback_query
-        assert query is not None  # noqa: S101 - the handler lets nothing else through
-        chat_id, user_id = people_of(update)
+        query, (chat_id, _) = press_of(update), people_of(update)
         await acknowledge(query)
         setting = (shared_in(chat_id),)
         if query.data == UNSHARE:
-            await self.sender.send(destination(update), say("cellar_unshared"))
-            await self.change([Change(user_id=user_id, unlearned=setting)])
-            return
-        bottles = await retry_briefly(partial(self.memory.bottles, user_id))
-        await self._show(update, [each for each in bottles if each.count])
-        await self.change([Change(user_id=user_id, learned=setting)])
+            await self.talk.say(update, say("cellar_unshared"))
+            await self.talk.change(update, unlearned=setting)
+        else:
+            await self._show(update)
+            await self.talk.change(update, learned=setting)
 
     async def take(self, update: Update, context: Context) -> None:
         """A CSV file: its bottles are added to the cellar of who sends it."""
         document = message_of(update).document
         assert document is not None  # noqa: S101 - the handler lets nothing else through
-        _, user_id = people_of(update)
 
         async def read() -> tuple[list[Bottles], int] | None:
             if (document.file_size or 0) > LARGEST_FILE:
@@ -202,15 +185,15 @@ class CellarCommand:
             except ValueError:
                 return None
 
-        found = await self.sender.journal.step("cellar.file", read)
+        found = await self.talk.step("cellar.file", read)
         if found is None or not found[0]:
-            await self.sender.send(destination(update), say("cellar_unreadable"))
+            await self.talk.say(update, say("cellar_unreadable"))
             return
         bottles, left = found
         count = sum(each.count for each in bottles)
         said = say("cellar_imported", count=str(count), wines=str(len(bottles)), left=str(left))
-        await self.sender.send(destination(update), said)
-        await self.change([Change(user_id=user_id, bottles=tuple(bottles))])
+        await self.talk.say(update, said)
+        await self.talk.change(update, bottles=tuple(bottles))
 
 
 def shared_in(chat_id: int) -> Fact:

@@ -1,6 +1,6 @@
 """/privacy, /export and /forget: what is kept of a person is told, sent, deleted; also in words."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -13,11 +13,10 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, f
 from agent.i18n import say
 from agent.memory.asking import Asked, asked_of_memory
 from agent.person import Change
-from agent.repositories import PersonalData
-from bot.telegram.handlers import TYPED, AnyHandler, Context
-from bot.telegram.incoming import destination, message_of, people_of
-from bot.telegram.sender import Button, Sender, acknowledge, show_rows
-from bot.turn import Turns, retry_briefly
+from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
+from bot.telegram.incoming import destination, is_private, people_of, press_of
+from bot.telegram.sender import Button, acknowledge, show_rows
+from bot.turn import retry_briefly
 
 # Without a kind before the colon a button waits for what was asked in its chat before.
 YES, NO = ":forget", ":keep"
@@ -39,26 +38,21 @@ class Asks(filters.MessageFilter):
         return is_private and asked_of_memory(message.text or "") == self._what
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PrivacyCommands:
     """Tells, sends and deletes what is kept of who asks, in their private chat.
 
-    `hashed` is what somebody is called in traces, `change` keeps a change with the end of the turn,
-    `days` how long what is kept, by names of the sentence `privacy`. Traces go `elsewhere`, if to
-    Langfuse; `is_deleted_there` what is deleted here.
+    `days` is how long what is kept, by names of the sentence `privacy`. Traces go `elsewhere`, if
+    to Langfuse; `is_deleted_there` what is deleted here.
     """
 
-    sender: Sender
-    turns: Turns
-    kept: PersonalData
-    change: Callable[[Sequence[Change]], Awaitable[None]]
-    hashed: Callable[[int], str]
+    talk: Conversation
     days: Mapping[str, float]
     elsewhere: str = ""
     is_deleted_there: bool = False
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`."""
+        """Make the handlers."""
         commands = {"privacy": self.privacy, "export": self.export, "forget": self.forget}
         typed = TYPED & filters.TEXT & ~filters.COMMAND
         return [
@@ -72,17 +66,16 @@ class PrivacyCommands:
     async def privacy(self, update: Update, context: Context) -> None:
         """/privacy: what is kept, for how long, and what can be done about it."""
         where = say("privacy_elsewhere", where=self.elsewhere) if self.elsewhere else ""
-        await self._say(update, say("privacy", **self.days, elsewhere=where))
+        await self.talk.say(update, say("privacy", **self.days, elsewhere=where))
 
     async def export(self, update: Update, context: Context) -> None:
         """/export: all that is kept of who asks, as one JSON document."""
         if await self._is_overheard(update):
             return
-        _, user_id = people_of(update)
-        read = partial(self.kept.export, user_id, self.hashed(user_id))
+        read = partial(self.talk.repositories.personal.export, *self._who(update))
         found = to_json(await retry_briefly(read), indent=2)
-        await self._say(update, say("export_ready"))
-        await self.sender.send_file(destination(update), FILE_NAME, found)
+        await self.talk.say(update, say("export_ready"))
+        await self.talk.sender.send_file(destination(update), FILE_NAME, found)
 
     async def forget(self, update: Update, context: Context) -> None:
         """/forget: ask whether all that is kept of who asks is to be deleted."""
@@ -91,32 +84,34 @@ class PrivacyCommands:
         kept = await self._counted(update)
         buttons = ((Button(say("forget_yes_button"), YES), Button(say("forget_no_button"), NO)),)
         sure = say("forget_sure", kept=kept) if kept else say("forget_nothing")
-        await self.sender.send(destination(update), sure, buttons)
+        await self.talk.say(update, sure, buttons)
 
     async def pressed(self, update: Update, context: Context) -> None:
         """Delete everything with the end of this turn, or nothing; how much is told before."""
-        query = update.callback_query
-        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        query, (user_id, user) = press_of(update), self._who(update)
         await acknowledge(query)
         if isinstance(query.message, Message):
             await show_rows(query.message, ())
         if query.data != YES:
-            await self._say(update, say("forget_kept"))
+            await self.talk.say(update, say("forget_kept"))
             return
-        _, user_id = people_of(update)
-        await self.turns.stop_everywhere(user_id=user_id, is_forgotten=True)
+        await self.talk.turns.stop_everywhere(user_id=user_id, is_forgotten=True)
         kept = await self._counted(update)
         stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"
         where = say(stays, where=self.elsewhere) if self.elsewhere else ""
         done = say("forget_done", kept=kept, elsewhere=where)
-        await self._say(update, done if kept else say("forget_nothing"))
-        await self.change([Change(user_id=user_id, forget=self.hashed(user_id))])
+        await self.talk.say(update, done if kept else say("forget_nothing"))
+        await self.talk.save([Change(user_id=user_id, forget=user)])
+
+    def _who(self, update: Update) -> tuple[int, str]:
+        """The id of who asks, and what stands for it in traces."""
+        _, user_id = people_of(update)
+        return user_id, self.talk.turns.hashed("user", user_id)
 
     async def _counted(self, update: Update) -> str:
         """How much is kept of who asks, in words; a step, so that a resumed turn says the same."""
-        _, user_id = people_of(update)
-        count = partial(retry_briefly, partial(self.kept.count, user_id, self.hashed(user_id)))
-        counts = await self.sender.journal.step("kept", count)
+        count = partial(self.talk.repositories.personal.count, *self._who(update))
+        counts = await self.talk.step("kept", partial(retry_briefly, count))
         return ", ".join(
             say(f"kept_{each}", count=counts[each]) for each in KEPT if counts.get(each)
         )
@@ -125,13 +120,5 @@ class PrivacyCommands:
         """Whether others are in the chat; then it is said where to ask."""
         if is_private(update):
             return False
-        await self._say(update, say("only_in_private"))
+        await self.talk.say(update, say("only_in_private"))
         return True
-
-    async def _say(self, update: Update, markdown: str) -> None:
-        await self.sender.send(destination(update), markdown)
-
-
-def is_private(update: Update) -> bool:
-    """Whether nobody else is in the chat."""
-    return message_of(update).chat.type == ChatType.PRIVATE

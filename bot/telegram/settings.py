@@ -5,7 +5,7 @@ chat it was chosen in.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -18,14 +18,12 @@ from telegram.ext import CallbackQueryHandler, CommandHandler
 from agent.i18n import ENGLISH, FAHRENHEIT, in_every_language, languages, say, say_in, speak, spoken
 from agent.memory.wording import spent_in_words
 from agent.person import PRICES, Change, facts_of, settings_of
-from agent.repositories import MemoryRepository
 from agent.text import fold, spoken_in
-from bot.telegram.handlers import TYPED, AnyHandler, Context
-from bot.telegram.incoming import destination, is_addressed, people_of
+from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
+from bot.telegram.incoming import is_addressed, is_private, people_of, press_of
 from bot.telegram.look_up_text import behind_command
-from bot.telegram.privacy import is_private
 from bot.telegram.render import to_telegram_html
-from bot.telegram.sender import Button, Rows, Sender, acknowledge, keyboard
+from bot.telegram.sender import Button, Rows, acknowledge, keyboard
 from bot.turn import retry_briefly
 
 log = logging.getLogger(__name__)
@@ -95,52 +93,73 @@ def language_of_person(settings: Mapping[str, str], phone: str | None = None) ->
     return settings.get(WRITTEN) or phone or settings.get(PHONE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+async def speak_with(talk: Conversation, update: Update) -> None:
+    """Speak the language of who an update is from, which they change by writing another."""
+    user = update.effective_user
+    speak(user.language_code if user else None)
+    if user is None or is_overheard(update) or (known := await chosen_by(talk, user.id)) is None:
+        return
+    phone = spoken()
+    new = {} if phone == known.get(PHONE, ENGLISH) else {PHONE: phone}
+    if (written := written_in(update)) not in (None, language_of_person(known, phone)):
+        new[WRITTEN] = str(written)
+    is_chosen = SETTINGS[CHOSEN].value(known) != AS_WRITTEN
+    speak(language_of_person(known | new, phone), is_chosen=is_chosen)
+    await _keep(talk, user.id, known, new)
+
+
+async def spoken_by(talk: Conversation, user_id: int) -> str | None:
+    """The language that somebody is spoken to in who does not write now; None: not known."""
+    return language_of_person(await chosen_by(talk, user_id) or {})
+
+
+async def chosen_by(talk: Conversation, user_id: int) -> dict[str, str] | None:
+    """What a person chose; None if the database does not say."""
+    try:
+        return settings_of(await retry_briefly(partial(talk.repositories.memory.facts, user_id)))
+    except Exception as error:
+        log.warning("What a person chose could not be read: %s", type(error).__name__)
+        return None
+
+
+async def _keep(
+    talk: Conversation, user_id: int, known: Mapping[str, str], new: Mapping[str, str]
+) -> None:
+    fresh = {name: value for name, value in new.items() if known.get(name) != value}
+    old = {name: known[name] for name in fresh if name in known}
+    if fresh:
+        kept = {name: "" if value == ANY else value for name, value in fresh.items()}
+        change = Change(user_id=user_id, learned=facts_of(kept), unlearned=facts_of(old))
+        await talk.save([change])
+
+
+@dataclass(frozen=True, slots=True)
 class SettingsCommands:
-    """Shows what a person can choose and keeps what they chose; speaks their language.
+    """Shows what a person can choose and keeps what they chose."""
 
-    `change` keeps a change with the end of the turn; what is `hidden` has no effect here.
-    """
+    talk: Conversation
 
-    sender: Sender
-    memory: MemoryRepository
-    change: Callable[[Sequence[Change]], Awaitable[None]]
-    hidden: frozenset[str] = frozenset({ALOUD})
+    @property
+    def hidden(self) -> frozenset[str]:
+        """What has no effect here."""
+        return frozenset() if self.talk.resources.speaker else frozenset({ALOUD})
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`, before handlers that take any button."""
+        """Make the handlers, before handlers that take any button."""
         return [
             CommandHandler("settings", self.settings, filters=TYPED),
             CommandHandler("language", self.language, filters=TYPED),
             CallbackQueryHandler(self.pressed, pattern=f"^{KIND}"),
         ]
 
-    async def speak(self, update: Update) -> None:
-        """Speak the language of who an update is from, which they change by writing another."""
-        user = update.effective_user
-        speak(user.language_code if user else None)
-        if user is None or is_overheard(update) or (known := await self._known(user.id)) is None:
-            return
-        phone = spoken()
-        new = {} if phone == known.get(PHONE, ENGLISH) else {PHONE: phone}
-        if (written := written_in(update)) not in (None, language_of_person(known, phone)):
-            new[WRITTEN] = str(written)
-        is_chosen = SETTINGS[CHOSEN].value(known) != AS_WRITTEN
-        speak(language_of_person(known | new, phone), is_chosen=is_chosen)
-        await self._keep(user.id, known, new)
-
-    async def spoken_by(self, user_id: int) -> str | None:
-        """The language that somebody is spoken to in who does not write now; None: not known."""
-        return language_of_person(await self._known(user_id) or {})
-
     async def settings(self, update: Update, context: Context) -> None:
         """/settings: what can be chosen, and what is; between the two of us."""
         if not is_private(update):
-            await self.sender.send(destination(update), say("only_in_private"))
+            await self.talk.say(update, say("only_in_private"))
             return
         _, user_id = people_of(update)
-        rows = menu(user_id, await self._known(user_id) or {}, self.hidden)
-        await self.sender.send(destination(update), say("settings"), rows)
+        rows = menu(user_id, await chosen_by(self.talk, user_id) or {}, self.hidden)
+        await self.talk.say(update, say("settings"), rows)
 
     async def language(self, update: Update, context: Context) -> None:
         """/language: the languages to choose from; with one of them, that is spoken."""
@@ -148,22 +167,21 @@ class SettingsCommands:
         named = language_named(behind_command((message and message.text) or ""))
         if named is not None:
             await self._choose(user_id, CHOSEN, named)
-            await self.sender.send(destination(update), told(CHOSEN, named))
+            await self.talk.say(update, told(CHOSEN, named))
             return
-        chosen = await self._known(user_id) or {}
+        chosen = await chosen_by(self.talk, user_id) or {}
         rows = choices(SETTINGS[CHOSEN], user_id, chosen, goes_back=is_private(update))
-        await self.sender.send(destination(update), say("setting_language_ask"), rows)
+        await self.talk.say(update, say("setting_language_ask"), rows)
 
     async def pressed(self, update: Update, context: Context) -> None:
         """A button of these: the choices of a setting, one of them, or back to all."""
-        query = update.callback_query
-        assert query is not None  # noqa: S101 - the handler lets nothing else through
+        query = press_of(update)
         owner, name, value = (*(query.data or "").split(":")[1:], "", "", "")[:3]
         setting, user_id = SETTINGS.get(name), query.from_user.id
         if owner != str(user_id):
             await acknowledge(query, say("not_your_settings"))
             return
-        chosen = await self._known(user_id) or {}
+        chosen = await chosen_by(self.talk, user_id) or {}
         if setting is None or value not in setting.values():
             await acknowledge(query)
             ask = say(f"setting_{name}_ask") if setting else say("settings")
@@ -178,26 +196,10 @@ class SettingsCommands:
         await _show(query, ask, rows)
 
     async def _choose(self, user_id: int, name: str, value: str) -> None:
-        known = await self._known(user_id) or {}
-        await self._keep(user_id, known, {name: value})
+        known = await chosen_by(self.talk, user_id) or {}
+        await _keep(self.talk, user_id, known, {name: value})
         if name == CHOSEN:
             speak(language_of_person({**known, name: value}, spoken()))
-
-    async def _keep(self, user_id: int, known: Mapping[str, str], new: Mapping[str, str]) -> None:
-        fresh = {name: value for name, value in new.items() if known.get(name) != value}
-        old = {name: known[name] for name in fresh if name in known}
-        if fresh:
-            kept = {name: "" if value == ANY else value for name, value in fresh.items()}
-            change = Change(user_id=user_id, learned=facts_of(kept), unlearned=facts_of(old))
-            await self.change([change])
-
-    async def _known(self, user_id: int) -> dict[str, str] | None:
-        """What a person chose; None if the database does not say."""
-        try:
-            return settings_of(await retry_briefly(partial(self.memory.facts, user_id)))
-        except Exception as error:
-            log.warning("What a person chose could not be read: %s", type(error).__name__)
-            return None
 
 
 def is_overheard(update: Update) -> bool:

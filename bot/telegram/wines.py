@@ -1,7 +1,7 @@
 """Wines without a model: inline mode in any chat, and links that open the bot with a wine."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -16,15 +16,18 @@ from telegram.constants import ParseMode
 from telegram.ext import CommandHandler, InlineQueryHandler
 
 from agent.engine.run import Run
+from agent.house_sommelier import query_for
+from agent.house_sommelier.wording import country_in_words
 from agent.i18n import say, spoken
 from agent.markdown import escape
 from agent.sommelier.caring import care_in, catalogue_for, person_in
-from agent.sommelier.contract import CountryName, facts_line, wine_text
-from agent.sommelier.wine import Catalogue, Wine, WineQuery
+from agent.sommelier.contract import facts_line, wine_text
+from agent.sommelier.wine import Wine
 from agent.text import Language, pattern
 from agent.turn import Reply
-from bot.telegram.handlers import TYPED, AnyHandler, Context, Conversation
+from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
 from bot.telegram.incoming import question_of
+from bot.telegram.onboarding import greet, welcome
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 from bot.telegram.sender import Outgoing, Rows, answer_inline
@@ -40,22 +43,15 @@ PER_PERSON: Final = (Limit(40, 10),)
 """Half of it is how often somebody is answered: who types fast asks twice a second."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class WineHandlers:
-    """Answers inline queries from the catalogue, and opens a conversation with a wine.
+    """Answers inline queries from the catalogue, and opens a conversation with a wine."""
 
-    `read` tells what a message asks of the catalogue, `country_name` what a language calls a
-    country that is named in English.
-    """
-
-    conversation: Conversation
-    catalogue: Catalogue
-    read: Callable[[str], WineQuery]
-    country_name: CountryName
+    talk: Conversation
     limit: RateLimit = field(default_factory=lambda: RateLimit(PER_PERSON, PER_PERSON, ()))
 
     def handlers(self) -> list[AnyHandler]:
-        """What to pass to `Conversation.register`."""
+        """Make the handlers."""
         return [
             CommandHandler("start", self.start, filters=TYPED, has_args=1),
             InlineQueryHandler(self.inline),
@@ -63,21 +59,22 @@ class WineHandlers:
 
     async def start(self, update: Update, context: Context) -> None:
         """/start with a payload: that wine, or the greeting; the payload is kept on the trace."""
-        payload, talk = (context.args or [""])[0], self.conversation
+        payload, talk = (context.args or [""])[0], self.talk
+        catalogue = talk.repositories.wines
         if not PAYLOAD.fullmatch(payload):
-            await talk.start(update, context)
+            await greet(talk, update)
             return
-        wines = await self.catalogue.get([payload])
+        wines = await catalogue.get([payload])
         words = wines[0].label if wines else f"/start {payload}"
 
         async def work(run: Run) -> Reply:
             run.span.update(metadata={"start": payload})
-            for wine in await catalogue_for(self.catalogue, person_in(run)).get([payload]):
-                return Reply(text=self._text(wine), wine_ids=(wine.id,), wines=(wine,))
+            for wine in await catalogue_for(catalogue, person_in(run)).get([payload]):
+                return Reply(text=_text(wine), wine_ids=(wine.id,), wines=(wine,))
             why = talk.turns.carer.help.why(care_in(run)) if wines else ""
             if why:
                 return Reply(text=why, outcome="care")
-            return Reply(text=say("greeting"), answer=await talk.welcome(update))
+            return Reply(text=say("greeting"), answer=await welcome(talk, update))
 
         def greeted(buttons: Rows) -> Sequence[Outgoing]:
             return [Outgoing(say("greeting"), buttons)]
@@ -95,30 +92,33 @@ class WineHandlers:
         except Exception as error:
             log.warning("An inline query was not answered: %s", type(error).__name__)
             return
-        results = [self._article(number, wine) for number, wine in enumerate(wines)]
+        results = [_article(number, wine) for number, wine in enumerate(wines)]
         await answer_inline(query, results, CACHED_SECONDS)
 
     async def _found(self, query: InlineQuery) -> Sequence[Wine]:
-        turns, user_id = self.conversation.turns, query.from_user.id
+        turns, user_id = self.talk.turns, query.from_user.id
         care = await turns.carer.care_of_person(query.query, user_id)
         person = await turns.person(0, user_id, care)
         if person.care.forbids_alcohol or person.care.is_crisis:
             return ()
-        asked = self.read(query.query).model_copy(update={"limit": MOST})
-        return (await catalogue_for(self.catalogue, person).search(asked)).wines[:MOST]
+        asked = query_for(query.query).model_copy(update={"limit": MOST})
+        catalogue = catalogue_for(self.talk.repositories.wines, person)
+        return (await catalogue.search(asked)).wines[:MOST]
 
-    def _article(self, number: int, wine: Wine) -> InlineQueryResultArticle:
-        return InlineQueryResultArticle(
-            str(number),
-            wine.label,
-            InputTextMessageContent(
-                split_messages(self._text(wine))[0],
-                parse_mode=ParseMode.HTML,
-                link_preview_options=LinkPreviewOptions(is_disabled=True),
-            ),
-            description=facts_line(wine, cast("Language", spoken()), self.country_name),
-        )
 
-    def _text(self, wine: Wine) -> str:
-        language = cast("Language", spoken())
-        return wine_text(wine, escape(wine.notes), language, self.country_name)
+def _article(number: int, wine: Wine) -> InlineQueryResultArticle:
+    return InlineQueryResultArticle(
+        str(number),
+        wine.label,
+        InputTextMessageContent(
+            split_messages(_text(wine))[0],
+            parse_mode=ParseMode.HTML,
+            link_preview_options=LinkPreviewOptions(is_disabled=True),
+        ),
+        description=facts_line(wine, cast("Language", spoken()), country_in_words),
+    )
+
+
+def _text(wine: Wine) -> str:
+    language = cast("Language", spoken())
+    return wine_text(wine, escape(wine.notes), language, country_in_words)

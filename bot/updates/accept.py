@@ -23,7 +23,8 @@ from telegram.error import InvalidToken, TelegramError
 from agent.engine.errors import Backoff, retry
 from agent.i18n import ENGLISH, languages, say, speaking
 from agent.repositories import Payload
-from bot.telegram.handlers import ALLOWED_UPDATES, AnyApplication
+from bot.telegram.conversation import AnyApplication
+from bot.telegram.handlers import ALLOWED_UPDATES
 
 log = logging.getLogger(__name__)
 

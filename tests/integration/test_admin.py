@@ -30,8 +30,8 @@ from bot.admin.stats import HEIGHT, WIDTH
 from bot.app import close_application, telegram_application
 from bot.budgets import Budgets
 from bot.telegram.access import Access
-from bot.telegram.handlers import AnyApplication, AnyHandler, Conversation
-from bot.telegram.sender import Sender
+from bot.telegram.conversation import AnyApplication, AnyHandler, Conversation
+from bot.telegram.handlers import Handlers
 from bot.updates.accept import introduce, show_commands
 from bot.updates.lanes import Lanes, dispatch
 from config import SettingsError, load_settings, settings_of
@@ -104,28 +104,18 @@ class Rooms:
         self.broadcasts = SqlBroadcastRepository(self.sessions)
         self.cares = SqlCareRepository(self.sessions)
 
-    def access(self, sender: Sender) -> Access:
-        return Access(self.people, sender, {ADMIN}, allow_list=self.allow_list, now=self.clock)
+    @property
+    def kept(self) -> dict[str, object]:
+        names = ("people", "turns", "traces", "broadcasts", "cares")
+        return {name: getattr(self, name) for name in names}
+
+    def access(self, conversation: Conversation) -> Access:
+        return Access(conversation, {ADMIN}, allow_list=self.allow_list, now=self.clock)
 
     def handlers(self, conversation: Conversation) -> Sequence[AnyHandler]:
         admins = frozenset({ADMIN})
-        commands = AdminCommands(
-            sender=conversation.sender,
-            people=self.people,
-            turns=self.turns,
-            cares=self.cares,
-            admin_ids=admins,
-            link=self.link,
-            trace_of=self.traces.get,
-            now=self.clock,
-        )
-        broadcast = BroadcastCommand(
-            sender=conversation.sender,
-            people=self.people,
-            broadcasts=self.broadcasts,
-            admin_ids=admins,
-            only_allowed=self.allow_list,
-        )
+        commands = AdminCommands(conversation, admins, self.link, self.clock)
+        broadcast = BroadcastCommand(conversation, admins, only_allowed=self.allow_list)
         return [*commands.handlers(), *broadcast.handlers()]
 
     def budgets(
@@ -154,6 +144,7 @@ class Rooms:
             further.pop("tracer", None),
             further=self.handlers,
             access=self.access,
+            kept=self.kept,
             keep=self.turns.record,
             run=Run(models),
             **further,
@@ -923,9 +914,10 @@ async def dispatching(
         Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
         rooms.messages,
         journal=journal,
-        access=rooms.access,
+        kept=rooms.kept,
     )
-    conversation.register(application, rooms.handlers(conversation))
+    handlers = Handlers(conversation, rooms.access(conversation))
+    handlers.register(application, rooms.handlers(conversation))
 
     async def give(update: JsonObject) -> None:
         await dispatch(application, update)

@@ -19,7 +19,7 @@ from agent.repositories import StoredMessage, TurnRecord
 from agent.tracing.recorder import Recorder
 from agent.turn import Outcome, Reply, record_turn
 from bot.http.admin import COOKIE
-from bot.resources import admin_page
+from bot.tracing import admin_page
 from config import settings_of
 from db.engine import Sessions
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository

@@ -20,7 +20,9 @@ from agent.sommelier.service import Sommelier
 from bot.app import close_application, telegram_application
 from bot.console import plain_text, rich_text
 from bot.telegram.feedback import FeedbackButtons, rating
+from bot.telegram.handlers import Handlers
 from bot.telegram.local_telegram import LocalTelegram
+from bot.telegram.look_ups import LookUps
 from config import Settings
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
@@ -37,8 +39,7 @@ from tests.doubles.model_server import (
     tool_call,
 )
 from tests.fakes import FakeCatalogue
-from tests.library import FakeLibrary
-from tests.running import Sources, conversation_of
+from tests.running import conversation_of
 
 CHAT = [sys.executable, "-m", "bot", "chat"]
 Rated = Callable[[], Awaitable[Feedback | None]]
@@ -333,10 +334,10 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
         SqlMessageRepository(sessions),
         keep=turns.record,
         rating=rating,
+        kept={"feedback": feedback, "turns": turns},
     )
-    handlers = FeedbackButtons(talk, talk.sender, feedback, turns).handlers()
-    look_ups = Sources(documents=FakeLibrary()).handlers(talk)
-    talk.register(application, [*handlers, *look_ups])
+    further = [*FeedbackButtons(talk).handlers(), *LookUps(talk).handlers()]
+    Handlers(talk).register(application, further)
 
     async def typed(line: str) -> list[str]:
         update = telegram.typed(line, application.bot)

@@ -29,8 +29,9 @@ from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from bot.app import close_application, telegram_application
 from bot.service import unless
+from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.feedback import FeedbackButtons, rating
-from bot.telegram.handlers import AnyHandler, Conversation
+from bot.telegram.handlers import Handlers
 from bot.turn import Keep
 from config import settings_of
 from db.engine import Sessions
@@ -122,13 +123,7 @@ class Room:
         slow = SlowTurns(self.turns, self.answers_read)
 
         def further(conversation: Conversation) -> list[AnyHandler]:
-            return FeedbackButtons(
-                conversation,
-                conversation.sender,
-                self.feedback,
-                slow,  # type: ignore[arg-type]
-                delivery.wake,
-            ).handlers()
+            return FeedbackButtons(conversation, delivery.wake).handlers()
 
         stopped = asyncio.Event()
         deliver_now = unless(stopped, delivery.run()) if delivering else None
@@ -141,6 +136,7 @@ class Room:
                 Recorder(),
                 sources=sources,
                 further=further,
+                kept={"feedback": self.feedback, "turns": slow},
                 keep=keep or self.turns.record,
                 rating=rating,
             ) as queue:
@@ -856,9 +852,9 @@ async def test_a_press_that_is_run_again_after_a_crash_changes_nothing_more(
     )
     application = telegram_application(settings, room.bot_api.token)
     journal = Recorded()
-    talk = conversation_of(application, room.answerer, room.messages, journal=journal)
-    buttons = FeedbackButtons(talk, talk.sender, room.feedback, room.turns)
-    talk.register(application, buttons.handlers())
+    places = {"feedback": room.feedback, "turns": room.turns}
+    talk = conversation_of(application, room.answerer, room.messages, journal=journal, kept=places)
+    Handlers(talk).register(application, FeedbackButtons(talk).handlers())
     person = {"id": CHAT, "is_bot": False, "first_name": "Ada"}
     data = f"v:{turn_of(message)}:words"
     query = {"id": "1", "from": person, "chat_instance": "1", "data": data, "message": message}

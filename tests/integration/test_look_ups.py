@@ -15,7 +15,7 @@ from agent.documents.answer import NOT_ENOUGH
 from agent.documents.passages import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
-from agent.engine.run import NO_JOURNAL, Journal, Run
+from agent.engine.run import NO_JOURNAL, Journal
 from agent.house_sommelier import HouseSommelier
 from agent.i18n import say
 from agent.markdown import NOTE_SIGN
@@ -23,8 +23,10 @@ from agent.places.find import PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
 from bot.app import close_application, telegram_application
-from bot.telegram.handlers import AnyApplication, Conversation
+from bot.telegram.conversation import AnyApplication, Conversation
+from bot.telegram.handlers import Handlers
 from bot.telegram.local_telegram import LocalTelegram
+from bot.telegram.look_ups import LookUps
 from bot.telegram.render import visible_text
 from bot.updates.lanes import Lanes
 from config import Settings, settings_of
@@ -547,10 +549,12 @@ def conversation_in(
     messages: SqlMessageRepository,
     journal: Journal,
     tracer: Recorder | None = None,
-    run: Run | None = None,
+    sources: Sources | None = None,
 ) -> Conversation:
     answerer = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
-    return conversation_of(application, answerer, messages, run=run, journal=journal, tracer=tracer)
+    return conversation_of(
+        application, answerer, messages, sources=sources, journal=journal, tracer=tracer
+    )
 
 
 @asynccontextmanager
@@ -563,8 +567,8 @@ async def in_terminal(
     """The same handlers in a terminal: what is shown for a line."""
     telegram = LocalTelegram()
     application = telegram_application(Settings(), "0:terminal", telegram)
-    talk = conversation_in(application, messages, journal, tracer, sources.run)
-    talk.register(application, sources.handlers(talk))
+    talk = conversation_in(application, messages, journal, tracer, sources)
+    Handlers(talk).register(application, LookUps(talk).handlers())
 
     async def say(line: str) -> list[str]:
         await application.process_update(telegram.typed(line, application.bot))
@@ -637,7 +641,6 @@ class TestAfterACrash:
         )
         application = telegram_application(settings, bot_api.token)
         talk = conversation_in(application, messages, journal)
-        sources = Sources(documents=FakeLibrary())
         await application.initialize()
         sent_message = await application.bot.send_message(
             CHAT,
@@ -650,7 +653,7 @@ class TestAfterACrash:
             "update_id": 5,
             "callback_query": query | {"message": sent_message.to_dict()},
         }
-        talk.register(application, sources.handlers(talk))
+        Handlers(talk).register(application, LookUps(talk).handlers())
         for _ in range(2):
             await application.process_update(Update.de_json(update, application.bot))
             journal.cut_after(step)

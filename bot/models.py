@@ -1,0 +1,188 @@
+"""The models and searches that the settings name, made of them."""
+
+from collections.abc import Sequence
+
+import httpx2
+from platformdirs import user_cache_path
+from pydantic import SecretStr
+
+from agent.documents.embedding import (
+    NOT_INSTALLED,
+    PREFIX,
+    EmbeddingService,
+    LocalEmbedding,
+    is_installed,
+)
+from agent.engine.limits import Ledger, Prices
+from agent.engine.llm import LLMService
+from agent.engine.messages import LLM, ResponseMode
+from agent.engine.run import Prompts, Run
+from agent.engine.trial import WithoutTools
+from agent.places.find import BraveSearch, PlaceSearch, SearxngSearch
+from agent.senses.pictures import VISION
+from agent.senses.speech import AudioServer, Speaker, Transcriber
+from config import Settings, SettingsError
+
+
+def run_of(settings: Settings, models: Sequence[LLM], prompts: Prompts) -> Run:
+    """What each turn starts from: these models and prompts, the limits and the prices."""
+    ledger = Ledger(prices=prices(settings))
+    return Run(
+        models,
+        limits=settings.turn.limits,
+        ledger=ledger,
+        prompts=prompts,
+        traces_images=settings.tracing.images,
+    )
+
+
+def models_of(settings: Settings) -> list[LLMService]:
+    """The configured model and what to fall back on, in order; none without a server."""
+    names = (settings.model.name, *settings.model.fallback_names)
+    mode = settings.model.response_mode
+    return [model_of(settings, name, mode) for name in names] if settings.model.is_set else []
+
+
+def with_tools(settings: Settings, model: LLM) -> LLM:
+    """A model whose tools are called for it if it calls none itself."""
+    if settings.model.calls_tools:
+        return model
+    from agent.house_sommelier.model import HouseSommelier  # noqa: PLC0415 - needed here alone
+
+    return WithoutTools(model, HouseSommelier())
+
+
+def aside_of(settings: Settings) -> dict[str, LLMService]:
+    """The models that are asked for one thing: first for quotes, and to check answers."""
+    names = {"quotes": settings.documents.quotes_model, "check": settings.documents.check_model}
+    mode, is_set = settings.model.response_mode, settings.model.is_set
+    aside = {use: model_of(settings, name, mode) for use, name in names.items() if name and is_set}
+    senses = settings.senses
+    if senses.vision_model and (is_set or senses.vision_base_url or senses.vision_api_key):
+        aside[VISION] = vision_of(settings, senses.vision_model)
+    return aside
+
+
+def vision_of(settings: Settings, name: str) -> LLMService:
+    """A model that sees, of its own server or of that of the others."""
+    senses, mode = settings.senses, settings.model.response_mode
+    return model_of(settings, name, mode, senses.vision_base_url, senses.vision_api_key)
+
+
+def model_of(
+    settings: Settings,
+    name: str,
+    mode: ResponseMode,
+    base_url: str | None = None,
+    api_key: SecretStr | None = None,
+) -> LLMService:
+    """One model of the configured server, or of one of its own.
+
+    The key of the model's server is not sent to a server of another address.
+    """
+    return LLMService(
+        model=name,
+        api_key=api_key or (None if base_url else settings.model.api_key),
+        base_url=base_url or (None if api_key else settings.model.base_url),
+        mode=mode,
+        timeout_seconds=settings.model.timeout_seconds,
+        context_tokens=settings.model.context_tokens,
+    )
+
+
+def embedder_of(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
+    """The configured source of vectors, None if documents are searched by words only.
+
+    The key of the model's server is not sent to a server of another address.
+
+    Raises:
+        SettingsError: the model is to run here, and what runs it is not installed.
+    """
+    documents = settings.documents
+    if documents.embedding_model is None:
+        return None
+    if documents.embedding_model.startswith(PREFIX):
+        if not is_installed():
+            raise SettingsError(f"EMBEDDING_MODEL: {NOT_INSTALLED}")
+        name = documents.embedding_model.removeprefix(PREFIX)
+        return LocalEmbedding(name, cache=user_cache_path("sommelier") / "models")
+    own = documents.embedding_base_url
+    return EmbeddingService(
+        model=documents.embedding_model,
+        api_key=documents.embedding_api_key or (None if own else settings.model.api_key),
+        base_url=own or settings.model.base_url,
+        timeout_seconds=settings.model.timeout_seconds,
+    )
+
+
+def transcriber_of(settings: Settings, http: httpx2.AsyncClient) -> Transcriber | None:
+    """What hears voices, None where no model is set that does, or no server of it."""
+    senses = settings.senses
+    server = _audio_server(
+        settings, http, senses.transcription_base_url, senses.transcription_api_key
+    )
+    if senses.transcription_model is None or server is None:
+        return None
+    return Transcriber(
+        server=server,
+        model=senses.transcription_model,
+        usd_per_minute=senses.usd_per_minute,
+        longest_seconds=senses.voice_seconds,
+    )
+
+
+def speaker_of(settings: Settings, http: httpx2.AsyncClient) -> Speaker | None:
+    """What reads answers aloud, None where no model is set that does, or no server of it."""
+    senses = settings.senses
+    server = _audio_server(settings, http, senses.speech_base_url, senses.speech_api_key)
+    if senses.speech_model is None or server is None:
+        return None
+    return Speaker(
+        server=server,
+        model=senses.speech_model,
+        voice=senses.speech_voice,
+        usd_per_million=senses.usd_per_million,
+    )
+
+
+def _audio_server(
+    settings: Settings,
+    http: httpx2.AsyncClient,
+    base_url: str | None,
+    api_key: SecretStr | None,
+) -> AudioServer | None:
+    """A server of its own, or the model's; the key of one is not sent to the other."""
+    model, is_own = settings.model, base_url is not None or api_key is not None
+    if not (is_own or model.is_set):
+        return None
+    return AudioServer(
+        http=http,
+        base_url=base_url if is_own else model.base_url,
+        api_key=api_key if is_own else model.api_key,
+        timeout_seconds=model.timeout_seconds,
+    )
+
+
+def place_search(settings: Settings, http: httpx2.AsyncClient) -> PlaceSearch | None:
+    """The configured search for places; one's own instance before the one with a key."""
+    if settings.places.searxng_url is not None:
+        return SearxngSearch(settings.places.searxng_url, http)
+    if settings.places.brave_api_key is not None:
+        return BraveSearch(settings.places.brave_api_key, http)
+    return None
+
+
+def prices(settings: Settings) -> Prices:
+    """What models cost; what is not known of the configured ones is logged here, at the start.
+
+    Raises:
+        SettingsError: LLM_PRICES is not a list of prices.
+    """
+    try:
+        found = Prices.from_setting(settings.model.prices)
+    except ValueError as error:
+        raise SettingsError(f"LLM_PRICES: {error}") from None
+    if settings.model.is_set:
+        for name in (settings.model.name, *settings.model.fallback_names):
+            found.of(name, settings.model.base_url)
+    return found

@@ -1,0 +1,173 @@
+"""Where traces and verdicts go, what may be shown of them, and the page that shows them."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
+
+from agent.engine.run import Prompts
+from agent.engine.span import TraceRecord
+from agent.prompts import REPOSITORY
+from agent.repositories import TraceFilter, TraceSummary
+from agent.tracing.exporter import Exporter, HttpClient
+from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
+from agent.tracing.langfuse.traces import (
+    LangfuseClient,
+    LangfuseFeedback,
+    LangfuseTraces,
+    delete_traces,
+    trace_url,
+)
+from agent.tracing.masking import Masking, prepared
+from agent.tracing.otlp import Origin, OtlpTraces
+from bot.forgetting import Forgetting
+from bot.service import bounded
+from config import Settings
+from db.engine import Sessions
+from db.repositories.privacy import SqlDeletionRepository
+from db.repositories.traces import SqlTraceStore, TraceRows
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository, exported_turns
+
+if TYPE_CHECKING:
+    from bot.http.admin import Admin
+
+
+@asynccontextmanager
+async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator[Exporter | None]:
+    """What brings traces and verdicts to where they are read; None where they are only kept.
+
+    With Langfuse's keys that is Langfuse, else any backend of OpenTelemetry. What is left at the
+    end is tried once more.
+    """
+    tracing = settings.tracing
+    if not tracing.is_exported:
+        yield None
+        return
+    traces = SqlTraceStore(sessions)
+    origin = Origin(tracing.environment, tracing.release, version("sommelier"))
+    if tracing.langfuse_keys is None:
+        client = otlp_client(settings)
+        send = OtlpTraces(client, origin).send
+        exporter = Exporter(traces, send, where=str(tracing.otlp_url))
+    else:
+        seconds = tracing.timeout_seconds
+        client = langfuse = LangfuseClient(
+            *tracing.langfuse_keys, tracing.base_url, seconds=seconds, waits_longer=True
+        )
+        environment = tracing.environment
+        feedback = LangfuseFeedback(langfuse, environment=environment, hide=words(settings))
+        exporter = Exporter(
+            traces,
+            LangfuseTraces(langfuse, origin).send,
+            where="Langfuse",
+            feedback=SqlFeedbackRepository(sessions),
+            deliver=feedback.deliver,
+        )
+    try:
+        yield exporter
+    finally:
+        await bounded("tracing", exporter.round)
+        await bounded("tracing", client.aclose)
+
+
+def otlp_client(settings: Settings) -> HttpClient:
+    """A client of the backend that OpenTelemetry's own variables name."""
+    tracing = settings.tracing
+    return HttpClient(
+        str(tracing.otlp_url),
+        name="The OTLP endpoint",
+        check="OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS",
+        seconds=tracing.timeout_seconds,
+        headers=dict(tracing.otlp_headers),
+        waits_longer=True,
+    )
+
+
+@asynccontextmanager
+async def open_forgetting(settings: Settings, sessions: Sessions) -> AsyncIterator[Forgetting]:
+    """What forgets people, in Langfuse too if its keys are set."""
+    tracing, deletions = settings.tracing, SqlDeletionRepository(sessions)
+    if tracing.langfuse_keys is None:
+        yield Forgetting(deletions=deletions)
+        return
+    seconds = tracing.timeout_seconds
+    client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=seconds)
+    try:
+        yield Forgetting(deletions=deletions, elsewhere=partial(delete_traces, client))
+    finally:
+        await bounded("forgetting", client.aclose)
+
+
+@asynccontextmanager
+async def open_prompts(settings: Settings) -> AsyncIterator[Prompts]:
+    """The prompts in use: with Langfuse's keys those managed there, kept up to date."""
+    tracing = settings.tracing
+    if tracing.langfuse_keys is None:
+        yield REPOSITORY
+        return
+    client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=REQUEST_SECONDS)
+    prompts = LangfusePrompts(
+        PromptStore(client),
+        label=tracing.prompt_label,
+        every_seconds=tracing.prompt_seconds,
+    )
+    await prompts.start()
+    try:
+        yield prompts
+    finally:
+        await bounded("the prompts", prompts.close)
+
+
+def trace_rows(settings: Settings) -> TraceRows:
+    """How traces are kept: what may be shown of them, to be sent where that is wanted."""
+    return TraceRows(prepare_trace(settings), settings.tracing.is_exported)
+
+
+def prepare_trace(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:
+    """Makes of a trace what may be shown of it."""
+    return partial(prepared, content=settings.tracing.content, secrets=settings.secrets)
+
+
+def words(settings: Settings) -> Callable[[str], str]:
+    """What may be shown to admins of what people wrote."""
+    if settings.tracing.content == "none":
+        return lambda text: ""
+    return Masking(settings.tracing.content, (), settings.secrets).text
+
+
+def hide(settings: Settings) -> Callable[[object], object]:
+    """What may be shown of data that stands in no trace; nothing if no content may leave."""
+    if settings.tracing.content == "none":
+        return lambda data: None
+    return Masking(settings.tracing.content, (), settings.secrets).value
+
+
+def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "Admin":
+    """The page of admins over this database, for those who have the token."""
+    from bot.admin.page import SHOWN, AdminPage  # noqa: PLC0415 - jinja2 is only needed here
+    from bot.http.admin import Admin  # noqa: PLC0415
+
+    tracing, traces, turns = settings.tracing, SqlTraceStore(sessions), SqlTurnRepository(sessions)
+
+    async def failing(since: datetime) -> list[TraceSummary]:
+        return await traces.summaries(SHOWN, TraceFilter(since=since, level="WARNING"))
+
+    async def dislikes(since: datetime) -> list[dict[str, object]]:
+        return await exported_turns(sessions, words(settings), since=since, disliked=True)
+
+    return Admin(
+        page=AdminPage(
+            stats=turns.stats,
+            traced=traces.traced,
+            failing=failing,
+            dislikes=dislikes,
+            backlog=traces.backlog,
+        ),
+        token=token,
+        trace_of=traces.get,
+        link=partial(trace_url, tracing.base_url) if tracing.langfuse_keys else None,
+    )
