@@ -1,9 +1,9 @@
 """A person's own bottles: what they say of them, when to drink them, which suit. Pure."""
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -19,7 +19,10 @@ from agent.sommelier.taste import Wanted, is_of, taste_of, written
 from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
 from agent.text import Pattern, fold, sentences
 
-Cue = Literal["own", "bought", "drank", "choose", "ready", "opening", "count", "praise", "wish"]
+Cue = Literal[
+    "own", "bought", "drank", "choose", "ready", "opening", "count", "praise", "wish",
+    "corrects", "undo",
+]  # fmt: skip
 MOST: Final = 999
 LONGEST: Final = 120
 YEARS: Final = range(1900, 2101)
@@ -48,6 +51,11 @@ class _Words(BaseModel):
     units: str
     price: str
     wish: list[str]
+    corrects: list[str]
+    undo: list[str]
+    negates: str
+    filling: str
+    instead: str
     ends: str
     behind: str
     one: str
@@ -85,7 +93,8 @@ def _pattern(cue: Cue) -> Pattern:
 
 
 @cache
-def _listed(name: Literal["units", "price", "ends", "behind", "one", "all"]) -> frozenset[str]:
+def listed(name: str) -> frozenset[str]:
+    """Return the words of a list in `cellar.toml`."""
     return frozenset(getattr(_words(), name).split())
 
 
@@ -95,7 +104,8 @@ class CellarTalk:
 
     `changed` are bottles to add, or to take where the count is negative. Of what was praised it
     tells a taste. `shows`: all are to be listed; `chooses`: some for an occasion, or if it
-    `is_urgent`, what has least time left. It `is_all` if nothing else is asked.
+    `is_urgent`, what has least time left. It `is_all` if nothing else is asked. `begins` names the
+    sentence that tells of the change.
     """
 
     changed: tuple[Bottles, ...] = ()
@@ -105,6 +115,7 @@ class CellarTalk:
     is_urgent: bool = False
     is_all: bool = True
     text: str = ""
+    begins: str = "cellar_added"
 
     def __bool__(self) -> bool:
         return bool(self.changed or self.shows or self.chooses)
@@ -117,10 +128,7 @@ def read_cellar(message: str, person: Person) -> CellarTalk:
     """Read what a message, in any language, says and asks of a person's own bottles."""
     text = own_words(message)
     said = spaced([fold(each.written) for each in tokens(text)])
-
-    def has(cue: Cue) -> bool:
-        return bool(_pattern(cue).search(said))
-
+    has = partial(has_cue, said)
     owns, has_any = has("own"), any(each.count for each in person.bottles)
     asks = "?" in text
     told = [each for each in sentences(text) if owns or not each.rstrip().endswith("?")]
@@ -144,7 +152,13 @@ def read_cellar(message: str, person: Person) -> CellarTalk:
         is_urgent=has("ready") or (has("opening") and not foods),
         is_all=not asks or chooses or shows,
         text=" ".join(each for each in told if each.endswith("?")) if added else text,
+        begins="cellar_taken" if taken else "cellar_added",
     )
+
+
+def has_cue(said: str, cue: Cue) -> bool:
+    """Tell whether words, as `spaced` writes them, have one of a kind."""
+    return bool(_pattern(cue).search(said))
 
 
 def _liked(bottles: Bottles) -> Iterator[Fact]:
@@ -156,7 +170,7 @@ def _liked(bottles: Bottles) -> Iterator[Fact]:
 def _entries(text: str) -> Iterator[Bottles]:
     """The bottles that a message lists: how many, of what, of which year, for how much each."""
     words = [each for each in tokens(text) if each.written not in "~<>"]
-    counts = _counts(text, words)
+    counts = counts_in(text, words)
     at = 0
     while at < len(words):
         count = counts.get(at, 0)
@@ -169,9 +183,9 @@ def _entries(text: str) -> Iterator[Bottles]:
         at = max(end, at + 1)
 
 
-def _counts(text: str, words: Sequence[Token]) -> dict[int, int]:
-    """The numbers of a message that may count bottles, in digits or words, by their places."""
-    found = {at: 1 for at, each in enumerate(words) if fold(each.written) in _listed("one")}
+def counts_in(text: str, words: Sequence[Token]) -> dict[int, int]:
+    """Return the numbers that may count bottles, in digits or words, by their places."""
+    found = {at: 1 for at, each in enumerate(words) if fold(each.written) in listed("one")}
     starts, phrases = {each.start: at for at, each in enumerate(words)}, parse(text)
     for span in phrases.spans:
         value = next(iter(span.values("number")), "")
@@ -192,14 +206,14 @@ def _name(words: Sequence[Token], at: int, counts: dict[int, int]) -> tuple[str,
         word = fold(words[at].written)
         if word.isdecimal() and int(word) in YEARS:
             year = int(word)
-        elif not name and word in _listed("units"):
+        elif not name and word in listed("units"):
             pass
-        elif not words[at].is_word or at in counts or (name and word in _listed("ends")):
+        elif not words[at].is_word or at in counts or (name and word in listed("ends")):
             break
         else:
             name.append(words[at].written)
         at += 1
-    while name and fold(name[-1]) in _listed("units"):
+    while name and fold(name[-1]) in listed("units"):
         name.pop()
     return " ".join(name), year, at
 
@@ -208,21 +222,33 @@ def _price(
     words: Sequence[Token], at: int, counts: dict[int, int]
 ) -> tuple[float | None, Currency, int]:
     """What each bottle cost, if that stands right behind its name."""
-    behind, currency = words[at : at + REACH], Currency.EUR
-    for place, each in enumerate(behind):
-        amount = _amount(each.written)
-        before = fold(behind[place - 1].written) if place else ""
-        after = [fold(word.written) for word in words[at + place + 1 : at + place + 3]]
-        signs = _words().currencies
-        known = next((signs[word] for word in (before, *after) if word in signs), None)
-        marked = known or before in _listed("price") or not _listed("behind").isdisjoint(after)
-        if amount is not None and marked:
-            return amount, known or currency, at + place + 1
-        if amount is not None or at + place in counts:
+    for place in range(at, min(at + REACH, len(words))):
+        if (found := price_at(words, place)) is not None:
+            return *found, place + 1
+        word = words[place].written
+        is_next = place in counts and fold(word) not in listed("price")
+        is_end = (
+            place > at
+            and word == ","
+            and not (place + 1 < len(words) and price_at(words, place + 1))
+        )
+        if is_next or is_end or _amount(word) is not None:
             break
-        if place and each.written == "," and not marked:
-            break
-    return None, currency, at
+    return None, Currency.EUR, at
+
+
+def price_at(words: Sequence[Token], place: int) -> tuple[float, Currency] | None:
+    """Return the price at a place, if a word beside it says that it is one."""
+    amount = _amount(words[place].written)
+    before = fold(words[place - 1].written) if place else ""
+    after = [fold(word.written) for word in words[place + 1 : place + 3]]
+    signs = _words().currencies
+    known = next((signs[word] for word in (before, *after) if word in signs), None)
+    if amount is None or not (
+        known or before in listed("price") or not listed("behind").isdisjoint(after)
+    ):
+        return None
+    return amount, known or Currency.EUR
 
 
 def _amount(written: str) -> float | None:
@@ -242,19 +268,24 @@ def _bottles(
     priced = bool(named) and price is not None
     if not (telling or priced or _of_windows(name) or (year and name)):
         return None
-    return bottles_of(_guessed(name, year, named, price, currency), count)
+    return bottles_of(guessed(name, year, price, currency), count)
 
 
 def bottles_of(wine: Wine, count: int, **told: object) -> Bottles:
     """Return so many bottles of a wine."""
-    facts = wine.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
-    return Bottles(key=folded(wine.label), wine=facts, count=count, **told)  # type: ignore[arg-type]
+    own = wine.model_copy(update={"id": OWN})
+    facts = own.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
+    return Bottles(key=folded(own.label), wine=facts, count=count, **told)  # type: ignore[arg-type]
 
 
-def _guessed(
-    name: str, year: int | None, named: Sequence[Wanted], price: float | None, currency: Currency
+def guessed(
+    name: str,
+    year: int | None = None,
+    price: float | None = None,
+    currency: Currency = Currency.EUR,
 ) -> Wine:
-    """A wine as far as its name tells: by the grape or the region that it names."""
+    """Return a wine as far as its name tells: by the grape or the region that it names."""
+    named = [wanted for wanted, _ in objects(name)]
     title = name[:1].upper() + name[1:]
     told = {key: value for wanted in named for key, value in wanted.items()}
     places = (*told.get("regions", ()), *told.get("grapes", ()))
@@ -283,31 +314,28 @@ def _taken(text: str, person: Person) -> tuple[Bottles, ...]:
     owned = [each for each in person.bottles if each.count]
     words = [each for each in tokens(text) if each.is_word]
     named = objects(text)
-    meant = [each for each in owned if any(_is_called(each, wanted) for wanted, _ in named)]
     said = {fold(each.written) for each in words}
-    meant = meant or [each for each in owned if said & _own_words(each)]
+    meant = called(owned, [wanted for wanted, _ in named], said)
     if not meant and (named or len(words) > SHORT):
         return ()
     bottles = (meant or owned)[-1]
-    counts = [*_counts(text, words).values()]
+    counts = [*counts_in(text, words).values()]
     count = max(counts, default=1)
-    if said & _listed("all") and not counts:
+    if said & listed("all") and not counts:
         count = bottles.count
     return (replace(bottles, count=-min(count, bottles.count)),)
 
 
-def _is_called(bottles: Bottles, wanted: Wanted) -> bool:
-    wine = wine_of(bottles)
-    return is_of(wine, wanted)
+def called(
+    owned: Sequence[Bottles], named: Sequence[Wanted], said: Collection[str]
+) -> list[Bottles]:
+    """Return the bottles that are named: by grape or region, else by a word of their label."""
+    meant = [each for each in owned if any(is_of(wine_of(each), wanted) for wanted in named)]
+    return meant or [each for each in owned if {*said} & _telling(each)]
 
 
-def _own_words(bottles: Bottles) -> set[str]:
+def _telling(bottles: Bottles) -> set[str]:
     return {each for each in bottles.key.split() if len(each) > 3 and not each.isdecimal()}
-
-
-def guessed(name: str) -> Wine:
-    """Return what of a wine its name tells."""
-    return _guessed(name, None, [wanted for wanted, _ in objects(name)], None, Currency.EUR)
 
 
 def wine_of(bottles: Bottles) -> Wine:

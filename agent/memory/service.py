@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from agent.engine.run import Run
 from agent.i18n import say_in
 from agent.memory.cellar import NOTHING, CellarTalk, after, chosen, read_cellar
+from agent.memory.correcting import read_correction
 from agent.memory.reading import Reading, own_words, read_message
 from agent.memory.wording import cellar, told, whole_cellar
 from agent.person import Change, Fact, Person
@@ -33,19 +34,15 @@ class Remembering:
         person = person_in(run)
         if not person.user_id or person.care.is_crisis:
             return await self.sommelier.answer(message, run, attached)
-        reading = read_message(message, person.facts)
-        heard = Change(user_id=person.user_id, learned=reading.learned, unlearned=reading.unlearned)
         language = self.sommelier.language_in(message, run)
-        talk = NOTHING if person.care.forbids_alcohol else read_cellar(message, person)
+        reading, talk = _read(message, run, person)
         said = _of_cellar(talk, person, language)
-        liked = {fact.key: fact for fact in (*heard.learned, *talk.liked)}
-        known_before = {fact.key for fact in person.facts}
-        fresh = tuple(
-            fact
-            for key, fact in liked.items()
-            if key not in known_before and not (fact.kind == "note" and talk.changed)
+        heard = Change(
+            user_id=person.user_id,
+            learned=_fresh(reading, talk, person),
+            unlearned=reading.unlearned,
+            bottles=talk.changed,
         )
-        heard = replace(heard, learned=fresh, bottles=talk.changed)
         if heard.learned or heard.unlearned or talk:
             with run.span.child("memory", "span") as span:
                 span.update(output={"changed": heard, "told": said})
@@ -64,6 +61,29 @@ class Remembering:
         return _told_back(reply, [heard, *others], language)
 
 
+def _read(message: str, run: Run, person: Person) -> tuple[Reading, CellarTalk]:
+    """What a message tells of who writes and of their bottles, or corrects of what was told."""
+    if person.care.forbids_alcohol:
+        return read_message(message, person.facts), NOTHING
+    before = [str(each["content"]) for each in run.history if each["role"] == "user"]
+    if (corrected := read_correction(message, before, person)) is not None:
+        known = Reading(corrected.learned, corrected.unlearned, is_all=True)
+        begins = "cellar_corrected" if corrected.now.bottles else "cellar_undone"
+        return known, CellarTalk(changed=corrected.changed, begins=begins)
+    return read_message(message, person.facts), read_cellar(message, person)
+
+
+def _fresh(reading: Reading, talk: CellarTalk, person: Person) -> tuple[Fact, ...]:
+    """What is to be learned that is not known; words about bottles stand as a note with these."""
+    known = {fact.key for fact in person.facts}
+    liked = {fact.key: fact for fact in (*reading.learned, *talk.liked)}
+    return tuple(
+        fact
+        for key, fact in liked.items()
+        if key not in known and not (fact.kind == "note" and talk.changed)
+    )
+
+
 def _of_cellar(talk: CellarTalk, person: Person, language: Language) -> str:
     """What is said to what a message says or asks of a person's own bottles; empty if nothing."""
     year = datetime.now(UTC).year
@@ -71,9 +91,10 @@ def _of_cellar(talk: CellarTalk, person: Person, language: Language) -> str:
     changed = {each.key for each in talk.changed}
     of_change = [each for each in now.bottles if each.key in changed]
     parts = list[str]()
+    if talk.begins == "cellar_corrected":
+        of_change = of_change[-1:]
     if of_change:
-        begins = "cellar_added" if talk.changed[0].count > 0 else "cellar_taken"
-        parts.append(cellar(of_change, year, language, begins))
+        parts.append(cellar(of_change, year, language, talk.begins))
     if talk.shows:
         parts.append(whole_cellar(now.bottles, year, language))
     if talk.chooses:

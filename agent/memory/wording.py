@@ -70,12 +70,17 @@ def whole_cellar(bottles: Iterable[Bottles], year: int, language: str) -> str:
 def line(bottles: Bottles, year: int, language: str) -> str:
     """Say how many bottles of which wine, what each cost, when to drink them, what was noted."""
     wine, window, state = wine_of(bottles), window_of(bottles), state_of(bottles, year)
+    if not bottles.count:
+        gone = [f"**{escape(wine.label)}**", say_in(language, "cellar_gone")]
+        return " · ".join([*gone, *_note(bottles, language)])
     facts = [f"{bottles.count} × **{escape(wine.label)}**"]
     if wine.price is not None:
         facts.append(say_in(language, "cellar_each", price=money(wine.price, wine.currency)))
     if window is not None and state != "unknown":
         ends = window[0] if state == "young" else window[1]
         facts.append(say_in(language, f"cellar_{state}", year=str(ends)))
-    if bottles.note:
-        facts.append(say_in(language, "memory_note", what=escape(bottles.note)))
-    return " · ".join(facts)
+    return " · ".join([*facts, *_note(bottles, language)])
+
+
+def _note(bottles: Bottles, language: str) -> list[str]:
+    return [say_in(language, "memory_note", what=escape(bottles.note))] if bottles.note else []

@@ -240,9 +240,13 @@ class Wine(BaseModel):
 
     @property
     def label(self) -> str:
-        """Return producer, name and vintage, as a person would say it."""
+        """Return producer, name and vintage, as a person would say it.
+
+        Nobody knows of their own bottle that it has none.
+        """
         title = self.name if self.producer in self.name else f"{self.producer} {self.name}"
-        return f"{title} {self.vintage or 'NV'}"
+        unknown = "" if self.id.startswith(OWN) else "NV"
+        return f"{title} {self.vintage or unknown}".strip()
 
     @property
     def said(self) -> str:

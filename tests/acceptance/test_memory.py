@@ -99,27 +99,37 @@ async def test_a_cellar_of_ones_own_is_kept_used_and_exported_without_a_model(
         bot_api.say("I bought six Barolo 2016 at 45", chat_id=ADA)
         said = (await last(bot_api, 1, ADA))["text"]
         assert said.startswith("In your cellar now:\n6 × Barolo 2016 · €45 each · good now, until")
-        bot_api.say("drank one, wonderful", chat_id=ADA)
+        bot_api.say("no, seven, not six", chat_id=ADA)
         said = (await last(bot_api, 2, ADA))["text"]
-        assert "5 × Barolo 2016" in said
-        assert "“drank one, wonderful”" in said
+        assert said.startswith("Corrected. In your cellar now:\n7 × Barolo 2016 · €45 each")
+        bot_api.say("and the year is 2015, not 2016", chat_id=ADA)
+        said = (await last(bot_api, 3, ADA))["text"]
+        assert "7 × Barolo 2015 · €45 each" in said
+        assert "2016" not in said
+        bot_api.say("drank two, wonderful", chat_id=ADA)
+        said = (await last(bot_api, 4, ADA))["text"]
+        assert "5 × Barolo 2015" in said
         assert "you like Barolo" in said
+        bot_api.say("drank one, wonderful", chat_id=ADA)
+        said = (await last(bot_api, 5, ADA))["text"]
+        assert "4 × Barolo 2015" in said
+        assert "“drank one, wonderful”" in said
     async with running_here(bot_api, environment):
         listed = "Wine,Vintage,Quantity,Price\nChablis,2021,3,18\nSekt,,2,9\n"
         bot_api.send("document", listed.encode(), ADA, file_name="mine.csv")
-        assert "5 bottles of 2 wines" in (await last(bot_api, 3, ADA))["text"]
+        assert "5 bottles of 2 wines" in (await last(bot_api, 6, ADA))["text"]
         bot_api.say("what can I drink tonight from what I own, with salmon?", chat_id=ADA)
-        said = (await last(bot_api, 4, ADA))["text"]
+        said = (await last(bot_api, 7, ADA))["text"]
         assert said.startswith("From your own cellar:\n3 × Chablis 2021")
         assert "≈" not in said
         bot_api.say("/cellar", chat_id=ADA)
-        said = (await last(bot_api, 5, ADA))["text"]
-        assert "In your cellar: 10 bottles." in said
-        assert "You paid €297 for them." in said
+        said = (await last(bot_api, 8, ADA))["text"]
+        assert "In your cellar: 9 bottles." in said
+        assert "You paid €252 for them." in said
         bot_api.say("/cellar export", chat_id=ADA)
-        await last(bot_api, 6, ADA)
+        await last(bot_api, 9, ADA)
     (sent,) = [each.files["document"] for each in bot_api.calls_of("sendDocument")]
-    assert "Barolo,,2016" in sent.data.decode("utf-8-sig")
+    assert "Barolo,,2015" in sent.data.decode("utf-8-sig")
 
 
 async def test_a_cellar_is_seen_in_a_group_by_a_press_of_its_owner_alone(

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from agent.memory.cellar import after, chosen, read_cellar, state_of, window_of, wine_of
+from agent.memory.correcting import read_correction
+from agent.memory.reading import read_message
 from agent.person import Bottles, Fact, Person
 from db.wines.cellars import read_bottles, write_bottles
 
@@ -31,14 +33,14 @@ ADDED = {
     "I bought six Barolo 2016 at 45": "6 Barolo 2016 at 45",
     "bought a Barolo 2016": "1 Barolo 2016",
     "ma cave : 4 chinon 2018, 2 condrieu 2022, 1 banyuls": (
-        "4 Chinon 2018, 2 Condrieu 2022, 1 Banyuls NV"
+        "4 Chinon 2018, 2 Condrieu 2022, 1 Banyuls"
     ),
     "mijn kelder: 4 riesling 2019, 2 rioja gran reserva 2011": (
         "4 Riesling 2019, 2 Rioja gran reserva 2011"
     ),
-    "hab 12 sekt geholt, 9,90 die flasche": "12 Sekt NV at 9.9",
+    "hab 12 sekt geholt, 9,90 die flasche": "12 Sekt at 9.9",
     "9 grauburgunder zu 8,20 und 3 st laurent zu 14 gekauft": (
-        "9 Grauburgunder NV at 8.2, 3 St laurent NV at 14"
+        "9 Grauburgunder at 8.2, 3 St laurent at 14"
     ),
     "apunta en mi bodega cuatro magnums de mencía del 2020, me costaron 32 cada uno": (
         "4 Mencía 2020 at 32"
@@ -133,3 +135,92 @@ def test_a_plain_file_in_another_language_is_read_and_one_without_names_is_not()
     assert (listed(tuple(bottles)), left) == ("4 Riesling Spätlese 2019 at 12.5", 1)
     with pytest.raises(ValueError, match="no column of the file holds names of wines"):
         read_bottles(b"\x00\x01 hello")
+
+
+BOUGHT = {
+    "I bought six Barolo 2016 at 45": """
+        it was three = -3 Barolo 2016 at 45 | no, six not five = 0 Barolo 2016 at 45
+        three, not six = -3 Barolo 2016 at 45 | sorry, three = -3 Barolo 2016 at 45
+        I meant 2015 = -6 Barolo 2016 at 45, 6 Barolo 2015 at 45
+        the year is 2012 not 2021 = -6 Barolo 2016 at 45, 6 Barolo 2012 at 45
+        not Barolo, Barbaresco = -6 Barolo 2016 at 45, 6 Barbaresco 2016 at 45
+        at 54, not 45 = 0 Barolo 2016 at 54 | delete that = -6 Barolo 2016 at 45
+        something white, not red = no | no thanks = no | what about 2015? = no | it was great = no
+        a red for lamb = no | actually I drank two = no | no, two reds for lamb please = no
+    """,
+    "ich hab 6 Barolo 2016 zu 45 gekauft": """
+        es waren drei = -3 Barolo 2016 at 45 | nein, fünf nicht sechs = -1 Barolo 2016 at 45
+        ich meinte 2015 = -6 Barolo 2016 at 45, 6 Barolo 2015 at 45
+        nicht Barolo, sondern Barbaresco = -6 Barolo 2016 at 45, 6 Barbaresco 2016 at 45
+        lösch das = -6 Barolo 2016 at 45 | nein danke = no
+    """,
+    "j'ai acheté 6 Barolo 2016 à 45": """
+        c'était trois = -3 Barolo 2016 at 45 | non, cinq pas six = -1 Barolo 2016 at 45
+        je voulais dire 2015 = -6 Barolo 2016 at 45, 6 Barolo 2015 at 45
+        pas barolo, barbaresco = -6 Barolo 2016 at 45, 6 Barbaresco 2016 at 45
+        efface ça = -6 Barolo 2016 at 45
+    """,
+    "compré 6 Barolo 2016 a 45": """
+        eran tres = -3 Barolo 2016 at 45 | no, cinco, no seis = -1 Barolo 2016 at 45
+        quise decir 2015 = -6 Barolo 2016 at 45, 6 Barolo 2015 at 45
+        no Barolo, Barbaresco = -6 Barolo 2016 at 45, 6 Barbaresco 2016 at 45
+        borra eso = -6 Barolo 2016 at 45
+    """,
+    "ho comprato 6 Barolo 2016 a 45": """
+        erano tre = -3 Barolo 2016 at 45 | no, cinque non sei = -1 Barolo 2016 at 45
+        volevo dire 2015 = -6 Barolo 2016 at 45, 6 Barolo 2015 at 45
+        non Barolo, Barbaresco = -6 Barolo 2016 at 45, 6 Barbaresco 2016 at 45
+        annulla = -6 Barolo 2016 at 45
+    """,
+    "ik heb 6 Barolo 2016 gekocht voor 45": """
+        het waren er drie = -3 Barolo 2016 at 45 | nee, vijf niet zes = -1 Barolo 2016 at 45
+        ik bedoelde 2015 = -6 Barolo 2016 at 45, 6 Barolo 2015 at 45
+        niet Barolo maar Barbaresco = -6 Barolo 2016 at 45, 6 Barbaresco 2016 at 45
+        verwijder dat = -6 Barolo 2016 at 45
+    """,
+}
+DRUNK = """
+    actually I drank two | it was two | doch zwei getrunken | en fait j'en ai bu deux
+    en realidad bebí dos | in realtà ne ho bevute due | eigenlijk heb ik er twee gedronken
+"""
+TASTE = {
+    ("I love Barolo", "not Barolo, Barbaresco"): "+like:regions=Barbaresco -like:regions=Barolo",
+    ("I hate Riesling", "vergiss das"): "-hate:grapes=Riesling",
+    ("I usually spend up to 20", "no, 25 not 20"): "+budget:25 EUR -budget:20 EUR",
+}
+
+
+def lines(table: str) -> list[str]:
+    return [each.strip() for each in table.replace("\n", "|").split("|") if each.strip()]
+
+
+@pytest.mark.parametrize("first", BOUGHT)
+def test_what_was_recorded_last_is_corrected(first: str) -> None:
+    person = after(NOBODY, read_cellar(first, NOBODY))
+    for each in lines(BOUGHT[first]):
+        said, _, right = each.partition(" = ")
+        found = read_correction(said, [first], person)
+        assert (listed(found.changed) if found else "no") == right, said
+
+
+@pytest.mark.parametrize("said", lines(DRUNK))
+def test_how_many_were_drunk_is_corrected(said: str) -> None:
+    person = owner()
+    now = after(person, read_cellar("drank one", person))
+    found = read_correction(said, ["drank one"], now)
+    assert found is not None
+    assert listed(found.changed) == "-1 Barolo 2016 at 45"
+    again = read_correction("no, it was the Chablis", ["drank one", said], now)
+    assert again is not None
+    assert listed(again.changed) == "2 Barolo 2016 at 45, -2 Chablis 2021"
+
+
+@pytest.mark.parametrize(("said", "right"), TASTE.items())
+def test_a_taste_that_was_told_is_corrected(said: tuple[str, str], right: str) -> None:
+    first, then = said
+    found = read_correction(then, [first], replace(NOBODY, facts=read_message(first).learned))
+    assert found is not None
+    told = [f"+{each.kind}:{each.value}" for each in found.learned]
+    gone = [f"-{each.kind}:{each.value}" for each in found.unlearned]
+    assert " ".join([*told, *gone]) == right
+    assert read_correction(then, [first, "a red for lamb"], NOBODY) is None
