@@ -1,13 +1,14 @@
 """The two databases: SQLite in a file, Postgres for several replicas; opened, checked, migrated."""
 
 import asyncio
+import logging
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -42,6 +43,8 @@ from db.models import FULL_TEXT, utc_now
 if TYPE_CHECKING:
     from alembic.config import Config
 
+log = logging.getLogger(__name__)
+
 R = TypeVar("R")
 
 Work = Callable[[Connection], R]
@@ -60,6 +63,7 @@ CONNECTING: Final = {
 READERS: Final = 2
 """Threads that read from Postgres."""
 BUSY_TIMEOUT_MS: Final = 10_000
+REWRITING: Final = "SET lock_timeout = '2s'; SET statement_timeout = '60s'"
 ADVISORY_LOCK: Final = text("SELECT pg_advisory_xact_lock(:number)")
 LOCK: Final = 7_303_014
 """Held by who migrates; any number that nothing else locks on this database."""
@@ -79,10 +83,10 @@ class Sessions:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._make = async_sessionmaker(engine, expire_on_commit=False)
-        self._is_sqlite = engine.dialect.name == "sqlite"
-        path = Path(engine.url.database or "") if self._is_sqlite else None
+        self.is_sqlite = engine.dialect.name == "sqlite"
+        path = Path(engine.url.database or "") if self.is_sqlite else None
         self._file = DatabaseFile(path)
-        url = engine.url.set(drivername="sqlite") if self._is_sqlite else engine.url
+        url = engine.url.set(drivername="sqlite") if self.is_sqlite else engine.url
         self._reader = create_sync_engine(
             url,
             hide_parameters=True,
@@ -92,7 +96,7 @@ class Sessions:
         )
         self._readers = ThreadPoolExecutor(READERS, "db-read")
         self._writer = Writer(create_sync_engine(url, hide_parameters=True), self._file)
-        if self._is_sqlite:
+        if self.is_sqlite:
             event.listen(self._writer.engine, "connect", _prepare_sqlite)
             event.listen(self._reader, "connect", _prepare_reader)
         event.listen(engine.sync_engine, "engine_disposed", lambda _: self._close())
@@ -104,7 +108,7 @@ class Sessions:
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncSession]:
         """A session in a transaction that is committed at the end."""
-        alone = self._writer.alone if self._is_sqlite else nullcontext()
+        alone = self._writer.alone if self.is_sqlite else nullcontext()
         async with alone, self._make.begin() as session:
             yield session
 
@@ -114,7 +118,7 @@ class Sessions:
         What is read of SQLite is a few rows by their keys, and nobody who writes holds it up: it
         takes less time than handing it to a thread.
         """
-        if self._is_sqlite:
+        if self.is_sqlite:
             return self._read(work)
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
@@ -122,13 +126,22 @@ class Sessions:
         """Return what `work` returns once it is committed."""
         return await self._writer.write(work)
 
-    async def scrub(self) -> None:
+    async def scrub(self, tables: Sequence[str]) -> None:
         """Leave nothing of what was deleted in the files of an SQLite database.
 
-        Postgres does so by itself: its autovacuum, and the rotation of its log.
+        Nor in those of these tables on Postgres, each of which nobody reads or writes meanwhile:
+        for a minute at most, and not before who does has ended; else autovacuum does it. What
+        stands in its log goes with that.
         """
-        if self._is_sqlite:
+        if self.is_sqlite:
             await self._writer.scrub()
+            return
+        for table in tables:
+            try:
+                await self.read(partial(_rewrite, table))
+            except DBAPIError as error:
+                kind = type(error.orig).__name__
+                log.warning("Deleted rows of %s are left to autovacuum: %s", table, kind)
 
     async def watch(self) -> None:
         """Look every second whether the file of an SQLite database is still the one in use.
@@ -151,6 +164,14 @@ class Sessions:
         self._readers.shutdown()
         self._reader.dispose()
         self._writer.close()
+
+
+def _rewrite(table: str, on: Connection) -> None:
+    on.exec_driver_sql(REWRITING)
+    try:
+        on.exec_driver_sql(f"VACUUM (FULL) {table}")
+    finally:
+        on.exec_driver_sql("RESET lock_timeout; RESET statement_timeout")
 
 
 class Writer:

@@ -1,15 +1,19 @@
 """The contract of every repository, run against SQLite and a real Postgres."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from agent.repositories import MessageRepository, StoredMessage
 from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
+from db.repositories.privacy import SqlPersonalData
 from db.wines.catalogue import SqlCatalogue
 
 CHAT, OTHER_CHAT = -1_001_234_567_890_123, 42
@@ -29,6 +33,26 @@ def messages(sessions: Sessions) -> MessageRepository:
 async def similar(catalogue: Catalogue, wine_id: str, **query: Any) -> list[str]:
     result = await catalogue.similar(wine_id, WineQuery(**query))
     return [wine.id for wine in result.wines]
+
+
+async def files_of(sessions: Sessions) -> bytes:
+    """All bytes of the database's own files."""
+    async with sessions() as session:
+        if sessions.is_sqlite:
+            listed = await session.execute(text("PRAGMA database_list"))
+            path = Path(str(listed.one().file))
+            files = [path, path.with_name(f"{path.name}-wal")]
+        else:
+            await session.execute(text("CHECKPOINT"))
+            oid = "SELECT oid FROM pg_database WHERE datname = current_database()"
+            where = text(f"SELECT current_setting('data_directory') || '/base/' || ({oid})")
+            files = [Path(str(await session.scalar(where)))]
+    return await asyncio.to_thread(_bytes_in, files)
+
+
+def _bytes_in(paths: Sequence[Path]) -> bytes:
+    files = [file for each in paths for file in (each.iterdir() if each.is_dir() else [each])]
+    return b"".join(each.read_bytes() for each in files if each.is_file())
 
 
 class TestRepositories:
@@ -116,6 +140,17 @@ class TestRepositories:
         await messages.create(CHAT, "user", "mine")
         await messages.create(OTHER_CHAT, "user", "yours")
         assert [message.content for message in await messages.recent(CHAT)] == ["mine"]
+
+    async def test_no_byte_is_left_of_who_is_forgotten(
+        self, messages: MessageRepository, sessions: Sessions
+    ) -> None:
+        for number in range(50):
+            await messages.create(OTHER_CHAT, "user", f"zanzibar {number}")
+            await messages.create(CHAT, "user", f"quebracho {number}")
+        await SqlPersonalData(sessions).forget(OTHER_CHAT, "hash")
+        kept = await files_of(sessions)
+        assert b"quebracho" in kept
+        assert b"zanzibar" not in kept
 
     async def test_forgetting_deletes_one_chat_and_says_how_much(
         self, messages: MessageRepository
