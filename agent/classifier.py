@@ -29,9 +29,9 @@ SMALL: Final = range(4, 18)
 """Numbers that may be the age of somebody young stand apart from the others."""
 
 
-def features(text: str) -> frozenset[int]:
+def features(text: str, parts: Collection[int] = PARTS) -> frozenset[int]:
     """Return what a text has of words, of pairs of words and of parts of words, as checksums."""
-    return hashed(_features([_word(each) for each in words(text)[:MOST_WORDS]]))
+    return hashed(_features([_word(each) for each in words(text)[:MOST_WORDS]], parts))
 
 
 def hashed(found: Iterable[str]) -> frozenset[int]:
@@ -68,13 +68,13 @@ def _word(word: str) -> str:
     return "#small" if len(word) < 3 and int(word) in SMALL else "#"
 
 
-def _features(said: list[str]) -> Iterator[str]:
+def _features(said: list[str], parts: Collection[int]) -> Iterator[str]:
     yield from (f"w {word}" for word in said)
     yield from (f"b {one} {two}" for one, two in pairwise(said))
     yield from (f"s {one} {two}" for one, two in zip(said, said[2:], strict=False))
     for word in said:
         whole = f"^{word}$"
-        yield from (whole[at : at + n] for n in PARTS for at in range(len(whole) - n + 1))
+        yield from (whole[at : at + n] for n in parts for at in range(len(whole) - n + 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from agent.care import (
     CARE_CLASSIFIER,
     CONCERNS,
@@ -78,6 +80,7 @@ class Task:
     judged: tuple[str, ...] = CARE_OUTSIDE
     epochs: int = EPOCHS
     rate: float = RATE
+    smoothing: float = 0.0
 
 
 def care_lines() -> Iterator[dict[str, Any]]:
@@ -175,9 +178,9 @@ TASKS: Final = {
 def fitted(rows: Sequence[Row], task: Task) -> Classifier:
     """Fit a classifier by stochastic gradient descent (AdaGrad) on the softmax of the labels."""
     random_, count = random.Random(1), len(task.labels)
-    weights = [[0.0] * count for _ in range(task.buckets)]
-    squares = [[1e-3] * count for _ in range(task.buckets)]
-    biases = [0.0] * count
+    weights = np.zeros((task.buckets, count))
+    squares = np.full((task.buckets, count), 1e-3)
+    biases = np.zeros(count)
     data = [
         (sorted({each % task.buckets for each in task.features(row.text)}), row.label)
         for row in rows
@@ -185,33 +188,19 @@ def fitted(rows: Sequence[Row], task: Task) -> Classifier:
     for _ in range(task.epochs):
         random_.shuffle(data)
         for found, label in data:
-            _step(weights, squares, biases, found, task.labels.index(label), task.rate)
-    scale = max(abs(each) for row in weights for each in row) / 127
-    small = array("b", (round(each / scale) for row in weights for each in row))
-    return Classifier(task.labels, tuple(round(each, 4) for each in biases), scale, small)
-
-
-def _step(
-    weights: list[list[float]],
-    squares: list[list[float]],
-    biases: list[float],
-    found: Sequence[int],
-    label: int,
-    rate: float,
-) -> None:
-    norm = 1 / math.sqrt(len(found) or 1)
-    sums = [sum(each) for each in zip(*(weights[bucket] for bucket in found), strict=True)]
-    scores = [bias + norm * each for bias, each in zip(biases, sums, strict=True)]
-    powers = [math.exp(each - max(scores)) for each in scores]
-    errors = [each / sum(powers) - (at == label) for at, each in enumerate(powers)]
-    for at, error in enumerate(errors):
-        biases[at] -= 0.05 * error
-    wrong = [(at, error * norm) for at, error in enumerate(errors) if abs(error) > 0.01]
-    for bucket in found:
-        row, before = weights[bucket], squares[bucket]
-        for at, slope in wrong:
-            before[at] += slope * slope
-            row[at] -= rate * slope / math.sqrt(before[at])
+            norm = 1 / math.sqrt(len(found) or 1)
+            scores = biases + norm * weights[found].sum(axis=0)
+            powers = np.exp(scores - scores.max())
+            errors = powers / powers.sum()
+            errors -= task.smoothing / count
+            errors[task.labels.index(label)] -= 1 - task.smoothing
+            biases -= 0.05 * errors
+            slopes = norm * np.where(abs(errors) > 0.01, errors, 0)
+            squares[found] += slopes * slopes
+            weights[found] -= task.rate * slopes / np.sqrt(squares[found])
+    scale = float(abs(weights).max()) / 127
+    small = array("b", np.rint(weights / scale).astype("int8").tobytes())
+    return Classifier(task.labels, tuple(round(float(each), 4) for each in biases), scale, small)
 
 
 def judged(task: Task) -> Iterator[tuple[str, str, float]]:

@@ -29,6 +29,8 @@ _OF_WHAT_WAS_SHOWN: Final = frozenset(
 _RIVALS: Final = (frozenset({"ageing", "keeps", "storing"}), frozenset({"price", "total"}))
 """Traits that one word may mean, of which the classifier tells the right one."""
 _LONG: Final = 9
+_PARTS: Final = (4,)
+"""Letters of the parts of words: others tell no more of what is wanted."""
 _MOST_PAIRED: Final = 8
 _MOST_WORDS: Final = 40
 _MOST_NAMED: Final = 3
@@ -125,7 +127,7 @@ def _kind(found: frozenset[int]) -> str:
 
 def act_features(change: Change, context: Context) -> frozenset[int]:
     """Return what the classifier of acts looks at: the words of a message and its signs."""
-    return features(change.text) | hashed(f"f {each}" for each in signs_of(change, context))
+    return features(change.text, _PARTS) | hashed(f"f {each}" for each in signs_of(change, context))
 
 
 def signs_of(change: Change, context: Context) -> frozenset[str]:
