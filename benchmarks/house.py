@@ -27,7 +27,7 @@ ACTS: Final = Path(__file__).with_name("acts")
 UNSEEN: Final = ACTS / "unseen"
 """Messages that nothing is fitted to."""
 FOLDS: Final = ("0", "1", "2", "3")
-SURE: Final = 0.3
+SURE: Final = 0.25
 """From how likely on the house acts on what it hears."""
 
 

@@ -17,7 +17,7 @@ Context = Literal["start", "wines", "told"]
 """What the reply before was: none, one that showed wines, another."""
 CONTEXTS: Final[tuple[Context, ...]] = get_args(Context)
 SPEECH_CLASSIFIER: Final = Path(__file__).with_name("speech.bin")
-_SURE: Final = 0.3
+_SURE: Final = 0.25
 _A_LANGUAGE: Final = 0.5
 _OTHER_LANGUAGE: Final = 0.85
 _WORDS_TELL: Final = 4
