@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-import httpx
 from telegram.ext import Application
 
 from agent.engine.llm import load_client
@@ -61,7 +60,7 @@ from bot.telegram.memory import CellarCommand, TasteCommand
 from bot.telegram.onboarding import Onboarding
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
-from bot.telegram.sender import Sender, WholeRequests
+from bot.telegram.sender import Sender, TelegramRequests
 from bot.telegram.settings import SettingsCommands, speak_with
 from bot.telegram.wines import WineHandlers
 from bot.tracing import admin_page, open_exporter, open_forgetting
@@ -86,11 +85,6 @@ if TYPE_CHECKING:
     from bot.updates.replicas import ReplicaLocks
 
 BOT_TOKEN: Final = pattern(r"\d+:[\w-]+")
-LIMITS: Final = httpx.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=3)
-"""Of connections to Telegram. A kept one that the server closes just as it is used again loses a
-message that may have arrived, so they are kept for a shorter time than servers keep them."""
-CONNECT_SECONDS: Final = 10
-READ_SECONDS: Final = 20
 TRACED: Final = "the service for traces"
 FORGET_SECONDS: Final = 3600.0
 REMIND_SECONDS: Final = 900.0
@@ -530,13 +524,8 @@ def telegram_application(
     builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
     if telegram is not None:
         return builder.request(telegram).get_updates_request(telegram).build()
-    request = WholeRequests(
-        connect_timeout=CONNECT_SECONDS,
-        pool_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
-        httpx_kwargs={"limits": LIMITS},
-    )
-    return builder.request(request).build()
+    request = TelegramRequests()
+    return builder.request(request).get_updates_request(request).build()
 
 
 async def close_application(application: AnyApplication) -> None:

@@ -154,10 +154,15 @@ class ModelChain:
                 else {}
             ),
         )
+
+        async def answered() -> LLMResponse | AgentError:
+            answer = await answered_by(self.run.deadline, send)
+            if request.heard and self.run.show is not None:
+                self.run.show(lambda: "")  # What is whole is judged at once: no draft of it.
+            return answer
+
         try:
-            response = await self.run.step(
-                "model", partial(answered_by, self.run.deadline, send), span
-            )
+            response = await self.run.step("model", answered, span)
         except asyncio.CancelledError:
             if request.heard:
                 self._count(written.cut_off(messages, model), span)

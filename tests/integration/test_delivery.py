@@ -12,16 +12,14 @@ from typing import Any, NoReturn
 from urllib.parse import parse_qs
 
 import pytest
-from httpx import Limits
+from httpx2 import Limits
 from starlette.responses import JSONResponse, Response
 from telegram import Bot
-from telegram.request import HTTPXRequest
 
 from agent.repositories import ChatRepository, ChatState
-from bot.app import LIMITS
 from bot.telegram.drafts import Drafts, Placeholder
 from bot.telegram.rate_limit import RateLimit
-from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender, WholeRequests
+from bot.telegram.sender import LIMITS, MAX_TRIES, Delivery, Destination, Sender, TelegramRequests
 from db.engine import Sessions
 from db.models import ChatRow
 from db.repositories.people import SqlChatRepository
@@ -118,7 +116,7 @@ def chats(sessions: Sessions) -> ChatRepository:
 
 
 def bot_at(url: str, token: str, read_seconds: float = 5) -> Bot:
-    return Bot(token, base_url=f"{url}/bot", request=HTTPXRequest(read_timeout=read_seconds))
+    return Bot(token, base_url=f"{url}/bot", request=TelegramRequests(read_seconds=read_seconds))
 
 
 def sender_of(bot: Bot, waits: Waits, chats: ChatRepository | None = None) -> Sender:
@@ -602,7 +600,7 @@ async def test_answers_that_are_cut_off_cost_no_connection(telegram: Telegram) -
 async def bot_without_me(
     url: str, token: str = "1:token", limits: Limits = LIMITS
 ) -> AsyncIterator[Bot]:
-    request = WholeRequests(pool_timeout=5, httpx_kwargs={"limits": limits})
+    request = TelegramRequests(limits)
     await request.initialize()
     try:
         yield Bot(token, base_url=f"{url}/bot", request=request)
