@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
-from agent.engine.errors import DeadlinePassed, LimitReached, ModelError, Stopped
+from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, Stopped
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Message, ToolCall
 from agent.engine.model_chain import ModelChain, Request
@@ -17,7 +17,7 @@ from agent.engine.parsing import ParseResult, parse_response, salvage
 from agent.engine.run import Run, render
 from agent.engine.span import Span
 from agent.engine.streaming import Drafts
-from agent.engine.tools import Tool, Toolbox, ToolResult
+from agent.engine.tools import Tool, Toolbox
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -97,84 +97,129 @@ async def generate_agentic_response(
     """
     require_parts(run, contract)
     run, toolbox = run.begun(), tools if isinstance(tools, Toolbox) else Toolbox(tools)
-    chat = Conversation(system_prompt(run.instructions, contract), run.history, message, images)
-    evidence = Evidence({}, chat.said_by("user"), chat.said_by("assistant"), run.instructions)
-    models, drafts = ModelChain(run), Drafts(run, contract, evidence)
-    attempts: list[Attempt[T]] = []
-    tokens = run.limits.answer_tokens
+    turn = _Turn(run, contract, toolbox, message, images)
     try:
         async with run.stop.listening():
             if first:
-                asked = LLMResponse(tool_calls=tuple(first))
-                evidence.add_results(await call_tools(asked, chat, toolbox, run))
-            while len(attempts) <= run.limits.structured_output_max_retries:
-                request = next_request(run, contract, toolbox, attempts, tokens)
-                request = replace(request, heard=drafts.listener)
-                reply, span = await models.ask(chat, request)
-                if reply.finish_reason == "length":
-                    tokens = run.limits.raised(tokens)
-                if reply.tool_calls and request.tools:
-                    results = await call_tools(reply, chat, toolbox, run, step=models.steps)
-                    evidence.add_results(results)
+                await turn.call_tools(LLMResponse(tool_calls=tuple(first)))
+            while len(turn.attempts) <= run.limits.structured_output_max_retries:
+                reply, span = await turn.ask()
+                if turn.calls_tools(reply):
+                    await turn.call_tools(reply)
                     continue
-                parse = partial(parse_response, reply, contract, evidence, toolbox.names)
-                with run.span.child("guard.output", "guardrail") as guard:
-                    result = await aside([reply], parse)
-                attempts.append(attempt := Attempt.of(reply, result, attempts))
-                attempt.record(span, guard)
-                if not attempt.result.retryable or is_to_be_cut(attempts, contract, evidence):
+                attempt = await turn.check(reply, span)
+                if not attempt.result.retryable or turn.is_to_be_cut:
                     break
-                chat.correct(reply, attempt.result, contract.correction)
-        outcome, problem = outcome_of(attempts[-1].result), attempts[-1].result.error
-    except Stopped as error:
-        outcome, problem = "stopped", str(error)
-    except DeadlinePassed:
-        outcome, problem = "deadline", f"the turn took longer than {run.limits.seconds:g} s"
-    except LimitReached as error:
-        outcome, problem = "limit", str(error)
-    except ModelError as error:
-        outcome, problem = "model_error", str(error)
-    respond = partial(
-        response_of,
-        outcome,
-        problem,
-        run=run,
-        contract=contract,
-        evidence=evidence,
-        attempts=attempts,
-        chat=chat,
-        draft=drafts.result,
-    )
-    return await aside((each.reply for each in attempts), respond)
+                turn.chat.correct(reply, attempt.result, contract.correction)
+        outcome, problem = outcome_of(turn.attempts[-1].result)
+    except (LimitReached, ModelError) as error:
+        outcome, problem = broken_off(error, run)
+    return await turn.response(outcome, problem)
 
 
-async def call_tools(
-    reply: LLMResponse, chat: Conversation, toolbox: Toolbox, run: Run, *, step: int = 0
-) -> Sequence[ToolResult]:
-    """Run the calls of a response, and show the model what they came to."""
-    calls = chat.numbered(reply.tool_calls)
-    run.tell(calls)
-    cut_off = reply.finish_reason == "length"
-    results = await toolbox.call_all(calls, run, step=step, cut_off=cut_off)
-    chat.add_results(reply, calls, results)
-    return results
+class _Turn(Generic[T]):
+    """The turn that is under way: what is said in it, what its tools found, its attempts."""
+
+    def __init__(
+        self,
+        run: Run,
+        contract: OutputContract[T],
+        toolbox: Toolbox,
+        message: str,
+        images: Sequence[str],
+    ) -> None:
+        instructions = system_prompt(run.instructions, contract)
+        self.chat = chat = Conversation(instructions, run.history, message, images)
+        self.attempts: list[Attempt[T]] = []
+        self._run, self._contract, self._toolbox = run, contract, toolbox
+        self._evidence = Evidence(
+            {}, chat.said_by("user"), chat.said_by("assistant"), run.instructions
+        )
+        self._models, self._drafts = ModelChain(run), Drafts(run, contract, self._evidence)
+        self._tokens, self._request = run.limits.answer_tokens, Request()
+
+    async def ask(self) -> tuple[LLMResponse, Span]:
+        """Ask the models; what an answer that was cut off may take is more the next time."""
+        run, chat = self._run, self.chat
+        request = next_request(run, self._contract, self._toolbox, self.attempts, self._tokens)
+        self._request = replace(request, heard=self._drafts.listener)
+        reply, span = await self._models.ask(chat, self._request)
+        if reply.finish_reason == "length":
+            self._tokens = run.limits.raised(self._tokens)
+        return reply, span
+
+    def calls_tools(self, reply: LLMResponse) -> bool:
+        """Whether a response calls tools, and was offered some."""
+        return bool(reply.tool_calls and self._request.tools)
+
+    async def call_tools(self, reply: LLMResponse) -> None:
+        """Run the calls of a response, and show the model what they came to."""
+        calls, cut_off = self.chat.numbered(reply.tool_calls), reply.finish_reason == "length"
+        self._run.tell(calls)
+        results = await self._toolbox.call_all(
+            calls, self._run, step=self._models.steps, cut_off=cut_off
+        )
+        self.chat.add_results(reply, calls, results)
+        self._evidence.add_results(results)
+
+    async def check(self, reply: LLMResponse, span: Span) -> "Attempt[T]":
+        """Hold an answer against contract and evidence."""
+        names = self._toolbox.names
+        parse = partial(parse_response, reply, self._contract, self._evidence, names)
+        with self._run.span.child("guard.output", "guardrail") as guard:
+            result = await aside([reply], parse)
+        attempt = Attempt.of(reply, result, self.attempts)
+        attempt.record(span, guard)
+        self.attempts.append(attempt)
+        return attempt
+
+    @property
+    def is_to_be_cut(self) -> bool:
+        """Whether what nothing grounds was said again, and an answer without it is as good."""
+        again = sum(each.result.error_type in UNGROUNDED for each in self.attempts)
+        answer = self.attempts[-1].result.answer
+        if again <= UNGROUNDED_RETRIES or answer is None:
+            return False
+        left = salvage(answer, self._contract, self._evidence)
+        kept = left.answer if left else None
+        return kept is not None and self._contract.as_good(answer, kept)
+
+    async def response(self, outcome: Outcome, problem: str | None) -> AgenticResponse[T]:
+        """Make the response: the valid answer, else what can be salvaged of the newest."""
+        found = await aside((each.reply for each in self.attempts), partial(self._found, outcome))
+        if found and outcome not in {"answered", "stopped"}:
+            outcome = "salvaged"
+        errors = [each.result.error_type for each in self.attempts]
+        return AgenticResponse(
+            text=found.text if found else "",
+            outcome=outcome,
+            ledger=self._run.ledger,
+            answer=found.answer if found else None,
+            error=problem,
+            error_types=tuple(error for error in errors if error),
+            retry_count=max(0, len(self.attempts) - 1),
+            models=tuple(dict.fromkeys(each.reply.model for each in self.attempts)),
+            messages=(*self.chat.added, *([_said(found, self._contract)] if found else [])),
+            found=self._evidence.found,
+        )
+
+    def _found(self, outcome: Outcome) -> ParseResult[T] | None:
+        """What there is to answer: of a refused question nothing, of a stopped one its draft."""
+        if outcome == "answered":
+            return self.attempts[-1].result
+        if outcome == "stopped":
+            return self._drafts.result()
+        if outcome in {"refusal", "content_filter"}:
+            return None
+        answers = (each.result.answer for each in reversed(self.attempts))
+        salvaged = (salvage(each, self._contract, self._evidence) for each in answers)
+        return next((each for each in salvaged if each is not None), None)
 
 
 async def aside(replies: Iterable[LLMResponse], work: Callable[[], R]) -> R:
     """Do what is to be done with replies; with a long one in a thread: no other turn waits."""
     is_long = any(len(reply.content) > lengths.ON_THE_LOOP for reply in replies)
     return await asyncio.to_thread(work) if is_long else work()
-
-
-def is_to_be_cut(
-    attempts: "Sequence[Attempt[T]]", contract: OutputContract[T], evidence: Evidence
-) -> bool:
-    """Tell whether what nothing grounds was said again, and an answer without it is as good."""
-    again = sum(each.result.error_type in UNGROUNDED for each in attempts) > UNGROUNDED_RETRIES
-    answer = attempts[-1].result.answer
-    if not again or answer is None or (left := salvage(answer, contract, evidence)) is None:
-        return False
-    return left.answer is not None and contract.as_good(answer, left.answer)
 
 
 def require_parts(run: Run, contract: OutputContract[T]) -> None:
@@ -250,52 +295,23 @@ def next_request(
     )
 
 
-def outcome_of(result: ParseResult[T]) -> Outcome:
-    """Name what a turn came to whose attempts came to an end by themselves."""
+def outcome_of(result: ParseResult[T]) -> tuple[Outcome, str | None]:
+    """Name what a turn came to whose attempts came to an end by themselves, and what was wrong."""
     if result.ok:
-        return "answered"
+        return "answered", result.error
     if result.error_type == "refusal":
-        return "refusal"
-    return "content_filter" if result.error_type == "content_filter" else "exhausted"
+        return "refusal", result.error
+    is_filtered = result.error_type == "content_filter"
+    return "content_filter" if is_filtered else "exhausted", result.error
 
 
-def response_of(
-    outcome: Outcome,
-    problem: str | None,
-    *,
-    run: Run,
-    contract: OutputContract[T],
-    evidence: Evidence,
-    attempts: Sequence[Attempt[T]],
-    chat: Conversation,
-    draft: Callable[[], ParseResult[T] | None],
-) -> AgenticResponse[T]:
-    """Make the response: the valid answer, else what can be salvaged of the newest.
-
-    Of a refused question nothing is salvaged; of one that was stopped what was written of it.
-    """
-    found: ParseResult[T] | None = None
-    if outcome == "answered":
-        found = attempts[-1].result
-    elif outcome == "stopped":
-        found = draft()
-    elif outcome not in {"refusal", "content_filter"}:
-        salvaged = (salvage(each.result.answer, contract, evidence) for each in reversed(attempts))
-        found = next((each for each in salvaged if each is not None), None)
-        outcome = "salvaged" if found else outcome
-    errors = [each.result.error_type for each in attempts]
-    return AgenticResponse(
-        text=found.text if found else "",
-        outcome=outcome,
-        ledger=run.ledger,
-        answer=found.answer if found else None,
-        error=problem,
-        error_types=tuple(error for error in errors if error),
-        retry_count=max(0, len(attempts) - 1),
-        models=tuple(dict.fromkeys(each.reply.model for each in attempts)),
-        messages=(*chat.added, *([_said(found, contract)] if found else [])),
-        found=evidence.found,
-    )
+def broken_off(error: AgentError, run: Run) -> tuple[Outcome, str]:
+    """Name what a turn came to that ended so, and say why."""
+    if isinstance(error, DeadlinePassed):
+        return "deadline", f"the turn took longer than {run.limits.seconds:g} s"
+    if isinstance(error, Stopped):
+        return "stopped", str(error)
+    return "limit" if isinstance(error, LimitReached) else "model_error", str(error)
 
 
 def _said(found: ParseResult[T], contract: OutputContract[T]) -> Message:
