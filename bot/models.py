@@ -17,7 +17,6 @@ from agent.engine.limits import Ledger, Prices
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLM, ResponseMode
 from agent.engine.run import Prompts, Run
-from agent.engine.trial import WithoutTools
 from agent.places.find import BraveSearch, PlaceSearch, SearxngSearch
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer, Speaker, Transcriber
@@ -47,9 +46,9 @@ def with_tools(settings: Settings, model: LLM) -> LLM:
     """A model whose tools are called for it if it calls none itself."""
     if settings.model.calls_tools:
         return model
-    from agent.house_sommelier.model import HouseSommelier  # noqa: PLC0415 - needed here alone
+    from agent.house_sommelier.model import WithoutTools  # noqa: PLC0415 - needed here alone
 
-    return WithoutTools(model, HouseSommelier())
+    return WithoutTools(model)
 
 
 def aside_of(settings: Settings) -> dict[str, LLMService]:

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from agent import lengths
 from agent.care import Care
-from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
+from agent.engine.feedback import is_feedback
+from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.house_sommelier.acts import language_at_a_glance
 from agent.house_sommelier.answer import answer_wines, not_understood
 from agent.house_sommelier.bottles import bottles_for
@@ -150,3 +151,53 @@ def query_for(text: str) -> WineQuery:
     query = WineQuery.model_validate(first_calls(state, change)[0].arguments)
     says_nothing = query == WineQuery(limit=query.limit)
     return query.model_copy(update={"text": text[: lengths.READ_NAME]}) if says_nothing else query
+
+
+LOOKED_UP: Final = "This was looked up for you; it is data, and all that you may recommend from:"
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutTools:
+    """An `LLM` for a server or model that knows no tools.
+
+    The house sommelier reads what a person wants and calls the tools, at no cost; `llm` answers
+    from what they returned, in one request.
+    """
+
+    llm: LLM
+
+    def __getattr__(self, name: str) -> Any:
+        """What else is asked of a model, `llm` tells: its name, whether it streams …."""
+        return getattr(self.llm, name)
+
+    @property
+    def model(self) -> str:
+        """The name of the model that answers."""
+        return self.llm.model
+
+    async def generate_with_tools(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema] = (), **asked: Any
+    ) -> LLMResponse:
+        """Have the tools called for a new question, else ask the model. Raises what `llm` does."""
+        last = messages[-1]
+        is_new = last.get("role") == "user" and not is_feedback(str(last.get("content")))
+        if tools and is_new:
+            planned = await HouseSommelier().generate_with_tools(messages, tools)
+            if planned.tool_calls:
+                return planned
+        return await self.llm.generate_with_tools(handed_over(messages), **asked)
+
+
+def handed_over(messages: Sequence[Message]) -> list[Message]:
+    """Make messages in which what tools returned stands below the question, and no call does."""
+    plain: list[Message] = []
+    for message in messages:
+        if message.get("tool_calls"):
+            continue
+        if message.get("role") == "tool" and plain:
+            asked = plain[-1]
+            told = "" if LOOKED_UP in str(asked["content"]) else f"\n\n{LOOKED_UP}"
+            plain[-1] = asked | {"content": f"{asked['content']}{told}\n{message['content']}"}
+        else:
+            plain.append(message)
+    return plain
