@@ -4,7 +4,6 @@ A classifier that was fitted to labelled messages tells the concern and whose it
 leave no doubt of is told by patterns. Words, what they mean, and patterns are in `care.toml`.
 """
 
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
@@ -12,9 +11,8 @@ from itertools import combinations, groupby, pairwise, product
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
-
 from agent.classifier import LONGEST_WORD, Meanings, classifier, hashed
+from agent.tables import Strict, read_toml
 from agent.text import Pattern, fold, pattern
 
 PARTS: Final = (3, 4, 5)
@@ -34,10 +32,8 @@ _END: Final = (
 _LONGEST_PHRASE: Final = 3
 
 
-class _File(BaseModel):
+class _File(Strict):
     """What `care.toml` holds; `numbers` are the words from two to eighteen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     meanings: dict[str, str]
     numbers: dict[str, str]
@@ -62,8 +58,7 @@ def lexicon() -> Lexicon:
     Raises:
         ValidationError: the file is not as it must be.
     """
-    written = tomllib.loads(Path(__file__).with_name("care.toml").read_text("utf-8"))
-    file = _File.model_validate(written)
+    file = read_toml(_File, Path(__file__).with_name("care.toml"))
     numbers = {
         word: number
         for words in file.numbers.values()

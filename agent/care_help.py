@@ -3,25 +3,23 @@
 Sentences and help lines are in `care_help.toml`; an admin's own file replaces any of them.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
+from pydantic import TypeAdapter, model_validator
 
 from agent.care import FULL_AGE, Care, Concern
+from agent.tables import Strict, read_toml
 
 EVERYWHERE: Final = "any"
 """Stands among help lines for those of all other countries."""
 
 
-class HelpTexts(BaseModel):
+class HelpTexts(Strict):
     """The sentences of one language, and its help lines by country (ISO 3166)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     crisis: str
     dependence: str
@@ -49,16 +47,12 @@ def help_texts(file: Path | None = None) -> Mapping[str, HelpTexts]:
         OSError: the file cannot be read.
         ValueError: it is no TOML, or not of the form of `care_help.toml`.
     """
-    texts: dict[str, dict[str, Any]] = _read(Path(__file__).with_suffix(".toml"))
-    for language, own in (_read(file) if file else {}).items():
+    texts = read_toml(dict[str, dict[str, Any]], Path(__file__).with_suffix(".toml"))
+    for language, own in (read_toml(dict[str, Any], file) if file else {}).items():
         if language not in texts or not isinstance(own, dict):
             raise ValueError(f"{language} is none of the languages {', '.join(texts)}")
         texts[language] |= own
     return TypeAdapter(dict[str, HelpTexts]).validate_python(texts)
-
-
-def _read(file: Path) -> dict[str, Any]:
-    return tomllib.loads(file.read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ what it learnt in one language holds in the others; `python -m benchmarks.classi
 it to labelled sentences.
 """
 
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations, pairwise, product
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.classifier import Meanings, classifier, features, hashed
+from agent.tables import read_toml
 from agent.text import pattern, words
 
 MEANINGS: Final = Path(__file__).with_suffix(".toml")
@@ -71,4 +71,4 @@ def _features(sentence: str) -> Iterator[str]:
 
 @cache
 def _meanings() -> Meanings:
-    return Meanings(tomllib.loads(MEANINGS.read_text("utf-8")))
+    return Meanings(read_toml(dict[str, str], MEANINGS))

@@ -4,17 +4,17 @@ The repository holds one of each, in `prompts.toml`. What its text leaves to be 
 every other text of that name must leave too: the loop fills these variables and no others.
 """
 
-import tomllib
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import Field, PositiveInt
 
 from agent.engine.run import Prompt, Prompts, Run, variables
 from agent.engine.span import PromptRef
+from agent.tables import Strict, read_toml
 
 FILE: Final = Path(__file__).with_suffix(".toml")
 LONGEST_PROMPT: Final = 20_000
@@ -41,16 +41,12 @@ def prompt_for(run: Run, name: str) -> Prompt:
     return (run.prompts or REPOSITORY).get(name)
 
 
-class _Text(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Text(Strict):
     version: PositiveInt
     text: str = Field(min_length=1, max_length=LONGEST_PROMPT)
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _File(Strict):
     prompts: dict[str, _Text]
     research_rules: dict[str, str]
 
@@ -106,4 +102,4 @@ def braced(names: set[str]) -> str:
 
 @cache
 def _file() -> _File:
-    return _File.model_validate(tomllib.loads(FILE.read_text(encoding="utf-8")))
+    return read_toml(_File, FILE)

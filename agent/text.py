@@ -4,7 +4,6 @@ The words it goes by are data, in `text.toml` beside it.
 """
 
 import re  # noqa: TID251 - for our own patterns, never for a text from outside
-import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
 from weakref import WeakSet
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
+
+from agent.tables import Strict, read_toml
 
 Language = Literal["en", "de", "fr", "es", "it", "nl"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
@@ -512,10 +513,8 @@ def _evidence(language: S, said: list[str], text: str, of: _Weights[S]) -> float
 _Words = Annotated[frozenset[str], BeforeValidator(str.split)]
 
 
-class _Traits(BaseModel):
+class _Traits(Strict):
     """What a language is told by, and its abbreviations."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     common: _Words
     letters: str
@@ -523,10 +522,8 @@ class _Traits(BaseModel):
     abbreviations: _Words
 
 
-class _Data(BaseModel):
+class _Data(Strict):
     """What `text.toml` holds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     stop_words: _Words
     languages: dict[Spoken, _Traits]
@@ -535,7 +532,7 @@ class _Data(BaseModel):
 @cache
 def _data() -> _Data:
     file = Path(__file__).with_suffix(".toml")
-    return _Data.model_validate(tomllib.loads(file.read_text("utf-8")))
+    return read_toml(_Data, file)
 
 
 @cache

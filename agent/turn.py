@@ -1,6 +1,5 @@
 """What a turn comes to, whoever asks, and how that stands on its trace: reply, outcome, guard."""
 
-import tomllib
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agent import lengths
 from agent.care import Concern
@@ -20,7 +19,8 @@ from agent.engine.span import Level, PromptRef, Span
 from agent.i18n import say
 from agent.markdown import NOTE_SIGN, visible
 from agent.person import Change
-from agent.text import LANGUAGES, Pattern, pattern
+from agent.tables import Strict, read_toml
+from agent.text import Language, Pattern, pattern
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care", "stopped"]
 """A valid answer (without a model: by rules); what was valid of one; the model declined; the house
@@ -182,10 +182,8 @@ SPOKEN_ROLE: Final = r"^[ \t]*(?:system|assistant)\s*:"
 Patterns = Annotated[list[str], Field(min_length=1)]
 
 
-class Suspicious(BaseModel):
+class Suspicious(Strict):
     """What an attempt to steer the model looks like in one language: parts of patterns."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     ignore: Patterns
     instructions: Patterns
@@ -200,11 +198,10 @@ def suspicious() -> Mapping[str, Pattern]:
     Raises:
         ValidationError: the file is not as it must be.
     """
-    written = tomllib.loads(FILE.read_text("utf-8"))
-    found = [Suspicious.model_validate(written.pop(language)) for language in LANGUAGES]
+    found = read_toml(dict[Language, Suspicious], FILE)
 
     def any_of(name: str) -> str:
-        return "|".join(each for words in found for each in getattr(words, name))
+        return "|".join(each for words in found.values() for each in getattr(words, name))
 
     ignored = rf"(?s)\b(?:{any_of('ignore')})\W(?:.{{0,38}}\W)?(?:{any_of('instructions')})\b"
     return {

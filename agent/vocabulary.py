@@ -6,7 +6,6 @@ frequent ones (docs/decisions/0005-free-text.md says which), `vocabulary.toml` w
 """
 
 import sys
-import tomllib
 import unicodedata
 from array import array
 from bisect import bisect_left
@@ -18,8 +17,9 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 from zlib import crc32
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 
+from agent.tables import Strict, read_toml
 from agent.text import LANGUAGES, Language, fold, language_of, pattern, stem, words
 
 WORDS: Final = Path(__file__).with_name("vocabulary.bin")
@@ -235,29 +235,23 @@ def _is_compound(word: str, language: Language, parts: int = 3) -> bool:
     return False
 
 
-class _Paradigm(BaseModel):
+class _Paradigm(Strict):
     """Ends of words, and those that dictionary forms of the same words have; `-` is none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     ends: _Words
     bases: Annotated[frozenset[str], BeforeValidator(lambda text: text.replace("-", "").split(" "))]
 
 
-class _Inflections(BaseModel):
+class _Inflections(Strict):
     """How words of a language may begin and end beside those that its lists have."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     paradigms: tuple[_Paradigm, ...]
     clitics: _Words = frozenset()
     prefixes: _Words
 
 
-class _Names(BaseModel):
+class _Names(Strict):
     """What `vocabulary.toml` holds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     estates: _Words
     articles: _Words
@@ -272,7 +266,7 @@ class _Names(BaseModel):
 
 @cache
 def _names() -> _Names:
-    return _Names.model_validate(tomllib.loads(NAMES.read_text("utf-8")))
+    return read_toml(_Names, NAMES)
 
 
 def made_up_name(said: Sequence[Token], known: Known, *, offered: bool = False) -> str | None:

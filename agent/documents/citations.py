@@ -7,7 +7,6 @@ that the excerpts do not suffice state nothing that could be cited. What admits 
 courteous is told by a classifier, fitted by `python -m benchmarks.classifiers`.
 """
 
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -15,12 +14,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from pydantic import TypeAdapter
-
 from agent.classifier import classifier
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
+from agent.tables import read_toml
 from agent.text import Match, Pattern, escape, pattern, sentences
 
 INSIDE: Final = r"[^\[\]\n]+"
@@ -295,9 +293,7 @@ def admission(sentence: str, *, rest: bool = False) -> str:
 
 @cache
 def _admissions() -> Mapping[str, Mapping[str, str]]:
-    file = Path(__file__).with_name("admissions.toml")
-    shape = TypeAdapter(Mapping[str, Mapping[str, str]])
-    return shape.validate_python(tomllib.loads(file.read_text("utf-8")))
+    return read_toml(dict[str, dict[str, str]], Path(__file__).with_name("admissions.toml"))
 
 
 def admits_not_enough(text: str) -> bool:

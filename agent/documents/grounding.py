@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agent.documents.citations import Cited, blocks, citations, is_path, without_idle
 from agent.documents.passages import WIDE, WORD, Chunk, as_data, comparable, numbers, stands_in
@@ -19,6 +19,7 @@ from agent.engine.feedback import fence
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.prompts import prompt_for
+from agent.tables import Strict
 from agent.text import pattern
 
 LEAST_WORDS: Final = 5
@@ -250,20 +251,16 @@ PROMPT: Final = "<statements>\n{statements}\n</statements>\n\nJudge each stateme
 SECONDS: Final = 20.0
 
 
-class Verdict(BaseModel):
+class Verdict(Strict):
     """What one statement is, beside its passage."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     number: int = Field(description="The number of the statement.")
     verdict: Literal["supported", "not_supported", "contradicted"]
     differs: str = Field(description="The words of it that the passage does not say, or none.")
 
 
-class Verdicts(BaseModel):
+class Verdicts(Strict):
     """A verdict for each statement."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     verdicts: list[Verdict]
 

@@ -4,7 +4,6 @@ Words are compared by their stems, by what they mean in six languages and by the
 numbers by what they are worth (`lexicon.toml`).
 """
 
-import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,12 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Final, Protocol, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 
 from agent.classifier import Meanings
 from agent.engine.loop import AgenticResponse
 from agent.engine.span import PromptRef, Span
+from agent.tables import Strict, read_toml
 from agent.text import (
     LANGUAGES,
     REMEMBERED,
@@ -122,10 +122,8 @@ Rows = Annotated[
 ]
 
 
-class _File(BaseModel):
+class _File(Strict):
     """What `lexicon.toml` holds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     anaphors: Words
     same: Rows
@@ -218,8 +216,7 @@ def _worth(digits: str) -> float:
 
 @cache
 def _file() -> _File:
-    text = Path(__file__).with_name("lexicon.toml").read_text("utf-8")
-    return _File.model_validate(tomllib.loads(text))
+    return read_toml(_File, Path(__file__).with_name("lexicon.toml"))
 
 
 @cache

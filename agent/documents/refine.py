@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agent.documents.passages import as_data
 from agent.engine.contract import Evidence, OutputContract, string_leaves
@@ -19,6 +19,7 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.prompts import REPOSITORY, prompt_for
+from agent.tables import Strict
 from agent.text import pattern, words
 from agent.turn import security_flags
 from agent.vocabulary import Known, Said, judged_in, made_up_name, tokens
@@ -46,10 +47,8 @@ FLAG: Final = pattern(r"\W+")
 Listed = Annotated[list[str], Field(max_length=12)]
 
 
-class RefinedQuestion(BaseModel):
+class RefinedQuestion(Strict):
     """What the model makes of a question: strict, without any extra key."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     refined_query: str = Field(
         description="The question as a search query: precise terms, same intent."

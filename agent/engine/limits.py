@@ -5,7 +5,6 @@ Prices of models come from a setting, from `prices.toml`, or from the package ge
 
 import ipaddress
 import logging
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
@@ -18,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agent.engine.feedback import describe_validation_error
 from agent.engine.messages import LLMResponse, Usage
+from agent.tables import read_toml
 from agent.text import pattern
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ def price_file() -> PriceFile:
     Raises:
         ValidationError: the file is not as it must be.
     """
-    return PriceFile.model_validate(tomllib.loads(FILE.read_text("utf-8")))
+    return read_toml(PriceFile, FILE)
 
 
 def listed(model: str, prices: Mapping[str, Price]) -> Price | None:

@@ -22,6 +22,7 @@ from agent.engine.errors import AgentError
 from agent.repositories import Role, StoredMessage
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Colour, Currency, Food, Style, Sweetness
+from agent.tables import Strict
 from agent.text import Language
 from agent.tracing.recorder import Item, item_id
 
@@ -35,7 +36,7 @@ class DatasetError(AgentError):
     """A dataset cannot be read; the message names its place and what is wrong there."""
 
 
-class Expectation(BaseModel):
+class Expectation(Strict):
     """What the last answer of a conversation must keep to. What is not given is not checked.
 
     Lists of wine properties mean any of these; each wine of the answer is held against them.
@@ -43,8 +44,6 @@ class Expectation(BaseModel):
     `without_notes` are words that must not stand in a wine's notes in the catalogue ("oak").
     `cheaper_than` and `about` count the wines of the answer before from 1.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     types: tuple[ResponseType, ...] = ()
     language: Language | None = None
@@ -135,10 +134,8 @@ class Conversation(BaseModel):
         return " / ".join(self.messages)
 
 
-class Question(BaseModel):
+class Question(Strict):
     """A question with a known answer: the documents that hold it, by the end of their path."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     kind: Literal["keyword", "paraphrase", "multi", "negative"]
@@ -151,10 +148,8 @@ class Question(BaseModel):
         return self.query
 
 
-class PictureWine(BaseModel):
+class PictureWine(Strict):
     """A wine that stands on a label or a list; `known_id` is the same among the starter wines."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     producer: str
     name: str
@@ -170,10 +165,8 @@ class PictureWine(BaseModel):
         return " ".join(str(each) for each in (self.producer, self.name, self.vintage) if each)
 
 
-class Picture(BaseModel):
+class Picture(Strict):
     """A label or a list to be drawn, with what stands on it; see `agent.evals.pictures`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     kind: Literal["label", "list"]

@@ -4,7 +4,6 @@ No picture is kept in the repository: `pictures.toml` says what stands on each, 
 """
 
 import random
-import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +11,6 @@ from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from agent.engine.limits import Ledger, Limits, Prices
 from agent.engine.messages import LLM
@@ -24,6 +21,7 @@ from agent.evals.run import Outcome, Trial
 from agent.senses.pictures import VISION, read_pictures
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue, Currency, ReadWine
+from agent.tables import Strict, read_toml
 from agent.text import words
 from agent.turn import Reply, answer_turn
 
@@ -61,9 +59,7 @@ LOOKS: Final = {
 }
 
 
-class _List(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _List(Strict):
     title: str
     currency: Currency
     look: str
@@ -72,9 +68,7 @@ class _List(BaseModel):
     order: str = ""
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _File(Strict):
     labels: list[tuple[str, str, str, int, str, str]]
     lists: list[_List]
 
@@ -86,7 +80,7 @@ def pictures() -> tuple[Picture, ...]:
     Raises:
         ValidationError: the file is not as it must be.
     """
-    read = TypeAdapter(_File).validate_python(tomllib.loads(FILE.read_text("utf-8")))
+    read = read_toml(_File, FILE)
     bottles = [
         PictureWine(
             producer=producer, name=name, vintage=vintage or None, region=region, known_id=known

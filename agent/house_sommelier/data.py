@@ -4,15 +4,15 @@ Files of words hold tables whose language keys (`en de fr es it nl`, `any` for a
 every other key says what those phrases mean: a field and its values.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
+from agent.tables import Strict, read_toml
 from agent.text import LANGUAGES, Language, fold, words
 
 Act = Literal[
@@ -44,11 +44,7 @@ class Entry(NamedTuple):
     phrases: tuple[str, ...]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Spoken(_Strict):
+class Spoken(Strict):
     """One sentence or word in every language."""
 
     en: str
@@ -66,7 +62,7 @@ class Spoken(_Strict):
 _Table = TypeVar("_Table", bound=BaseModel)
 
 
-class Must(_Strict):
+class Must(Strict):
     """What a wine has to be for a food, whatever else it is."""
 
     styles: tuple[Style, ...] = ()
@@ -93,7 +89,7 @@ class Dish(NamedTuple):
     side: bool = False
 
 
-class Build(_Strict):
+class Build(Strict):
     """How a grape or a region tastes."""
 
     colour: Style
@@ -106,7 +102,7 @@ class Build(_Strict):
         return SCALES[scale].index(getattr(self, scale))
 
 
-class Profile(_Strict):
+class Profile(Strict):
     """What is known of a grape or a region, to compare it and to stand in for it."""
 
     name: str
@@ -132,7 +128,7 @@ class Subject(Spoken):
     article: str = ""
 
 
-class Kind(_Strict):
+class Kind(Strict):
     """What follows from a kind of message; data/acts.toml says how to read it."""
 
     shown: Act
@@ -143,7 +139,7 @@ class Kind(_Strict):
 @cache
 def load(name: str) -> Mapping[str, Any]:
     """The contents of a data file; raises what reading or parsing raises."""
-    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return read_toml(dict[str, Any], FOLDER / f"{name}.toml")
 
 
 @cache

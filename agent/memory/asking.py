@@ -1,13 +1,11 @@
 """What a person asks of what is remembered of them: to be shown it, or to be forgotten. Pure."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import TypeAdapter
-
+from agent.tables import read_toml
 from agent.text import Pattern, pattern, words
 
 Asked = Literal["forget", "export", "privacy", "taste", "cellar"]
@@ -25,9 +23,7 @@ def asked_of_memory(text: str) -> Asked | None:
 
 @cache
 def _patterns() -> Mapping[Asked, Pattern]:
-    file = Path(__file__).with_suffix(".toml")
-    kinds = TypeAdapter(dict[Asked, list[str]])
-    written = kinds.validate_python(tomllib.loads(file.read_text("utf-8")))
+    written = read_toml(dict[Asked, list[str]], Path(__file__).with_suffix(".toml"))
     return {
         what: of_words("|".join(f"(?:{each})" for each in any_of))
         for what, any_of in written.items()

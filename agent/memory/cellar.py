@@ -1,13 +1,10 @@
 """A person's own bottles: what they say of them, when to drink them, which suit. Pure."""
 
-import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Final, Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from agent.house_sommelier.data import profiles
 from agent.house_sommelier.lexicon import Token, parse, tokens
@@ -17,6 +14,7 @@ from agent.memory.reading import objects, own_words
 from agent.person import Bottles, Fact, Person
 from agent.sommelier.taste import Wanted, is_of, taste_of, written
 from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
+from agent.tables import Strict, read_toml
 from agent.text import Pattern, fold, sentences
 
 Cue = Literal[
@@ -35,10 +33,8 @@ SHORT: Final = 8
 SHOWN: Final = 3
 
 
-class _Words(BaseModel):
+class _Words(Strict):
     """What `cellar.toml` holds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     own: list[str]
     bought: list[str]
@@ -63,28 +59,22 @@ class _Words(BaseModel):
     currencies: dict[str, Currency]
 
 
-class _Windows(BaseModel):
+class _Windows(Strict):
     """What `windows.toml` holds: years after the vintage."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sources: list[str]
     names: dict[str, tuple[int, int]]
     styles: dict[Style, tuple[int, int]]
 
 
-def _table(name: str) -> dict[str, object]:
-    return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
-
-
 @cache
 def _words() -> _Words:
-    return _Words.model_validate(_table("cellar.toml"))
+    return read_toml(_Words, Path(__file__).with_suffix(".toml"))
 
 
 @cache
 def _windows() -> _Windows:
-    return _Windows.model_validate(_table("windows.toml"))
+    return read_toml(_Windows, Path(__file__).with_name("windows.toml"))
 
 
 @cache

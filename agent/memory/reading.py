@@ -5,7 +5,6 @@ what is wanted now, what somebody else likes and what a question asks is none. T
 that the house sommelier knows, in all languages.
 """
 
-import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,6 @@ from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Final, Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from agent.care import ALLERGIES, care_of
 from agent.house_sommelier.lexicon import Phrases, Span, parse
@@ -24,6 +21,7 @@ from agent.memory.asking import of_words, spaced
 from agent.person import Fact, FactKind
 from agent.sommelier.taste import Wanted, read, written
 from agent.sommelier.wine import Currency
+from agent.tables import Strict, read_toml
 from agent.text import Language, Pattern, fold, sentences
 
 Cue = Literal["none", "hate", "like"]
@@ -52,10 +50,8 @@ LONGEST_SAID: Final = 200
 LARGEST_BUDGET: Final = 5000
 
 
-class _Words(BaseModel):
+class _Words(Strict):
     """What `telling.toml` holds: patterns of words."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     hate: list[str]
     like: list[str]
@@ -73,7 +69,7 @@ class _Words(BaseModel):
 @cache
 def _words() -> _Words:
     file = Path(__file__).with_name("telling.toml")
-    return _Words.model_validate(tomllib.loads(file.read_text("utf-8")))
+    return read_toml(_Words, file)
 
 
 @cache

@@ -16,6 +16,7 @@ from agent.sommelier.caring import may_be_shown, person_in
 from agent.sommelier.taste import written
 from agent.sommelier.tools import by_id, wine_facts
 from agent.sommelier.wine import Currency
+from agent.tables import Strict
 from agent.text import words
 
 REMEMBER: Final = (
@@ -35,10 +36,8 @@ OF_OTHERS: Final = "that is about somebody else; only what guests tell of themse
 NO_NAME: Final = "these words name no grape, region, country, style or taste; keep it as a note"
 
 
-class Remember(BaseModel):
+class Remember(Strict):
     """Arguments of remember."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["hate", "like", "allergy", "budget", "note"]
     words: Annotated[str, Field(min_length=2, max_length=LONGEST_SAID)]

@@ -5,16 +5,16 @@ queries apart, nor does the place, which is in all of them. What is left counts 
 the two share 0.7 of their words or more: at 0.6 "wine shop" and "natural wine shop" were one.
 """
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 
 from agent import text
+from agent.tables import Strict, read_toml
 
 SAME: Final = 0.7
 LEAST_STEM: Final = 3
@@ -48,10 +48,8 @@ def _names(said: str) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(words(name)) for name in said.split(","))
 
 
-class _Data(BaseModel):
+class _Data(Strict):
     """What `words.toml` holds: words that narrow nothing, endings of one word, names of places."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     filler: Words
     common_in_names: Words
@@ -64,7 +62,7 @@ class _Data(BaseModel):
 @cache
 def _data() -> _Data:
     file = Path(__file__).with_name("words.toml")
-    return _Data.model_validate(tomllib.loads(file.read_text("utf-8")))
+    return read_toml(_Data, file)
 
 
 def countries() -> frozenset[tuple[str, ...]]:

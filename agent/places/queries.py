@@ -8,7 +8,6 @@ padded.
 """
 
 import json
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +17,9 @@ from types import MappingProxyType
 from typing import Annotated, Final
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     RootModel,
-    TypeAdapter,
     model_validator,
 )
 
@@ -43,6 +39,7 @@ from agent.places.distinct import (
     words,
 )
 from agent.prompts import prompt_for
+from agent.tables import Strict, read_toml
 from agent.text import LANGUAGES, pattern
 from agent.turn import Outcome, error_types, record_outcome
 from agent.vocabulary import Token, is_word, tokens
@@ -73,20 +70,16 @@ def _listed(said: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in said.split(","))
 
 
-class Language(BaseModel):
+class Language(Strict):
     """Where it is spoken, what kinds of places are called, and what is looked for beside."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     names: Annotated[tuple[Name, ...], BeforeValidator(_name_words)]
     also: Annotated[tuple[str, ...], Field(min_length=9, max_length=9)]
     kinds: dict[str, Annotated[tuple[str, ...], BeforeValidator(_listed)]]
 
 
-class _Data(BaseModel):
+class _Data(Strict):
     """What `languages.toml` holds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     neutral: Annotated[tuple[Name, ...], BeforeValidator(_name_words)]
     languages: dict[str, Language]
@@ -94,9 +87,7 @@ class _Data(BaseModel):
 
 @cache
 def _data() -> _Data:
-    return _Data.model_validate(
-        tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
-    )
+    return read_toml(_Data, Path(__file__).with_name("languages.toml"))
 
 
 def languages() -> Mapping[str, Language]:
@@ -167,14 +158,12 @@ SAME_NAME: Final = 3
 LONGEST_PLACE: Final = 120
 
 
-class Category(BaseModel):
+class Category(Strict):
     """A kind of place: what people call it, the hint for the model, and ten phrases of its own.
 
     The phrases, each followed by the place, are the queries of a house without a model. Behind the
     colon of the hint stand words that mean this kind of place, with commas between them.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     label: str
     hint: str
@@ -184,8 +173,8 @@ class Category(BaseModel):
 @cache
 def categories() -> Mapping[str, Category]:
     """Return every category by its key."""
-    tables = tomllib.loads(Path(__file__).with_name("categories.toml").read_text("utf-8"))
-    return MappingProxyType(TypeAdapter(dict[str, Category]).validate_python(tables))
+    found = read_toml(dict[str, Category], Path(__file__).with_name("categories.toml"))
+    return MappingProxyType(found)
 
 
 def category_named(name: str) -> str:

@@ -5,14 +5,11 @@ first, and an allergy leaves out every wine that must declare it: in what tools 
 what an answer may hold.
 """
 
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
-
-from pydantic import TypeAdapter
 
 from agent.care import FORBIDDING, NO_CARE, Care, Concern
 from agent.care_help import Help
@@ -33,6 +30,7 @@ from agent.sommelier.wine import (
     WineSearchResult,
     known_names,
 )
+from agent.tables import read_toml
 from agent.text import sentences, words
 
 MOST_ALCOHOL: Final = 0.5
@@ -308,8 +306,7 @@ def _known(said: Sequence[str], vocabulary: Collection[str]) -> Iterator[str]:
 @cache
 def _vocabulary() -> Mapping[str, frozenset[str]]:
     """The words of `caring.toml`, and all names of grapes and regions."""
-    listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    read = TypeAdapter(dict[str, str]).validate_python(listed)
+    read = read_toml(dict[str, str], Path(__file__).with_suffix(".toml"))
     words_of = {name: {each.replace("_", " ") for each in read[name].split()} for name in read}
     names = {name for kind in ("grapes", "regions") for name in known_names(kind)}
     return {

@@ -5,7 +5,6 @@ points) must be those of the wine they are said of. What a sommelier's words can
 (orders, stock, accounts, medals, its own instructions) a classifier tells (`agent/claims.py`).
 """
 
-import tomllib
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 
 from agent.claims import is_claim
 from agent.documents.passages import Chunk
@@ -22,6 +21,7 @@ from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
 from agent.markdown import live
 from agent.sommelier.wine import AnyWine
+from agent.tables import Strict, read_toml
 from agent.text import Language, Match, fold, pattern, sentences, words
 from agent.vocabulary import (
     YEAR,
@@ -81,10 +81,8 @@ OF_MEASURE: Final = pattern(r"(?i)\A\s?(?:%|°|c?l|ml|k?g|vol|grad)")
 _Words = Annotated[frozenset[str], BeforeValidator(lambda text: map(fold, text.split()))]
 
 
-class _Tables(BaseModel):
+class _Tables(Strict):
     """What `grounding.toml` holds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     negations: _Words
     offers: _Words
@@ -110,7 +108,7 @@ class _Tables(BaseModel):
 
 @cache
 def _tables() -> _Tables:
-    return _Tables.model_validate(tomllib.loads(TABLES.read_text("utf-8")))
+    return read_toml(_Tables, TABLES)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.person import NOBODY, Person
 from agent.sommelier.caring import catalogue_for, left_out, person_in
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult
+from agent.tables import Strict
 
 SEARCH = (
     "Search the wines that exist here. Give filters for everything the person asked for, whatever "
@@ -28,10 +29,8 @@ SIMILAR = (
 NO_WINE = "there is no wine with these ids; use search_wines to find ids; {why}"
 
 
-class GetWine(BaseModel):
+class GetWine(Strict):
     """Arguments of get_wine."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     wine_ids: Annotated[tuple[Text, ...], Field(min_length=1, max_length=12)]
 

@@ -6,16 +6,16 @@ grape, country or region (`synonyms.toml`) finds every other.
 """
 
 import inspect
-import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Protocol, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from agent.tables import Strict, read_toml
 from agent.text import fold, words
 
 Kind = Literal["grapes", "countries", "regions"]
@@ -47,8 +47,7 @@ def key(kind: Kind, name: str) -> str:
 @cache
 def _groups() -> Mapping[Kind, Mapping[str, tuple[str, ...]]]:
     file = Path(__file__).with_name("synonyms.toml")
-    data = tomllib.loads(file.read_text("utf-8"))
-    kinds = TypeAdapter(dict[Kind, list[tuple[str, ...]]]).validate_python(data)
+    kinds = read_toml(dict[Kind, list[tuple[str, ...]]], file)
     return {kind: {one: each for each in kinds[kind] for one in each} for kind in kinds}
 
 
@@ -72,10 +71,8 @@ class Currency(StrEnum):
     ZAR = "ZAR"
 
 
-class _Currencies(BaseModel):
+class _Currencies(Strict):
     """What `currencies.toml` holds: a rate for each currency."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     euros: dict[Currency, PositiveFloat]
     signs: dict[Currency, str]
@@ -101,7 +98,7 @@ def money(amount: float, currency: Currency) -> str:
 @cache
 def _currencies() -> _Currencies:
     file = Path(__file__).with_name("currencies.toml")
-    return _Currencies.model_validate(tomllib.loads(file.read_text("utf-8")))
+    return read_toml(_Currencies, file)
 
 
 class Style(StrEnum):

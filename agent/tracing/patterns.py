@@ -5,16 +5,14 @@ digits say: an issuer and a check digit, a sign, a word before it, the shape of 
 write it at home. Vintages, prices, dates and ids stay: they are what traces are read for.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from agent import text as linear
+from agent.tables import Strict, read_toml
 from agent.text import Match, Pattern
 
 FILE: Final = Path(__file__).with_name("masking.toml")
@@ -22,9 +20,7 @@ FRAGMENT: Final = linear.pattern(r"<([a-z_]+)>")
 SHORTEST_CREDENTIAL: Final = 8  # characters, with the word before it
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Table(Strict):
     trade_names: str
     location_keys: frozenset[str]
     words: Mapping[str, list[str]]
@@ -36,7 +32,7 @@ class _Table(BaseModel):
 @cache
 def table() -> _Table:
     """Return what stands in the file."""
-    return _Table.model_validate(tomllib.loads(FILE.read_text(encoding="utf-8")))
+    return read_toml(_Table, FILE)
 
 
 def pattern(name: str) -> Pattern:

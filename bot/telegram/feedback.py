@@ -5,7 +5,6 @@ back. So a press that comes twice, or late, does no harm.
 """
 
 import asyncio
-import tomllib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -13,13 +12,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, get_args
 
-from pydantic import TypeAdapter
 from telegram import CallbackQuery, Message, MessageReactionUpdated, ReactionType, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, MessageHandler, MessageReactionHandler, filters
 
 from agent.i18n import in_every_language, say
 from agent.repositories import Feedback, FeedbackReason, TurnRecord, Verdict
+from agent.tables import read_toml
 from agent.text import pattern
 from agent.tracing.masking import mask
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -123,8 +122,7 @@ def verdict_in(reactions: Sequence[ReactionType]) -> Verdict | None:
 
 @cache
 def _verdicts() -> Mapping[str, Verdict]:
-    listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    read = TypeAdapter(dict[Verdict, str]).validate_python(listed)
+    read = read_toml(dict[Verdict, str], Path(__file__).with_suffix(".toml"))
     return {emoji: verdict for verdict, emojis in read.items() for emoji in emojis.split()}
 
 

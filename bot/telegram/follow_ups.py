@@ -5,14 +5,13 @@ is who asked that may press, and only what that answer's wines offer. What does 
 (an answer that was forgotten, a second press, a foreign one) ends in a short sentence.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field
 from telegram import CallbackQuery, Message, Update
 from telegram.ext import CallbackQueryHandler
 
@@ -21,6 +20,7 @@ from agent.house_sommelier.wording import country_in_words
 from agent.i18n import say, spoken
 from agent.repositories import StoredMessage, TurnRecord
 from agent.sommelier.wine import Wine, WineQuery
+from agent.tables import Strict, read_toml
 from agent.text import Language
 from agent.turn import Reply
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -42,10 +42,8 @@ LONGEST_READ: Final = 500
 Values = Mapping[Literal["body", "sweetness"], tuple[str, ...]]
 
 
-class FollowUp(BaseModel):
+class FollowUp(Strict):
     """When something may be wanted next; see `follow_ups.toml`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     costs: float = 0
     has: Values = Field(default_factory=dict)
@@ -77,8 +75,7 @@ def follow_ups() -> Mapping[str, FollowUp]:
     Raises:
         ValidationError: the file is not as it must be.
     """
-    listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    return TypeAdapter(dict[str, FollowUp]).validate_python(listed)
+    return read_toml(dict[str, FollowUp], Path(__file__).with_suffix(".toml"))
 
 
 def offered(wines: Sequence[Wine], asked: WineQuery | None = None) -> list[str]:

@@ -10,7 +10,6 @@ a file twice changes nothing.
 
 import ast
 import asyncio
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
 from sqlalchemy import exists, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.sommelier.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine, folded
+from agent.tables import Strict, read_toml
 from db.engine import Sessions
 from db.models import WineRow
 from db.wines.catalogue import chunks, load_wines, save_wines, sources_of
@@ -54,10 +54,8 @@ DRY_FROM: Final = 11.5
 """A still wine weaker than this may well be off-dry, so nothing is claimed."""
 
 
-class _Mapping(BaseModel):
+class _Mapping(Strict):
     """What `xwines.toml` holds; the first word of sweetness that is in a name counts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     types: dict[str, Style]
     bodies: dict[str, Body]
@@ -71,7 +69,7 @@ class _Mapping(BaseModel):
 @cache
 def _mapping() -> _Mapping:
     file = Path(__file__).with_name("xwines.toml")
-    return _Mapping.model_validate(tomllib.loads(file.read_text("utf-8")))
+    return read_toml(_Mapping, file)
 
 
 def _one_of(name: str) -> BeforeValidator:

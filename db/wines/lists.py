@@ -7,7 +7,6 @@ A list that is written as `docs/wines.md` says is read by the same way.
 
 import csv
 import io
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,6 +39,7 @@ from agent.sommelier.wine import (
     known_names,
     names,
 )
+from agent.tables import Strict, read_toml
 
 SHOWN_PROBLEMS: Final = 20
 DELIMITERS: Final = ",;\t|"
@@ -221,10 +221,8 @@ _THOUSANDS: Final = 3
 """Digits behind a single point or comma that parts thousands."""
 
 
-class _Words(BaseModel):
+class _Words(Strict):
     """What `lists.toml` holds, every word folded but the currencies."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     headers: dict[str, tuple[str, ...]]
     beside: dict[str, frozenset[str]]
@@ -240,7 +238,7 @@ class _Words(BaseModel):
 @cache
 def _words() -> _Words:
     file = Path(__file__).with_suffix(".toml")
-    return _Words.model_validate(tomllib.loads(file.read_text("utf-8")))
+    return read_toml(_Words, file)
 
 
 def known_columns(header: Sequence[str]) -> int:

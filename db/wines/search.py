@@ -1,6 +1,5 @@
 """The conditions of a search for wines, what ranks those that meet them, and variety."""
 
-import tomllib
 import zlib
 from bisect import bisect
 from collections import Counter
@@ -44,6 +43,7 @@ from agent.sommelier.wine import (
     key,
     names,
 )
+from agent.tables import read_toml
 from agent.text import stop_words, words
 from db.models import FULL_TEXT, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow, storable
 
@@ -149,8 +149,8 @@ def terms(text: str) -> tuple[str, ...]:
 
 @cache
 def _says_nothing() -> frozenset[str]:
-    file = Path(__file__).with_suffix(".toml")
-    return frozenset(tomllib.loads(file.read_text("utf-8"))["says_nothing"].split())
+    read = read_toml(dict[str, str], Path(__file__).with_suffix(".toml"))
+    return frozenset(read["says_nothing"].split())
 
 
 def matching_text(text: str, dialect: str) -> Subquery | None:

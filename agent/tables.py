@@ -1,0 +1,25 @@
+"""Data that is held to its form, and the files beside the code that it is read from."""
+
+import tomllib
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+T = TypeVar("T")
+
+
+class Strict(BaseModel):
+    """Data with these fields and no others, which nobody changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def read_toml(form: type[T], file: Path) -> T:
+    """Read a file as data of this form.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no TOML, or not of this form.
+    """
+    return TypeAdapter(form).validate_python(tomllib.loads(file.read_text("utf-8")))
