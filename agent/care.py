@@ -100,6 +100,13 @@ class Message:
             part = self._tokens[start : start + WINDOW]
             yield _features([_written(each, full_age) for each in part])
 
+    @property
+    def parts(self) -> Iterator[Sequence[frozenset[str]]]:
+        """Tell what is said in each part of the message between stops and words like "but"."""
+        for is_end, part in groupby(self.reactions, lambda said: "stop" in said):
+            if not is_end:
+                yield list(part)
+
     @cached_property
     def reactions(self) -> Sequence[frozenset[str]]:
         """What is said at each word of who wine is for, and of what somebody reacts to."""
@@ -198,6 +205,9 @@ MISUNDERSTOOD: Final = "misunderstood"
 """What stands in `care.toml` beside concerns that some words leave no doubt of."""
 Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes", "histamine"]
 ALLERGIES: Final[tuple[Allergy, ...]] = get_args(Allergy)
+Reaction = Literal["red", "white", "rose", "orange", "sparkling", "sweet", "fortified"]
+REACTIONS: Final[tuple[Reaction, ...]] = get_args(Reaction)
+"""Kinds of wine that may make somebody ill."""
 Intolerance = Literal["", "histamine", "sulphites", "severe"]
 
 FULL_AGE: Final = 18
@@ -225,8 +235,11 @@ LEAST_OF_EACH: Final = 0.25
 LEAST_OF_OTHERS: Final = 0.3
 """From which likelihood on a concern is of somebody else."""
 LEAST_OF_LANGUAGE: Final = 0.5
+_HARM: Final = frozenset({"upsets", "bears", "intolerant", "symptom"})
 NEAR: Final = 6
 """Words between what somebody reacts to and the reaction."""
+_JOINED: Final = 3
+"""Words up to the one that joins what somebody reacts to with a reaction before it."""
 
 
 def gravest(concerns: Collection[Concern]) -> Concern | None:
@@ -239,7 +252,8 @@ class Care:
     """What a message tells of those who should not be offered alcohol.
 
     `own` is said of who writes, `others` of somebody else whom wine may be for. `allergies` are
-    what is not to be offered, `retracted` what of before was a misunderstanding. `people` are the
+    what wines may not hold and `reactions` the kinds of wine that are not to be offered to anybody,
+    `retracted` what of before was a misunderstanding. `people` are the
     persons it names, `beneficiaries` those of them that wine is wanted for. `held` is what was
     known before of who writes, who may do so `in_group`.
     """
@@ -247,6 +261,7 @@ class Care:
     own: frozenset[Concern] = frozenset()
     others: frozenset[Concern] = frozenset()
     allergies: frozenset[Allergy] = frozenset()
+    reactions: frozenset[Reaction] = frozenset()
     retracted: frozenset[Concern] = frozenset()
     intolerance: Intolerance = ""
     has_drunk: bool = False
@@ -290,7 +305,7 @@ class Care:
     @property
     def kept(self) -> frozenset[str]:
         """What is to be remembered of who writes, as names for `holding`."""
-        return self.own | self.held | self.allergies
+        return self.own | self.held | self.allergies | self.reactions
 
     def adding(self, concern: Concern) -> "Care":
         """Return the same with a concern that a model heard, of who writes if nobody is named."""
@@ -305,8 +320,9 @@ class Care:
         """Return the same with what is remembered of who writes; unknown names are left out."""
         known = frozenset(names) - self.retracted
         held = frozenset(each for each in CONCERNS if each in known)
-        allergies = frozenset(each for each in ALLERGIES if each in known)
-        return replace(self, held=self.held | held, allergies=self.allergies | allergies)
+        allergies = self.allergies.union(each for each in ALLERGIES if each in known)
+        reactions = self.reactions.union(each for each in REACTIONS if each in known)
+        return replace(self, held=self.held | held, allergies=allergies, reactions=reactions)
 
 
 NO_CARE: Final = Care()
@@ -332,6 +348,7 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
         own=frozenset(own),
         others=frozenset(others - own),
         allergies=frozenset(_allergies(message)),
+        reactions=frozenset(_reactions(message)),
         retracted=RETRACTABLE if takes_back else frozenset(),
         intolerance=_intolerance(message),
         has_drunk=message.has("drunk"),
@@ -370,6 +387,32 @@ def _allergies(message: Message) -> Iterator[Allergy]:
     yield from (each for each in ALLERGIES if message.is_near(each, "intolerant", NEAR))
     if message.has("grape_allergy") or (message.has("grapes") and message.has("reaction")):
         yield "grapes"
+
+
+def _reactions(message: Message) -> Iterator[Reaction]:
+    """The kinds of wine that are said to make somebody ill: before the word that says it.
+
+    Behind it they stand after a word that joins them. Why wine does so in general is a question.
+    """
+    for part in message.parts:
+        said = frozenset[str]().union(*part)
+        if _is_of_illness(said) and ("why" not in said or "whom" in said):
+            harm = max(at for at, each in enumerate(part) if _HARM & each)
+            behind = part[harm : harm + NEAR]
+            joined = [at for at, each in enumerate(behind) if "joins" in each and at <= _JOINED]
+            is_borne = "bears" in part[harm]
+            named = (*part[:harm], *(behind if is_borne or joined else ()))
+            for each in named:
+                yield from (kind for kind in REACTIONS if kind in each and "dish" not in each)
+
+
+def _is_of_illness(said: frozenset[str]) -> bool:
+    """Whether something is not borne, or makes ill."""
+    if "bears" in said and "symptom" not in said:
+        return "not" in said
+    is_of_wine = "intolerant" in said and said.isdisjoint(ALLERGIES)
+    is_caused = "symptom" in said and "cause" in said
+    return "not" not in said and ("upsets" in said or is_of_wine or is_caused)
 
 
 def care_in_talk(said: Sequence[str], full_age: int = FULL_AGE) -> Care:

@@ -49,9 +49,9 @@ class Carer:
         if lifted := told.retracted & held:
             await self._keep(chat_id, user_id, dict.fromkeys(lifted, datetime.now(UTC)))
         care = replace(told.holding(held), in_group=chat_id < 0)
-        if care.all or care.allergies:
+        if told_now := care.all | care.allergies | care.reactions:
             with span.child("guard.care", "guardrail") as guard:
-                guard.update(output=sorted({*care.all, *care.allergies}))
+                guard.update(output=sorted(told_now))
         if new := told.kept - care.held:
             await self.keep(chat_id, user_id, new)
         return care

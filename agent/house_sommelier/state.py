@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast, get_args
 
-from agent.care import NO_CARE, Care, Concern, gravest
+from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
 from agent.house_sommelier.acts import Context, language_told, with_kind
 from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import Act, kinds, load, profiles, subjects
@@ -128,7 +128,7 @@ def read_state(conversation: Conversation, care: Care | None = None) -> tuple[St
     `care` is what is known of who wrote the last; in a group the others told of themselves.
     """
     known = care or NO_CARE
-    state = State(care=gravest(known.held), reacts=known.allergies)
+    state = State(care=gravest(known.held), reacts=known.allergies | known.reactions)
     for exchange in conversation.before:
         change = _read(exchange.request, state, NO_CARE if known.in_group else None)
         state = _answered(heard(state, change), exchange)
@@ -138,7 +138,15 @@ def read_state(conversation: Conversation, care: Care | None = None) -> tuple[St
 
 def _read(text: str, state: State, care: Care | None) -> Change:
     change = with_kind(read(text, state.language if state.turns else None), state.context)
-    return change if care is None else replace(change, care=care)
+    change = change if care is None else replace(change, care=care)
+    ill_of = (state.reacts | change.care.reactions).intersection(REACTIONS)
+    wishes = replace(
+        change.wishes,
+        styles=tuple(each for each in change.wishes.styles if each not in ill_of),
+        colours=tuple(each for each in change.wishes.colours if each not in ill_of),
+    )
+    out = change.denied.union(("styles", each) for each in ill_of)
+    return replace(change, wishes=wishes, denied=out) if ill_of else change
 
 
 def _answered(state: State, exchange: Exchange) -> State:
@@ -203,7 +211,7 @@ def _with_facts(state: State, change: Change) -> State:
         allergens=tuple(dict.fromkeys(allergens)),
         care=concern,
         concerned=care.people if care.gravest else state.concerned,
-        reacts=state.reacts | care.allergies | ({care.intolerance} - {""}),
+        reacts=state.reacts | care.allergies | care.reactions | ({care.intolerance} - {""}),
         guests=numbers.guests or _bare_number(change) or state.guests,
         sober=_sober(state, change),
         hours=numbers.hours or state.hours,

@@ -12,6 +12,7 @@ from agent.house_sommelier.model import query_for
 from agent.memory.asking import of_words, spaced
 from agent.memory.reading import objects, own_words
 from agent.person import Bottles, Fact, Person
+from agent.sommelier.caring import may_be_shown
 from agent.sommelier.taste import Wanted, is_of, taste_of, written
 from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
 from agent.tables import Strict, read_toml
@@ -386,7 +387,6 @@ def chosen(talk: CellarTalk, person: Person, year: int) -> list[Bottles]:
         for name in ("styles", "colours", "grapes", "countries", "regions", "sweetness")
         if getattr(query, name) and name not in query.soft
     }
-    allergies = person.care.allergies
 
     def fits(bottles: Bottles) -> bool:
         wine = wine_of(bottles)
@@ -396,7 +396,7 @@ def chosen(talk: CellarTalk, person: Person, year: int) -> list[Bottles]:
             bottles.count > 0
             and (not asked or is_of(wine, asked))
             and not any(is_of(wine, wanted) for wanted, _ in taste.hates)
-            and not allergies.intersection(wine.allergens)
+            and may_be_shown(wine, person.care)
         )
 
     def rank(bottles: Bottles) -> tuple[int, int, int]:

@@ -50,7 +50,10 @@ FIRST: Final = (
 )
 NOTE_FORBIDDEN: Final = "only wines without alcohol are shown to this person"
 NOTE_FIRST: Final = "wines without alcohol come first for this person"
-NOTE_ALLERGY: Final = "wines that declare {allergens} are left out for this person"
+REACTING: Final = (
+    "Who writes, or whom the wine is for, gets ill from {kinds} wine: recommend none and name none."
+)
+NOTE_ALLERGY: Final = "what somebody reacts to is left out for this person: {left_out}"
 
 
 def person_in(run: Run) -> Person:
@@ -67,9 +70,9 @@ def care_in(run: Run) -> Care:
 
 def instructions(care: Care) -> str:
     """Say for a model what care asks of its answer; empty if nothing."""
-    if care.forbids_alcohol:
-        return f"- {FORBIDDEN}"
-    return f"- {FIRST}" if care.is_cautious else ""
+    asked = FORBIDDEN if care.forbids_alcohol else FIRST if care.is_cautious else ""
+    reacting = REACTING.format(kinds=" or ".join(sorted(care.reactions))) if care.reactions else ""
+    return "\n".join(f"- {each}" for each in (asked, reacting) if each)
 
 
 def left_out(person: Person) -> str:
@@ -79,8 +82,10 @@ def left_out(person: Person) -> str:
 
 def note(care: Care) -> str:
     """Say for a model what was left out of a result, or put first in it; empty if nothing."""
-    allergens = ", ".join(sorted(care.allergies))
-    allergy = NOTE_ALLERGY.format(allergens=allergens) if allergens else ""
+    left_out = ", ".join(
+        (*sorted(care.allergies), *(f"{each} wine" for each in sorted(care.reactions)))
+    )
+    allergy = NOTE_ALLERGY.format(left_out=left_out) if left_out else ""
     sober = NOTE_FORBIDDEN if care.forbids_alcohol else NOTE_FIRST if care.is_cautious else ""
     return "; ".join(filter(None, (sober, allergy)))
 
@@ -94,13 +99,17 @@ def may_be_shown(wine: AnyWine, care: Care) -> bool:
     """Whether care lets a wine be shown at all."""
     if "grapes" in care.allergies or care.allergies.intersection(wine.allergens):
         return False
+    kinds = {wine.style, wine.colour if isinstance(wine, Wine) else None}
+    if care.reactions and (None is wine.style or kinds.intersection(care.reactions)):
+        return False
     return is_without_alcohol(wine) or not care.forbids_alcohol
 
 
 def catalogue_for(catalogue: Catalogue, person: Person) -> Catalogue:
     """Return the part of a catalogue that a person may be shown and wants to see; else all."""
     care, catalogue = person.care, catalogue_of_taste(catalogue, person)
-    is_whole = not (care.forbids_alcohol or care.is_cautious or care.allergies)
+    leaves_out = care.forbids_alcohol or care.allergies or care.reactions
+    is_whole = not (leaves_out or care.is_cautious)
     return catalogue if is_whole else _CarefulCatalogue(catalogue, care)
 
 
@@ -135,8 +144,13 @@ class _CarefulCatalogue:
     def _narrowed(self, query: WineQuery) -> WineQuery:
         told = self._care.allergies - {"grapes", "histamine"}
         declared = {Allergen(each) for each in told}
-        without = {"without_allergens": tuple({*query.without_allergens, *declared})}
-        narrowed = query.model_copy(update=without)
+        update: dict[str, object] = {
+            "without_allergens": tuple({*query.without_allergens, *declared})
+        }
+        if ill_of := tuple(map(Style, self._care.reactions)):
+            update["without_styles"] = tuple({*query.without_styles, *ill_of})
+            update["soft"] = tuple({*query.soft, "styles", "colours"})
+        narrowed = query.model_copy(update=update)
         return self._sober(narrowed) if self._care.forbids_alcohol else narrowed
 
     def _sober(self, query: WineQuery) -> WineQuery:

@@ -244,7 +244,9 @@ class Sommelier:
         own = await self._of_house(message, run, language)
         if not (own.answer and care.in_group and care.is_cautious):
             return own
-        rest = _with_care(run, Care(allergies=care.allergies, in_group=True))
+        rest = _with_care(
+            run, Care(allergies=care.allergies, reactions=care.reactions, in_group=True)
+        )
         others = await self._of_house(message, rest, language)
         if not others.answer or not others.answer.wines:
             return own

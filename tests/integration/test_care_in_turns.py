@@ -15,7 +15,7 @@ from agent.house_sommelier import HouseSommelier
 from agent.repositories import StoredMessage, window
 from agent.sommelier.caring import care_in, named_with_alcohol
 from agent.sommelier.service import Sommelier
-from agent.sommelier.wine import Allergen, Food, Style, Wine
+from agent.sommelier.wine import Allergen, Colour, Food, Style, Wine
 from agent.turn import Reply
 from bot.care import Carer
 from db.engine import Sessions
@@ -129,13 +129,21 @@ async def test_wine_for_somebody_else_is_wine(model_server: ModelServer) -> None
     assert reply.wine_ids == (CHINON.id,)
 
 
-async def test_an_allergy_leaves_wines_out_whatever_the_model_asks_for(
-    model_server: ModelServer,
+@pytest.mark.parametrize(
+    ("said", "left_out"),
+    [
+        ("I'm allergic to eggs", {"allergens": (Allergen.EGG,)}),
+        ("white wine gives my guest headaches", {"style": Style.WHITE}),
+        ("bubbles upset her", {"style": Style.SPARKLING}),
+        ("rosé makes me ill", {"style": Style.SPARKLING, "colour": Colour.ROSE}),
+    ],
+)
+async def test_what_somebody_reacts_to_is_left_out_whatever_the_model_asks_for(
+    model_server: ModelServer, said: str, left_out: dict[str, Any]
 ) -> None:
-    fined = CHINON.model_copy(update={"allergens": (Allergen.EGG,)})
-    model_server.script(search(), shown(fined), shown(RIOJA))
-    said = "I'm allergic to eggs, a red for lamb"
-    reply, _ = await reply_to(said, server=model_server, wines=(fined, RIOJA))
+    wine = CHINON.model_copy(update=left_out)
+    model_server.script(search(), shown(wine), shown(RIOJA))
+    reply, _ = await reply_to(said, "wine for lamb", server=model_server, wines=(wine, RIOJA))
     assert reply.wine_ids == (RIOJA.id,)
 
 

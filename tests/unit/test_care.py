@@ -161,5 +161,28 @@ def test_what_was_misunderstood_holds_no_more(said: tuple[str, ...], expected: s
     assert {*care.own, *care.held} == expected
 
 
+REACTIONS: list[tuple[str, set[str]]] = [
+    ("my sister has a nickel allergy and red wine upsets her, what goes with fish?", {"red"}),
+    ("white is fine but red gives me headaches", {"red"}),
+    ("I can't tolerate white wine", {"white"}),
+    ("Rotwein verträgt meine Frau leider nicht", {"red"}),
+    ("bei Sekt krieg ich Sodbrennen", {"sparkling"}),
+    ("elle ne supporte pas le rouge", {"red"}),
+    ("a mi mujer el tinto le sienta mal", {"red"}),
+    ("il vino rosso le fa venire il mal di testa", {"red"}),
+    ("van rode wijn krijgt ze hoofdpijn", {"red"}),
+    ("o vinho tinto dá-me dor de cabeça", {"red"}),
+    *((each, set()) for each in ("why does red wine give headaches?", "Rotwein vertrage ich gut")),
+    *((each, set()) for each in ("I have a headache, a light red please", "a red for my ill aunt")),
+    *((each, set()) for each in ("red meat upsets my stomach", "any white for an egg allergy?")),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), REACTIONS)
+def test_a_kind_of_wine_that_makes_somebody_ill_is_told(text: str, expected: set[str]) -> None:
+    assert care_of(text).reactions == expected
+    assert care_in_talk((text, "with lamb?")).reactions == expected
+
+
 def test_every_language_has_every_sentence() -> None:
     assert set(Help().texts) == {*LANGUAGES, "pt"}
