@@ -6,7 +6,7 @@ The words it goes by are data, in `text.toml` beside it.
 import re  # noqa: TID251 - for our own patterns, never for a text from outside
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
@@ -549,3 +549,13 @@ def _weights(languages: tuple[S, ...]) -> _Weights[S]:
         language: {word: 1 / shared[word] ** 2 for word in words}
         for language, words in common.items()
     }
+
+
+def spaced(said: Iterable[str]) -> str:
+    """Return words as patterns of `of_words` look at them: two spaces between, one around."""
+    return f" {'  '.join(said)} "
+
+
+def of_words(source: str) -> Pattern:
+    """Make a pattern of words: a space parts two, `\\b` begins or ends one, anywhere in it."""
+    return pattern(source.replace(" ", "  ").replace(r"\b", " ").replace("  *$", " *$"))

@@ -16,13 +16,14 @@ from agent.house_sommelier.answer import answer_wines, not_understood
 from agent.house_sommelier.bottles import bottles_for
 from agent.house_sommelier.conversation import Conversation, ToolResult, read_conversation
 from agent.house_sommelier.knowledge import asked_of_library, compare, explain, inform
+from agent.house_sommelier.naming import wine_listed
 from agent.house_sommelier.reading import Change, read
 from agent.house_sommelier.results import read_result
-from agent.house_sommelier.searching import LIBRARY, Wish, first_calls, next_calls
+from agent.house_sommelier.searching import LIBRARY, Wish, filters_of, first_calls, next_calls
 from agent.house_sommelier.state import State, heard, read_state
 from agent.house_sommelier.wording import country_in_words, say, search_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import WineQuery
+from agent.sommelier.wine import ReadWine, Wine, WineQuery
 from agent.text import Language
 
 MODEL_NAME: Final = "house-sommelier"
@@ -32,6 +33,11 @@ _TOLD: Final = frozenset(
      "help", "which", "ask"}
 )  # fmt: skip
 """Acts that a sentence answers."""
+_CHOOSING: Final = frozenset({"search", "pick", "which", "like"})
+_LIMITS: Final = frozenset(
+    "min_price max_price currency without_allergens without_styles without_grapes "
+    "without_countries without_regions".split()
+)
 _OFF_TOPIC: Final = frozenset({"off_topic", "rude"})
 
 
@@ -67,6 +73,21 @@ class HouseSommelier:
             return search_in_words(WineQuery.model_validate_json(arguments), language)
         except ValidationError:
             return ""
+
+    def limits_in(self, messages: Sequence[Message]) -> WineQuery:
+        """What a conversation rules out: prices, and what is to be left out."""
+        state, _ = read_state(read_conversation(messages), self.care)
+        asked = filters_of(replace(state.wishes, dishes=()), state)
+        return WineQuery.model_validate({name: asked[name] for name in _LIMITS & asked.keys()})
+
+    def wants_wines(self, message: str) -> bool:
+        """Whether a message by itself wants wines to be chosen."""
+        state = heard(State(), read(message))
+        return state.act in _CHOOSING or bool(state.wishes.said)
+
+    def wine_listed(self, read: ReadWine) -> Wine | None:
+        """What a wine of a list is; None if its line does not tell."""
+        return wine_listed(read)
 
     async def generate_with_tools(
         self,

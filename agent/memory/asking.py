@@ -1,12 +1,12 @@
 """What a person asks of what is remembered of them: to be shown it, or to be forgotten. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
 from agent.tables import read_toml
-from agent.text import Pattern, pattern, words
+from agent.text import Pattern, of_words, spaced, words
 
 Asked = Literal["forget", "export", "privacy", "taste", "cellar"]
 LONGEST: Final = 200
@@ -28,13 +28,3 @@ def _patterns() -> Mapping[Asked, Pattern]:
         what: of_words("|".join(f"(?:{each})" for each in any_of))
         for what, any_of in written.items()
     }
-
-
-def spaced(said: Iterable[str]) -> str:
-    """Return words as patterns of `of_words` look at them: two spaces between, one around."""
-    return f" {'  '.join(said)} "
-
-
-def of_words(source: str) -> Pattern:
-    """Make a pattern of words: a space parts two, `\\b` begins or ends one, anywhere in it."""
-    return pattern(source.replace(" ", "  ").replace(r"\b", " ").replace("  *$", " *$"))

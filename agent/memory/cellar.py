@@ -4,19 +4,19 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from agent.house_sommelier.data import profiles
 from agent.house_sommelier.lexicon import Token, parse, tokens
 from agent.house_sommelier.model import query_for
-from agent.memory.asking import of_words, spaced
+from agent.house_sommelier.naming import wine_called
 from agent.memory.reading import objects, own_words
 from agent.person import Bottles, Fact, Person
 from agent.sommelier.caring import may_be_shown
+from agent.sommelier.listed import missing, passes
 from agent.sommelier.taste import Wanted, is_of, taste_of, written
 from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
 from agent.tables import Strict, read_toml
-from agent.text import Pattern, fold, sentences
+from agent.text import Pattern, fold, of_words, sentences, spaced
 
 Cue = Literal[
     "own", "bought", "drank", "choose", "ready", "opening", "count", "praise", "wish",
@@ -275,29 +275,12 @@ def guessed(
     price: float | None = None,
     currency: Currency = Currency.EUR,
 ) -> Wine:
-    """Return a wine as far as its name tells: by the grape or the region that it names."""
-    named = [wanted for wanted, _ in objects(name)]
+    """Return a wine as far as its name tells; a red one if that tells nothing."""
     title = name[:1].upper() + name[1:]
-    told = {key: value for wanted in named for key, value in wanted.items()}
-    places = (*told.get("regions", ()), *told.get("grapes", ()))
-    known = [profiles()[each] for each in places if each in profiles()]
-    style = next(iter(told.get("styles", ())), known[0].profile.colour if known else "red")
-    build = known[0].profile if known else None
-    return Wine(
-        id=OWN,
-        producer="",
-        name=title,
-        vintage=year,
-        country=next(iter(told.get("countries", ())), ""),
-        region=next(iter(told.get("regions", ())), ""),
-        grapes=told.get("grapes") or (known[0].of if known else ()),
-        style=Style(style),
-        body=build.body if build else None,
-        tannin=build.tannin if build else None,
-        acidity=build.acidity if build else None,
-        price=price,
-        currency=currency,
-    )
+    told: dict[str, Any] = {"vintage": year, "price": price, "currency": currency}
+    known = wine_called(title, OWN, **told) or wine_called(title, OWN, Style.RED, **told)
+    assert known is not None  # noqa: S101 - of a wine with a kind there always is one
+    return known
 
 
 def _taken(text: str, person: Person) -> tuple[Bottles, ...]:
@@ -382,29 +365,23 @@ def chosen(talk: CellarTalk, person: Person, year: int) -> list[Bottles]:
     What passes every limit, then what goes with the dish, then what has least time left.
     """
     query, taste = query_for(talk.text), taste_of(person.facts)
-    hard = {
-        name: getattr(query, name)
-        for name in ("styles", "colours", "grapes", "countries", "regions", "sweetness")
-        if getattr(query, name) and name not in query.soft
-    }
+    query = query.model_copy(update={"min_price": None, "max_price": None})
 
     def fits(bottles: Bottles) -> bool:
         wine = wine_of(bottles)
-        # Of few bottles it is known how sweet they are.
-        asked = {name: of for name, of in hard.items() if name != "sweetness" or wine.sweetness}
         return (
             bottles.count > 0
-            and (not asked or is_of(wine, asked))
+            and passes(wine, query)
             and not any(is_of(wine, wanted) for wanted, _ in taste.hates)
             and may_be_shown(wine, person.care)
         )
 
     def rank(bottles: Bottles) -> tuple[int, int, int]:
         wine, window = wine_of(bottles), window_of(bottles)
-        suits = sum(is_of(wine, {name: getattr(query, name)}) for name in query.soft)
+        misses = len(missing(wine, query))
         time_left = window[1] - year if window else 99
         young = int(state_of(bottles, year) == "young")
-        return (young, time_left, -suits) if talk.is_urgent else (young, -suits, time_left)
+        return (young, time_left, misses) if talk.is_urgent else (young, misses, time_left)
 
     return sorted(filter(fits, person.bottles), key=rank)[:SHOWN]
 

@@ -10,7 +10,6 @@ from typing import Final
 
 from agent.house_sommelier.data import entries
 from agent.house_sommelier.lexicon import Token, parse, tokens
-from agent.memory.asking import spaced
 from agent.memory.cellar import (
     MOST,
     YEARS,
@@ -29,7 +28,7 @@ from agent.memory.reading import NARROW, objects, own_words, read_message
 from agent.person import Bottles, Fact, Person
 from agent.sommelier.taste import Wanted, budget_of, is_of, written
 from agent.sommelier.wine import Currency
-from agent.text import fold
+from agent.text import fold, spaced
 
 LOOKED_BACK: Final = 4
 """Messages before this one that may have recorded something."""

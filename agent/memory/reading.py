@@ -17,12 +17,11 @@ from agent.care import ALLERGIES, care_of
 from agent.house_sommelier.lexicon import Phrases, Span, parse
 from agent.house_sommelier.numbers import read_numbers
 from agent.lengths import MESSAGE
-from agent.memory.asking import of_words, spaced
 from agent.person import Fact, FactKind
 from agent.sommelier.taste import Wanted, read, written
 from agent.sommelier.wine import Currency
 from agent.tables import Strict, read_toml
-from agent.text import Language, Pattern, fold, sentences
+from agent.text import Language, Pattern, fold, of_words, sentences, spaced
 
 Cue = Literal["none", "hate", "like"]
 CUES: Final[tuple[Cue, ...]] = ("none", "hate", "like")

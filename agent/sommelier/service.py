@@ -19,9 +19,10 @@ from agent.prompts import prompt_for, research_rules
 from agent.sommelier import caring, taste
 from agent.sommelier.attachment import READ, Attached, left_out, what_was_read
 from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, ParseResult, in_language
+from agent.sommelier.listed import ListCatalogue
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
-from agent.sommelier.wine import Catalogue, of_catalogue
+from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, of_catalogue
 from agent.text import LANGUAGES, Language
 from agent.turn import Outcome, Reply, error_types, guard_input
 
@@ -74,6 +75,18 @@ class House(LLM, Protocol):
         """Say what a call searches wines for, in `language`; empty if that is not known."""
         ...
 
+    def limits_in(self, messages: Sequence[Message]) -> WineQuery:
+        """Tell what a conversation rules out: prices, and what is to be left out."""
+        ...
+
+    def wants_wines(self, message: str) -> bool:
+        """Tell whether a message by itself wants wines to be chosen."""
+        ...
+
+    def wine_listed(self, read: ReadWine) -> Wine | None:
+        """Tell what a wine of a list is; None if its line does not say."""
+        ...
+
     def caring(self, care: Care) -> "House":
         """Make the same for somebody of whom `care` is known."""
         ...
@@ -122,7 +135,7 @@ class Sommelier:
         it is told what was read, without a model.
         """
         if attached is None or not attached.now:
-            return await self._answer(message, run, attached)
+            return await self._answer(message, run, attached and attached.for_message(message))
         language = _of_notes(self.language_in(message, run))
         if message:
             reply = await self._answer(message, run, attached)
@@ -207,15 +220,55 @@ class Sommelier:
             return Reply(text=say_in(_of_notes(language), "stopped"), outcome="stopped")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
             return Reply(text=say_in(_of_notes(language), "declined"), outcome="refused")
+        return await self._without_model(message, response, run, attached, language)
+
+    async def _without_model(
+        self,
+        message: str,
+        response: Response | None,
+        run: Run,
+        attached: Attached | None,
+        language: Language,
+    ) -> Reply:
+        """The answer by rules: from a list that is meant, of what was read, or the catalogue."""
+        if (
+            attached
+            and attached.is_choice
+            and (attached.is_about or self._house.wants_wines(message))
+        ):
+            return await self._of_list(message, response, run, attached, language)
         if attached and attached.now and attached.attachment.wines:
             reply = await self._what_was_read(attached, run, _of_notes(language))
             return reply if response is None else replace(reply, outcome="fallback")
-        return await self._reply_by_rules(message, response, run, language)
+        return await self._reply_by_rules(message, response, run, language, self._by_rules_tools)
+
+    async def _of_list(
+        self,
+        message: str,
+        response: Response | None,
+        run: Run,
+        attached: Attached,
+        language: Language,
+    ) -> Reply:
+        """The answer by rules from a list, in place of the catalogue."""
+        read = await attached.attachment.known_in(self._catalogue, caring.person_in(run))
+        listed = ListCatalogue(read.wines, self._house.wine_listed)
+        offer = Offer(wine_tools(listed, evidence=listed.found))
+        alone = replace(run, history=()) if attached.now else run
+        reply = await self._reply_by_rules(message, response, alone, language, offer)
+        unknown = len(read.wines) - len(listed.wines)
+        note = say_in(_of_notes(language), "list_unknown", count=unknown) if unknown else ""
+        return replace(reply, notes=(*reply.notes, *filter(None, [note])))
 
     async def _reply_by_rules(
-        self, message: str, response: Response | None, run: Run, language: Language
+        self,
+        message: str,
+        response: Response | None,
+        run: Run,
+        language: Language,
+        offer: "Offer",
     ) -> Reply:
-        by_rules = await self._by_rules(message, run, language)
+        by_rules = await self._by_rules(message, run, language, offer)
         if not by_rules.ok:
             return Reply(text=say_in(_of_notes(language), "apology"), outcome="failed")
         if response is None:
@@ -235,19 +288,21 @@ class Sommelier:
         looked = f": {asked}" if asked and name == "search_wines" else ""
         return f"_{say_in(_of_notes(language), PROGRESS.get(name, 'at_work'))}{looked} …_"
 
-    async def _by_rules(self, message: str, run: Run, language: Language) -> Response:
+    async def _by_rules(
+        self, message: str, run: Run, language: Language, offer: "Offer"
+    ) -> Response:
         """Let the house sommelier answer, whatever is used up.
 
         In a group somebody had better not drink: something for them, and something for the rest.
         """
         care = caring.care_in(run)
-        own = await self._of_house(message, run, language)
+        own = await self._of_house(message, run, language, offer)
         if not (own.answer and care.in_group and care.is_cautious):
             return own
         rest = _with_care(
             run, Care(allergies=care.allergies, reactions=care.reactions, in_group=True)
         )
-        others = await self._of_house(message, rest, language)
+        others = await self._of_house(message, rest, language, offer)
         if not others.answer or not others.answer.wines:
             return own
         wines = [*own.answer.wines, *others.answer.wines]
@@ -257,14 +312,16 @@ class Sommelier:
             answer=own.answer.model_copy(update={"wines": wines}),
         )
 
-    async def _of_house(self, message: str, run: Run, language: Language) -> Response:
+    async def _of_house(
+        self, message: str, run: Run, language: Language, offer: "Offer"
+    ) -> Response:
         ledger = Ledger(prices=run.ledger.prices)
         house = self._house.caring(caring.care_in(run))
         by_rules = replace(
             run, models=[house], limits=BY_RULES, ledger=ledger, deadline=None, prompt=None
         )
         contract = in_language(language, self._house.country_name)
-        response = await self._generate(message, by_rules, contract, self._by_rules_tools)
+        response = await self._generate(message, by_rules, contract, offer)
         run.ledger.tool_calls += ledger.tool_calls
         run.ledger.tool_errors += ledger.tool_errors
         return response
@@ -280,7 +337,11 @@ class Sommelier:
         tools = offer.sober if caring.care_in(run).forbids_alcohol else offer.all
         if attached is not None:
             left = [each for each in tools.tools if not (attached.is_choice and is_of_cellar(each))]
-            tools = Toolbox([attached.tool(self._catalogue), *left])
+            asked: Message = {"role": "user", "content": message}
+            before = () if attached.now else run.history
+            limits = self._house.caring(caring.care_in(run)).limits_in([*before, asked])
+            read = attached.tool(self._catalogue, limits, self._house.wine_listed)
+            tools = Toolbox([read, *left])
         first = attached.first if attached else ()
         return await generate_agentic_response(
             message, run=run, contract=contract, tools=tools, first=first

@@ -1,6 +1,6 @@
 """The tools that look into the catalogue."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Annotated, Any, Final
 
@@ -27,6 +27,15 @@ SIMILAR = (
     "'like that, but Portuguese, under 15'."
 )
 NO_WINE = "there is no wine with these ids; use search_wines to find ids; {why}"
+
+
+def by_id(wines: Iterable[Wine]) -> dict[str, object]:
+    """Return wines as evidence."""
+    return {wine.id: wine for wine in wines}
+
+
+AsEvidence = Callable[[Iterable[Wine]], dict[str, object]]
+"""Makes wines evidence, by their ids."""
 
 
 class GetWine(Strict):
@@ -68,17 +77,20 @@ class SmallWineQuery(WineQuery):
     model_config = ConfigDict(json_schema_extra=_only_of_small)
 
 
-def wine_tools(catalogue: Catalogue, *, small: bool = False) -> list[Tool]:
+def wine_tools(
+    catalogue: Catalogue, *, small: bool = False, evidence: AsEvidence = by_id
+) -> list[Tool]:
     """Make search_wines, get_wine and find_similar_wines over `catalogue`.
 
-    A `small` model has the first two, and fewer filters.
+    A `small` model has the first two, and fewer filters. Wines are `evidence` as they are, or as
+    that makes of them.
     """
 
     async def search_wines(query: WineQuery, run: Run) -> ToolOutput:
         with retrieving("retrieve.wines", query, run) as span:
             result = await catalogue_for(catalogue, person_in(run)).search(query)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return found(result, person_in(run))
+        return found(result, person_in(run), evidence)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
         wines = await catalogue_for(catalogue, person_in(run)).get(arguments.wine_ids)
@@ -88,7 +100,7 @@ def wine_tools(catalogue: Catalogue, *, small: bool = False) -> list[Tool]:
         content: dict[str, Any] = {"wines": facts(wines)}
         if unknown:
             content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
-        return ToolOutput(content, by_id(wines))
+        return ToolOutput(content, evidence(wines))
 
     async def find_similar_wines(arguments: FindSimilarWines, run: Run) -> ToolOutput:
         if not await catalogue.get([arguments.wine_id]):
@@ -97,7 +109,7 @@ def wine_tools(catalogue: Catalogue, *, small: bool = False) -> list[Tool]:
             similar = catalogue_for(catalogue, person_in(run)).similar
             result = await similar(arguments.wine_id, arguments)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return found(result, person_in(run))
+        return found(result, person_in(run), evidence)
 
     if small:
         return [
@@ -117,7 +129,9 @@ def retrieving(name: str, query: BaseModel, run: Run) -> AbstractContextManager[
     return run.span.child(name, "retriever", input=asked)
 
 
-def found(result: WineSearchResult, person: Person = NOBODY) -> ToolOutput:
+def found(
+    result: WineSearchResult, person: Person = NOBODY, grounds: AsEvidence = by_id
+) -> ToolOutput:
     """Tell a model what a search found, which soft filters each wine misses, what was left out."""
     wines = facts(result.wines)
     for wine in wines:
@@ -128,7 +142,7 @@ def found(result: WineSearchResult, person: Person = NOBODY) -> ToolOutput:
         content["note"] = why
     if not wines:
         content["relax"] = dict(result.relax)
-    return ToolOutput(content, by_id(result.wines))
+    return ToolOutput(content, grounds(result.wines))
 
 
 def facts(wines: Iterable[Wine]) -> list[dict[str, Any]]:
@@ -143,8 +157,3 @@ def wine_facts(wine: Wine) -> dict[str, Any]:
     )
     known = {key: value for key, value in dumped.items() if value not in ("", [])}
     return {"wine_id": wine.id, "name": wine.label} | known
-
-
-def by_id(wines: Iterable[Wine]) -> dict[str, object]:
-    """Return wines as evidence."""
-    return {wine.id: wine for wine in wines}

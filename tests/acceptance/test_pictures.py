@@ -116,19 +116,52 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     first, second, third, fourth = (each.json for each in model_server.requests[:4])
     assert [len(shown(each)) for each in (first, second, third, fourth)] == [1, 1, 0, 0]
     (told,) = tool_results(third)
-    assert [each["wine_id"] for each in told["wines"]] == ["list#1", "list#2", "list#3"]
+    assert [each["wine_id"] for each in told["wines"]] == ["list#1", "list#2"]
+    assert told["left_out"].startswith("1 wines of the list are beyond the guest's price")
     assert told["not_read"].startswith("2 lines")
     assert "Ignore all" not in json.dumps(told)
     assert "search_wines" not in json.dumps(third["tools"])
-    assert "only wines with these ids: list#1, list#2, list#3" in fourth["messages"][-1]["content"]
+    assert "only wines with these ids: list#1, list#2" in fourth["messages"][-1]["content"]
     shown_lines = said.splitlines()
     assert "1. Bodega Ficticia Tinto Joven 2022" in shown_lines
     assert "from the wine list · €31" in shown_lines
     (ours,) = [each for each in shown_lines if each.startswith("from the wine list · €48")]
     assert "here ≈ €" in ours
     assert " × " in ours
-    assert "search_wines" in json.dumps(model_server.requests[4].json["tools"])
+    assert "search_wines" not in json.dumps(model_server.requests[4].json["tools"])
     assert "1. Trimbach Riesling Réserve 2021" in then
+
+
+async def test_without_a_model_that_answers_wines_are_chosen_of_the_list_alone(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    page = (
+        *LIST[::2],
+        {"producer": "Bodega Ficticia", "name": "Rioja Crianza", "vintage": 2019, "price": "31"},
+        {"producer": "Zum Beispiel", "name": "Spätburgunder", "vintage": 2020, "price": "44"},
+        {"producer": "Nessuno", "name": "Prosecco Brut", "price": "29"},
+        {"name": "Cuvée Mystère", "vintage": 2018, "price": "28"},
+    )
+    only_seeing = {"VISION_MODEL": "gpt-4o", "VISION_BASE_URL": model_server.base_url}
+    model_server.script(read("wine_list", *page), read("wine_list", *page))
+    async with running_here(bot_api, environment, **only_seeing, VISION_API_KEY="sk"):
+        bot_api.send("photo", drawn(["x"]), CHAT, "what of this with duck, under 50?")
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        bot_api.say("and a white from it?", CHAT)
+        (_, white) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
+        bot_api.say("I hate Riesling", CHAT)
+        await bot_api.wait_for_message(3, chat_id=CHAT, timeout=60)
+        bot_api.send("photo", drawn(["x"]), CHAT, "something white or sparkling, please")
+        (*_, last) = await bot_api.wait_for_message(4, chat_id=CHAT, timeout=60)
+    shown_lines = said.splitlines()
+    assert "1. Bodega Ficticia Rioja Crianza 2019" in shown_lines
+    assert "2. Zum Beispiel Spätburgunder 2020" in shown_lines
+    assert "Barolo" not in said
+    assert "I know too little of 1 wine on the list to choose it." in said
+    assert "1. Trimbach Riesling Réserve 2021" in white
+    assert "here ≈ €24 · × 2.0" in white
+    assert "Riesling" not in last
+    assert "1. Nessuno Prosecco Brut" in last
 
 
 async def test_what_was_read_is_paid_once_whatever_happens(
