@@ -114,7 +114,7 @@ def chat() -> None:
     from bot import console
 
     if not settings.model.is_set and console.is_terminal():
-        from bot.commands.models import offer
+        from bot.commands.local_models import offer
 
         settings = offer(settings)
     from bot.app import open_chat
@@ -137,7 +137,7 @@ def model(
     name: Annotated[str | None, typer.Option(help="One of those that it lists.")] = None,
 ) -> None:
     """Find a model on this machine, try what it can, and write it to .env."""
-    from bot.commands.models import find_model
+    from bot.commands.local_models import find_model
 
     if not find_model(open_settings(), port, name):
         raise typer.Exit(1)

@@ -26,7 +26,6 @@ from agent.repositories import Payload
 from agent.sommelier.service import Answerer, Sommelier
 from agent.text import pattern
 from agent.tracing.exporter import Exporter
-from agent.tracing.langfuse.traces import trace_url
 from agent.tracing.masking import mask
 from agent.tracing.recorder import Recorder, keyed_hash
 from bot.admin.broadcast import BroadcastCommand
@@ -36,8 +35,8 @@ from bot.care import Carer
 from bot.forgetting import Forgetting
 from bot.metrics import Metrics
 from bot.reminding import Reminding
-from bot.resources import Resources, open_resources, research_tools
-from bot.service import (
+from bot.resources import Resources, admin_page, open_resources, research_tools
+from bot.tasks import (
     Task,
     attempt,
     bounded,
@@ -63,7 +62,7 @@ from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender, TelegramRequests
 from bot.telegram.settings import SettingsCommands, speak_with
 from bot.telegram.wines import WineHandlers
-from bot.tracing import admin_page, open_exporter, open_forgetting
+from bot.tracing import open_exporter, open_forgetting, trace_link
 from bot.turn import Course, Turns
 from bot.updates.accept import (
     introduce,
@@ -326,9 +325,7 @@ def handlers_of(
     only_allowed = settings.access.mode == "allow_list"
     return (
         WineHandlers(talk),
-        AdminCommands(
-            talk, admins, link=partial(trace_url, tracing.base_url) if has_langfuse else None
-        ),
+        AdminCommands(talk, admins, trace_link(settings)),
         BroadcastCommand(talk, admins, only_allowed=only_allowed),
         PrivacyCommands(
             talk,

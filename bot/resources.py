@@ -8,9 +8,10 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import httpx2
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.care_help import Help, help_texts
@@ -43,8 +44,8 @@ from bot.models import (
     transcriber_of,
     with_tools,
 )
-from bot.service import bounded
-from bot.tracing import open_prompts, trace_rows
+from bot.tasks import bounded
+from bot.tracing import open_prompts, trace_link, trace_rows, words
 from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
 from db.engine import (
@@ -66,10 +67,13 @@ from db.repositories.people import (
 )
 from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository, exported_turns
 from db.repositories.updates import SqlUpdateRepository
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
+
+if TYPE_CHECKING:
+    from bot.admin.page import AdminPage
 
 
 class Repositories:
@@ -228,3 +232,17 @@ def research_tools(
         quote_documents_tool(documents, cache=cache),
         find_places_tool(search),
     ]
+
+
+def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "AdminPage":
+    """The page of admins over this database, for those who have the token."""
+    from bot.admin.page import AdminPage  # noqa: PLC0415 - jinja2 is only needed here
+
+    return AdminPage(
+        kept=Repositories(sessions),
+        dislikes=lambda since: exported_turns(
+            sessions, words(settings), since=since, disliked=True
+        ),
+        token=token,
+        link=trace_link(settings),
+    )

@@ -2,17 +2,13 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import datetime
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
-
 from agent.engine.run import Prompts
 from agent.engine.span import TraceRecord
 from agent.prompts import REPOSITORY
-from agent.repositories import TraceFilter, TraceSummary
 from agent.tracing.exporter import Exporter, HttpClient
 from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.langfuse.traces import (
@@ -25,15 +21,33 @@ from agent.tracing.langfuse.traces import (
 from agent.tracing.masking import Masking, prepared
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.forgetting import Forgetting
-from bot.service import bounded
+from bot.tasks import bounded
 from config import Settings
 from db.engine import Sessions
 from db.repositories.privacy import SqlDeletionRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository, exported_turns
+from db.repositories.turns import SqlFeedbackRepository
 
 if TYPE_CHECKING:
-    from bot.http.admin import Admin
+    pass
+
+
+def langfuse_client(
+    settings: Settings, seconds: float | None = None, *, waits_longer: bool = False
+) -> LangfuseClient | None:
+    """A client of Langfuse; None without its keys. A request takes `seconds`, or as it is set."""
+    tracing = settings.tracing
+    if tracing.langfuse_keys is None:
+        return None
+    seconds = seconds or tracing.timeout_seconds
+    url, longer = tracing.base_url, waits_longer
+    return LangfuseClient(*tracing.langfuse_keys, url, seconds=seconds, waits_longer=longer)
+
+
+def trace_link(settings: Settings) -> Callable[[str], str] | None:
+    """What makes a link of a trace's id; None where traces are seen here alone."""
+    tracing = settings.tracing
+    return partial(trace_url, tracing.base_url) if tracing.langfuse_keys else None
 
 
 @asynccontextmanager
@@ -49,17 +63,13 @@ async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator
         return
     traces = SqlTraceStore(sessions)
     origin = Origin(tracing.environment, tracing.release, version("sommelier"))
-    if tracing.langfuse_keys is None:
-        client = otlp_client(settings)
+    langfuse = langfuse_client(settings, waits_longer=True)
+    client = langfuse or otlp_client(settings)
+    if langfuse is None:
         send = OtlpTraces(client, origin).send
         exporter = Exporter(traces, send, where=str(tracing.otlp_url))
     else:
-        seconds = tracing.timeout_seconds
-        client = langfuse = LangfuseClient(
-            *tracing.langfuse_keys, tracing.base_url, seconds=seconds, waits_longer=True
-        )
-        environment = tracing.environment
-        feedback = LangfuseFeedback(langfuse, environment=environment, hide=words(settings))
+        feedback = LangfuseFeedback(langfuse, environment=tracing.environment, hide=words(settings))
         exporter = Exporter(
             traces,
             LangfuseTraces(langfuse, origin).send,
@@ -90,12 +100,10 @@ def otlp_client(settings: Settings) -> HttpClient:
 @asynccontextmanager
 async def open_forgetting(settings: Settings, sessions: Sessions) -> AsyncIterator[Forgetting]:
     """What forgets people, in Langfuse too if its keys are set."""
-    tracing, deletions = settings.tracing, SqlDeletionRepository(sessions)
-    if tracing.langfuse_keys is None:
+    deletions, client = SqlDeletionRepository(sessions), langfuse_client(settings)
+    if client is None:
         yield Forgetting(deletions=deletions)
         return
-    seconds = tracing.timeout_seconds
-    client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=seconds)
     try:
         yield Forgetting(deletions=deletions, elsewhere=partial(delete_traces, client))
     finally:
@@ -105,16 +113,12 @@ async def open_forgetting(settings: Settings, sessions: Sessions) -> AsyncIterat
 @asynccontextmanager
 async def open_prompts(settings: Settings) -> AsyncIterator[Prompts]:
     """The prompts in use: with Langfuse's keys those managed there, kept up to date."""
-    tracing = settings.tracing
-    if tracing.langfuse_keys is None:
+    client, tracing = langfuse_client(settings, REQUEST_SECONDS), settings.tracing
+    if client is None:
         yield REPOSITORY
         return
-    client = LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=REQUEST_SECONDS)
-    prompts = LangfusePrompts(
-        PromptStore(client),
-        label=tracing.prompt_label,
-        every_seconds=tracing.prompt_seconds,
-    )
+    store, seconds = PromptStore(client), tracing.prompt_seconds
+    prompts = LangfusePrompts(store, label=tracing.prompt_label, every_seconds=seconds)
     await prompts.start()
     try:
         yield prompts
@@ -144,30 +148,3 @@ def hide(settings: Settings) -> Callable[[object], object]:
     if settings.tracing.content == "none":
         return lambda data: None
     return Masking(settings.tracing.content, (), settings.secrets).value
-
-
-def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "Admin":
-    """The page of admins over this database, for those who have the token."""
-    from bot.admin.page import SHOWN, AdminPage  # noqa: PLC0415 - jinja2 is only needed here
-    from bot.http.admin import Admin  # noqa: PLC0415
-
-    tracing, traces, turns = settings.tracing, SqlTraceStore(sessions), SqlTurnRepository(sessions)
-
-    async def failing(since: datetime) -> list[TraceSummary]:
-        return await traces.summaries(SHOWN, TraceFilter(since=since, level="WARNING"))
-
-    async def dislikes(since: datetime) -> list[dict[str, object]]:
-        return await exported_turns(sessions, words(settings), since=since, disliked=True)
-
-    return Admin(
-        page=AdminPage(
-            stats=turns.stats,
-            traced=traces.traced,
-            failing=failing,
-            dislikes=dislikes,
-            backlog=traces.backlog,
-        ),
-        token=token,
-        trace_of=traces.get,
-        link=partial(trace_url, tracing.base_url) if tracing.langfuse_keys else None,
-    )

@@ -27,7 +27,7 @@ from bot.app import (
     telegram_application,
 )
 from bot.resources import Repositories, Resources
-from bot.service import cancelled_at_stop, run_tasks, unless
+from bot.tasks import cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
 from bot.telegram.conversation import AnyApplication, AnyHandler, Conversation
 from bot.telegram.drafts import Drafts

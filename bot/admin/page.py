@@ -1,9 +1,12 @@
 """The page of admins: what happened today and in 30 days, what it cost, what people disliked.
 
-Everything on it may have been written by anybody: the templates escape what they are given.
+It is for those who give the token, and nothing of it is cached. Everything on it may have been
+written by anybody: the templates escape what they are given.
 """
 
 import asyncio
+import hashlib
+import hmac
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +15,34 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import SecretStr
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from agent.engine.span import TraceRecord
-from agent.repositories import Stats, TracedTurn, TraceSummary, percentile
+from agent.repositories import Stats, TracedTurn, TraceFilter, percentile
 from bot.admin.stats import COLORS, ROWS, money, parts
 from bot.commands.traces import tree_text
+from bot.http.guards import BODY_SECONDS, Refused, WrongTokens, bounded_body
+from bot.resources import Repositories
+
+PATH: Final = "/admin"
+COOKIE: Final = "sommelier_admin"
+COOKIE_SECONDS: Final = 12 * 3600
+MAX_FORM_BYTES: Final = 4096
+HEADERS: Final = {
+    "cache-control": "no-store",
+    "content-security-policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    ),
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
 
 DAYS: Final = 30
 SHOWN: Final = 10
@@ -50,29 +74,93 @@ def trace_page(trace: TraceRecord, link: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminPage:
-    """What the page is made of, each asked for since a moment.
+    """What is served below /admin; `dislikes` are asked for since a moment.
 
-    `failing` are the worst turns, `backlog` how many traces are to be sent, and were given up.
+    The token comes in a form or, once, in the address; then a cookie made of it lets in. A trace
+    may stand elsewhere too: there `link` leads.
     """
 
-    stats: Callable[[datetime], Awaitable[Stats]]
-    traced: Callable[[datetime], Awaitable[Sequence[TracedTurn]]]
-    failing: Callable[[datetime], Awaitable[Sequence[TraceSummary]]]
+    kept: Repositories
     dislikes: Callable[[datetime], Awaitable[Sequence[Dislike]]]
-    backlog: Callable[[], Awaitable[Mapping[str, int]]]
+    token: SecretStr
+    link: Callable[[str], str] | None = None
+    wrong: WrongTokens = field(default_factory=WrongTokens)
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+    def routes(self) -> list[BaseRoute]:
+        """What `bot.http.server.http_app` is to serve."""
+        return [
+            Route(PATH, self.show, methods=["GET"]),
+            Route(PATH, self.log_in, methods=["POST"]),
+            Route(f"{PATH}/traces/{{trace_id}}", self.trace, methods=["GET"]),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """The page, or the question for the token."""
+        if given := request.query_params.get("token"):
+            return self._answer(request, given)
+        if not self._knows(request):
+            return _html(login_page(), 401)
+        return _html(await self.render())
+
+    async def log_in(self, request: Request) -> Response:
+        """The token from the form."""
+        try:
+            form = "application/x-www-form-urlencoded"
+            body = await bounded_body(request, MAX_FORM_BYTES, BODY_SECONDS, form)
+        except Refused as refused:
+            return _html(login_page(wrong=True), refused.status)
+        return self._answer(request, parse_qs(body.decode("latin-1")).get("token", [""])[0])
+
+    async def trace(self, request: Request) -> Response:
+        """One trace."""
+        if not self._knows(request):
+            return RedirectResponse(PATH, 303, HEADERS)
+        trace_id = request.path_params["trace_id"]
+        try:
+            trace = await self.kept.traces.get(trace_id)
+        except LookupError:
+            return _html(login_page(), 404)
+        return _html(trace_page(trace, self.link(trace.trace_id) if self.link else None))
+
+    def _answer(self, request: Request, given: str) -> Response:
+        """Let in, by a cookie, whoever has the token; after too many wrong ones nobody is heard."""
+        if self.wrong.wait(request):
+            return _html(login_page(wrong=True), 429)
+        if not _same(given, self.token.get_secret_value()):
+            self.wrong.add(request)
+            return _html(login_page(wrong=True), 403)
+        response = RedirectResponse(PATH, 303, HEADERS)
+        response.set_cookie(
+            COOKIE,
+            self._cookie(),
+            max_age=COOKIE_SECONDS,
+            path=PATH,
+            secure=request.url.scheme == "https",
+            httponly=True,
+            samesite="strict",
+        )
+        return response
+
+    def _knows(self, request: Request) -> bool:
+        return _same(request.cookies.get(COOKIE, ""), self._cookie())
+
+    def _cookie(self) -> str:
+        """What lets in, from which nobody can tell the token."""
+        key = self.token.get_secret_value().encode()
+        return hmac.new(key, b"the page of admins", hashlib.sha256).hexdigest()
 
     async def render(self) -> str:
         """Make the page as it is now."""
-        now = self.now()
+        now, traces = self.now(), self.kept.traces
         since = now - timedelta(days=DAYS - 1)
         told: dict[str, Any] = {
             "now": now,
-            "stats": await self.stats(since),
-            "traced": await self.traced(since),
-            "failing": await self.failing(since),
+            "stats": await self.kept.turns.stats(since),
+            "traced": await traces.traced(since),
+            "failing": await traces.summaries(SHOWN, TraceFilter(since=since, level="WARNING")),
             "dislikes": (await self.dislikes(since))[::-1][:SHOWN],
-            "backlog": await self.backlog(),
+            "backlog": await traces.backlog(),
         }
         return await asyncio.to_thread(_rendered, **told)
 
@@ -141,3 +229,11 @@ def latencies(turns: Sequence[TracedTurn]) -> list[Row]:
         (name, f"{len(each):,}", f"{median(each):.2f} s", f"{percentile(each, 0.95):.2f} s")
         for name, each in named
     ]
+
+
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(), expected.encode())
+
+
+def _html(page: str, status: int = 200) -> Response:
+    return HTMLResponse(page, status, HEADERS)

@@ -21,10 +21,10 @@ from agent.engine.trial import MODES
 from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.traces import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
-from bot.commands.models import in_words, servers_here, tried
+from bot.commands.local_models import in_words, servers_here, tried
 from bot.models import embedder_of, place_search
 from bot.resources import open_documents, open_engine, require_newest_schema
-from bot.tracing import otlp_client
+from bot.tracing import langfuse_client, otlp_client
 from config import Settings, SettingsError
 from db.engine import DatabaseUnavailable, Sessions, newest_revision, schema_revision
 from db.repositories.traces import SqlTraceStore
@@ -247,18 +247,16 @@ async def check_tracing(settings: Settings) -> str:
             "traces stay in the database (`sommelier traces list`); set LANGFUSE_PUBLIC_KEY and "
             "LANGFUSE_SECRET_KEY, or OTEL_EXPORTER_OTLP_ENDPOINT, to send them too"
         )
-    said = await (_langfuse(settings) if tracing.langfuse_keys else _otlp(settings))
+    langfuse = langfuse_client(settings, SECONDS)
+    said = await (_langfuse(settings, langfuse) if langfuse else _otlp(settings))
     if "user_key" not in tracing.model_fields_set:
         said.append(GUESSABLE_KEY)
     return "; ".join([*said, *await waiting_traces(settings)])
 
 
-async def _langfuse(settings: Settings) -> list[str]:
+async def _langfuse(settings: Settings, client: LangfuseClient) -> list[str]:
     tracing = settings.tracing
-    assert tracing.langfuse_keys is not None  # noqa: S101 - asked for by who calls
-    async with aclosing(
-        LangfuseClient(*tracing.langfuse_keys, tracing.base_url, seconds=SECONDS)
-    ) as client:
+    async with aclosing(client):
         try:
             found = await client.ask(dict[str, Any], "GET", "/api/public/projects")
             health = await client.ask(dict[str, Any], "GET", "/api/public/health")

@@ -30,14 +30,13 @@ from agent.prompts import REPOSITORY, refusal, repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.experiments import Experiments
-from agent.tracing.langfuse.traces import LangfuseClient
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Item
 from bot.commands.output import fail
 from bot.commands.prompts import open_prompt_store
 from bot.models import model_of, run_of
 from bot.resources import open_database, open_documents, research_tools
-from bot.tracing import hide, prepare_trace
+from bot.tracing import hide, langfuse_client, prepare_trace
 from config import DatabaseSettings, Settings
 from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
@@ -220,17 +219,10 @@ async def open_library(settings: Settings, *, starter: bool) -> AsyncIterator[Li
 @asynccontextmanager
 async def open_experiments(settings: Settings) -> AsyncIterator[Experiments | None]:
     """Open Langfuse's datasets and experiments; None without keys."""
-    if settings.tracing.langfuse_keys is None:
+    tracing, client = settings.tracing, langfuse_client(settings, waits_longer=True)
+    if client is None:
         yield None
         return
-
-    tracing = settings.tracing
-    client = LangfuseClient(
-        *settings.tracing.langfuse_keys,
-        tracing.base_url,
-        seconds=tracing.timeout_seconds,
-        waits_longer=True,
-    )
     origin = Origin(tracing.environment, tracing.release, version("sommelier"))
     async with aclosing(client):
         yield Experiments(client, prepare_trace(settings), hide=hide(settings), origin=origin)

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +14,12 @@ from starlette.applications import Starlette
 from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.traces import LangfuseClient, delete_traces
 from agent.tracing.recorder import keyed_hash
+from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database, write_file
-from bot.http.admin import PATH
 from bot.http.server import listen, serve_http
-from bot.resources import open_engine, require_newest_schema
-from bot.service import stop_on_signals
-from bot.tracing import admin_page
+from bot.resources import admin_page, open_engine, require_newest_schema
+from bot.tasks import stop_on_signals
+from bot.tracing import langfuse_client
 from config import Settings
 from db.engine import Sessions, newest_revision, schema_revision, upgrade_schema
 from db.repositories.privacy import SqlPersonalData
@@ -78,8 +79,6 @@ def retry(
     typer.echo(f"Update {update_id} is tried again by the bot that runs.")
 
 
-LANGFUSE_SECONDS = 30.0
-
 people_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 UserId = Annotated[int, typer.Argument(help="Their number in Telegram, as `/trace` and logs tell.")]
@@ -117,23 +116,17 @@ def forget(
     gone = with_database(settings, lambda sessions: SqlPersonalData(sessions).forget(user_id, user))
     said = [f"{count} {name}" for name, count in gone.items() if count]
     typer.echo(f"Deleted here: {', '.join(said) or 'nothing, there was nothing'}.")
-    if settings.tracing.langfuse_keys:
+    if client := langfuse_client(settings):
         try:
-            count = asyncio.run(_forget_in_langfuse(settings, user))
+            count = asyncio.run(_forget_in_langfuse(client, user))
         except Unavailable as error:
             fail(f"their traces in Langfuse are still there: {error}; run this again")
         typer.echo(f"Langfuse was told to delete {count} traces; it does so within minutes.")
 
 
-async def _forget_in_langfuse(settings: Settings, user: str) -> int:
-    public_key, secret_key = settings.tracing.langfuse_keys or ("", "")
-    client = LangfuseClient(
-        public_key, secret_key, settings.tracing.base_url, seconds=LANGFUSE_SECONDS
-    )
-    try:
+async def _forget_in_langfuse(client: LangfuseClient, user: str) -> int:
+    async with aclosing(client):
         return await delete_traces(client, user)
-    finally:
-        await client.aclose()
 
 
 def _hashed(settings: Settings, user_id: int) -> str:

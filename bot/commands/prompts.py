@@ -12,8 +12,8 @@ from agent.engine.run import Prompt, variables
 from agent.prompts import braced, refusal, repository_prompts
 from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
-from agent.tracing.langfuse.traces import LangfuseClient
 from bot.commands.output import fail, open_settings, printable, show, table
+from bot.tracing import langfuse_client
 from config import Settings
 
 TIMEOUT_SECONDS = 10.0
@@ -114,11 +114,9 @@ def _row(prompt: Prompt, stored: StoredPrompt | None, label: str) -> Sequence[st
 @asynccontextmanager
 async def open_prompt_store(settings: Settings) -> AsyncIterator[PromptStore]:
     """Langfuse's prompts; trouble with them ends the command with one line and status 2."""
-    keys = settings.tracing.langfuse_keys
-    if keys is None:
+    client = langfuse_client(settings, TIMEOUT_SECONDS)
+    if client is None:
         fail(NO_KEYS, 2)
-
-    client = LangfuseClient(*keys, settings.tracing.base_url, seconds=TIMEOUT_SECONDS)
     async with aclosing(client):
         try:
             yield PromptStore(client)

@@ -50,7 +50,7 @@ def ask(
         asked = _question(question)
         answer = asyncio.run(_ask(asked, refine=refine))
     if as_json:
-        from bot.http.models import AskResponse
+        from bot.http.schemas import AskResponse
 
         print_json(AskResponse.of(answer))
         return
@@ -70,7 +70,7 @@ def quotes(
         asked = _question(query)
         found = asyncio.run(_quotes(asked))
     if as_json:
-        from bot.http.models import QuotesDocument
+        from bot.http.schemas import QuotesDocument
 
         print_json(QuotesDocument.of(found))
     else:
@@ -96,7 +96,7 @@ def find(
             write_file(save, found.queries.as_text)
             typer.echo(f"Saved the queries to {save}.", err=True)
     if as_json:
-        from bot.http.models import PlacesDocument
+        from bot.http.schemas import PlacesDocument
 
         print_json(PlacesDocument.of(found))
     else:
@@ -224,7 +224,7 @@ def _failures(as_json: bool) -> Iterator[None]:
         yield
     except Exception as error:
         if as_json:
-            from bot.http.models import Problem
+            from bot.http.schemas import Problem
 
             reason = error.reason if isinstance(error, Failed) else str(error)
             print_json(Problem(error=reason or type(error).__name__))

@@ -48,7 +48,7 @@ from bot.http.guards import (
     WrongTokens,
     bounded_body,
 )
-from bot.http.models import (
+from bot.http.schemas import (
     AskRequest,
     AskResponse,
     ChatRequest,

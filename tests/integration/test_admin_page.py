@@ -18,8 +18,8 @@ from agent.engine.span import TraceRecord
 from agent.repositories import StoredMessage, TurnRecord
 from agent.tracing.recorder import Recorder
 from agent.turn import Outcome, Reply, record_turn
-from bot.http.admin import COOKIE
-from bot.tracing import admin_page
+from bot.admin.page import COOKIE
+from bot.resources import admin_page
 from config import settings_of
 from db.engine import Sessions
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository

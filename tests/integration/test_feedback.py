@@ -28,7 +28,7 @@ from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from bot.app import close_application, telegram_application
-from bot.service import unless
+from bot.tasks import unless
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.handlers import Handlers
