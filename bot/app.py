@@ -50,7 +50,7 @@ from bot.telegram.conversation import AnyApplication, Conversation
 from bot.telegram.drafts import Drafts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.follow_ups import FollowUps, follow_up_buttons
-from bot.telegram.handlers import Group, Handlers
+from bot.telegram.handlers import Group, Handlers, show_commands
 from bot.telegram.incoming import question_of
 from bot.telegram.local_telegram import TOKEN, LocalTelegram
 from bot.telegram.look_ups import LookUps
@@ -64,13 +64,7 @@ from bot.telegram.settings import SettingsCommands, speak_with
 from bot.telegram.wines import WineHandlers
 from bot.tracing import open_exporter, open_forgetting, trace_link
 from bot.turn import Course, Turns
-from bot.updates.accept import (
-    introduce,
-    point_webhook,
-    poll,
-    show_commands,
-    single_process,
-)
+from bot.updates.accept import introduce, point_webhook, poll, single_process
 from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin, tell_heard
 from config import Settings, SettingsError

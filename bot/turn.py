@@ -23,8 +23,9 @@ from agent.turn import BUDGET, Reply, Work, answer_turn, with_notes, worked_on
 from bot.budgets import Budgets, Note
 from bot.care import Carer
 from bot.metrics import Metrics
+from bot.telegram.buttons import Rows
 from bot.telegram.drafts import Drafts, Placeholder
-from bot.telegram.sender import Delivery, Destination, Outgoing, Rows, Sender
+from bot.telegram.sender import Delivery, Destination, Outgoing, Sender
 
 log = logging.getLogger(__name__)
 

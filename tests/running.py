@@ -31,12 +31,12 @@ from bot.tasks import cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
 from bot.telegram.conversation import AnyApplication, AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
-from bot.telegram.handlers import Handlers
+from bot.telegram.handlers import Handlers, show_commands
 from bot.telegram.look_ups import LookUps
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import Sender
 from bot.turn import Turns
-from bot.updates.accept import introduce, poll, show_commands
+from bot.updates.accept import introduce, poll
 from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes
 from config import settings_of

@@ -21,6 +21,7 @@ from agent.sommelier.caring import care_in
 from agent.sommelier.service import Answerer
 from agent.turn import Reply
 from bot.resources import Repositories, Resources
+from bot.telegram.buttons import Rows
 from bot.telegram.incoming import (
     destination,
     is_addressed,
@@ -32,7 +33,7 @@ from bot.telegram.incoming import (
     without_words,
     wording,
 )
-from bot.telegram.sender import Delivery, Rows, Sender
+from bot.telegram.sender import Delivery, Sender
 from bot.turn import Question, Turns, retry_briefly, retry_forever
 
 log = logging.getLogger(__name__)

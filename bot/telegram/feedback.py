@@ -21,17 +21,18 @@ from agent.repositories import Feedback, FeedbackReason, TurnRecord, Verdict
 from agent.tables import read_toml
 from agent.text import pattern
 from agent.tracing.masking import mask
-from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.incoming import destination, message_of, names_of, people_of, press_of
-from bot.telegram.sender import (
+from bot.telegram.buttons import (
     Button,
     KeyboardRows,
     Rows,
     acknowledge,
     keyboard,
+    pressed_message,
     rows_of,
     show_rows,
 )
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.incoming import destination, message_of, names_of, people_of, press_of
 from bot.turn import retry_briefly, retry_forever
 
 ANSWER_SECONDS: Final = 0.5
@@ -160,8 +161,10 @@ class FeedbackButtons:
     async def press(self, update: Update, context: Context) -> None:
         """A button that says what somebody thinks: kept, acknowledged, shown."""
         query = press_of(update)
-        press, message = read_press(query.data or ""), query.message
-        if press is None or not isinstance(message, Message) or not message.is_accessible:
+        message = await pressed_message(query, say("answer_too_old"))
+        if message is None:
+            return
+        if (press := read_press(query.data or "")) is None:
             await acknowledge(query, say("answer_too_old"))
             return
         kept = await self._kept(press, query, message.date)

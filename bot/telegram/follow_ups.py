@@ -23,9 +23,9 @@ from agent.sommelier.wine import Wine, WineQuery
 from agent.tables import Strict, read_toml
 from agent.text import Language
 from agent.turn import Reply
+from bot.telegram.buttons import Button, Rows, acknowledge, is_first_press, pressed_message
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.incoming import press_of, question_of
-from bot.telegram.sender import Button, Rows, acknowledge, is_first_press
 from bot.turn import Question, retry_briefly
 from bot.updates.bursts import FOLLOW_UP
 
@@ -118,9 +118,7 @@ class FollowUps:
     async def press(self, update: Update, context: Context) -> None:
         """A follow-up: the person says the words of the button, once, about that answer."""
         query, talk = press_of(update), self.talk
-        message = query.message
-        if not isinstance(message, Message) or not message.is_accessible:
-            await acknowledge(query, say("button_too_old"))
+        if (message := await pressed_message(query, say("button_too_old"))) is None:
             return
         wish = await talk.step("wish", partial(self._wish, query, message))
         goes = partial(_goes_with, query.data)

@@ -1,13 +1,22 @@
-"""The handlers of a conversation: what a person sends, and what comes back. Never silence."""
+"""The handlers of every conversation, and the menu of commands. Never silence."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from telegram import ChatMemberBanned, ChatMemberLeft, Update
+from telegram import (
+    Bot,
+    BotCommand,
+    BotCommandScope,
+    BotCommandScopeChat,
+    ChatMemberBanned,
+    ChatMemberLeft,
+    Update,
+)
 from telegram.constants import ChatType
+from telegram.error import InvalidToken, TelegramError
 from telegram.ext import (
     ApplicationHandlerStop,
     ChatMemberHandler,
@@ -17,7 +26,7 @@ from telegram.ext import (
     filters,
 )
 
-from agent.i18n import say
+from agent.i18n import ENGLISH, languages, say, speaking
 from bot.telegram.access import Access
 from bot.telegram.conversation import TYPED, AnyApplication, AnyHandler, Context, Conversation
 from bot.telegram.incoming import (
@@ -31,14 +40,16 @@ from bot.telegram.incoming import (
 from bot.telegram.onboarding import greet
 from bot.telegram.sender import Destination
 from bot.telegram.settings import speak_with
+from bot.updates.accept import until_reached
 from bot.updates.bursts import STOPPED, chat_of, number, part
 
 log = logging.getLogger(__name__)
 
-ALLOWED_UPDATES: Final = (
-    *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
-    *("inline_query", STOPPED),
+COMMANDS: Final = (
+    "ask quotes find stop new taste cellar language settings privacy export forget help".split()
 )
+ADMIN_COMMANDS: Final = "stats trace allow block broadcast".split()
+"""What the menu shows to everybody, and to admins beside it; what it says of each is a sentence."""
 
 SERVICE: Final = (
     filters.StatusUpdate.ALL
@@ -190,3 +201,39 @@ class Handlers:
         log.error("A handler failed", exc_info=context.error)
         if isinstance(update, Update) and update.effective_message:
             await self.talk.say(update, say("apology"))
+
+
+async def show_commands(application: AnyApplication, admin_ids: Collection[int] = ()) -> None:
+    """Show our commands in Telegram in each language, to admins theirs too, where they changed.
+
+    Telegram refuses that for an admin who never wrote to the bot, which is no matter.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+    bot = application.bot
+    for language in languages():
+        menu = partial(_show_menu, bot, COMMANDS, language)
+        await until_reached(menu, "Showing the commands")
+    for admin_id in admin_ids:
+        try:
+            for language in languages():
+                chat = BotCommandScopeChat(admin_id)
+                await _show_menu(bot, [*COMMANDS, *ADMIN_COMMANDS], language, chat)
+        except TelegramError as error:
+            log.info("Admin %s is not shown the commands of admins: %s", admin_id, error)
+
+
+async def _show_menu(
+    bot: Bot, names: Sequence[str], language: str, scope: BotCommandScope | None = None
+) -> None:
+    # The English one is for everybody whose language there is none in.
+    code = None if language == ENGLISH else language
+    with speaking(language):
+        menu = tuple(BotCommand(each, say(f"command_{each}")) for each in names)
+    try:
+        is_shown = await bot.get_my_commands(scope, code) == menu
+    except InvalidToken:  # what the library makes of a 404: a server without this method, too
+        is_shown = False
+    if not is_shown:
+        await bot.set_my_commands(menu, scope, code)

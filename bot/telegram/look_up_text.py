@@ -16,7 +16,8 @@ from agent.places.find import FoundPlace, Places
 from agent.places.queries import LONGEST_PLACE, categories, category_named, languages
 from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply
-from bot.telegram.sender import Button, Outgoing
+from bot.telegram.buttons import Button
+from bot.telegram.sender import Outgoing
 
 REFINE: Final = "refine"
 AS_FILE: Final = "queries"

@@ -20,9 +20,10 @@ from agent.places.find import find_places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram import look_up_text as text
+from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
 from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
 from bot.telegram.incoming import destination, is_addressed, message_of, press_of, question_of
-from bot.telegram.sender import Destination, acknowledge, is_first_press
+from bot.telegram.sender import Destination
 from bot.turn import Question, Show
 
 log = logging.getLogger(__name__)
@@ -218,9 +219,7 @@ class LookUps:
     async def _pressed(self, update: Update) -> Message | None:
         """The message whose button is pressed for the first time; None if nothing is to be done."""
         query, journal = press_of(update), self.talk.sender.journal
-        message = query.message
-        if not isinstance(message, Message) or not message.is_accessible:
-            await acknowledge(query, say("button_too_old"))
+        if (message := await pressed_message(query, say("button_too_old"))) is None:
             return None
         await acknowledge(query)
         is_first = await is_first_press(journal, message, partial(eq, query.data))

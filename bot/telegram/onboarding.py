@@ -13,9 +13,9 @@ from telegram.ext import CallbackQueryHandler
 from agent.i18n import say
 from agent.person import UNDER_AGE, Fact, settings_of
 from agent.sommelier.taste import written
+from bot.telegram.buttons import Button, Rows, acknowledge, keyboard, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.incoming import is_private, people_of, press_of
-from bot.telegram.sender import Button, Rows, acknowledge, keyboard, show_rows
 from bot.telegram.settings import CHOSEN, open_setting
 
 KIND: Final = "ob:"

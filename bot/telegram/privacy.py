@@ -13,9 +13,9 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, f
 from agent.i18n import say
 from agent.memory.asking import Asked, asked_of_memory
 from agent.person import Change
+from bot.telegram.buttons import Button, acknowledge, show_rows
 from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
 from bot.telegram.incoming import destination, is_private, people_of, press_of
-from bot.telegram.sender import Button, acknowledge, show_rows
 from bot.turn import retry_briefly
 
 # Without a kind before the colon a button waits for what was asked in its chat before.

@@ -2,16 +2,12 @@
 
 A request that was sent and got no response (a time-out, a cut connection) may have arrived, so it
 is not sent again: a person misses a part of an answer, rarely, but never reads it twice.
-
-Telegram tells the buttons of a message with each press and at no other time; so they are known as
-they were when it was pressed.
 """
 
 import asyncio
 import logging
-import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -20,12 +16,8 @@ from typing import Any, Final, Literal, TypeVar
 import httpx2
 from telegram import (
     Bot,
-    CallbackQuery,
     ForceReply,
-    InlineKeyboardButton,
     InlineKeyboardMarkup,
-    InlineQuery,
-    InlineQueryResult,
     LinkPreviewOptions,
     Message,
     MessageEntity,
@@ -48,6 +40,7 @@ from agent.engine.errors import Backoff, Sleep, retry
 from agent.engine.run import NO_JOURNAL, Journal
 from agent.markdown import live
 from agent.repositories import ChatRepository, ChatState
+from bot.telegram.buttons import Rows, keyboard
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.render import split_messages, utf16_units, visible_text
 
@@ -56,10 +49,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 
-KeyboardRows = tuple[tuple[InlineKeyboardButton, ...], ...]
-"""Buttons as they stand under a message."""
-
-LONGEST_TOAST: Final = 200  # characters
 MAX_TRIES: Final = 8
 """How often one message is tried in all, waits that Telegram asked for included."""
 
@@ -136,95 +125,11 @@ class TelegramRequests(BaseRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Button:
-    """A button under a message; `data` comes back when it is pressed, at most 64 bytes of UTF-8."""
-
-    label: str
-    data: str
-
-
-Rows = tuple[tuple[Button, ...], ...]
-"""Buttons side by side in rows."""
-
-
-@dataclass(frozen=True, slots=True)
 class Outgoing:
     """A message in Markdown, and the buttons under it."""
 
     markdown: str
     buttons: Rows = ()
-
-
-def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
-    """The buttons as Telegram takes them; None without any."""
-    shown = [
-        [InlineKeyboardButton(each.label, callback_data=each.data) for each in row] for row in rows
-    ]
-    return InlineKeyboardMarkup(shown) if shown else None
-
-
-async def acknowledge(query: CallbackQuery, words: str = "") -> None:
-    """End the waiting sign on a button; Telegram refuses that after a while, which is no matter."""
-    try:
-        await query.answer(words[:LONGEST_TOAST] or None)
-    except TelegramError as error:
-        log.debug("A pressed button was not acknowledged: %s", error)
-
-
-async def answer_inline(
-    query: InlineQuery, results: Sequence[InlineQueryResult] = (), seconds: int = 0
-) -> None:
-    """Answer an inline query, for who asked alone; Telegram refuses that after a while."""
-    try:
-        await query.answer(results, cache_time=seconds, is_personal=True)
-    except TelegramError as error:
-        log.debug("An inline query was not answered: %s", error)
-
-
-def rows_of(message: Message) -> KeyboardRows:
-    """The buttons under a message."""
-    return message.reply_markup.inline_keyboard if message.reply_markup else ()
-
-
-async def show_rows(message: Message, rows: KeyboardRows) -> bool:
-    """Let these buttons stand under a message; False if they already do."""
-    try:
-        await message.edit_reply_markup(InlineKeyboardMarkup(rows) if rows else None)
-    except BadRequest as error:
-        if "not modified" in str(error).lower():
-            return False
-        log.info("The buttons of a message could not be changed: %s", error)
-    except TelegramError as error:
-        log.warning("The buttons of a message could not be changed: %s", error)
-    return True
-
-
-async def is_first_press(
-    journal: Journal, message: Message, goes: Callable[[object], bool]
-) -> bool:
-    """Take away the buttons whose data `goes`; whether they were there, so that nothing is stored.
-
-    A turn that goes on after a crash may find them taken away by itself.
-    """
-    kept = (tuple(each for each in row if not goes(each.callback_data)) for row in rows_of(message))
-    resumed = await is_resumed(journal)
-    left = tuple(row for row in kept if row)
-    is_first = await journal.step("button", partial(show_rows, message, left))
-    return await journal.step("first", partial(given, is_first or resumed))
-
-
-async def is_resumed(journal: Journal) -> bool:
-    """Whether this turn was begun before and interrupted: the record of its first step says so.
-
-    The record then holds another value than this run would give it.
-    """
-    run = secrets.token_hex(8)
-    return await journal.step("press", partial(given, run)) != run
-
-
-async def given(value: T) -> T:
-    """Return a value, as a step that records it."""
-    return value
 
 
 FileKind = Literal["document", "photo", "voice"]

@@ -25,12 +25,13 @@ from agent.sommelier.contract import facts_line, wine_text
 from agent.sommelier.wine import Wine
 from agent.text import Language, pattern
 from agent.turn import Reply
+from bot.telegram.buttons import Rows, answer_inline
 from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
 from bot.telegram.incoming import question_of
 from bot.telegram.onboarding import greet, welcome
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
-from bot.telegram.sender import Outgoing, Rows, answer_inline
+from bot.telegram.sender import Outgoing
 
 log = logging.getLogger(__name__)
 

@@ -8,37 +8,33 @@ import fcntl
 import json
 import logging
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
-from telegram import Bot, BotCommand, BotCommandScope, BotCommandScopeChat
 from telegram.error import InvalidToken, TelegramError
 
 from agent.engine.errors import Backoff, retry
-from agent.i18n import ENGLISH, languages, say, speaking
 from agent.repositories import Payload
 from bot.telegram.conversation import AnyApplication
-from bot.telegram.handlers import ALLOWED_UPDATES
+from bot.updates.bursts import STOPPED
 
 log = logging.getLogger(__name__)
 
 Accept = Callable[[Sequence[Payload]], Awaitable[None]]
 
+ALLOWED_UPDATES: Final = (
+    *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
+    *("inline_query", STOPPED),
+)
 POLL: Final = timedelta(seconds=30)
 TIMEOUT: Final = httpx.Timeout(10, read=POLL.total_seconds() + 10)
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 WATCH_SECONDS: Final = 60.0
-COMMANDS: Final = (
-    "ask quotes find stop new taste cellar language settings privacy export forget help".split()
-)
-ADMIN_COMMANDS: Final = "stats trace allow block broadcast".split()
-"""What the menu shows to everybody, and to admins beside it; what it says of each is a sentence."""
 LARGEST_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
@@ -193,44 +189,8 @@ async def introduce(application: AnyApplication) -> None:
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    await _until_reached(application.initialize, "Reaching Telegram")
+    await until_reached(application.initialize, "Reaching Telegram")
     log.info("Telegram knows this bot as @%s", application.bot.username)
-
-
-async def show_commands(application: AnyApplication, admin_ids: Collection[int] = ()) -> None:
-    """Show our commands in Telegram in each language, to admins theirs too, where they changed.
-
-    Telegram refuses that for an admin who never wrote to the bot, which is no matter.
-
-    Raises:
-        TokenRejected: Telegram does not know the token.
-    """
-    bot = application.bot
-    for language in languages():
-        menu = partial(_show_menu, bot, COMMANDS, language)
-        await _until_reached(menu, "Showing the commands")
-    for admin_id in admin_ids:
-        try:
-            for language in languages():
-                chat = BotCommandScopeChat(admin_id)
-                await _show_menu(bot, [*COMMANDS, *ADMIN_COMMANDS], language, chat)
-        except TelegramError as error:
-            log.info("Admin %s is not shown the commands of admins: %s", admin_id, error)
-
-
-async def _show_menu(
-    bot: Bot, names: Sequence[str], language: str, scope: BotCommandScope | None = None
-) -> None:
-    # The English one is for everybody whose language there is none in.
-    code = None if language == ENGLISH else language
-    with speaking(language):
-        menu = tuple(BotCommand(each, say(f"command_{each}")) for each in names)
-    try:
-        is_shown = await bot.get_my_commands(scope, code) == menu
-    except InvalidToken:  # what the library makes of a 404: a server without this method, too
-        is_shown = False
-    if not is_shown:
-        await bot.set_my_commands(menu, scope, code)
 
 
 async def poll(application: AnyApplication, accept: Accept) -> None:
@@ -240,7 +200,7 @@ async def poll(application: AnyApplication, accept: Accept) -> None:
         TokenRejected: Telegram does not know the token.
     """
     bot = application.bot
-    await _until_reached(bot.delete_webhook, "Removing the webhook")
+    await until_reached(bot.delete_webhook, "Removing the webhook")
     async with httpx.AsyncClient() as client:
         log.info("Listening as @%s", bot.username)
         await Poller(client=client, url=f"{bot.base_url}/getUpdates", accept=accept).run()
@@ -256,17 +216,17 @@ async def point_webhook(application: AnyApplication, url: str, secret: str) -> N
     """
     bot = application.bot
     allowed = ALLOWED_UPDATES
-    await _until_reached(
+    await until_reached(
         lambda: bot.set_webhook(url=url, secret_token=secret, allowed_updates=allowed),
         "Setting the webhook",
     )
     log.info("Telegram delivers to the webhook")
     while True:
         await asyncio.sleep(WATCH_SECONDS)
-        await _until_reached(bot.get_me, "Asking Telegram who we are")
+        await until_reached(bot.get_me, "Asking Telegram who we are")
 
 
-async def _until_reached(call: Callable[[], Awaitable[object]], what: str) -> None:
+async def until_reached(call: Callable[[], Awaitable[object]], what: str) -> None:
     """Call until Telegram answers.
 
     Raises:

@@ -31,8 +31,8 @@ from bot.app import close_application, telegram_application
 from bot.budgets import Budgets
 from bot.telegram.access import Access
 from bot.telegram.conversation import AnyApplication, AnyHandler, Conversation
-from bot.telegram.handlers import Handlers
-from bot.updates.accept import introduce, show_commands
+from bot.telegram.handlers import Handlers, show_commands
+from bot.updates.accept import introduce
 from bot.updates.lanes import Lanes, dispatch
 from config import SettingsError, load_settings, settings_of
 from db.engine import Sessions

@@ -1,0 +1,126 @@
+"""Buttons under messages: made, pressed, shown otherwise.
+
+Telegram tells the buttons of a message with each press and at no other time; so they are known as
+they were when it was pressed.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+from telegram import (
+    CallbackQuery,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    InlineQuery,
+    InlineQueryResult,
+    Message,
+)
+from telegram.error import BadRequest, TelegramError
+
+from agent.engine.run import Journal
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+KeyboardRows = tuple[tuple[InlineKeyboardButton, ...], ...]
+"""Buttons as they stand under a message."""
+
+LONGEST_TOAST: Final = 200  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button under a message; `data` comes back when it is pressed, at most 64 bytes of UTF-8."""
+
+    label: str
+    data: str
+
+
+Rows = tuple[tuple[Button, ...], ...]
+"""Buttons side by side in rows."""
+
+
+def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
+    """The buttons as Telegram takes them; None without any."""
+    shown = [
+        [InlineKeyboardButton(each.label, callback_data=each.data) for each in row] for row in rows
+    ]
+    return InlineKeyboardMarkup(shown) if shown else None
+
+
+async def acknowledge(query: CallbackQuery, words: str = "") -> None:
+    """End the waiting sign on a button; Telegram refuses that after a while, which is no matter."""
+    try:
+        await query.answer(words[:LONGEST_TOAST] or None)
+    except TelegramError as error:
+        log.debug("A pressed button was not acknowledged: %s", error)
+
+
+async def pressed_message(query: CallbackQuery, otherwise: str) -> Message | None:
+    """The message whose button is pressed; None, and told so, if nobody can see it any more."""
+    message = query.message
+    if isinstance(message, Message) and message.is_accessible:
+        return message
+    await acknowledge(query, otherwise)
+    return None
+
+
+async def answer_inline(
+    query: InlineQuery, results: Sequence[InlineQueryResult] = (), seconds: int = 0
+) -> None:
+    """Answer an inline query, for who asked alone; Telegram refuses that after a while."""
+    try:
+        await query.answer(results, cache_time=seconds, is_personal=True)
+    except TelegramError as error:
+        log.debug("An inline query was not answered: %s", error)
+
+
+def rows_of(message: Message) -> KeyboardRows:
+    """The buttons under a message."""
+    return message.reply_markup.inline_keyboard if message.reply_markup else ()
+
+
+async def show_rows(message: Message, rows: KeyboardRows) -> bool:
+    """Let these buttons stand under a message; False if they already do."""
+    try:
+        await message.edit_reply_markup(InlineKeyboardMarkup(rows) if rows else None)
+    except BadRequest as error:
+        if "not modified" in str(error).lower():
+            return False
+        log.info("The buttons of a message could not be changed: %s", error)
+    except TelegramError as error:
+        log.warning("The buttons of a message could not be changed: %s", error)
+    return True
+
+
+async def is_first_press(
+    journal: Journal, message: Message, goes: Callable[[object], bool]
+) -> bool:
+    """Take away the buttons whose data `goes`; whether they were there, so that nothing is stored.
+
+    A turn that goes on after a crash may find them taken away by itself.
+    """
+    kept = (tuple(each for each in row if not goes(each.callback_data)) for row in rows_of(message))
+    resumed = await is_resumed(journal)
+    left = tuple(row for row in kept if row)
+    is_first = await journal.step("button", partial(show_rows, message, left))
+    return await journal.step("first", partial(given, is_first or resumed))
+
+
+async def is_resumed(journal: Journal) -> bool:
+    """Whether this turn was begun before and interrupted: the record of its first step says so.
+
+    The record then holds another value than this run would give it.
+    """
+    run = secrets.token_hex(8)
+    return await journal.step("press", partial(given, run)) != run
+
+
+async def given(value: T) -> T:
+    """Return a value, as a step that records it."""
+    return value
