@@ -231,13 +231,13 @@ async def with_ours(read: ReadWine, catalogue: Catalogue) -> ReadWine:
 
 
 async def what_was_read(
-    attachment: Attachment, catalogue: Catalogue, person: Person, language: str
+    attachment: Attachment, catalogue: Catalogue, person: Person, language: str, as_wine: AsWine
 ) -> Reply:
     """Tell without a model what was read: labels side by side, each with what of it we have."""
     attachment = await attachment.known_in(catalogue, person)
     catalogue = catalogue_for(catalogue, person)
     if attachment.shows == "labels":
-        told = [await _of_label(each, catalogue, language) for each in attachment.wines]
+        told = [await _of_label(each, catalogue, language, as_wine) for each in attachment.wines]
         texts, ids = [text for text, _ in told], [each for _, found in told for each in found]
     else:
         texts, ids = _of_list(attachment, language), []
@@ -246,12 +246,14 @@ async def what_was_read(
     return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))
 
 
-async def _of_label(read: ReadWine, catalogue: Catalogue, language: str) -> tuple[str, list[str]]:
+async def _of_label(
+    read: ReadWine, catalogue: Catalogue, language: str, as_wine: AsWine
+) -> tuple[str, list[str]]:
     """What a label says, and whether we have that wine, or what is closest to it."""
     same = await same_wines(read, catalogue)
     is_ours = [wine for wine in same if read.vintage in (None, wine.vintage)][:1]
     lead = "we_have_it"
-    wines = is_ours or same[:CLOSEST] or await _closest(read, catalogue)
+    wines = is_ours or same[:CLOSEST] or await _closest(read, catalogue, as_wine(read))
     if not is_ours:
         lead = "other_vintages" if same else "not_ours" if wines else "nothing_close"
     shown = [f"**{escape(read.label)}**", escape(read_line(read, language)), say_in(language, lead)]
@@ -260,15 +262,18 @@ async def _of_label(read: ReadWine, catalogue: Catalogue, language: str) -> tupl
     return "\n".join(shown), [wine.id for wine in wines]
 
 
-async def _closest(read: ReadWine, catalogue: Catalogue) -> list[Wine]:
+async def _closest(read: ReadWine, catalogue: Catalogue, like: Wine | None) -> list[Wine]:
     """The wines most like one that we do not have, by what its label says."""
     said = f"{read.region} {read.name} {read.line}"
+    style = read.style or (like and like.style)
+    body = like and like.body
     query = WineQuery(
-        grapes=_named("grapes", said),
+        grapes=_named("grapes", said) or (like.grapes if like else ()),
         regions=_named("regions", said),
         countries=_named("countries", said),
-        styles=(read.style,) if read.style else (),
-        soft=("grapes", "regions", "countries", "styles"),
+        styles=(style,) if style else (),
+        bodies=(body,) if body else (),
+        soft=("grapes", "regions", "countries", "bodies"),
         limit=CLOSEST,
     )
     return list((await catalogue.search(query)).wines)

@@ -139,7 +139,9 @@ def read_line(wine: ReadWine, language: str = "en") -> str:
         asked,
         say_in(language, "by_the_glass", price=glass) if glass else "",
         say_in(language, "in_cellar", price=ours) if ours and wine.is_listed else "",
-        f"× {times:.1f}" if times and LEAST_MARK_UP <= times <= MOST_MARK_UP else "",
+        f"×\N{NO-BREAK SPACE}{times:.1f}"
+        if times and LEAST_MARK_UP <= times <= MOST_MARK_UP
+        else "",
     ]
     return " · ".join(fact for fact in facts if fact)
 

@@ -145,7 +145,8 @@ class Sommelier:
 
     async def _what_was_read(self, attached: Attached, run: Run, language: str) -> Reply:
         person = caring.person_in(run)
-        return await what_was_read(attached.attachment, self._catalogue, person, language)
+        as_wine = self._house.wine_listed
+        return await what_was_read(attached.attachment, self._catalogue, person, language, as_wine)
 
     async def _answer(self, message: str, run: Run, attached: Attached | None) -> Reply:
         care = self._care(message, run)

@@ -127,7 +127,7 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     assert "from the wine list · €31" in shown_lines
     (ours,) = [each for each in shown_lines if each.startswith("from the wine list · €48")]
     assert "here ≈ €" in ours
-    assert " × " in ours
+    assert " ×\N{NO-BREAK SPACE}" in ours
     assert "search_wines" not in json.dumps(model_server.requests[4].json["tools"])
     assert "1. Trimbach Riesling Réserve 2021" in then
 
@@ -159,7 +159,7 @@ async def test_without_a_model_that_answers_wines_are_chosen_of_the_list_alone(
     assert "Barolo" not in said
     assert "I know too little of 1 wine on the list to choose it." in said
     assert "1. Trimbach Riesling Réserve 2021" in white
-    assert "here ≈ €24 · × 2.0" in white
+    assert "here ≈ €24 · ×\N{NO-BREAK SPACE}2.0" in white
     assert "Riesling" not in last
     assert "1. Nessuno Prosecco Brut" in last
 
