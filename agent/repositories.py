@@ -332,11 +332,8 @@ class UpdateRepository(Protocol):
         their own are returned.
         """
 
-    async def first(self, lane: str) -> AcceptedUpdate | None:
-        """The update of a lane whose turn is next, None if none waits."""
-
-    async def waiting(self, lane: str, since: int) -> Sequence[AcceptedUpdate]:
-        """Those of a lane that no turn has taken, from an update on."""
+    async def waiting(self, lane: str) -> Sequence[AcceptedUpdate]:
+        """Those of a lane whose turns are to run, at most 100; the next first."""
 
     async def lanes(self) -> Sequence[str]:
         """The lanes in which updates wait or are being answered, those of the oldest first."""
@@ -398,6 +395,9 @@ class TurnRepository(Protocol):
 
     async def last(self, chat_id: int) -> TurnRecord | None:
         """The turn of a chat that ended last; None if there is none."""
+
+    async def last_errors(self, chat_id: int) -> Sequence[str]:
+        """The kinds of errors of the turn of a chat that ended last."""
 
     async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
         """Note that a person's turn begins; what was used `since`, and what else is under way."""

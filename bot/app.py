@@ -284,7 +284,7 @@ def turns_of(
         keep=journal.keep if journal else kept.turns.record,
         follow_ups=follow_up_buttons,
         rating=rating,
-        last=kept.turns.last,
+        last_errors=kept.turns.last_errors,
         carer=Carer(help=resources.help, cares=kept.cares),
         memory=kept.memory,
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -137,9 +137,9 @@ class Turns:
     turn came to and what was said, without it `messages` the latter alone; `max_content_length` is
     how many characters of a message are. `hashed` makes the id of a chat or a user unrecognisable
     for traces, `follow_ups` and `rating` make the buttons under the answer of a turn. `carer` knows
-    who is not to drink, `memory` what is remembered of people, `last` the turn of a chat that ended
-    last. `elsewhere` has other processes stop what they work on, and says whether they have
-    begun anything in that chat.
+    who is not to drink, `memory` what is remembered of people, `last_errors` those of the
+    turn of a chat that ended last. `elsewhere` has other processes stop what they work on, and says
+    whether they have begun anything in that chat.
     """
 
     run: Run = field(default_factory=Run)
@@ -156,7 +156,7 @@ class Turns:
     follow_ups: FollowUps = lambda question, reply: ()
     metrics: Metrics = field(default_factory=Metrics)
     carer: Carer = field(default_factory=Carer)
-    last: Callable[[int], Awaitable[TurnRecord | None]] | None = None
+    last_errors: Callable[[int], Awaitable[Collection[str]]] | None = None
     memory: MemoryRepository | None = None
     elsewhere: Callable[[Mapping[str, int]], Awaitable[bool]] | None = None
     under_way: dict[int, Question] = field(default_factory=dict)
@@ -280,14 +280,14 @@ class Turns:
 
     async def _with_what_was_lost(self, question: Question, reply: Reply) -> Reply:
         """The reply, which says so if the one before it may not have arrived."""
-        if self.last is None or question.to is None:
+        if self.last_errors is None or question.to is None:
             return reply
         try:
-            last = await self.last(question.chat_id)
+            errors = await self.last_errors(question.chat_id)
         except Exception as error:
             log.warning("The turn before %s is not known: %s", question.id, type(error).__name__)
             return reply
-        if last is None or MAY_BE_LOST not in last.error_types:
+        if MAY_BE_LOST not in errors:
             return reply
         return replace(reply, notes=(*reply.notes, say("may_be_lost")))
 

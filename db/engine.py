@@ -92,6 +92,7 @@ class Sessions:
             hide_parameters=True,
             isolation_level="AUTOCOMMIT",
             pool_reset_on_return=None,
+            skip_autocommit_rollback=True,
             pool_size=READERS,
         )
         self._readers = ThreadPoolExecutor(READERS, "db-read")

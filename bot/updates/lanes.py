@@ -188,7 +188,8 @@ class Lanes:
         current = self._current.get(lane)
         if current is None or not self.burst:
             return
-        for each in await self.updates.waiting(lane, current.payloads[0]["update_id"] + 1):
+        first = current.payloads[0]["update_id"]
+        for each in behind(first, await self.updates.waiting(lane)):
             current.hear(each.payload)
 
     async def _tell_heard(self, current: "_Current", payload: Payload) -> None:
@@ -230,19 +231,20 @@ class Lanes:
         """Run the turns of a lane until none waits, or while it is ours; none once stopping."""
         while True:
             async with self.places:
-                first = await retry_forever(lambda: self.updates.first(lane))
-                if first is None or self._stopping.is_set():
+                if lane in self._woken:
+                    self._woken[lane] = False
+                waiting = await retry_forever(lambda: self.updates.waiting(lane))
+                if not waiting or self._stopping.is_set():
                     return
                 async with self.lock(lane) as ours:
                     if not ours or self._stopping.is_set():
                         return
-                    await self._run(first)
+                    await self._run(lane, waiting)
 
     async def _work(self, lane: str) -> None:
         try:
             await self.ready.wait()
             while self._woken[lane]:
-                self._woken[lane] = False
                 await self.run(lane)
         except Exception as error:
             log.error("A lane stands still until it is woken again: %s", place(error))  # noqa: TRY400
@@ -272,28 +274,24 @@ class Lanes:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, first: AcceptedUpdate) -> None:
+    async def _run(self, lane: str, waiting: Sequence[AcceptedUpdate]) -> None:
+        first = waiting[0]
         self.active.add(first.update_id)
         try:
             async with self._alone if first.tries >= TRIES_IN_COMPANY else nullcontext():
-                await self._begin(first)
+                self._current[lane] = _Current((first.payload,))
+                await self._begin(lane, waiting)
         except TurnTaken:
             log.warning("The turn of update %s is run by another process now", first.update_id)
         finally:
+            self._current.pop(lane, None)
             self.active.discard(first.update_id)
             if not self.active:
                 self._idle.set()
 
-    async def _begin(self, first: AcceptedUpdate) -> None:
-        lane = lane_of(first.payload)
-        self._current[lane] = _Current((first.payload,))
-        try:
-            await self._begin_as(self._current[lane], first)
-        finally:
-            del self._current[lane]
-
-    async def _begin_as(self, current: "_Current", first: AcceptedUpdate) -> None:
-        others = await retry_forever(lambda: self._sent_with(first))
+    async def _begin(self, lane: str, waiting: Sequence[AcceptedUpdate]) -> None:
+        first, current = waiting[0], self._current[lane]
+        others = await self._sent_with(lane, first, waiting)
         begun = await retry_forever(lambda: self.updates.begin(first.update_id, others))
         if begun is None:
             return
@@ -336,11 +334,10 @@ class Lanes:
 
     async def _anew(self, update: AcceptedUpdate, current: "_Current") -> AcceptedUpdate:
         """Begin a turn anew together with what was said while it ran; its update as it is then."""
-        waiting = await retry_forever(
-            lambda: self.updates.waiting(lane_of(update.payload), update.update_id)
-        )
+        lane = lane_of(update.payload)
+        waiting = await retry_forever(lambda: self.updates.waiting(lane))
         further, turn = list[AcceptedUpdate](), current.turn
-        for each in waiting:
+        for each in behind(update.update_id, waiting):
             taken = [*current.payloads, *(one.payload for one in further)]
             if joins(taken, each.payload) and self.readable(each.payload):
                 further.append(each)
@@ -387,21 +384,27 @@ class Lanes:
         turn.steps.clear()
         return False
 
-    async def _sent_with(self, first: AcceptedUpdate) -> list[int]:
-        """What was sent in one go with an update; what comes in parts is awaited."""
+    async def _sent_with(
+        self, lane: str, first: AcceptedUpdate, waiting: Sequence[AcceptedUpdate]
+    ) -> list[int]:
+        """What was sent in one go with an update; what comes in parts is awaited.
+
+        What came since it was looked what is `waiting` is looked for once more.
+        """
         if not is_part_of_burst(first.payload):
             return []
+        if self._woken.get(lane):
+            waiting = await retry_forever(lambda: self.updates.waiting(lane))
         # Another replica's clock, which said when updates were received, may be ahead of ours.
         latest = time.monotonic() + LONGEST_BURST.total_seconds()
         while True:
-            waiting = await self.updates.waiting(lane_of(first.payload), first.update_id)
-            others = [each for each in waiting if each.update_id != first.update_id]
-            group = together([first, *others], self.burst, self.readable)
+            group = together([first, *behind(first.update_id, waiting)], self.burst, self.readable)
             over = self._over(first, group)
             in_parts = comes_in_parts(group[-1].payload)
             if over <= timedelta(0) or not in_parts or time.monotonic() > latest:
                 return [each.update_id for each in group[1:]]
             await asyncio.sleep(min(over, LONGEST_BURST).total_seconds())
+            waiting = await retry_forever(lambda: self.updates.waiting(lane))
 
     def _over(self, first: AcceptedUpdate, group: Sequence[AcceptedUpdate]) -> timedelta:
         """How long until this burst is over."""
@@ -431,6 +434,11 @@ class Lanes:
             await self.give_up(update.payload, error, course)
         except Exception as failure:
             log.error("Nobody was told of update %s: %s", update.update_id, place(failure))  # noqa: TRY400
+
+
+def behind(update_id: int, waiting: Sequence[AcceptedUpdate]) -> list[AcceptedUpdate]:
+    """Those behind an update; what an operator has tried again belongs to no other."""
+    return [each for each in waiting if each.update_id > update_id and each.state == "waiting"]
 
 
 def received(payload: Payload) -> ReceivedUpdate:

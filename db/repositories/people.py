@@ -33,6 +33,7 @@ from db.models import (
     MessageRow,
     PersonRow,
     TurnRow,
+    UtcDateTime,
     insert_into,
     insert_once,
     loaded,
@@ -47,6 +48,10 @@ DRAFT: Final[BroadcastState] = "draft"
 SENDING: Final[BroadcastState] = "sending"
 SENT: Final[BroadcastState] = "sent"
 CANCELLED: Final[BroadcastState] = "cancelled"
+
+
+THEIRS: Final[BindParameter[int]] = bindparam("user_id")
+ACCESS: Final = select(PersonRow.access).where(PersonRow.user_id == THEIRS)
 
 
 class SqlPeopleRepository(SqlRepository):
@@ -64,8 +69,7 @@ class SqlPeopleRepository(SqlRepository):
         await self._sessions.write(write)
 
     async def access(self, user_id: int) -> Access | None:
-        query = select(PersonRow.access).where(PersonRow.user_id == user_id)
-        found = await self._sessions.read(lambda on: on.scalar(query))
+        found = await self._sessions.read(lambda on: on.scalar(ACCESS, {"user_id": user_id}))
         return cast("Access | None", found)
 
     async def decide(self, user_id: int, access: Access) -> None:
@@ -278,15 +282,20 @@ def moved(on: Connection, chat_id: int) -> int:
     return chat_id if row is None or row.migrated_to is None else row.migrated_to
 
 
+NOW: Final = bindparam("now", type_=UtcDateTime)
+TOLD: Final = select(CareRow.told).where(
+    CareRow.user_id == THEIRS, CareRow.until.is_(None) | (CareRow.until > NOW)
+)
+TOLD_IN_CHAT: Final = TOLD.where(CareRow.chat_id == bindparam("chat"))
+
+
 class SqlCareRepository(SqlRepository):
     """Fulfils `agent.repositories.CareRepository` on SQLite and Postgres alike. Writes commit."""
 
     async def held(self, chat_id: int | None, user_id: int) -> frozenset[str]:
-        holds = CareRow.until.is_(None) | (CareRow.until > self._now())
-        query = select(CareRow.told).where(CareRow.user_id == user_id, holds)
-        if chat_id is not None:
-            query = query.where(CareRow.chat_id == chat_id)
-        return await self._sessions.read(lambda on: frozenset(on.scalars(query)))
+        query = TOLD if chat_id is None else TOLD_IN_CHAT
+        values = {"user_id": user_id, "now": self._now(), "chat": chat_id}
+        return await self._sessions.read(lambda on: frozenset(on.scalars(query, values)))
 
     async def keep(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
         rows = [
@@ -310,7 +319,6 @@ class SqlCareRepository(SqlRepository):
 
 FACTS: Final = table_of(FactRow)
 BOTTLES: Final = table_of(BottleRow)
-THEIRS: Final[BindParameter[int]] = bindparam("user_id")
 OF_PERSON: Final = select(FACTS).where(FACTS.c.user_id == THEIRS).order_by(FACTS.c.at)
 BY_CHANGE: Final = (BOTTLES.c.at, BOTTLES.c.id)
 OWNED: Final = select(BOTTLES).where(BOTTLES.c.user_id == THEIRS).order_by(*BY_CHANGE)

@@ -80,6 +80,7 @@ TURN: Final = select(TURNS).where(TURNS.c.turn_id == KEY)
 LAST: Final = (
     select(TURNS.c.turn_id).where(TURNS.c.chat_id == KEY).order_by(TURNS.c.at.desc()).limit(1)
 )
+LAST_ERRORS: Final = LAST.with_only_columns(TURNS.c.error_types)
 ANSWERS: Final = (
     select(AnswerRow.message_id).where(AnswerRow.turn_id == KEY).order_by(AnswerRow.message_id)
 )
@@ -123,6 +124,10 @@ class SqlTurnRepository(KeepingTraces):
     async def last(self, chat_id: int) -> TurnRecord | None:
         this = {"key": chat_id}
         return await self._sessions.read(lambda on: _load(on, on.scalar(LAST, this)))
+
+    async def last_errors(self, chat_id: int) -> list[str]:
+        this = {"key": chat_id}
+        return await self._sessions.read(lambda on: on.scalar(LAST_ERRORS, this) or [])
 
     async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
         """Note that a person's turn begins; what was used `since`, and what else is under way.

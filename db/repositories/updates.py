@@ -1,6 +1,7 @@
 """Accepted updates over SQL: what was received and is not done, and what was set aside."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -45,30 +46,22 @@ TAKEN: Final = "taken"
 DONE: Final = "done"
 SET_ASIDE: Final = "set_aside"
 RETRY: Final = "retry"
-TO_RUN: Final = (WAITING, RETRY)
-"""The states of updates whose turns are to run."""
 
 UPDATES: Final[Table] = table_of(UpdateRow)
 STEPS: Final[Table] = table_of(StepRow)
 U: Final = UPDATES.c
 KEY: Final[BindParameter[int]] = bindparam("key")
+LANE: Final[BindParameter[str]] = bindparam("lane")
+IS_TO_RUN: Final = (U.state == WAITING) | (U.state == RETRY)
+"""That the turn of an update is to run. Not "in": that is written anew for each execution."""
 
-LANES: Final = (
-    select(U.lane).where(U.state.in_(TO_RUN)).group_by(U.lane).order_by(func.min(U.update_id))
-)
-FIRST: Final = (
-    select(UPDATES)
-    .where(U.lane == bindparam("lane"), U.state.in_(TO_RUN))
-    .order_by(U.update_id)
-    .limit(1)
-)
+LANES: Final = select(U.lane).where(IS_TO_RUN).group_by(U.lane).order_by(func.min(U.update_id))
+IN_LANE: Final = select(UPDATES).where(U.lane == LANE, IS_TO_RUN).order_by(U.update_id).limit(100)
 FOR_TURN: Final = select(U.payload).where(U.turn_id == KEY).order_by(U.update_id)
 RECORDED: Final = select(STEPS).where(STEPS.c.update_id == KEY).order_by(STEPS.c.number)
 HELD: Final = select(U.update_id).where(U.update_id == KEY, U.epoch == bindparam("epoch"))
 LOCKED: Final = HELD.with_for_update(read=True)
-BEGINS: Final = (
-    select(UPDATES).where(U.update_id == KEY, U.state.in_(TO_RUN)).with_for_update(key_share=True)
-)
+BEGINS: Final = select(UPDATES).where(U.update_id == KEY, IS_TO_RUN).with_for_update(key_share=True)
 COUNTED: Final = (
     update(UPDATES)
     .where(U.update_id == KEY)
@@ -118,22 +111,17 @@ class SqlUpdateRepository(KeepingTraces):
         found = await self._all(select(UPDATES).where(U.update_id == update_id))
         return found[0] if found else None
 
-    async def first(self, lane: str) -> AcceptedUpdate | None:
-        def read(on: Connection) -> AcceptedUpdate | None:
-            row = on.execute(FIRST, {"lane": lane}).one_or_none()
-            if row is None:
-                return None
-            tries = row.tries
-            if tries and len(on.execute(RECORDED, {"key": row.update_id}).all()) > row.progress:
-                tries = 0
-            return loaded(AcceptedUpdate, row, tries=tries)
+    async def waiting(self, lane: str) -> list[AcceptedUpdate]:
+        def read(on: Connection) -> list[AcceptedUpdate]:
+            rows = on.execute(IN_LANE, {"lane": lane}).all()
+            found = [loaded(AcceptedUpdate, row) for row in rows]
+            if found and found[0].tries:
+                steps = on.execute(RECORDED, {"key": found[0].update_id}).all()
+                if len(steps) > rows[0].progress:
+                    found[0] = replace(found[0], tries=0)
+            return found
 
         return await self._sessions.read(read)
-
-    async def waiting(self, lane: str, since: int) -> list[AcceptedUpdate]:
-        of_lane = select(UPDATES).where(U.lane == lane, U.state == WAITING)
-        query = of_lane.where(U.update_id >= since).order_by(U.update_id)
-        return await self._all(query.limit(100))
 
     async def lanes(self) -> list[str]:
         return await self._sessions.read(lambda on: [str(each) for each in on.scalars(LANES)])
@@ -237,14 +225,14 @@ class SqlUpdateRepository(KeepingTraces):
         return await self._sessions.read(lambda on: on.scalar(first))
 
     async def backlog(self) -> Backlog:
-        query = select(func.count(), func.min(U.received_at)).where(U.state.in_(TO_RUN))
+        query = select(func.count(), func.min(U.received_at)).where(IS_TO_RUN)
         count, oldest = await self._sessions.read(lambda on: on.execute(query).one())
         age = (self._now() - oldest).total_seconds() if oldest else 0.0
         return Backlog(count, max(0.0, age))
 
     async def forget(self, older_than: timedelta) -> int:
         old = U.received_at < self._now() - older_than
-        return await self._write(delete(UPDATES).where(U.state.not_in(TO_RUN), old))
+        return await self._write(delete(UPDATES).where(~IS_TO_RUN, old))
 
     async def _go_on(self, update_id: int, epoch: int, work: Work[object]) -> None:
         """Do what belongs to a turn, unless another process has begun it since.
