@@ -109,6 +109,8 @@ class Change:
     marks: tuple[tuple[str, str], ...] = ()
     definite: frozenset[tuple[str, str]] = frozenset()
     """What was said with a definite article: "the Italian one"."""
+    dropped: frozenset[str] = frozenset()
+    """The slots that no longer count: "forget the lamb", "not for lamb after all"."""
 
     def said(self, name: str) -> tuple[str, ...]:
         """The values of a mark, in the order of the message."""
@@ -164,6 +166,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         is_question="?" in text,
         marks=tuple(marks),
         definite=_definite(scope),
+        dropped=_dropped(scope, wishes),
     )
     return replace(change, wishes=_named(change, names))
 
@@ -401,6 +404,16 @@ def _denied(scope: Scope) -> frozenset[tuple[str, str]]:
         if "cue" not in span.fields:
             pairs.update((name, value) for value in span.values(name))
     return frozenset(pairs)
+
+
+_SLOTS: Final = {"dish": "dishes", "hue": "styles"}
+"""The slots whose fields have another name."""
+
+
+def _dropped(scope: Scope, wishes: Wishes) -> frozenset[str]:
+    """The slots that a message empties, and fills with nothing else."""
+    foods = {"dish" for span in scope.denied if "dish" in span.fields}
+    return frozenset(_SLOTS.get(field, field) for field in scope.dropped | foods) - wishes.said
 
 
 def _entities(spans: Sequence[Span]) -> tuple[str, ...]:

@@ -48,8 +48,9 @@ class Scope:
     """The known phrases of a message, sorted.
 
     `wanted` are wishes and all other words of meaning, `denied` exclusions, `implied` what they
-    ask for instead, `denied_words` the places of excluded names that nothing knows, `elsewhere`
-    whether an allergen was named that no wine declares, `only` the fields said with "only".
+    ask for instead, `denied_words` the places of excluded names that nothing knows, `dropped` the
+    fields that no longer count, `elsewhere` whether an allergen was named that no wine declares,
+    `only` the fields said with "only".
     """
 
     def __init__(self, phrases: Phrases) -> None:
@@ -59,6 +60,7 @@ class Scope:
         self.implied: list[Meaning] = []
         self.allergens: list[str] = []
         self.denied_words: list[int] = []
+        self.dropped: set[str] = set()
         self.elsewhere = False
         self.only: frozenset[str] = frozenset()
         self._mode: Mode = ""
@@ -177,6 +179,7 @@ class Scope:
         elif self._mode == "allergy" and fields & _FOOD:
             self._not_tolerate(span)
         elif self._mode == "drop" and fields & WISHES:
+            self.dropped |= fields & WISHES
             self._enter("")
         elif self._mode == "not":
             self._in_denial(span, fields)

@@ -1,0 +1,237 @@
+"""What a message wants done: the first rule of one list that holds, the gravest first. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, cast, get_args
+
+from agent.house_sommelier.data import Act, kinds, profiles
+from agent.house_sommelier.merging import KIND, wants_it
+from agent.house_sommelier.reading import Change
+from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
+
+_FOR_WINE: Final = frozenset(("search", "like", "same", "about", "pick", "foods", "ask", "taken"))
+_CHAT: Final = frozenset({"complaint", "rude", "hello", "thanks"})
+_NAMED_KIND: Final = frozenset({"styles", "grapes", "regions"})
+_ASKING: Final = frozenset({"search", "stock", "fits", "size", "yes"})
+"""Kinds that look for nothing where nothing says what."""
+_OF_KNOWLEDGE: Final = frozenset({"like", "why", "price", "knowledge", "compare"})
+"""Kinds that ask, also with "cheaper" in them."""
+_FINED: Final = frozenset({"egg", "milk", "fish"})
+_FEW_WORDS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A message where it stands."""
+
+    state: State
+    change: Change
+
+    @property
+    def kind(self) -> str:
+        """The kind that the classifier tells; "search" of wishes where it is not sure."""
+        return self.change.kind
+
+    @property
+    def said(self) -> frozenset[str]:
+        """The slots that tell of a wine, whatever it is called."""
+        return self.change.wishes.said - {"name", "text"}
+
+    @property
+    def act(self) -> Act:
+        """The act that the kind comes to, where wines were shown or where none were."""
+        kind = kinds()[self.kind]
+        return kind.alone if not self.state.shown or self.is_of_another else kind.shown
+
+    @property
+    def is_of_another(self) -> bool:
+        """Whether a question is of something else than the wines that were shown."""
+        state, change = self.state, self.change
+        if state.pointed:
+            return False
+        if state.act == "knowledge" and state.context == "told" and self.kind in ("stock", "foods"):
+            return True
+        known = set().union(*(concepts(about_itself(each)) for each in state.told.values()))
+        return bool(change.entities) and not {value for _, value in known} & {*change.entities}
+
+    @property
+    def counts(self) -> bool:
+        """Whether a message tells of guests, hours or bottles, or its words ask how many."""
+        numbers = self.change.numbers
+        told = (numbers.guests, numbers.sober, numbers.hours, numbers.bottles)
+        asks = "quantity" in self.change.said("ask")[1:] or self.change.has("many")
+        return asks or any(each is not None for each in told)
+
+    @property
+    def measures(self) -> bool:
+        """Whether it is asked how much something holds, not how much is needed."""
+        return self.change.has("subject", "measures") and not self.counts
+
+    @property
+    def is_request(self) -> bool:
+        """Whether anything in a message says what wine to look for."""
+        state, change = self.state, self.change
+        tells = change.wishes.said or change.denied or change.allergens or change.elsewhere
+        moves = ("cue", "refuse", "most", "elsewhere_from", "talk", "less_of")
+        goes_on = state.wishes.said or state.topic.said or state.compared
+        if change.purpose and not tells:
+            return False
+        return bool(
+            tells
+            or any(map(change.has, moves))
+            or goes_on
+            or wants_it(state, change)
+            or change.words > _FEW_WORDS + (not change.unknown)
+        )
+
+
+def decide(state: State, change: Change) -> Act:
+    """What a message wants done; to whom wine is no help there is no talk of wine."""
+    case = _Case(state, change)
+    told = change.care.gravest
+    if told and state.care == told:
+        if told in {"crisis", "dependence"}:
+            return cast("Act", told)
+        return "drunk" if told == "driving" and change.care.has_drunk else "care"
+    act = next(act for holds, act in _RULES if holds(case))
+    found = act(case) if callable(act) else act
+    grave = "grapes" if "grapes" in state.reacts else state.care if state.care in GRAVE else None
+    is_free = grave == "dependence" and "alcohol_free" in change.wishes.styles
+    return cast("Act", grave) if grave and found in _FOR_WINE and not is_free else found
+
+
+def _reacts_to(case: _Case, what: str) -> bool:
+    return what in (case.change.care.intolerance, *case.change.care.allergies)
+
+
+def _asks_if_safe(case: _Case, *what: str) -> bool:
+    return case.change.has("safe") and bool(case.state.reacts & {*what})
+
+
+def _asks_of_fining(case: _Case) -> bool:
+    """Whether it is asked what wines of egg, milk or fish; of a wine that is pointed at, not."""
+    state, change = case.state, case.change
+    asks = change.is_question or change.has("ask") or change.care.intolerance == "severe"
+    safe = change.has("safe")
+    fined = _FINED & set(change.allergens) or (safe and state.allergens)
+    is_of_shown = state.pointed or (case.kind in ("vegan", "allergens") and state.shown)
+    return bool(fined) and (asks or safe) and not case.said and not is_of_shown
+
+
+def _is_beyond(case: _Case) -> bool:
+    """Whether a wine is pointed at that was not shown: "the fifth"."""
+    shown = len(case.state.choice)
+    beyond = any(int(each) > shown > 0 for each in case.change.said("ordinal"))
+    return beyond and case.state.context == "wines"
+
+
+def _is_fault(case: _Case) -> bool:
+    change = case.change
+    looks = (case.kind == "search" and case.said) or change.numbers.has_price
+    wants = looks or change.has("ask", "choose") or case.state.pointed
+    return change.has("symptom") and not wants
+
+
+def _is_priced_wish(case: _Case) -> bool:
+    """Whether a sum is the limit of a wish, not what is to be worked out."""
+    sums = case.state.guests is not None and case.change.has("trait", "total")
+    adds_up = case.act == "quantity" or case.kind == "total"
+    return adds_up and case.change.numbers.has_price and not (sums or case.counts)
+
+
+def _is_comparison(case: _Case) -> bool:
+    goes_on = case.state.act == "compare" and not case.state.pointed
+    is_of_it = case.act == "about" or case.kind in ("pick", "most")
+    return case.act == "compare" or (goes_on and is_of_it)
+
+
+def _held_against(case: _Case) -> Act:
+    """Two grapes or places are compared; of what nothing is known, the library may tell."""
+    told = [each for each in case.change.entities if each in profiles()]
+    return "compare" if len(told) > 1 or len(case.state.compared) > 1 else "knowledge"
+
+
+def _unsure(case: _Case) -> Act:
+    """What a message of no sure kind wants, by its words."""
+    change = case.change
+    if case.said or change.denied or change.allergens or change.wishes.name:
+        return "search"
+    if change.has("subject") or change.has("symptom"):
+        return "knowledge"
+    return cast("Act", next((each for each in change.said("talk") if each in get_args(Act)), "ask"))
+
+
+def _is_for_something_unknown(case: _Case) -> bool:
+    change = case.change
+    known = case.said or change.has("subject")
+    return bool(change.purpose) and change.has("ask", "choose") and not known
+
+
+Rule = tuple[Callable[[_Case], object], Act | Callable[[_Case], Act]]
+
+_RULES: Final[tuple[Rule, ...]] = (
+    # What somebody reacts to is explained before any wine.
+    (lambda c: _reacts_to(c, "grapes"), "grapes"),
+    (lambda c: _reacts_to(c, "histamine") and c.state.act != "histamine", "histamine"),
+    (
+        lambda c: (
+            c.change.care.intolerance == "sulphites"
+            and not (c.said or c.state.pointed or c.state.shown)
+        ),
+        "sulphites",
+    ),
+    (lambda c: _asks_if_safe(c, "histamine"), "histamine"),
+    (lambda c: _asks_if_safe(c, "sulphites", "severe"), "sulphites"),
+    (_asks_of_fining, "fining"),
+    # What words say for certain, whatever the kind.
+    (lambda c: c.kind in ("", "unclear"), _unsure),
+    (_is_beyond, "which"),
+    (
+        lambda c: c.change.numbers.sober is not None and c.state.guests is not None and not c.said,
+        "quantity",
+    ),
+    (_is_fault, "knowledge"),
+    (lambda c: c.change.has("talk", "task", "steer") and not c.said, "off_topic"),
+    (
+        lambda c: c.change.has("cue", "cheaper", "dearer") and c.kind not in _OF_KNOWLEDGE,
+        "search",
+    ),
+    (lambda c: c.state.shown and any(name == "most" for name, _ in c.change.definite), "about"),
+    # What the kind comes to, beside what the message says.
+    (_is_priced_wish, "search"),
+    (
+        lambda c: (
+            c.change.denied and not c.change.is_question and c.act in ("compare", "knowledge")
+        ),
+        "search",
+    ),
+    (_is_comparison, _held_against),
+    (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
+    (lambda c: c.act in ("knowledge", "foods") and _is_for_something_unknown(c), "ask"),
+    (lambda c: c.act == "like" and c.change.has("same"), "same"),
+    (
+        lambda c: c.act in ("knowledge", "quantity") and c.measures and c.change.has("litres"),
+        "quantity",
+    ),
+    (lambda c: c.act == "quantity" and c.measures, "knowledge"),
+    (
+        lambda c: (
+            c.act in ("about", "knowledge", "off_topic")
+            and c.change.allergens
+            and not (c.change.is_question or c.state.pointed)
+        ),
+        "search",
+    ),
+    (
+        lambda c: c.act == "about" and c.kind == "fits" and c.said & KIND and not c.state.pointed,
+        "search",
+    ),
+    (lambda c: c.act == "taken" and c.change.has("trait"), "about"),
+    (lambda c: c.act == "taken" and c.said and not c.said <= {"dishes"}, "like"),
+    (
+        lambda c: c.act == "foods" and not (c.said & _NAMED_KIND or c.state.topic.said),
+        "knowledge",
+    ),
+    (lambda c: c.act in _CHAT and c.said and not c.change.entities, "search"),
+    (lambda _: True, lambda c: c.act),
+)

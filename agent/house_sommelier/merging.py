@@ -1,0 +1,343 @@
+"""A message's wishes merged with those before: one table says what forgets, adds and narrows. Pure.
+
+A wish that a message tells replaces what was said of the same slot, and what was said only with
+that: a new dish forgets the kind of wine that was meant for the old one. What is not told stays.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from agent.house_sommelier.data import load, profiles, subjects
+from agent.house_sommelier.reading import NO_WISHES, Change, Wishes
+from agent.house_sommelier.state import State, about_itself, concepts
+from agent.sommelier.wine import Currency
+
+KIND: Final = frozenset({"styles", "colours", "grapes"})
+PLACE: Final = frozenset({"countries", "regions"})
+_PRICE: Final = frozenset({"min_price", "max_price", "currency"})
+_ABV: Final = frozenset({"min_abv", "max_abv"})
+_TASTE: Final = frozenset({"sweetness", "bodies", "tannins", "acidities", "text"}) | _ABV
+_CALLED: Final = frozenset({"name", "text"})
+_FORGETS: Final[Mapping[str, frozenset[str]]] = {
+    "styles": KIND | _CALLED,
+    "colours": frozenset({"colours", "grapes"}),
+    "grapes": KIND | _CALLED,
+    "countries": PLACE | _CALLED,
+    "regions": PLACE | _CALLED,
+    "dishes": KIND | _TASTE | _CALLED | {"dishes", "order"},
+    "min_price": _PRICE,
+    "max_price": _PRICE,
+    "min_abv": _ABV,
+    "max_abv": _ABV,
+}
+"""What a slot that a message fills forgets; any other forgets itself."""
+_NAMED: Final = {"dishes": "named_dishes", "text": "named_tastes"}
+_HUES: Final = frozenset({"red", "white", "rose", "orange"})
+_OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
+_FOR_GOOD: Final = frozenset({"grapes", "name", "text", "regions", "countries", "styles"})
+_DIRECTIONS: Final = frozenset({"lighter", "fuller", "drier", "sweeter", "softer", "fresher"})
+_CORRECTING: Final = frozenset({"complaint", "rude"})
+_FEW_WORDS: Final = 4
+_LITTLE: Final = 10.0
+_NOTICEABLY: Final = 0.9
+_LEAST_GIFT: Final = 0.6
+_DEAR_EUR: Final = 30.0
+
+
+def wished(state: State, change: Change) -> State:
+    """`state` after a message that wishes for wine."""
+    refused = _refused(state, change)
+    abroad = change.has("elsewhere_from") or ("elsewhere_from", "country") in change.denied
+    if abroad and not (state.pointed or change.has("like") or change.has("same")):
+        state, change = _from_elsewhere(state, change)
+    is_fresh = _is_fresh(state, change)
+    told = _completed(state, change)
+    old = NO_WISHES if is_fresh else _remembered(state)
+    wishes = _limited(state, change, _relative(state, change, merged(old, told, change)))
+    swapped = state.pointed if change.has("swap") else ()
+    if swapped:
+        wishes = _of_the_place(state, change, wishes)
+    kept = {pair for pair in state.denied if pair[0] in _FOR_GOOD} if is_fresh else state.denied
+    is_part = bool(swapped) and len(state.choice) > 1
+    return replace(
+        state,
+        wishes=wishes,
+        swapped=swapped if is_part else (),
+        is_below=change.has("cue", "cheaper") and not change.numbers.has_price,
+        basis=state.wishes if is_part else None,
+        denied=_without(frozenset(kept), change),
+        refused=refused,
+        is_new=is_fresh or refused != state.refused or _moves_on(state, change),
+        insisted=_insisted(change, wishes),
+        subject="",
+        courses=change.has("courses") or (state.courses and not change.wishes.dishes),
+        count=change.count or (1 if swapped else None if is_fresh else state.count),
+    )
+
+
+def merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
+    """`new`, with what `old` says of what `new` does not forget."""
+    new = _added(old, new, change)
+    names = old.said - _forgotten(old, new, change)
+    names |= {_NAMED[name] for name in names & _NAMED.keys()}
+    kept: dict[str, Any] = {name: getattr(old, name) for name in names}
+    for name in kept.keys() & {"grapes", "countries", "regions"}:
+        kept[name] = tuple(each for each in kept[name] if (name, each) not in change.denied)
+    if narrowed := tuple(each for each in new.bodies if each in old.bodies):
+        # "Even lighter" stays within what was light before.
+        kept["bodies"] = narrowed
+    return replace(new, **kept, only=new.only | (old.only & names))
+
+
+def _forgotten(old: Wishes, new: Wishes, change: Change) -> frozenset[str]:
+    """The slots of `old` that a message forgets, by the table and a few words of its own."""
+    said = new.said
+    table = dict(_FORGETS)
+    if change.kind in _CORRECTING or not set(old.dishes) - set(new.dishes):
+        # "I said risotto" corrects the dish, and nothing else.
+        table["dishes"] = _CALLED
+    forgotten = said.union(change.dropped, *(table.get(name, frozenset()) for name in said))
+    if "styles" in said and _OF_A_REGION & set(old.styles):
+        forgotten |= PLACE
+    if "alcohol_free" in new.styles:
+        forgotten |= PLACE | KIND | _TASTE
+    ruled_out = {value for name, value in change.denied if name in ("hue", "styles")}
+    return forgotten | ({"styles"} if ruled_out & set(old.styles) else frozenset())
+
+
+def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
+    """`new` where it adds to `old`: "sparkling too", "with bubbles", "pink ones, though"."""
+    if change.kind in _CORRECTING and set(new.dishes) < set(old.dishes):
+        return replace(new, dishes=old.dishes, named_dishes=old.named_dishes)
+    if old.styles == ("sparkling",) and new.styles == ("rose",):
+        return replace(new, styles=(), colours=new.styles)
+    if change.has("also") and new.styles and old.styles and not new.dishes:
+        return replace(new, styles=tuple(dict.fromkeys((*old.styles, *new.styles))))
+    if "alcohol_free" in new.styles:
+        return replace(
+            new,
+            colours=new.colours or tuple(each for each in old.styles if each in _HUES),
+            text=new.text or (("sparkling",) if "sparkling" in old.styles else ()),
+        )
+    is_sober = old.styles == ("alcohol_free",) and "styles" in old.only
+    if is_sober and set(new.styles) <= _HUES and not change.has("others"):
+        return replace(new, styles=old.styles, colours=new.styles, only=new.only | {"styles"})
+    if change.has("qualifies") and old.styles and set(old.styles) <= _HUES:
+        return replace(new, colours=old.styles)
+    return new
+
+
+def _remembered(state: State) -> Wishes:
+    """The wishes before, with what a question was about, and "cheaper" as what was shown for it."""
+    old = state.wishes
+    if state.act_before in ("knowledge", "compare", "foods"):
+        old = merged(old, replace(state.topic, name="", text=()), Change())
+    if state.is_below and old.max_price and state.prices:
+        dearest = max(price for price, _ in state.prices.values())
+        old = replace(old, max_price=max(old.max_price, dearest))
+    is_other = state.act in ("like", "same") or (old.name and not old.name[0].isupper())
+    return replace(old, name="") if is_other else old
+
+
+def _completed(state: State, change: Change) -> Wishes:
+    """A message's own wishes, with what it only points at: a scale, a kind, what was explained."""
+    wishes = _of_the_same_kind(state, change, _compared(state, change, _scaled(state, change)))
+    if wants_it(state, change) and not state.topic.said:
+        wishes = replace(wishes, name=subjects()[state.subject].asked[0])
+    elif state.wishes.said and wishes.name and not wishes.name[0].isupper():
+        wishes = replace(wishes, name="")
+    if change.has("swap") and state.pointed:
+        wishes = replace(wishes, order="")
+    numbers = change.numbers
+    if state.case and numbers.has_price and not (numbers.shared or change.has("each")):
+        # "And up to 80?" is for the case that the price before was for.
+        low, high = (
+            None if each is None else round(each / state.case, 2)
+            for each in (wishes.min_price, wishes.max_price)
+        )
+        wishes = replace(wishes, min_price=low, max_price=high)
+    return wishes
+
+
+def _scaled(state: State, change: Change) -> Wishes:
+    """A message's wishes with what a comparative asks for: "less tannic", "crisper"."""
+    ends = load("questions")["ends"]
+    less = (f"{state.subject}:low",) if change.has("less_of") else ()
+    values: dict[str, Any] = {
+        slot: tuple(value) if isinstance(value, list) else value
+        for most in (*change.said("most"), *less)
+        for slot, value in ends.get(most, {}).items()
+        if (change.kind in _DIRECTIONS and not _agrees(change.wishes, slot, value))
+        or slot not in ("bodies", "sweetness")
+        or slot not in change.wishes.said
+    }
+    return replace(change.wishes, **values)
+
+
+def _agrees(wishes: Wishes, slot: str, value: Any) -> bool:
+    """Whether what a message says of a slot has any of what its direction asks for."""
+    return isinstance(value, list) and bool({*getattr(wishes, slot)} & {*value})
+
+
+def _compared(state: State, change: Change, wishes: Wishes) -> Wishes:
+    """The grape or region that a comparison favoured: "show me one of those then"."""
+    if change.wishes.said & {"grapes", "regions", "dishes"} or not state.compared:
+        return wishes
+    if state.act_before != "compare":
+        return wishes
+    places = [int(each) for each in change.said("ordinal")]
+    named = [state.compared[at - 1] for at in places if 0 < at <= len(state.compared)]
+    chosen = favourite(state.compared, change) or state.favoured
+    names = tuple(named) or ((chosen,) if chosen else state.compared)
+    regions = tuple(each for each in names if not profiles()[each].like)
+    grapes = tuple(each for each in names if each not in regions)
+    cheaper = change.has("cue", "cheaper") and not state.prices and not chosen
+    order = "cheapest" if cheaper else wishes.order
+    return replace(wishes, regions=regions, grapes=grapes, order=order, tannins=())
+
+
+def favourite(compared: Sequence[str], change: Change) -> str:
+    """What of two compared is at the end of a scale that was asked for; empty if none was."""
+    for most in change.said("most"):
+        scale, _, end = most.partition(":")
+        if scale in ("body", "tannin", "acidity"):
+            best = max if end == "high" else min
+            return best(compared, key=lambda name: profiles()[name].profile.rank(scale))
+    return ""
+
+
+def _of_the_same_kind(state: State, change: Change, wishes: Wishes) -> Wishes:
+    """The wishes with the kind of all that was shown: "lighter than these" is of their colour."""
+    varies = change.has("cue", "cheaper", "dearer", "refine", "other") or change.has("most")
+    if not varies or (wishes.said | state.wishes.said) & (KIND | {"dishes"}) or not state.told:
+        return wishes
+    kinds = [concepts(about_itself(told)) for told in state.told.values()]
+    for kind in ("styles", "hue"):
+        shared = {value for name, value in set.intersection(*kinds) if name == kind}
+        if len(shared) == 1:
+            return replace(wishes, styles=tuple(shared))
+    return wishes
+
+
+def wants_it(state: State, change: Change) -> bool:
+    """Whether a message wants to see what was just explained: "do you have any?"."""
+    asks = change.kind == "stock" or (
+        change.kind in ("search", "yes") and change.has("ask", "choose")
+    )
+    return asks and state.subject in subjects() and not change.wishes.said
+
+
+def _from_elsewhere(state: State, change: Change) -> tuple[State, Change]:
+    """What "from anywhere else" rules out: the place spoken of, or else the guest's own country.
+
+    "Nothing foreign" asks for just that country.
+    """
+    home = load("grammar")["home"].get(state.language)
+    old = state.wishes
+    if home and ("elsewhere_from", "country") in change.denied:
+        return state, replace(change, wishes=replace(change.wishes, countries=(home,)))
+    name = "regions" if old.regions else "countries"
+    places = getattr(old, name) or ((home,) if home else ())
+    left = frozenset((name, place) for place in places)
+    bare = replace(old, regions=(), countries=())
+    return replace(state, wishes=bare), replace(change, denied=change.denied | left)
+
+
+def _of_the_place(state: State, change: Change, wishes: Wishes) -> Wishes:
+    """The wishes with the dish alone that the wine to be replaced was for."""
+    if len(wishes.dishes) < 2 or change.wishes.dishes:
+        return wishes
+    at = min(state.choice.index(state.pointed[0]), len(wishes.dishes) - 1)
+    dishes, named = wishes.dishes[at : at + 1], wishes.named_dishes[at : at + 1]
+    return replace(wishes, dishes=dishes, named_dishes=named)
+
+
+def _insisted(change: Change, wishes: Wishes) -> frozenset[str]:
+    """What must be met if it can: the place and grape it names, tastes that a message corrects."""
+    corrects = change.has("cue", "refine") or change.has("most")
+    named = wishes if change.has("cue") else change.wishes
+    kept = named.said & (PLACE | {"grapes"}) if not change.has("or_like") else frozenset()
+    tastes = change.wishes.said & {"bodies", "tannins", "acidities", "min_abv"}
+    return tastes | kept if corrects else kept
+
+
+def _moves_on(state: State, change: Change) -> bool:
+    """Whether wines are wanted that were not shown yet, rather than fewer of the same."""
+    new_dish = bool(change.wishes.dishes) and change.wishes.dishes != state.wishes.dishes
+    return new_dish or any(map(change.has, ("cue", "talk", "most", "like", "same")))
+
+
+def _refused(state: State, change: Change) -> tuple[str, ...]:
+    """The wines that were turned down: the one pointed at, or all that were just shown."""
+    turned_down: tuple[str, ...] = ()
+    if change.has("refuse") or change.has("swap"):
+        turned_down = state.pointed or state.shown[:1]
+    elif change.has("cue", "other"):
+        turned_down = state.shown
+    return tuple(dict.fromkeys((*state.refused, *turned_down)))
+
+
+def _is_fresh(state: State, change: Change) -> bool:
+    """Whether a message asks for something new rather than for a change of what was asked."""
+    if change.has("reset"):
+        return True
+    said = change.wishes.said - {"name"}
+    changes = ("replace", "cue", "like", "same", "also", "swap", "most")
+    if not state.wishes.said or change.denied or state.pointed or any(map(change.has, changes)):
+        return False
+    groups = sum(bool(said & group) for group in (KIND, {"dishes"}, PLACE, _TASTE, _PRICE))
+    again = bool(said & {"styles"}) and bool(state.wishes.said & {"dishes"} and said & {"dishes"})
+    if change.words <= _FEW_WORDS or change.kind in _CORRECTING:
+        return again
+    return again or groups >= 3 or (groups >= 2 and bool(said & {"dishes"}))
+
+
+def _without(denied: frozenset[tuple[str, str]], change: Change) -> frozenset[tuple[str, str]]:
+    """Earlier exclusions without what is wanted now, and the new ones."""
+    wishes = change.wishes
+    wanted = {
+        (name, value)
+        for name in ("grapes", "countries", "regions", "styles")
+        for value in getattr(wishes, name)
+    }
+    wanted |= {("hue", value) for value in (*wishes.styles, *wishes.colours)}
+    return (denied - wanted) | change.denied
+
+
+def _limited(state: State, change: Change, wishes: Wishes) -> Wishes:
+    """`wishes` with the least that a present costs."""
+    if change.has("cue", "gift") and wishes.max_price and wishes.min_price is None:
+        return replace(wishes, min_price=round(wishes.max_price * _LEAST_GIFT, 2))
+    return wishes
+
+
+def _relative(state: State, change: Change, wishes: Wishes) -> Wishes:
+    """`wishes` with the limit that "cheaper" or "dearer" means.
+
+    "Cheaper" is below the wine that is pointed at, or else below the cheapest shown; "dearer" is
+    above that wine, or else above the old limit or the dearest.
+    """
+    cheaper = change.has("cue", "cheaper")
+    if change.numbers.has_price or not (cheaper or change.has("cue", "dearer")):
+        return wishes
+    known = dict(state.prices)
+    known = {each: known[each] for each in state.pointed if each in known} or known
+    old = state.wishes
+    currency = next(iter(known.values()))[1] if known else old.currency or Currency.EUR
+    prices = [amount for amount, used in known.values() if used == currency]
+    changed = replace(wishes, min_price=None, max_price=None, currency=currency, order="")
+    if change.has("cue", "half") and prices:
+        return replace(changed, max_price=float(round(sum(prices) / len(prices) / 2)))
+    if cheaper:
+        below = _below(min(prices)) if prices else float(round((old.max_price or 17) * 0.7))
+        return replace(changed, max_price=below)
+    if old.max_price is not None and not state.pointed:
+        return replace(changed, min_price=old.max_price)
+    return replace(changed, min_price=float(int(max(prices)) + 1) if prices else _DEAR_EUR)
+
+
+def _below(amount: float) -> float:
+    """Noticeably below an amount, or a cent where little is left."""
+    limit = int(amount * _NOTICEABLY) if amount >= _LITTLE else amount - 0.01
+    return max(0.0, round(float(limit), 2))
