@@ -59,8 +59,9 @@ def features_in_context(text: str) -> frozenset[int]:
 
 
 def speech_rows() -> Iterator[Row]:
-    """Read the messages that have words by language, each once."""
-    found = {line: Row(line, language, fold) for language, line, _, fold, _ in messages()}
+    """Read the messages that have words by language, each once, in the first that has it."""
+    said = reversed(list(messages()))
+    found = {line: Row(line, language, fold) for language, line, _, fold, _ in said}
     return (row for row in found.values() if features(row.text))
 
 

@@ -34,7 +34,7 @@ from agent.house_sommelier.wording import (
     suiting,
 )
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.wine import Currency
+from agent.sommelier.wine import Currency, Style
 from agent.text import Language
 
 _PRICES: Final = frozenset({"min_price", "max_price"})
@@ -153,7 +153,9 @@ def _in_order(wines: list[ListedWine], order: str) -> list[ListedWine]:
 
 def _missed(wine: ListedWine, state: State) -> list[str]:
     """What was asked for and this wine is not; what only the house prefers is no miss."""
-    said = set(state.wishes.said) | ({"foods"} if state.wishes.dishes else set())
+    # No list tells what food suits a wine without alcohol.
+    is_paired = state.wishes.dishes and wine.style != Style.ALCOHOL_FREE
+    said = set(state.wishes.said) | ({"foods"} if is_paired else set())
     missed = [slot for slot in _SLOTS if slot in wine.misses and slot in said]
     limit, code = state.wishes.max_price, state.wishes.currency or Currency.EUR
     is_dear = limit is not None and wine.currency == code and (wine.price or 0) > limit

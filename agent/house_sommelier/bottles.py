@@ -131,9 +131,11 @@ def _range(least: object, most: object) -> str:
 
 
 def sympathy(change: Change, language: Language) -> str:
-    """A word about what a message tells of: a loss, or a joy; empty without either."""
-    keys = (("mourning", "condolence"), ("festive", "congratulations"))
-    return next((say(key, language) for mark, key in keys if change.has(mark)), "")
+    """A word about what a message tells of: anger, a loss, or a joy; empty without any."""
+    is_angry = change.kind in ("complaint", "rude")
+    said = (("sorry", is_angry), ("condolence", change.has("mourning")))
+    keys = (*said, ("congratulations", change.has("festive")))
+    return next((say(key, language) for key, holds in keys if holds), "")
 
 
 def _split(bottles: int, state: State) -> str:

@@ -232,6 +232,6 @@ _RULES: Final[tuple[Rule, ...]] = (
         lambda c: c.act == "foods" and not (c.said & _NAMED_KIND or c.state.topic.said),
         "knowledge",
     ),
-    (lambda c: c.act in _CHAT and c.said and not c.change.entities, "search"),
+    (lambda c: c.act in _CHAT and c.said and not c.said & {"grapes", "regions"}, "search"),
     (lambda _: True, lambda c: c.act),
 )

@@ -108,8 +108,9 @@ def _forgotten(old: Wishes, new: Wishes, change: Change) -> frozenset[str]:
 
 def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
     """`new` where it adds to `old`: "sparkling too", "with bubbles", "pink ones, though"."""
-    if change.kind in _CORRECTING and set(new.dishes) < set(old.dishes):
-        return replace(new, dishes=old.dishes, named_dishes=old.named_dishes)
+    foods = {food for dish in old.dishes for food in dish.foods}
+    if change.kind in _CORRECTING and all(foods.issuperset(dish.foods) for dish in new.dishes):
+        new = replace(new, dishes=old.dishes, named_dishes=old.named_dishes)
     if old.styles == ("sparkling",) and new.styles == ("rose",):
         return replace(new, styles=(), colours=new.styles)
     if change.has("also") and new.styles and old.styles and not new.dishes:
@@ -123,9 +124,8 @@ def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
     is_sober = old.styles == ("alcohol_free",) and "styles" in old.only
     if is_sober and set(new.styles) <= _HUES and not change.has("others"):
         return replace(new, styles=old.styles, colours=new.styles, only=new.only | {"styles"})
-    if change.has("qualifies") and old.styles and set(old.styles) <= _HUES:
-        return replace(new, colours=old.styles)
-    return new
+    of_hue = change.has("qualifies") and old.styles and set(old.styles) <= _HUES
+    return replace(new, colours=old.styles) if of_hue else new
 
 
 def _remembered(state: State) -> Wishes:
