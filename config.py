@@ -31,6 +31,7 @@ from agent.text import pattern
 
 LIMITS: Final = Limits()
 PERSON: Final = pattern(r"[1-9][0-9]{0,15}")
+BOT_TOKEN: Final = pattern(r"\d+:[\w-]+")
 ENVIRONMENT: Final = pattern("[a-z0-9_-]{1,40}")
 SECRET: Final = pattern("[A-Za-z0-9_-]{16,256}")
 TOKEN: Final = pattern("[A-Za-z0-9._~+/-]{16,}=*")
@@ -135,6 +136,24 @@ class TelegramSettings(Group):
     base_url: Url = Field("https://api.telegram.org", alias="TELEGRAM_BASE_URL")
     messages_per_second: int = Field(30, alias="TELEGRAM_MESSAGES_PER_SECOND", ge=0)
     group_drafts: bool = Field(True, alias="TELEGRAM_GROUP_DRAFTS")
+
+    @property
+    def token(self) -> str:
+        """The bot's token.
+
+        Raises:
+            SettingsError: there is none, or it cannot be one.
+        """
+        if self.bot_token is None:
+            raise SettingsError(
+                "TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you"
+            )
+        token = self.bot_token.get_secret_value()
+        if not BOT_TOKEN.fullmatch(token):
+            raise SettingsError(
+                "TELEGRAM_BOT_TOKEN is not a bot token; it looks like 123456789:AAExampleExample"
+            )
+        return token
 
 
 class ModelSettings(Group):

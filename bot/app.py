@@ -13,8 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from telegram.ext import Application
-
 from agent.engine.llm import load_client
 from agent.engine.run import NO_JOURNAL
 from agent.house_sommelier import HouseSommelier
@@ -24,7 +22,6 @@ from agent.memory.tools import memory_tools
 from agent.person import Change
 from agent.repositories import Payload
 from agent.sommelier.service import Answerer, Sommelier
-from agent.text import pattern
 from agent.tracing.exporter import Exporter
 from agent.tracing.masking import mask
 from agent.tracing.recorder import Recorder, keyed_hash
@@ -46,7 +43,12 @@ from bot.tasks import (
     stop_on_signals,
 )
 from bot.telegram.access import Access
-from bot.telegram.conversation import AnyApplication, Conversation
+from bot.telegram.connection import (
+    AnyApplication,
+    close_application,
+    telegram_application,
+)
+from bot.telegram.conversation import Conversation
 from bot.telegram.drafts import Drafts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.follow_ups import FollowUps, follow_up_buttons
@@ -59,7 +61,7 @@ from bot.telegram.memory import CellarCommand, TasteCommand
 from bot.telegram.onboarding import Onboarding
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
-from bot.telegram.sender import Sender, TelegramRequests
+from bot.telegram.sender import Sender
 from bot.telegram.settings import SettingsCommands, speak_with
 from bot.telegram.wines import WineHandlers
 from bot.tracing import open_exporter, open_forgetting, trace_link
@@ -67,7 +69,7 @@ from bot.turn import Course, Turns
 from bot.updates.accept import introduce, point_webhook, poll, single_process
 from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin, tell_heard
-from config import Settings, SettingsError
+from config import Settings
 from db.documents.pages import pages_of
 from db.engine import is_passing
 from db.wines.cellars import read_bottles, write_bottles
@@ -77,7 +79,6 @@ if TYPE_CHECKING:
 
     from bot.updates.replicas import ReplicaLocks
 
-BOT_TOKEN: Final = pattern(r"\d+:[\w-]+")
 TRACED: Final = "the service for traces"
 FORGET_SECONDS: Final = 3600.0
 REMIND_SECONDS: Final = 900.0
@@ -108,7 +109,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         SettingsError: there is no bot token, or it is not one.
         TokenRejected: Telegram does not know the token.
     """
-    stop, token = stop or stop_on_signals(), bot_token(settings)
+    stop, token = stop or stop_on_signals(), settings.telegram.token
     async with AsyncExitStack() as stack:
         resources = await stack.enter_async_context(open_resources(settings))
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
@@ -222,7 +223,7 @@ async def open_app(
     async with AsyncExitStack() as stack:
         exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
         forgetting = await stack.enter_async_context(open_forgetting(settings, resources.sessions))
-        application = telegram_application(settings, token, telegram)
+        application = telegram_application(token, settings.telegram.base_url, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
         limit, chats = rate_limit_of(settings, telegram), resources.repositories.chats
         sender = Sender(application.bot, limit, chats, journal or NO_JOURNAL)
@@ -453,20 +454,14 @@ async def serve(
     """
     from bot.http.server import Webhook, http_app, serve_http  # noqa: PLC0415 - not for the terminal
 
-    http, backlog = settings.http, app.talk.repositories.updates.backlog
+    http, metrics = settings.http, app.talk.turns.metrics
     secret, admin = http.webhook_secret, http.admin_token
-
-    async def ready() -> bool:
-        await backlog()
-        return True
-
     webhook = None
     if http.webhook_url is not None and secret is not None:
-        webhook = Webhook(accept=lanes.accept, secret=secret, metrics=app.talk.turns.metrics)
+        webhook = Webhook(accept=lanes.accept, secret=secret, metrics=metrics)
     page = http_app(
-        metrics=app.talk.turns.metrics,
-        backlog=backlog,
-        ready=ready,
+        metrics=metrics,
+        backlog=app.talk.repositories.updates.backlog,
         webhook=webhook,
         routes=[
             *api_routes(settings, resources, app.talk.turns, app.talk.answerer),
@@ -502,45 +497,6 @@ def api_routes(
         user=keyed_hash("api", token.get_secret_value(), settings.tracing.user_key),
     )
     return api.routes()
-
-
-def telegram_application(
-    settings: Settings,
-    token: str,
-    telegram: LocalTelegram | None = None,
-) -> AnyApplication:
-    """The Telegram application without handlers, on the network or on `telegram`."""
-    api = settings.telegram.base_url
-    builder = Application.builder().token(token).job_queue(None).updater(None)
-    builder = builder.base_url(f"{api}/bot").base_file_url(f"{api}/file/bot")
-    if telegram is not None:
-        return builder.request(telegram).get_updates_request(telegram).build()
-    request = TelegramRequests()
-    return builder.request(request).get_updates_request(request).build()
-
-
-async def close_application(application: AnyApplication) -> None:
-    """Close the connections to Telegram."""
-    await application.shutdown()
-    # An application that never became initialized leaves its bot's connections open.
-    await application.bot.shutdown()
-
-
-def bot_token(settings: Settings) -> str:
-    """The bot's token.
-
-    Raises:
-        SettingsError: there is none, or it cannot be one.
-    """
-    secret = settings.telegram.bot_token
-    if secret is None:
-        raise SettingsError("TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you")
-    token = secret.get_secret_value()
-    if not BOT_TOKEN.fullmatch(token):
-        raise SettingsError(
-            "TELEGRAM_BOT_TOKEN is not a bot token; it looks like 123456789:AAExampleExample"
-        )
-    return token
 
 
 def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit:

@@ -19,17 +19,12 @@ from agent.places.find import PlaceSearch
 from agent.repositories import ChatRepository, MessageRepository
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import Recorder
-from bot.app import (
-    App,
-    close_application,
-    open_lanes,
-    run_bot,
-    telegram_application,
-)
+from bot.app import App, open_lanes, run_bot
 from bot.resources import Repositories, Resources
 from bot.tasks import cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
-from bot.telegram.conversation import AnyApplication, AnyHandler, Conversation
+from bot.telegram.connection import AnyApplication, close_application, telegram_application
+from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
 from bot.telegram.handlers import Handlers, show_commands
 from bot.telegram.look_ups import LookUps
@@ -189,7 +184,7 @@ async def running(
     rows = TraceRows(exported=langfuse is not None)
     repositories = Repositories(Sessions(engine), rows)
     stop = asyncio.Event()
-    application = telegram_application(settings, bot_api.token)
+    application = telegram_application(bot_api.token, bot_api.base_url)
     journal = StepJournal(repositories.updates, repositories.turns)
     if langfuse is not None:
         tracer = Recorder()

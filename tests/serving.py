@@ -52,23 +52,18 @@ async def nothing_waits() -> Backlog:
     return Backlog()
 
 
-async def is_ready() -> bool:
-    return True
-
-
 @asynccontextmanager
 async def serving(
     webhook: Webhook | None = None,
     *,
     metrics: Metrics | None = None,
     backlog: Callable[[], Awaitable[Backlog]] = nothing_waits,
-    ready: Callable[[], Awaitable[bool]] = is_ready,
     routes: Sequence[BaseRoute] = (),
     finish_seconds: int = 4,
 ) -> AsyncIterator[Running]:
     """The whole app, served until the end of the block."""
     metrics = metrics or Metrics()
-    app = http_app(metrics=metrics, backlog=backlog, ready=ready, webhook=webhook, routes=routes)
+    app = http_app(metrics=metrics, backlog=backlog, webhook=webhook, routes=routes)
     stop, listener = asyncio.Event(), listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     served = serve_http(

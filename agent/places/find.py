@@ -328,7 +328,7 @@ PlaceName = Annotated[
 ]
 
 
-def find_places_tool(search: PlaceSearch | None = None, *, search_link: str = SEARCH_LINK) -> Tool:
+def find_places_tool(search: PlaceSearch | None = None) -> Tool:
     """Make find_places over `search`; it asks the turn's models and counts in its ledger."""
 
     async def find(category: CategoryName, place: PlaceName, run: Run) -> ToolOutput:
@@ -341,7 +341,6 @@ def find_places_tool(search: PlaceSearch | None = None, *, search_link: str = SE
                 place,
                 run=replace(run, limits=TOOL_LIMITS),
                 search=search,
-                search_link=search_link,
                 search_seconds=TOOL_SECONDS,
             )
         except (QueryGenerationFailed, ValueError) as error:

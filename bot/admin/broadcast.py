@@ -12,8 +12,7 @@ from agent.markdown import link, live
 from bot.admin.commands import admins_press
 from bot.telegram.buttons import Button, Rows, acknowledge, is_resumed, show_rows
 from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import destination, message_of
-from bot.telegram.look_up_text import behind_command
+from bot.telegram.incoming import behind_command, destination, message_of
 from bot.telegram.sender import Destination
 from bot.turn import retry_forever
 

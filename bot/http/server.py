@@ -114,19 +114,18 @@ def http_app(
     *,
     metrics: Metrics,
     backlog: Callable[[], Awaitable[Backlog]],
-    ready: Callable[[], Awaitable[bool]],
     webhook: Webhook | None = None,
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """Everything that is served over HTTP, and `routes`.
 
     POST /telegram/webhook exists only with a `webhook`. GET /healthz: the process is alive. GET
-    /readyz: 200 if `ready`, else 503. GET /metrics: `metrics` and `backlog` in Prometheus' text
+    /readyz: 200 if the `backlog` can be read, else 503. GET /metrics: both in Prometheus' text
     format.
     """
     pages: list[BaseRoute] = [
         Route("/healthz", healthz),
-        Route("/readyz", partial(readyz, ready)),
+        Route("/readyz", partial(readyz, backlog)),
         Route("/metrics", partial(show_metrics, metrics, backlog)),
         *routes,
     ]
@@ -140,9 +139,9 @@ async def healthz(_: Request) -> Response:
     return PlainTextResponse("alive\n")
 
 
-async def readyz(ready: Callable[[], Awaitable[bool]], _: Request) -> Response:
+async def readyz(backlog: Callable[[], Awaitable[Backlog]], _: Request) -> Response:
     """Whether updates can be taken: 200 or 503; a check that fails or takes too long is a no."""
-    if await _within_limit("readiness", ready):
+    if await _within_limit("readiness", backlog):
         return PlainTextResponse("ready\n")
     return PlainTextResponse("not ready\n", status_code=503)
 

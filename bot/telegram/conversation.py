@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 from telegram import Update
-from telegram.ext import Application, BaseHandler, ContextTypes, filters
+from telegram.ext import BaseHandler, ContextTypes, filters
 
 from agent.engine.run import Run
 from agent.i18n import say
@@ -41,7 +41,6 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 Context = ContextTypes.DEFAULT_TYPE
-AnyApplication = Application[Any, Any, Any, Any, Any, Any]
 AnyHandler = BaseHandler[Any, Any, Any]
 
 TYPED: Final = filters.UpdateType.MESSAGE & ~filters.FORWARDED & ~filters.VIA_BOT

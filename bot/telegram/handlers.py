@@ -28,7 +28,8 @@ from telegram.ext import (
 
 from agent.i18n import ENGLISH, languages, say, speaking
 from bot.telegram.access import Access
-from bot.telegram.conversation import TYPED, AnyApplication, AnyHandler, Context, Conversation
+from bot.telegram.connection import AnyApplication
+from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
 from bot.telegram.incoming import (
     SENT,
     destination,

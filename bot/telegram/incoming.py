@@ -9,12 +9,15 @@ from telegram.constants import ChatType
 
 from agent import lengths
 from agent.markdown import live
+from agent.text import pattern
 from agent.tracing.recorder import trace_id_of
 from bot.telegram.sender import Destination
 from bot.turn import Course, Kind, Question
 from bot.updates.journal import running_turn
 
 FORWARDED: Final = "[forwarded, written by somebody else]"
+
+COMMAND: Final = pattern(r"\s*/\S+\s*")
 
 SENT: Final[Mapping[str, str]] = {
     "sticker": "sent_emoji",
@@ -70,6 +73,12 @@ def wording(message: Message, bot: Bot) -> str:
         if entity.type == MessageEntity.MENTION and _names(entity, words, bot):
             text = text.replace(words, " ", 1)
     return text.strip()
+
+
+def behind_command(text: str) -> str:
+    """What a message says behind its command."""
+    command = COMMAND.match(text)
+    return text[command.end() if command else 0 :].strip()
 
 
 def without_words(text: str) -> str:

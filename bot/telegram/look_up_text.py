@@ -28,16 +28,9 @@ SNIPPET_CHARS: Final = 200
 FLAG: Final = pattern(r"(?i)(?:\A|\s)(?:--|[—–])refine(?=\s|\Z)")
 """`--refine`; telephones make a dash of two hyphens."""
 
-COMMAND: Final = pattern(r"\s*/\S+\s*")
 BEFORE_PLACE: Final = pattern(r"(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+")
 LONGEST_NAME: Final = 6
 """Words in the longest name of a category."""
-
-
-def behind_command(text: str) -> str:
-    """What a message says behind its command."""
-    command = COMMAND.match(text)
-    return text[command.end() if command else 0 :].strip()
 
 
 def read_question(words: str) -> tuple[str, bool]:

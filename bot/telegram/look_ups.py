@@ -22,7 +22,14 @@ from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram import look_up_text as text
 from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
 from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import destination, is_addressed, message_of, press_of, question_of
+from bot.telegram.incoming import (
+    behind_command,
+    destination,
+    is_addressed,
+    message_of,
+    press_of,
+    question_of,
+)
 from bot.telegram.sender import Destination
 from bot.turn import Question, Show
 
@@ -56,7 +63,7 @@ class LookUps:
 
     async def ask(self, update: Update, context: Context) -> None:
         """/ask QUESTION: an answer from the documents, each statement cited."""
-        words = text.behind_command(message_of(update).text or "")
+        words = behind_command(message_of(update).text or "")
         question, refine = text.read_question(words)
         if not await self._objected(update, question, say("ask_usage")):
             asked = question_of(update, context.bot, question, kind="ask")
@@ -64,7 +71,7 @@ class LookUps:
 
     async def quotes(self, update: Update, context: Context) -> None:
         """/quotes QUERY: passages word for word, one by one, then a summary."""
-        query = text.behind_command(message_of(update).text or "")
+        query = behind_command(message_of(update).text or "")
         if await self._objected(update, query, say("quotes_usage")):
             return
 
@@ -82,7 +89,7 @@ class LookUps:
     async def find(self, update: Update, context: Context) -> None:
         """/find CATEGORY PLACE: places, or ten searches for them."""
         said = (message_of(update).text or "").strip()
-        category, place = text.read_find(text.behind_command(said))
+        category, place = text.read_find(behind_command(said))
         if category is None:
             if not await self.talk.turns.helped(question_of(update, context.bot, said)):
                 await self.talk.say(update, say("find_usage"))
@@ -214,7 +221,7 @@ class LookUps:
         asked = [each.content for each in recent if each.role == "user"]
         if not asked or not asked[-1].startswith("/find"):
             return DEFAULT_CATEGORY
-        return text.read_find(text.behind_command(asked[-1]))[0] or DEFAULT_CATEGORY
+        return text.read_find(behind_command(asked[-1]))[0] or DEFAULT_CATEGORY
 
     async def _pressed(self, update: Update) -> Message | None:
         """The message whose button is pressed for the first time; None if nothing is to be done."""

@@ -20,8 +20,14 @@ from agent.sommelier.taste import taste_of, written
 from bot.reminding import OFF, reminded_in
 from bot.telegram.buttons import Button, acknowledge, is_first_press
 from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import destination, is_private, message_of, people_of, press_of
-from bot.telegram.look_up_text import behind_command
+from bot.telegram.incoming import (
+    behind_command,
+    destination,
+    is_private,
+    message_of,
+    people_of,
+    press_of,
+)
 from bot.telegram.privacy import Asks
 
 LONGEST_LABEL: Final = 40

@@ -21,8 +21,7 @@ from agent.person import PRICES, Change, facts_of, settings_of
 from agent.text import fold, spoken_in
 from bot.telegram.buttons import Button, Rows, acknowledge, keyboard
 from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import is_addressed, is_private, people_of, press_of
-from bot.telegram.look_up_text import behind_command
+from bot.telegram.incoming import behind_command, is_addressed, is_private, people_of, press_of
 from bot.telegram.render import to_telegram_html
 from bot.turn import retry_briefly
 

@@ -20,7 +20,7 @@ from telegram.error import InvalidToken, TelegramError
 
 from agent.engine.errors import Backoff, retry
 from agent.repositories import Payload
-from bot.telegram.conversation import AnyApplication
+from bot.telegram.connection import AnyApplication
 from bot.updates.bursts import STOPPED
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from agent.repositories import (
     UpdateRepository,
 )
 from bot.metrics import Metrics, UpdateResult
-from bot.telegram.conversation import AnyApplication
+from bot.telegram.connection import AnyApplication
 from bot.turn import DATABASE, Course, retry_forever
 from bot.updates.bursts import (
     INLINE,

@@ -27,10 +27,10 @@ from agent.tracing.recorder import Recorder
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import CHART_NAME, AdminCommands
 from bot.admin.stats import HEIGHT, WIDTH
-from bot.app import close_application, telegram_application
 from bot.budgets import Budgets
 from bot.telegram.access import Access
-from bot.telegram.conversation import AnyApplication, AnyHandler, Conversation
+from bot.telegram.connection import AnyApplication, close_application, telegram_application
+from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.handlers import Handlers, show_commands
 from bot.updates.accept import introduce
 from bot.updates.lanes import Lanes, dispatch
@@ -931,10 +931,7 @@ async def dispatching(
 
 
 def application_of(bot_api: BotApi) -> AnyApplication:
-    settings = settings_of(
-        {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
-    )
-    return telegram_application(settings, bot_api.token)
+    return telegram_application(bot_api.token, bot_api.base_url)
 
 
 async def test_each_admin_is_shown_the_commands_of_admins(bot_api: BotApi, rooms: Rooms) -> None:

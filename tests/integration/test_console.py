@@ -17,13 +17,12 @@ from agent.house_sommelier import HouseSommelier
 from agent.i18n import say, say_in
 from agent.repositories import Feedback
 from agent.sommelier.service import Sommelier
-from bot.app import close_application, telegram_application
 from bot.console import plain_text, rich_text
+from bot.telegram.connection import close_application, telegram_application
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.handlers import Handlers
 from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.look_ups import LookUps
-from config import Settings
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
@@ -327,7 +326,7 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
     sessions = Sessions(engine)
     feedback, turns = SqlFeedbackRepository(sessions), SqlTurnRepository(sessions)
     telegram = LocalTelegram()
-    application = telegram_application(Settings(), "0:terminal", telegram)
+    application = telegram_application("0:terminal", "", telegram)
     talk = conversation_of(
         application,
         Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),

@@ -27,13 +27,12 @@ from agent.tracing.langfuse.traces import LangfuseClient, LangfuseFeedback, Lang
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
-from bot.app import close_application, telegram_application
 from bot.tasks import unless
+from bot.telegram.connection import close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.handlers import Handlers
 from bot.turn import Keep
-from config import settings_of
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -847,10 +846,7 @@ async def test_a_press_that_is_run_again_after_a_crash_changes_nothing_more(
     async with room.open():
         message = await room.answered()
         await room.press("👎")
-    settings = settings_of(
-        {"TELEGRAM_BOT_TOKEN": room.bot_api.token, "TELEGRAM_BASE_URL": room.bot_api.base_url}
-    )
-    application = telegram_application(settings, room.bot_api.token)
+    application = telegram_application(room.bot_api.token, room.bot_api.base_url)
     journal = Recorded()
     places = {"feedback": room.feedback, "turns": room.turns}
     talk = conversation_of(application, room.answerer, room.messages, journal=journal, kept=places)

@@ -22,14 +22,13 @@ from agent.markdown import NOTE_SIGN
 from agent.places.find import PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
-from bot.app import close_application, telegram_application
-from bot.telegram.conversation import AnyApplication, Conversation
+from bot.telegram.connection import AnyApplication, close_application, telegram_application
+from bot.telegram.conversation import Conversation
 from bot.telegram.handlers import Handlers
 from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.render import visible_text
 from bot.updates.lanes import Lanes
-from config import Settings, settings_of
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from tests.databases import migrated_sqlite
@@ -566,7 +565,7 @@ async def in_terminal(
 ) -> AsyncIterator[Callable[[str], Awaitable[list[str]]]]:
     """The same handlers in a terminal: what is shown for a line."""
     telegram = LocalTelegram()
-    application = telegram_application(Settings(), "0:terminal", telegram)
+    application = telegram_application("0:terminal", "", telegram)
     talk = conversation_in(application, messages, journal, tracer, sources)
     Handlers(talk).register(application, LookUps(talk).handlers())
 
@@ -636,10 +635,7 @@ class TestAfterACrash:
         self, step: str, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
         journal = Rewound()
-        settings = settings_of(
-            {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
-        )
-        application = telegram_application(settings, bot_api.token)
+        application = telegram_application(bot_api.token, bot_api.base_url)
         talk = conversation_in(application, messages, journal)
         await application.initialize()
         sent_message = await application.bot.send_message(

@@ -28,7 +28,7 @@ from bot.http.server import (
 from bot.metrics import Metrics
 from bot.updates.accept import Accept
 from tests.doubles.server import eventually
-from tests.serving import Running, is_ready, nothing_waits
+from tests.serving import Running, nothing_waits
 from tests.serving import serving as serve
 
 PATIENCE = 30
@@ -325,12 +325,14 @@ async def test_the_webhook_is_only_posted_to() -> None:
 
 
 async def test_readiness_is_asked_for_every_time_and_whoever_is_not_ready_is_alive() -> None:
-    answers = iter([True, False, True])
+    answers = iter([Backlog(), None, Backlog()])
 
-    async def next_answer() -> bool:
-        return next(answers)
+    async def next_answer() -> Backlog:
+        if (found := next(answers)) is None:
+            raise DatabaseGone
+        return found
 
-    async with serving(ready=next_answer) as running:
+    async with serving(backlog=next_answer) as running:
         paths = ("/readyz", "/readyz", "/healthz", "/readyz")
         statuses = [(await running.client.get(path)).status_code for path in paths]
         assert statuses == [200, 503, 200, 200]
@@ -339,10 +341,10 @@ async def test_readiness_is_asked_for_every_time_and_whoever_is_not_ready_is_ali
 async def test_a_readiness_check_that_fails_is_a_no_without_its_words(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def broken() -> bool:
+    async def broken() -> Backlog:
         raise DatabaseGone("postgresql://bot:password@db")
 
-    async with serving(ready=broken) as running:
+    async with serving(backlog=broken) as running:
         response = await running.client.get("/readyz")
         assert (response.status_code, response.text) == (503, "not ready\n")
     assert "readiness could not be found out (DatabaseGone)" in caplog.text
@@ -520,6 +522,6 @@ async def test_signals_stay_with_who_handles_them() -> None:
 async def test_a_port_that_is_taken_is_said_in_one_line() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        app = http_app(metrics=Metrics(), backlog=nothing_waits, ready=is_ready)
+        app = http_app(metrics=Metrics(), backlog=nothing_waits)
         with pytest.raises(CannotListen, match=rf"127\.0\.0\.1 port {port}: Address already"):
             await serve_http(app, host="127.0.0.1", port=port, stop=asyncio.Event())

@@ -11,6 +11,7 @@ from agent.markdown import escape, link
 from agent.places.find import FoundPlace, Places, SearchLink
 from agent.places.queries import categories, queries_by_rules
 from bot.telegram import look_up_text as text
+from bot.telegram.incoming import behind_command
 from bot.telegram.render import to_telegram_html, visible_text
 from tests.doubles.telegram_html import parse_html
 from tests.library import OYSTERS, SUR_LIE
@@ -51,7 +52,7 @@ class TestArguments:
         ],
     )
     def test_the_words_behind_a_command(self, said: str, words: str) -> None:
-        assert text.behind_command(said) == words
+        assert behind_command(said) == words
 
     @pytest.mark.parametrize(
         ("words", "question", "refine"),
