@@ -117,7 +117,7 @@ def chat() -> None:
         from bot.commands.local_models import offer
 
         settings = offer(settings)
-    from bot.app import open_chat
+    from bot.running import open_chat
 
     console.chat(lambda telegram: open_chat(settings, telegram), has_model=settings.model.is_set)
 
@@ -126,7 +126,7 @@ def chat() -> None:
 def run() -> None:
     """Answer people in Telegram, until stopped. Needs TELEGRAM_BOT_TOKEN."""
     settings = open_settings(None)
-    from bot.app import run_bot
+    from bot.running import run_bot
 
     asyncio.run(run_bot(settings))
 

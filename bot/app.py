@@ -1,27 +1,19 @@
-"""The composition root: everything is made here, tied together, and closed in order.
+"""What the bot is made of: everything between Telegram and the agent, made here and tied together.
 
-What needs no Telegram is opened in `bot.resources`.
+What needs no Telegram is opened in `bot.resources`; `bot.running` has the bot run.
 """
 
-import asyncio
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
-from agent.engine.llm import load_client
 from agent.engine.run import NO_JOURNAL
 from agent.house_sommelier import HouseSommelier
-from agent.house_sommelier.lexicon import lexicon
 from agent.memory.service import Remembering
 from agent.memory.tools import memory_tools
-from agent.person import Change
-from agent.repositories import Payload
-from agent.sommelier.service import Answerer, Sommelier
+from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import Exporter
 from agent.tracing.masking import mask
 from agent.tracing.recorder import Recorder, keyed_hash
@@ -31,16 +23,9 @@ from bot.budgets import Budgets
 from bot.care import Carer
 from bot.forgetting import Forgetting
 from bot.metrics import Metrics
-from bot.reminding import Reminding
-from bot.resources import Resources, admin_page, open_resources, research_tools
+from bot.resources import Resources, research_tools
 from bot.tasks import (
-    Task,
-    attempt,
     bounded,
-    cancelled_at_stop,
-    every,
-    run_tasks,
-    stop_on_signals,
 )
 from bot.telegram.access import Access
 from bot.telegram.connection import (
@@ -52,9 +37,8 @@ from bot.telegram.conversation import Conversation
 from bot.telegram.drafts import Drafts
 from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.follow_ups import FollowUps, follow_up_buttons
-from bot.telegram.handlers import Group, Handlers, show_commands
-from bot.telegram.incoming import question_of
-from bot.telegram.local_telegram import TOKEN, LocalTelegram
+from bot.telegram.handlers import Group, Handlers
+from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import CellarCommand, TasteCommand
@@ -62,29 +46,19 @@ from bot.telegram.onboarding import Onboarding
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.sender import Sender
-from bot.telegram.settings import SettingsCommands, speak_with
+from bot.telegram.settings import SettingsCommands
 from bot.telegram.wines import WineHandlers
 from bot.tracing import open_exporter, open_forgetting, trace_link
-from bot.turn import Course, Turns
-from bot.updates.accept import introduce, point_webhook, poll, single_process
+from bot.turn import Turns
 from bot.updates.journal import StepJournal
-from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin, tell_heard
 from config import Settings
 from db.documents.pages import pages_of
-from db.engine import is_passing
 from db.wines.cellars import read_bottles, write_bottles
 
 if TYPE_CHECKING:
-    from starlette.routing import BaseRoute
-
     from bot.updates.replicas import ReplicaLocks
 
 TRACED: Final = "the service for traces"
-FORGET_SECONDS: Final = 3600.0
-REMIND_SECONDS: Final = 900.0
-RULES_SECONDS: Final = 5.0
-LOOK_SECONDS: Final = 5.0
-"""How often the only process looks for what an operator wants tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,116 +69,6 @@ class App:
     talk: Conversation
     exporter: Exporter | None = None
     forgetting: Forgetting | None = None
-
-
-async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool:
-    """Answer people in Telegram until SIGTERM or SIGINT, or until `stop` is set.
-
-    False if turns were left unfinished: they are resumable, and the process must end at once.
-
-    Raises:
-        AlreadyRunning: another process answers from this SQLite file.
-        CannotListen: the HTTP address is taken.
-        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-        SettingsError: there is no bot token, or it is not one.
-        TokenRejected: Telegram does not know the token.
-    """
-    stop, token = stop or stop_on_signals(), settings.telegram.token
-    async with AsyncExitStack() as stack:
-        resources = await stack.enter_async_context(open_resources(settings))
-        stack.enter_context(single_process(settings.database.url.get_secret_value()))
-        journal = StepJournal(resources.repositories.updates, resources.repositories.turns)
-        locks = replica_locks(settings)
-        app = await stack.enter_async_context(
-            open_app(settings, resources, token, journal=journal, locks=locks)
-        )
-        lanes, further = await stack.enter_async_context(open_lanes(settings, app, locks))
-        if settings.model.is_set:
-            await load_client()
-            further = [*further, cancelled_at_stop(load_words_later)]
-        else:
-            await asyncio.to_thread(lexicon)
-        await run_tasks([*tasks_of(settings, resources, app, lanes), *further], stop)
-        if await lanes.finish(settings.updates.shutdown_seconds):
-            return True
-        if app.exporter is not None:
-            await bounded("tracing", app.exporter.round)
-        os._exit(0)
-
-
-async def load_words_later() -> None:
-    """Load what the house sommelier understands, in time for when the model fails.
-
-    In a thread: its first turn would hold the others up.
-    """
-    await asyncio.sleep(RULES_SECONDS)
-    await asyncio.to_thread(lexicon)
-
-
-def replica_locks(settings: Settings) -> "ReplicaLocks | None":
-    """What several processes share lanes by; None on SQLite, where there is one."""
-    url = settings.database.url.get_secret_value()
-    if url.startswith("sqlite"):
-        return None
-    from bot.updates.replicas import ReplicaLocks  # noqa: PLC0415
-
-    return ReplicaLocks(url)
-
-
-@asynccontextmanager
-async def open_lanes(
-    settings: Settings, app: App, locks: "ReplicaLocks | None" = None
-) -> AsyncIterator[tuple[Lanes, Sequence[Task]]]:
-    """What makes turns of updates, by `locks` beside other replicas, and what runs with it."""
-    async with AsyncExitStack() as stack:
-        further = list[Task]()
-        if locks is None:
-            seconds = LOOK_SECONDS
-            await attempt("looking for traces that wait", app.talk.repositories.traces.resume)
-            lanes = lanes_of(settings, app, app.talk.repositories.updates.lanes, of_one_process)
-        else:
-            seconds = locks.look_seconds
-            stack.push_async_callback(bounded, "the locks of lanes", locks.close)
-            lanes = lanes_of(settings, app, locks.unowned, locks.lock)
-            further.append(cancelled_at_stop(partial(hear_others, locks, lanes, app.talk.turns)))
-        stack.push_async_callback(lanes.close)
-        yield lanes, [every(seconds, "looking for lanes that nobody runs", lanes.look), *further]
-
-
-async def hear_others(locks: "ReplicaLocks", lanes: Lanes, turns: Turns) -> None:
-    """Do what other processes tell: take in what came for a lane, stop what is to be stopped."""
-    async for told in locks.told():
-        if "lane" in told:
-            await lanes.heard(told["lane"])
-        else:
-            turns.stop(**told)
-
-
-@asynccontextmanager
-async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterator[App]:
-    """The conversation in this process alone: nothing is queued, a turn is over when it returns."""
-    async with (
-        open_resources(settings) as resources,
-        open_app(settings, resources, TOKEN, telegram=telegram) as app,
-    ):
-        await forget_old(settings, app)
-        sending = asyncio.create_task(app.exporter.run()) if app.exporter else None
-        try:
-            yield app
-        finally:
-            if sending is not None:
-                sending.cancel()
-                await asyncio.wait([sending])
-            await bounded("what was told", partial(forget_told, app, telegram.chat_id))
-            if app.forgetting is not None:
-                await bounded("forgetting people", app.forgetting.round)
-
-
-async def forget_told(app: App, person: int) -> None:
-    """Forget what somebody told and chose; another one may sit at the machine the next time."""
-    await app.talk.repositories.cares.forget(person)
-    told = tuple(await app.talk.repositories.memory.facts(person))
-    await app.talk.repositories.turns.change([Change(user_id=person, unlearned=told)])
 
 
 @asynccontextmanager
@@ -219,7 +83,7 @@ async def open_app(
 ) -> AsyncIterator[App]:
     """Everything between Telegram and the agent; `telegram` takes the network's place if given."""
     # Whoever sits at the machine is its admin.
-    admins = frozenset([telegram.chat_id] if telegram else settings.access.admin_ids)
+    admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
     async with AsyncExitStack() as stack:
         exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
         forgetting = await stack.enter_async_context(open_forgetting(settings, resources.sessions))
@@ -337,166 +201,6 @@ def handlers_of(
         Media(talk, pages_of),
         LookUps(talk),
     )
-
-
-def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> Sequence[Task]:
-    """What runs while people are answered."""
-    forget = partial(forget_old, settings, app, of_updates=True)
-    tasks = [
-        cancelled_at_stop(partial(receive, settings, app, lanes)),
-        cancelled_at_stop(resources.sessions.watch),
-        every(FORGET_SECONDS, "forgetting what is old", forget),
-    ]
-    if app.exporter is not None:
-        tasks.append(cancelled_at_stop(app.exporter.run))
-    if app.forgetting is not None:
-        tasks.append(every(LOOK_SECONDS, "forgetting people", app.forgetting.round))
-    reminding = Reminding(
-        memory=app.talk.repositories.memory,
-        accept=lanes.accept,
-        zone=UTC if settings.updates.time_zone == "UTC" else ZoneInfo(settings.updates.time_zone),
-    )
-    tasks.append(every(REMIND_SECONDS, "reminding", reminding.round))
-    if settings.http.port is not None:
-        tasks.append(partial(serve, settings, resources, app, lanes))
-    return tasks
-
-
-async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
-    """Let Telegram's updates come in; turns begin once it has told who we are.
-
-    Raises:
-        TokenRejected: Telegram does not know the token.
-    """
-    application, http = app.application, settings.http
-    await introduce(application)
-    lanes.ready.set()
-    coming = partial(poll, application, lanes.accept)
-    if http.webhook_url is not None and http.webhook_secret is not None:
-        from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
-
-        url, secret = http.webhook_url + WEBHOOK_PATH, http.webhook_secret.get_secret_value()
-        coming = partial(point_webhook, application, url, secret)
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(show_commands(application, settings.access.admin_ids))
-            tasks.create_task(coming())
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-
-
-async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) -> None:
-    """Forget what is older than the settings keep it; what cannot be now is the next time."""
-    days, repositories = settings.tracing, app.talk.repositories
-
-    async def forget_traces() -> None:
-        unsent = await repositories.traces.forget(
-            timedelta(days=days.retention_days),
-            timedelta(days=days.stats_retention_days),
-            int(days.store_mb * 1e6),
-        )
-        if app.exporter is not None:
-            app.exporter.give_up(unsent)
-
-    what: list[Callable[[], Awaitable[object]]] = [
-        partial(repositories.turns.forget, timedelta(days=days.stats_retention_days)),
-        forget_traces,
-        repositories.cares.forget_expired,
-    ]
-    if of_updates:
-        kept = timedelta(days=settings.updates.retention_days)
-        what.append(partial(repositories.updates.forget, kept))
-    for each in what:
-        await attempt("forgetting what is old", each)
-
-
-def lanes_of(
-    settings: Settings,
-    app: App,
-    unowned: Callable[[], Awaitable[Sequence[str]]],
-    lock: Lock,
-) -> Lanes:
-    """What makes turns of updates, in the order of each chat."""
-    # The last word is no step: a turn that is given up may have recorded others in its place.
-    bot, turns = app.application.bot, app.talk.turns.unrecorded_steps()
-
-    async def give_up(payload: Payload, error: str, course: Course) -> None:
-        update = origin(payload, bot)
-        if update is not None and update.effective_message:
-            said = update.effective_message.text or ""
-            await speak_with(app.talk, update)
-            question = replace(question_of(update, bot, said), course=course)
-            await turns.give_up(question, error)
-
-    return Lanes(
-        updates=app.talk.repositories.updates,
-        lock=lock,
-        unowned=unowned,
-        metrics=app.talk.turns.metrics,
-        handle=partial(dispatch, app.application),
-        readable=partial(is_readable, bot=bot),
-        heard_press=partial(tell_heard, bot=bot),
-        give_up=give_up,
-        passing=is_passing,
-        burst=timedelta(seconds=settings.updates.burst_seconds),
-        max_tries=settings.updates.max_tries,
-        places=asyncio.Semaphore(settings.updates.at_once),
-    )
-
-
-async def serve(
-    settings: Settings, resources: Resources, app: App, lanes: Lanes, stop: asyncio.Event
-) -> None:
-    """Serve HTTP until `stop` is set.
-
-    Raises:
-        CannotListen: the address is taken.
-    """
-    from bot.http.server import Webhook, http_app, serve_http  # noqa: PLC0415 - not for the terminal
-
-    http, metrics = settings.http, app.talk.turns.metrics
-    secret, admin = http.webhook_secret, http.admin_token
-    webhook = None
-    if http.webhook_url is not None and secret is not None:
-        webhook = Webhook(accept=lanes.accept, secret=secret, metrics=metrics)
-    page = http_app(
-        metrics=metrics,
-        backlog=app.talk.repositories.updates.backlog,
-        webhook=webhook,
-        routes=[
-            *api_routes(settings, resources, app.talk.turns, app.talk.answerer),
-            *(admin_page(settings, resources.sessions, admin).routes() if admin else ()),
-        ],
-    )
-    await serve_http(
-        page,
-        host=http.host,
-        port=http.port or 0,
-        stop=stop,
-        trusted_proxies=http.trusted_proxies,
-    )
-
-
-def api_routes(
-    settings: Settings, resources: Resources, turns: Turns, answerer: Answerer
-) -> "Sequence[BaseRoute]":
-    """The HTTP API; nothing without a token."""
-    token = settings.http.api_token
-    if token is None:
-        return []
-    from bot.http.api import Api  # noqa: PLC0415 - FastAPI takes a while to load
-
-    api = Api(
-        turns=turns,
-        answerer=answerer,
-        documents=resources.documents,
-        refinement=resources.refinement,
-        search=resources.search,
-        cache=resources.cache,
-        token=token,
-        user=keyed_hash("api", token.get_secret_value(), settings.tracing.user_key),
-    )
-    return api.routes()
 
 
 def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit:

@@ -19,8 +19,9 @@ from agent.places.find import PlaceSearch
 from agent.repositories import ChatRepository, MessageRepository
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import Recorder
-from bot.app import App, open_lanes, run_bot
+from bot.app import App
 from bot.resources import Repositories, Resources
+from bot.running import open_lanes, run_bot
 from bot.tasks import cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication, close_application, telegram_application

@@ -48,7 +48,7 @@ def test_help_lists_the_commands(environment: dict[str, str]) -> None:
     ("module", "heavy"),
     [
         ("bot.__main__", ["telegram", "sqlalchemy", "pydantic", "openai", "httpx"]),
-        ("bot.app", ["fastapi", "starlette", "uvicorn"]),
+        ("bot.running", ["fastapi", "starlette", "uvicorn"]),
     ],
     ids=["help", "chat"],
 )

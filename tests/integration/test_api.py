@@ -31,10 +31,10 @@ from agent.repositories import (
 from agent.sommelier.service import Answerer, Sommelier
 from agent.tracing.recorder import Recorder, keyed_hash
 from agent.turn import Reply
-from bot.app import api_routes
 from bot.budgets import Budgets
 from bot.http.api import Api
 from bot.http.guards import WrongTokens
+from bot.running import api_routes
 from bot.turn import Keep, Turns
 from config import Settings, settings_of
 from db.engine import Sessions
