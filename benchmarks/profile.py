@@ -1,85 +1,137 @@
-"""`python -m benchmarks.profile`: through which of our modules and functions one turn runs.
+"""`python -m benchmarks.profile`: what one turn runs through, and how often it asks the database.
 
-The bot with its catalogue and its traces, turns in memory, a scripted model and a scripted
-Telegram: after a first turn that loads what is loaded once, one turn with one tool is looked at.
+The bot as it runs, on SQLite, with a scripted model and a scripted Telegram: after turns that load
+what is loaded once, one turn with one tool is looked at. Nothing here is a time, so a busy machine
+changes nothing of it; `tests/acceptance/test_price.py` holds the numbers to limits.
 """
 
 import asyncio
-import os
 import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
 
-from agent.engine.llm import LLMService
-from agent.engine.run import Run
-from agent.house_sommelier import HouseSommelier
-from agent.sommelier.service import Sommelier
-from agent.tracing.recorder import Recorder
-from bot.telegram.feedback import rating
-from db.engine import Sessions
-from db.repositories.people import SqlMessageRepository
-from db.repositories.turns import SqlTurnRepository
-from db.wines.catalogue import SqlCatalogue
-from db.wines.importing import load_starter
-from tests.databases import migrated_sqlite
-from tests.doubles.bot_api import BotApi
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from bot.resources import open_database
+from config import settings_of
+from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
-from tests.running import running
+from tests.doubles.server import eventually
+from tests.running import whole_bot
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("agent", "bot", "db")
 INFORMATIONAL = {"response_type": "informational", "intro": "Yes, there are some.", "closing": ""}
+END = "DELETE FROM steps"
+"""The statement by which a turn ends."""
+
+
+@dataclass
+class Price:
+    """What a turn took: calls of our functions by module, statements, transactions that wrote."""
+
+    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    statements: list[str] = field(default_factory=list)
+    commits: int = 0
+    _began_at: dict[CodeType, int] = field(default_factory=dict)
+
+    @property
+    def modules(self) -> Counter[str]:
+        """How many functions of each module ran."""
+        return Counter(module for module, _ in self.calls)
+
+    def clear(self) -> None:
+        """Count anew."""
+        self.calls.clear()
+        self.statements.clear()
+        self.commits = 0
+
+    def called(self, frame: FrameType, kind: str, _: object) -> None:
+        """Count a call; that a coroutine goes on is none. See `sys.setprofile`."""
+        code = frame.f_code
+        if kind != "call" or not code.co_filename.startswith(str(ROOT)):
+            return
+        module = code.co_filename.removeprefix(f"{ROOT}/").removesuffix(".py").replace("/", ".")
+        began_at = self._began_at.setdefault(code, frame.f_lasti)
+        if module.startswith(ROOMS) and frame.f_lasti <= began_at:
+            self.calls[module, code.co_qualname] += 1
+
+    def executed(self, *given: object) -> None:
+        """Count a statement; see `before_cursor_execute`."""
+        self.statements.append(" ".join(str(given[2]).split()))
+
+    def committed(self, _: object) -> None:
+        """Count a commit."""
+        self.commits += 1
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count what happens until the block ends, in threads that begin in it too."""
+        event.listen(Engine, "before_cursor_execute", self.executed)
+        event.listen(Engine, "commit", self.committed)
+        threading.setprofile(self.called)
+        sys.setprofile(self.called)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+            event.remove(Engine, "before_cursor_execute", self.executed)
+            event.remove(Engine, "commit", self.committed)
+
+
+async def price_of_a_turn(folder: Path) -> Price:
+    """What the third turn of a person takes, who asks for a wine, which a tool finds."""
+    price = Price()
+    with BotApi() as telegram, ModelServer() as model:
+        environment = {
+            "TELEGRAM_BOT_TOKEN": TOKEN,
+            "TELEGRAM_BASE_URL": telegram.base_url,
+            "OPENAI_API_KEY": "price",
+            "OPENAI_BASE_URL": model.base_url,
+            "DATABASE_URL": f"sqlite+aiosqlite:///{folder / 'price.sqlite3'}",
+            "XDG_DATA_HOME": str(folder),
+        }
+        async with open_database(settings_of(environment)):
+            pass  # To stock it takes longer than all that is counted.
+        with price.counting():
+            async with whole_bot(environment):
+                for number in (1, 2, 3):
+                    price.clear()
+                    await turn(number, price, telegram, model)
+                return Price(price.calls.copy(), [*price.statements], price.commits)
+
+
+async def turn(number: int, price: Price, telegram: BotApi, model: ModelServer) -> None:
+    """A person asks, and is answered; until nothing more is done for it."""
+    search = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
+    model.script(search, answer_json(INFORMATIONAL))
+    telegram.say("A red for lamb, please")
+    await telegram.wait_for_message(number, timeout=60)
+    await eventually(
+        lambda: any(each.startswith(END) for each in price.statements[:-1]),
+        seconds=30,
+        otherwise=lambda: f"a turn does not end: {price.statements}",
+    )
 
 
 def main() -> None:
-    """Run two turns, and print what the second one ran through."""
-    called: set[tuple[str, str]] = set()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        path = frame.f_code.co_filename
-        if event == "call" and path.startswith(str(ROOT)):
-            module = path.removeprefix(f"{ROOT}/").removesuffix(".py").replace("/", ".")
-            if module.startswith(ROOMS):
-                called.add((module, frame.f_code.co_qualname))
-
-    threading.setprofile(note)
-    sys.setprofile(note)
-    with tempfile.TemporaryDirectory() as folder, BotApi() as telegram, ModelServer() as model:
-        os.chdir(folder)
-        asyncio.run(turns(telegram, model, called))
-    sys.setprofile(None)
-    modules = Counter(module for module, _ in called)
-    for module, count in sorted(modules.items()):
+    """Print what a turn takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        price = asyncio.run(price_of_a_turn(Path(folder)))
+    for module, count in sorted(price.modules.items()):
         print(f"{count:4} {module}")
-    print(f"{len(modules)} modules, {len(called)} functions")
-
-
-async def turns(telegram: BotApi, model: ModelServer, called: set[tuple[str, str]]) -> None:
-    """Two turns; of the first nothing is kept in `called`."""
-    engine = await migrated_sqlite(Path("profile.sqlite3"))
-    sessions = Sessions(engine)
-    await load_starter(sessions)
-    messages, turns = SqlMessageRepository(sessions), SqlTurnRepository(sessions)
-    sommelier = Sommelier(catalogue=SqlCatalogue(sessions), house=HouseSommelier())
-    service = LLMService(model="gpt-4o", api_key="bench", base_url=model.base_url)
-    kept: dict[str, Any] = {"keep": turns.record, "rating": rating}
-    search = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
-    async with running(telegram, sommelier, messages, Recorder(), run=Run([service]), **kept):
-        for number in (1, 2):
-            model.script(search, answer_json(INFORMATIONAL))
-            called.clear()
-            telegram.say("A red for lamb, please")
-            await telegram.wait_for_message(number, timeout=60)
-            await asyncio.sleep(1)
-        seen = set(called)
-    await service.close()
-    await engine.dispose()
-    called.clear()
-    called.update(seen)
+    print(*price.statements, sep="\n")
+    print(f"{len(price.modules)} modules, {len(price.calls)} functions, ", end="")
+    print(f"{price.calls.total()} calls, {len(price.statements)} statements, ", end="")
+    print(f"{price.commits} commits")
 
 
 if __name__ == "__main__":

@@ -242,31 +242,33 @@ def shuffled(query: WineQuery) -> ColumnElement[int]:
     return (WineRow.shuffle * (zlib.crc32(asked.encode()) >> 2 | 1)) % PRIME
 
 
+_Trait = tuple[str, object]
+
+
 def varied(rows: Sequence[Row[Any]], ranked: int, limit: int) -> list[Row[Any]]:
     """Return the first rows, at most `limit`; equals so chosen that they repeat each other least.
 
     `ranked` is how many columns of a row rank it.
     """
     best: list[Row[Any]] = []
-    shown: Counter[tuple[str, object]] = Counter()
-
-    def repeats(row: Row[Any]) -> tuple[int, ...]:
-        producer, place, band = (shown[each] for each in _traits(row))
-        seldom_meant = (row.price or 0) >= DEAR_EUR or row.style == Style.ALCOHOL_FREE
-        return producer, place + band, band, seldom_meant
-
-    for _, equals in groupby(rows, key=lambda row: tuple(row[:ranked])):
-        left = list(equals)
+    shown: Counter[_Trait] = Counter()
+    for _, equals in groupby(rows, key=lambda row: row[:ranked]):
+        left = [(row, *_traits(row)) for row in equals]
         while left and len(best) < limit:
-            best.append(min(left, key=repeats))
-            left.remove(best[-1])
-            shown.update(_traits(best[-1]))
+            repeats = [
+                (shown[producer], shown[place] + shown[band], shown[band], is_seldom_meant)
+                for _, producer, place, band, is_seldom_meant in left
+            ]
+            row, *traits, _ = left.pop(repeats.index(min(repeats)))
+            best.append(row)
+            shown.update(traits)
     return best
 
 
-def _traits(row: Row[Any]) -> list[tuple[str, object]]:
+def _traits(row: Row[Any]) -> tuple[_Trait, _Trait, _Trait, bool]:
     band = -1 if row.price is None else bisect(PRICE_BANDS_EUR, row.price)
-    return [("producer", row.producer), ("place", row.place), ("band", band)]
+    is_seldom_meant = (row.price or 0) >= DEAR_EUR or row.style == Style.ALCOHOL_FREE
+    return ("producer", row.producer), ("place", row.place), ("band", band), is_seldom_meant
 
 
 def _soft_points(query: WineQuery, soft: Filters) -> list[ColumnElement[int]]:

@@ -1,0 +1,29 @@
+"""What a turn may take at most, in counts: no clock is looked at, so no machine is too busy for it.
+
+Who makes a turn dearer sees here by what. `python -m benchmarks.profile` prints the whole of it.
+"""
+
+from pathlib import Path
+
+from benchmarks.profile import price_of_a_turn
+
+MOST = {"modules": 80, "functions": 1050, "calls": 6600, "statements": 36, "commits": 7}
+"""Of a turn with one tool on SQLite, a few in a hundred more than when this was last lowered."""
+
+
+async def test_a_turn_takes_no_more_than_it_did(tmp_path: Path) -> None:
+    price = await price_of_a_turn(tmp_path)
+    taken = {
+        "modules": len(price.modules),
+        "functions": len(price.calls),
+        "calls": price.calls.total(),
+        "statements": len(price.statements),
+        "commits": price.commits,
+    }
+    dearer = {name: f"{taken[name]} > {most}" for name, most in MOST.items() if taken[name] > most}
+    assert not dearer, (
+        f"A turn with one tool grew dearer: {dearer}. Called most: {price.calls.most_common(8)}; "
+        f"statements: {[each[:60] for each in price.statements]}. Read what is read twice once, "
+        "leave out what only passes on; raise MOST only for what people get for it, and say so."
+    )
+    assert taken["calls"] > MOST["calls"] * 0.85, f"Lower MOST: a turn takes {taken} now."
