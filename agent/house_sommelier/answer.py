@@ -267,6 +267,7 @@ def _notes(state: State, change: Change) -> str:
     is_histamine = "histamine" in state.reacts
     notes = [
         say("unknown_currency", language, currency=foreign) if foreign else "",
+        say("unknown_size", language) if change.has("litres") else "",
         say("histamine_note", language) if is_histamine else "",
         say("other_allergens", language) if change.elsewhere and not is_histamine else "",
         say("check_label", language) if state.allergens and not change.elsewhere else "",

@@ -321,6 +321,9 @@ class _Reader:
         is_counting = self._phrases.is_among(amounts[0].start - 1, "counting_alone")
         is_used = bool(self._used & set(range(amounts[0].start, amounts[0].end)))
         least = amounts[0].high >= _LEAST_PRICE
+        after = self._phrases.words[amounts[0].end : amounts[0].end + 1]
+        if amounts[0].start == 0 and after and after[0].is_word:
+            return False  # "10 are not coming"
         return least and not is_counting and not is_used and not self._fields & _NO_PRICE
 
     def _price(self, low: float | None, high: float | None, amount: _Amount) -> None:

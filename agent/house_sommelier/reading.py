@@ -295,7 +295,7 @@ def _wishes(scope: Scope, numbers: Numbers) -> Wishes:
             written = scope.phrases.written(span.start, span.end)
             values = [written if value == "$" else value for value in meaning.values]
             said.setdefault(meaning.field, []).extend(values)
-    for meaning in scope.implied:
+    for meaning in [each for each in scope.implied if each.field not in said]:
         said.setdefault(meaning.field, []).extend(meaning.values)
     filled = {name: tuple(dict.fromkeys(each))[:_MOST_VALUES] for name, each in said.items()}
     wanted, named = _dishes(scope)

@@ -65,11 +65,12 @@ class Scope:
         self.only: frozenset[str] = frozenset()
         self._mode: Mode = ""
         self._kinds: frozenset[str] = frozenset()
-        self._linked = self._also_not = self._only_next = self._dangles = False
+        self._linked = self._also_not = self._only_next = self._dangles = self._prefers = False
         self._run: list[Span] = []
         at = 0
         while at < len(phrases.words):
             span = phrases.at(at)
+            self._prefers |= phrases.stem(at) in grammar_stems("preferring")
             if span.fields - _GRAMMAR:
                 self._read_span(span)
             else:
@@ -96,11 +97,16 @@ class Scope:
                     self.wanted.append(Span(span.start, span.end, (Meaning("refuse", ("yes",)),)))
                 self._deny(span)
         self._enter("")
-        self._only_next, self._run = False, []
+        self._only_next = self._prefers = False
+        self._run = []
 
     def _read_word(self, at: int) -> None:
         """A word that nothing knows: the clause goes on or ends."""
         word = self.phrases.stem(at)
+        self._prefers |= word in grammar_stems("preferring")
+        if self._prefers and self._run and word in grammar_stems("than_what_is_preferred"):
+            self._enter("not")
+            return
         if (
             word in grammar_stems("stops")
             or word == "\n"
@@ -180,6 +186,7 @@ class Scope:
             self._not_tolerate(span)
         elif self._mode == "drop" and fields & WISHES:
             self.dropped |= fields & WISHES
+            self._deny(span)
             self._enter("")
         elif self._mode == "not":
             self._in_denial(span, fields)
@@ -197,6 +204,10 @@ class Scope:
 
     def _in_denial(self, span: Span, fields: frozenset[str]) -> None:
         self._dangles = False
+        if "refine" in span.values("cue") and fields & _TASTES:
+            # "Not too strong" asks for what "too strong" does.
+            self._want(span, fields)
+            return
         if not fields & (WISHES | _FOOD):
             self.wanted += [span] if fields - _PASSED else []
             return
@@ -220,7 +231,7 @@ class Scope:
             span = Span(span.start, span.end, (taste,))
         self.denied.append(span)
         self.elsewhere |= "elsewhere" in span.fields
-        if span.fields <= _TASTES:
+        if span.fields <= _TASTES | {"trait", "subject"}:
             self.implied += [_OPPOSITE[each] for each in span.meanings if each in _OPPOSITE]
 
     def _not_tolerate(self, span: Span) -> None:
