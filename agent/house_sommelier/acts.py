@@ -18,6 +18,8 @@ Context = Literal["start", "wines", "told"]
 CONTEXTS: Final[tuple[Context, ...]] = get_args(Context)
 SPEECH_CLASSIFIER: Final = Path(__file__).with_name("speech.bin")
 _SURE: Final = 0.25
+_LIKELY: Final = 0.08
+"""How sure a kind has to be where only those count that are asked of a shown wine."""
 _A_LANGUAGE: Final = 0.5
 _OTHER_LANGUAGE: Final = 0.85
 _WORDS_TELL: Final = 4
@@ -46,7 +48,8 @@ _NAMES: Final = frozenset({"subject", "symptom", "ordinal", "dish", "text", "all
 
 def with_kind(change: Change, context: Context) -> Change:
     """`change` with the kind of message it is, and its marks; none where nothing is sure."""
-    kind = _kind(act_features(change, context))
+    is_of_shown = context == "wines" and change.has("ordinal")
+    kind = _kind(act_features(change, context), is_of_shown=is_of_shown)
     if context == "start" and kind in _OF_WHAT_WAS_SHOWN:
         kind = "search"
     if not kind:
@@ -119,9 +122,14 @@ def _languages(text: str) -> Mapping[Language, float]:
 
 
 @lru_cache(512)
-def _kind(found: frozenset[int]) -> str:
+def _kind(found: frozenset[int], *, is_of_shown: bool) -> str:
+    """The likeliest kind if that is sure; of a wine that is pointed at, the likeliest of those."""
     likely = classifier(ACT_CLASSIFIER).likelihoods_of(found)
     best = max(likely, key=likely.__getitem__)
+    if likely[best] < _SURE and is_of_shown:
+        of_shown = [each for each in likely if kinds()[each].shown != kinds()[each].alone]
+        best = max(of_shown, key=likely.__getitem__)
+        return best if likely[best] >= _LIKELY else ""
     return best if likely[best] >= _SURE else ""
 
 

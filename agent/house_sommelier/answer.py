@@ -334,14 +334,14 @@ def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierRes
     wines = [wine for wine in shown if not state.care or is_allowed(wine, state)]
     if not wines:
         return inform(say("care_none" if shown else "gone", language))
-    if state.act == "pick":
+    if state.act == "pick" and not change.wishes.dishes:
         return _picked(state, change, wines)
     if change.wishes.dishes and not (traits(change) or change.has("trait", "total")):
         return _goes_with(state, change, wines, found[1:])
-    if change.kind == "fits":
-        return inform(say("unsure_dish", language))
     if told := verdict(wines, state, change):
         return inform(told, _notes(state, change))
+    if change.kind == "fits" and not state.pointed:
+        return inform(say("unsure_dish", language))
     return SommelierResponse(
         response_type="recommendation",
         intro=say("details", language),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, cast, get_args
 
 from agent.house_sommelier.data import Act, kinds, profiles
-from agent.house_sommelier.merging import KIND, wants_it
+from agent.house_sommelier.merging import KIND, PLACE, wants_it
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
 
@@ -36,6 +36,12 @@ class _Case:
     def said(self) -> frozenset[str]:
         """The slots that tell of a wine, whatever it is called."""
         return self.change.wishes.said - {"name", "text"}
+
+    @property
+    def asks(self) -> bool:
+        """Whether a message is a question, with its sign or without."""
+        change = self.change
+        return change.is_question or change.has("copula") or change.has("ask", "why", "what")
 
     @property
     def act(self) -> Act:
@@ -154,6 +160,8 @@ def _held_against(case: _Case) -> Act:
 def _unsure(case: _Case) -> Act:
     """What a message of no sure kind wants, by its words."""
     change = case.change
+    if case.state.pointed:
+        return "like" if case.said & (KIND | PLACE) and not case.asks else "about"
     if case.said or change.denied or change.allergens or change.wishes.name:
         return "search"
     if change.has("subject") or change.has("symptom"):
@@ -218,7 +226,7 @@ _RULES: Final[tuple[Rule, ...]] = (
         lambda c: (
             c.act in ("about", "knowledge", "off_topic")
             and c.change.allergens
-            and not (c.change.is_question or c.state.pointed)
+            and not (c.asks or c.state.pointed)
         ),
         "search",
     ),

@@ -153,7 +153,7 @@ def _after_details(state: State, change: Change, details: Found) -> tuple[Wish, 
     if state.act == "same" and details.wines:
         return (_same_grape(state, change, details.wines[0]),)
     dishes = change.wishes.dishes
-    if state.act != "about" or not dishes or change.has("trait"):
+    if state.act == "same" or not dishes or change.has("trait"):
         return ()
     suits = any(set(dish.foods) & set(wine.foods) for dish in dishes for wine in details.wines)
     return () if suits else (_search(state, change, dishes=dishes),)

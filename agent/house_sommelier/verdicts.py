@@ -87,7 +87,7 @@ def traits(change: Change) -> list[str]:
         asked.remove("price")
     scales = [most.partition(":")[0] for most in change.said("most")]
     slots = {"sweetness": "sweetness", "bodies": "body", "tannins": "tannin"}
-    if change.has("copula") and not asked:
+    if (change.has("copula") or change.has("ordinal")) and not asked:
         scales += [trait for slot, trait in slots.items() if slot in change.wishes.said]
     return list(dict.fromkeys([*asked, *scales]))
 
