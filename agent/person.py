@@ -1,7 +1,7 @@
 """What is known of who asks: care, what they told of themselves, what they own; and its changes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from agent.care import NO_CARE, Care
@@ -82,6 +82,18 @@ class Person:
 
 
 NOBODY: Final = Person()
+
+
+def changed(person: Person, change: Change) -> Person:
+    """Return a person as they are known after a change; of no wine there are less than none."""
+    gone = {fact.key for fact in (*change.unlearned, *change.learned)}
+    facts = (*(each for each in person.facts if each.key not in gone), *change.learned)
+    owned = {each.key: each for each in person.bottles}
+    for each in change.bottles:
+        before = owned.pop(each.key, None) or replace(each, count=0, id=len(owned) + 1)
+        count, note = max(0, before.count + each.count), each.note or before.note
+        owned[each.key] = replace(before, wine=each.wine, count=count, note=note)
+    return replace(person, facts=facts, bottles=tuple(owned.values()))
 
 
 def settings_of(facts: Iterable[Fact]) -> dict[str, str]:

@@ -4,8 +4,9 @@
 that is not known is an error: a misspelt one would never fail.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -27,6 +28,9 @@ from agent.text import Language
 from agent.tracing.recorder import Item, item_id
 
 STARTER: Final = Path(__file__).with_name("conversations.jsonl")
+MEMORY: Final = Path(__file__).with_name("memory.jsonl")
+SETS: Final[Mapping[str, Path]] = MappingProxyType({"starter": STARTER, "memory": MEMORY})
+"""The sets that are answered from the starter wines."""
 GROUND_TRUTH: Final = Path(__file__).with_name("ground_truth.json")
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -42,7 +46,8 @@ class Expectation(Strict):
     Lists of wine properties mean any of these; each wine of the answer is held against them.
     The language is the conversation's, unless `language` is another or `any_language` will do.
     `without_notes` are words that must not stand in a wine's notes in the catalogue ("oak").
-    `cheaper_than` and `about` count the wines of the answer before from 1.
+    `cheaper_than` and `about` count the wines of the answer before from 1. `facts` ("hate:grapes=
+    Riesling") and `bottles`, by their labels, are all that is remembered of the guest at the end.
     """
 
     types: tuple[ResponseType, ...] = ()
@@ -81,6 +86,9 @@ class Expectation(Strict):
 
     must_not_contain: tuple[Text, ...] = ()
     must_contain_any: tuple[Text, ...] = ()
+
+    facts: tuple[Text, ...] | None = None
+    bottles: Mapping[str, int] | None = None
 
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:
@@ -132,6 +140,11 @@ class Conversation(BaseModel):
     def title(self) -> str:
         """What is asked, in a line."""
         return " / ".join(self.messages)
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether something is to be remembered of the guest."""
+        return self.expect.facts is not None or self.expect.bottles is not None
 
 
 class Question(Strict):

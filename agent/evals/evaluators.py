@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from agent.evals.dataset import Conversation, Expectation
+from agent.person import NOBODY, Person
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Kind, Wine, folded, in_euros, names
 from agent.text import fold, language_of, pattern, words
@@ -179,7 +180,7 @@ class Observed:
 
     `model_error` says what kept the model from answering at all, if that is why it fell back.
     `unknown` are ids of the answer that the catalogue does not hold, `previous` the wines of the
-    answer before it, `texts` all answers as the guest saw them.
+    answer before it, `texts` all answers as the guest saw them. `person` is what is remembered.
     """
 
     texts: tuple[str, ...]
@@ -192,6 +193,7 @@ class Observed:
     error_types: tuple[str, ...] = ()
     model_error: str = ""
     retries: int = 0
+    person: Person = NOBODY
 
     @property
     def text(self) -> str:
@@ -329,6 +331,20 @@ def content(observed: Observed, conversation: Conversation) -> Mark | None:
     return _all_or_nothing(found, f"says none of {', '.join(wanted)}")
 
 
+def memory(observed: Observed, conversation: Conversation) -> Mark | None:
+    """Mark the share that is right of what is remembered, and of what should be."""
+    expect, person = conversation.expect, observed.person
+    if not conversation.is_remembered:
+        return None
+    known = {f"{each.kind}:{each.value}" for each in person.facts}
+    owned = {f"{each.count} × {each.key}" for each in person.bottles if each.count}
+    wanted = {f"{n} × {folded(label)}" for label, n in (expect.bottles or {}).items() if n}
+    wanted |= {*(expect.facts or ())}
+    wrong = [f"not {each}" for each in sorted(wanted - known - owned)]
+    wrong += sorted((known | owned) - wanted)
+    return _share(max(len(wanted | known | owned), 1), wrong, "remembered")
+
+
 EVALUATORS: Final[Mapping[str, Evaluator]] = MappingProxyType(
     {
         "validity": validity,
@@ -341,6 +357,7 @@ EVALUATORS: Final[Mapping[str, Evaluator]] = MappingProxyType(
         "language": language,
         "injection": injection,
         "content": content,
+        "memory": memory,
     }
 )
 """All of them, by the name of the metric."""

@@ -8,16 +8,18 @@ that is broken off keeps what is done.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
 
+from agent.care import care_in_talk
 from agent.engine.errors import log_failure
 from agent.engine.limits import Spent
 from agent.engine.run import Run
 from agent.engine.span import ScoreRecord, Span, TraceRecord
 from agent.evals.dataset import Case, Conversation
 from agent.evals.evaluators import Mark, Observed, marks
+from agent.person import NOBODY, Person, changed
 from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue, Wine
@@ -25,6 +27,8 @@ from agent.tracing.recorder import Recorder, trace_id_of
 from agent.turn import Reply, answer_turn
 
 USER: Final = "eval"
+GUEST: Final = 1
+"""Of whom something is remembered, within a conversation."""
 SCORE_PREFIX: Final = "eval_"
 """Before a metric's name in the scores of a trace, whose other scores a turn gives itself."""
 
@@ -173,19 +177,26 @@ class SommelierVariant:
         if not isinstance(case, Conversation):
             raise TypeError(f"{case.id} is no conversation")
         history = [message.stored for message in case.history]
+        person = Person(user_id=GUEST) if case.is_remembered else NOBODY
         replies: list[Reply] = []
         spent: list[Spent] = []
         for message in case.messages:
             with trial.turn(message) as span:
                 turn = self.run.turn(span=span, history=window(history))
+                if case.is_remembered:
+                    care = care_in_talk([*_said(history), message])
+                    turn = replace(turn, context=replace(person, care=care))
                 reply = await answer_turn(turn, partial(self.answerer.answer, message))
             replies.append(reply)
+            for each in reply.changes:
+                person = changed(person, each)
             spent.append(turn.ledger.spent)
             history += [
                 StoredMessage("user", message),
                 StoredMessage("assistant", reply.text, reply.wine_ids),
             ]
         observed = await self._observed(case, replies, trial.traces[-1])
+        observed = replace(observed, person=person)
         return Outcome(
             marks=marks(observed, case),
             figures={
@@ -211,7 +222,7 @@ class SommelierVariant:
         earlier += [reply.wine_ids for reply in replies[:-1]]
         known = {wine.id for wine in wines}
         return Observed(
-            texts=tuple(reply.text for reply in replies),
+            texts=tuple(reply.shown for reply in replies),
             outcome=last.outcome,
             answer=last.answer,
             wines=tuple(wines),
@@ -226,6 +237,10 @@ class SommelierVariant:
     async def _wines(self, wine_ids: Sequence[str]) -> list[Wine]:
         """The wines with these ids that exist."""
         return await self.catalogue.get(wine_ids) if wine_ids else []
+
+
+def _said(history: Sequence[StoredMessage]) -> list[str]:
+    return [each.content for each in history if each.role == "user"]
 
 
 def _model_error(trace: TraceRecord) -> str:

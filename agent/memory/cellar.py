@@ -384,14 +384,3 @@ def chosen(talk: CellarTalk, person: Person, year: int) -> list[Bottles]:
         return (young, time_left, misses) if talk.is_urgent else (young, misses, time_left)
 
     return sorted(filter(fits, person.bottles), key=rank)[:SHOWN]
-
-
-def after(person: Person, talk: CellarTalk) -> Person:
-    """Return a person whose bottles have changed as a message said."""
-    owned = {each.key: each for each in person.bottles}
-    for each in talk.changed:
-        before = owned.pop(each.key, None)
-        count = max(0, (before.count if before else 0) + each.count)
-        note = each.note or (before.note if before else "")
-        owned[each.key] = replace(before or each, count=count, note=note)
-    return replace(person, bottles=tuple(owned.values()))

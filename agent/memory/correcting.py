@@ -193,8 +193,9 @@ def _corrected(text: _Text, last: Recorded, person: Person) -> Correction | None
 
 def _undone(text: _Text, last: Recorded) -> Correction | None:
     """All that was recorded last, taken back; nothing if the message names something else."""
-    own = called(last.bottles, [wanted for wanted, _ in text.right], text.folded)
-    if not (last.bottles or last.facts) or (text.right and not own):
+    named = [wanted for wanted, _ in objects(text.text)]
+    own = called(last.bottles, named, text.folded)
+    if not (last.bottles or last.facts) or (named and not own) or len(text.words) > SHORT:
         return None
     back = tuple(replace(each, count=-each.count, note="") for each in (own or last.bottles))
     return Correction(back, unlearned=() if own else last.facts)

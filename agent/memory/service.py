@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from agent.engine.run import Run
-from agent.i18n import say_in
-from agent.memory.cellar import NOTHING, CellarTalk, after, chosen, read_cellar
+from agent.i18n import say_in, spoken
+from agent.memory.cellar import NOTHING, CellarTalk, chosen, read_cellar
 from agent.memory.correcting import read_correction
 from agent.memory.reading import Reading, own_words, read_message
 from agent.memory.wording import cellar, told, whole_cellar
-from agent.person import Change, Fact, Person
+from agent.person import Change, Fact, Person, changed
 from agent.sommelier.attachment import Attached
 from agent.sommelier.caring import person_in
 from agent.sommelier.service import Sommelier
@@ -34,15 +34,18 @@ class Remembering:
         person = person_in(run)
         if not person.user_id or person.care.is_crisis:
             return await self.sommelier.answer(message, run, attached)
-        language = self.sommelier.language_in(message, run)
         reading, talk = _read(message, run, person)
-        said = _of_cellar(talk, person, language)
+        language = self.sommelier.language_in(message, run)
+        if talk or reading.learned or reading.unlearned:
+            language = self._language_told(message, language)
         heard = Change(
             user_id=person.user_id,
             learned=_fresh(reading, talk, person),
             unlearned=reading.unlearned,
             bottles=talk.changed,
         )
+        now = changed(person, heard)
+        said = _of_cellar(talk, now, language)
         if heard.learned or heard.unlearned or talk:
             with run.span.child("memory", "span") as span:
                 span.update(output={"changed": heard, "told": said})
@@ -51,14 +54,18 @@ class Remembering:
             on = "" if said else say_in(language, "taste_ask_on")
             text = "\n\n".join(filter(None, (said, *told_.notes, on)))
             return replace(told_, text=text, notes=())
-        known = replace(after(person, talk), facts=_holding(person, reading))
-        known = replace(known, words=own_words(message))
+        known = replace(now, facts=_holding(person, reading), words=own_words(message))
         reply = await self.sommelier.answer(message, replace(run, context=known), attached)
         told_keys = {fact.key for fact in heard.learned}
         others = [_without(each, told_keys) for each in reply.changes]
         if said:
             reply = replace(reply, notes=(*reply.notes, said))
         return _told_back(reply, [heard, *others], language)
+
+    def _language_told(self, message: str, of_talk: Language) -> Language:
+        """The language of a message that is mostly names and numbers; else that of the talk."""
+        own = self.sommelier.language_of(message)
+        return of_talk if own == spoken() else own
 
 
 def _read(message: str, run: Run, person: Person) -> tuple[Reading, CellarTalk]:
@@ -84,12 +91,11 @@ def _fresh(reading: Reading, talk: CellarTalk, person: Person) -> tuple[Fact, ..
     )
 
 
-def _of_cellar(talk: CellarTalk, person: Person, language: Language) -> str:
+def _of_cellar(talk: CellarTalk, now: Person, language: Language) -> str:
     """What is said to what a message says or asks of a person's own bottles; empty if nothing."""
     year = datetime.now(UTC).year
-    now = after(person, talk)
-    changed = {each.key for each in talk.changed}
-    of_change = [each for each in now.bottles if each.key in changed]
+    keys = {each.key for each in talk.changed}
+    of_change = [each for each in now.bottles if each.key in keys]
     parts = list[str]()
     if talk.begins == "cellar_corrected":
         of_change = of_change[-1:]

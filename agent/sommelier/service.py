@@ -282,6 +282,10 @@ class Sommelier:
         said = [str(each["content"]) for each in run.history if each["role"] == "user"]
         return self._house.language_at_a_glance([*said, message])
 
+    def language_of(self, message: str) -> Language:
+        """Tell the language of a message by itself, for as long as that takes."""
+        return self._house.language_of([{"role": "user", "content": message}])
+
     def _progress(self, calls: Sequence[ToolCall], *, message: str, run: Run) -> str:
         """What tools do, in words of ours alone: what the model wrote is not checked yet."""
         language, name = self.language_in(message, run), calls[0].name

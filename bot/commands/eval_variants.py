@@ -26,6 +26,8 @@ from agent.evals.dataset import Case, Conversation, conversation_of, unique
 from agent.evals.run import SommelierVariant
 from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.model import MODEL_NAME
+from agent.memory.service import Remembering
+from agent.memory.tools import memory_tools
 from agent.prompts import REPOSITORY, refusal, repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import Unavailable
@@ -173,7 +175,7 @@ async def read_dataset(name: str, experiments: Experiments | None, select: Selec
         if name.startswith(LANGFUSE):
             found, stored = await _read_langfuse(name.removeprefix(LANGFUSE), experiments)
         else:
-            path = datasets.STARTER if name == STARTER else Path(name)
+            path = datasets.SETS.get(name) or Path(name)
             found = await asyncio.to_thread(datasets.read, path)
     except datasets.DatasetError as error:
         fail(str(error), 2)
@@ -184,7 +186,7 @@ async def read_dataset(name: str, experiments: Experiments | None, select: Selec
         fail(f"no conversation of {name} is of this language and kind", 2)
     if name.startswith(LANGFUSE):
         return Dataset(name.removeprefix(LANGFUSE), chosen, stored)
-    return Dataset(f"sommelier-{STARTER if name == STARTER else Path(name).stem}", chosen)
+    return Dataset(f"sommelier-{name if name in datasets.SETS else Path(name).stem}", chosen)
 
 
 async def _read_langfuse(
@@ -316,13 +318,15 @@ async def open_variants(
     """
     mode, catalogue = settings.model.response_mode, library.catalogue
     wanted = {each.model: (each.model, mode) for each in named if each.model}
-    tools = research_tools(library.documents, refinement=settings.documents.refinement)
-    sommelier = Sommelier(catalogue=catalogue, house=HouseSommelier(), research_tools=tools)
+    looking = research_tools(library.documents, refinement=settings.documents.refinement)
+    sommelier = Sommelier(
+        catalogue=catalogue, house=HouseSommelier(), research_tools=[*looking, *memory_tools()]
+    )
     async with open_models(settings, wanted) as models:
         yield [
             SommelierVariant(
                 each.label,
-                sommelier,
+                Remembering(sommelier),
                 catalogue,
                 run_of(settings, [models[each.model]] if each.model else [], each.prompts),
             )

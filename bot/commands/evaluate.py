@@ -14,7 +14,7 @@ import typer
 
 from agent.engine.messages import ResponseMode
 from agent.evals import report
-from agent.evals.dataset import Picture, ground_truth, item_of, selected
+from agent.evals.dataset import SETS, Picture, ground_truth, item_of, selected
 from agent.evals.pictures import PicturesVariant, drawn, pictures
 from agent.evals.quotes import MODES, QuotesVariant
 from agent.evals.run import Result, Variant, evaluate
@@ -59,7 +59,10 @@ Description = Annotated[str, typer.Option(help="What is tried in this run, for L
 @app.command("run")
 def run(
     dataset: Annotated[
-        str, typer.Argument(help="`starter`, a JSONL file, or `langfuse:` and a data set's name.")
+        str,
+        typer.Argument(
+            help="`starter`, `memory`, a JSONL file, or `langfuse:` and a data set's name."
+        ),
     ] = STARTER,
     *,
     model: Annotated[
@@ -195,7 +198,7 @@ class Evaluation:
         async with open_experiments(self.settings) as experiments:
             dataset = await read_dataset(name, experiments, select)
             async with (
-                open_library(self.settings, starter=name == STARTER) as library,
+                open_library(self.settings, starter=name in SETS) as library,
                 open_variants(self.settings, named, library) as variants,
             ):
                 await self._run(dataset, variants, experiments)

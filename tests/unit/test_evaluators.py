@@ -39,6 +39,7 @@ from agent.evals.report import (
     worst,
 )
 from agent.evals.run import Outcome, Result
+from agent.person import Bottles, Fact, Person
 from agent.prompts import REPOSITORY
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
@@ -93,6 +94,30 @@ def test_the_starter_catalogue_can_meet_what_is_expected(conversation: Conversat
 @pytest.mark.parametrize("conversation", read(dataset.STARTER), ids=lambda each: each.id)
 def test_a_conversation_survives_being_written_and_read(conversation: Conversation) -> None:
     assert parsed(json.loads(json.dumps(as_item(conversation))), "here") == conversation
+
+
+def test_the_set_of_memory_says_what_is_remembered_in_six_languages() -> None:
+    conversations = read(dataset.MEMORY)
+    assert len(conversations) == 60
+    assert min(Counter(each.language for each in conversations).values()) >= 6
+    assert all(each.is_remembered for each in conversations)
+    assert sum(each.id.startswith("correct-") for each in conversations) >= 15
+
+
+def test_what_is_remembered_must_be_all_that_should_be_and_no_more() -> None:
+    barolo = Bottles(key="barolo 2016", wine={"name": "Barolo", "vintage": 2016}, count=5)
+    gone = replace(barolo, key="chablis 2021", count=0)
+    person = Person(facts=(Fact("hate", "grapes=Merlot"),), bottles=(barolo, gone))
+    observed = Observed(texts=("Noted.",), outcome="answered", person=person)
+    expect = {"facts": ["hate:grapes=Merlot"], "bottles": {"Barolo 2016": 5}}
+    asked = {"id": "memory", "messages": ["I hate Merlot"]}
+    right = marks(observed, parsed({**asked, "expect": expect}, "here"))["memory"]
+    assert right == Mark(1)
+    wrong = {"facts": ["like:grapes=Syrah"], "bottles": {"Barolo 2016": 6}}
+    mark = marks(observed, parsed({**asked, "expect": wrong}, "here"))["memory"]
+    assert mark.score == 0
+    assert "not 6 × barolo 2016" in mark.reason
+    assert "memory" not in marks(observed, parsed(asked, "here"))
 
 
 # --- files ----------------------------------------------------------------------------------

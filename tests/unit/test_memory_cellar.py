@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent.memory.cellar import after, chosen, read_cellar, state_of, window_of, wine_of
+from agent.memory.cellar import chosen, read_cellar, state_of, window_of, wine_of
 from agent.memory.correcting import read_correction
 from agent.memory.reading import read_message
-from agent.person import Bottles, Fact, Person
+from agent.person import Bottles, Change, Fact, Person, changed
 from db.wines.cellars import read_bottles, write_bottles
 
 NOBODY = Person(user_id=1)
@@ -16,8 +16,12 @@ INVENTORY = (
 )
 
 
+def after(person: Person, said: str) -> Person:
+    return changed(person, Change(user_id=1, bottles=read_cellar(said, person).changed))
+
+
 def owner(said: str = INVENTORY) -> Person:
-    person = after(NOBODY, read_cellar(said, NOBODY))
+    person = after(NOBODY, said)
     return replace(person, bottles=tuple(replace(b, id=n) for n, b in enumerate(person.bottles, 1)))
 
 
@@ -196,7 +200,7 @@ def lines(table: str) -> list[str]:
 
 @pytest.mark.parametrize("first", BOUGHT)
 def test_what_was_recorded_last_is_corrected(first: str) -> None:
-    person = after(NOBODY, read_cellar(first, NOBODY))
+    person = after(NOBODY, first)
     for each in lines(BOUGHT[first]):
         said, _, right = each.partition(" = ")
         found = read_correction(said, [first], person)
@@ -206,7 +210,7 @@ def test_what_was_recorded_last_is_corrected(first: str) -> None:
 @pytest.mark.parametrize("said", lines(DRUNK))
 def test_how_many_were_drunk_is_corrected(said: str) -> None:
     person = owner()
-    now = after(person, read_cellar("drank one", person))
+    now = after(person, "drank one")
     found = read_correction(said, ["drank one"], now)
     assert found is not None
     assert listed(found.changed) == "-1 Barolo 2016 at 45"
