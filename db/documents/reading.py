@@ -9,18 +9,20 @@ import logging
 import multiprocessing
 import signal
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar, cast
 
 from agent import lengths
 from agent.text import pattern
 from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
 from db.models import storable
+
+R = TypeVar("R")
 
 Kind = Literal["markdown", "text", "html", "pdf", "docx", "epub", "csv", "xlsx"]
 
@@ -56,6 +58,10 @@ SPACES: Final = pattern(r"[-_\s]+")
 
 class Unreadable(ValueError):
     """A file that cannot be read for a reason we can name."""
+
+
+class TakesTooLong(Unreadable):
+    """A file whose reading was ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,7 @@ class Reader:
     """Reads files in a process of its own, one after the other, each for so many seconds at most.
 
     It is started with the first file, and again after one at which it had to be ended. Blocks: call
-    it in a thread.
+    it in a thread. Whoever cannot wait for that ends the process.
     """
 
     def __init__(self, seconds: float = lengths.READING_SECONDS) -> None:
@@ -126,24 +132,34 @@ class Reader:
         kind = KINDS[Path(path).suffix.lower()]
         if kind in {"text", "markdown"} and len(content.data) <= SHORT_BYTES:
             return read_document(content, path)
+        return self.ask(read_document, content, path)
+
+    def ask(self, read: Callable[..., R], *given: object) -> R:
+        """Return what `read` makes of what is given; a function of a module, plain data.
+
+        Raises:
+            TakesTooLong: it takes too long.
+            Unreadable: it says so, or takes too much memory.
+        """
+        _, pipe = self._started = self._started or _start()
         try:
-            found = self._answer(content, path)
+            pipe.send((read, given))
+            is_told = pipe.poll(self._seconds)
+            found: R | Unreadable | None = pipe.recv() if is_told else None
         except (EOFError, OSError):
             self.close()
             raise Unreadable("takes too much memory to read; split it") from None
-        if found is None:
+        if not is_told:
             self.close()
-            raise Unreadable(f"takes over {self._seconds:g} s to read; split it")
+            raise TakesTooLong(f"takes over {self._seconds:g} s to read; split it")
         if isinstance(found, Unreadable):
             raise found
-        return found
+        return cast("R", found)
 
-    def _answer(self, content: Content, path: str) -> Document | Unreadable | None:
-        """What the process says; None if it says nothing in time."""
-        _, pipe = self._started = self._started or _start()
-        pipe.send((content, path))
-        found: Document | Unreadable | None = pipe.recv() if pipe.poll(self._seconds) else None
-        return found
+    def kill(self) -> None:
+        """End the process, whatever it does: who waits for it is told so."""
+        if (started := self._started) is not None:
+            started[0].kill()
 
     @property
     def process(self) -> int | None:
@@ -180,9 +196,9 @@ def _read_all(pipe: Connection) -> None:
     logging.disable()  # what parsers mend is no news, and what they cannot read is reported
     with suppress(EOFError):
         while True:
-            content, path = pipe.recv()
+            read, given = pipe.recv()
             try:
-                pipe.send(read_document(content, path))
+                pipe.send(read(*given))
             except Unreadable as error:
                 pipe.send(error)
 
