@@ -311,14 +311,6 @@ def api_routes(
         return []
     from bot.http.api import Api  # noqa: PLC0415 - FastAPI takes a while to load
 
-    api = Api(
-        turns=turns,
-        answerer=answerer,
-        documents=resources.documents,
-        refinement=resources.refinement,
-        search=resources.search,
-        cache=resources.cache,
-        token=token,
-        user=keyed_hash("api", token.get_secret_value(), settings.tracing.user_key),
-    )
+    user = keyed_hash("api", token.get_secret_value(), settings.tracing.user_key)
+    api = Api(resources=resources, turns=turns, answerer=answerer, token=token, user=user)
     return api.routes()

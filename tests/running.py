@@ -83,6 +83,17 @@ class Sources:
     def run(self) -> Run:
         return Run(self.models, limits=self.limits)
 
+    def resources(self, repositories: Repositories | None = None) -> Resources:
+        return Resources(
+            sessions=cast("Sessions", None),
+            repositories=cast("Repositories", repositories),
+            documents=self.documents,
+            run=self.run,
+            search=self.search,
+            refinement=self.refinement,
+            cache=self.cache,
+        )
+
 
 class NoMemory:
     """Remembers nobody."""
@@ -125,17 +136,8 @@ def conversation_of(
         hashed=lambda kind, value: f"{kind}-{value}",
         **turns_with,
     )
-    resources = Resources(
-        sessions=cast("Sessions", None),
-        repositories=places,
-        documents=sources.documents,
-        run=turns.run,
-        search=sources.search,
-        refinement=sources.refinement,
-        cache=sources.cache,
-    )
     return Conversation(
-        resources=resources,
+        resources=sources.resources(places),
         turns=turns,
         sender=sender,
         answerer=answerer,

@@ -29,14 +29,13 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Mount
 
 from agent.documents.answer import Answer, answer_question
-from agent.documents.passages import DocumentStore
-from agent.documents.quotes import QuoteCache, Quotes, find_quotes
+from agent.documents.quotes import Quotes, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
 from agent.engine.limits import NO_BUDGET
 from agent.engine.run import NO_JOURNAL, Run, ShowDraft
 from agent.i18n import speak
 from agent.markdown import visible
-from agent.places.find import Places, PlaceSearch, find_places
+from agent.places.find import Places, find_places
 from agent.places.queries import Queries
 from agent.sommelier.service import Answerer
 from agent.turn import Reply, Work, guard_input
@@ -69,6 +68,7 @@ from bot.http.schemas import (
     SearchRequest,
     SearchResponse,
 )
+from bot.resources import Resources
 from bot.telegram.drafts import DRAFT_SECONDS
 from bot.turn import Kind, Question, Turns
 
@@ -120,19 +120,13 @@ class TurnFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """What is served below /api; `user` stands for the holder of `token` in traces.
+    """What is served below /api; `user` stands for the holder of `token` in traces."""
 
-    `refinement` is the server's switch: None lets each request decide, False is final.
-    """
-
+    resources: Resources
     turns: Turns
     answerer: Answerer
-    documents: DocumentStore
     token: SecretStr
     user: str
-    refinement: bool | None = None
-    search: PlaceSearch | None = None
-    cache: QuoteCache = field(default_factory=QuoteCache)
     max_body_bytes: int = MAX_BODY_BYTES
     body_seconds: float = BODY_SECONDS
     wrong: WrongTokens = field(default_factory=WrongTokens)
@@ -197,21 +191,23 @@ class Api:
 
     async def rewrite(self, asked: RewriteRequest) -> RewriteResponse:
         """The question in words for the search."""
-        look_up = partial(refine_question, enabled=self.refinement is not False)
+        look_up = partial(refine_question, enabled=self.resources.refinement is not False)
         reply = await self._look_up("rewrite", asked.question, look_up, _not_refined)
         return RewriteResponse.of(reply.answer)
 
     async def ask(self, asked: AskRequest) -> AskResponse:
         """An answer with its citations."""
-        refine = refinement_wanted(self.refinement, asked.refine_prompt)
-        look_up = partial(answer_question, documents=self.documents, refine=refine)
+        documents, server = self.resources.documents, self.resources.refinement
+        refine = refinement_wanted(server, asked.refine_prompt)
+        look_up = partial(answer_question, documents=documents, refine=refine)
         reply = await self._look_up("ask", asked.question, look_up, Answer.of_help)
         note = " ".join(reply.notes)
         return AskResponse.of(replace(reply.answer, note=note, outcome=reply.outcome))
 
     async def query(self, asked: QueryRequest) -> Response:
         """Passages as server-sent events; they begin when all are checked."""
-        look_up = partial(find_quotes, documents=self.documents, cache=self.cache)
+        documents, cache = self.resources.documents, self.resources.cache
+        look_up = partial(find_quotes, documents=documents, cache=cache)
         reply = await self._look_up("quotes", asked.query, look_up, Quotes.of_help)
         found = replace(reply.answer, note=" ".join(reply.notes))
         return StreamingResponse(
@@ -222,7 +218,8 @@ class Api:
         """Ten queries, what a search found for them, and links to search with."""
 
         async def look_up(_: str, *, run: Run) -> Places:
-            return await find_places(asked.category, asked.place, run=run, search=self.search)
+            search = self.resources.search
+            return await find_places(asked.category, asked.place, run=run, search=search)
 
         def in_crisis(_: str, help_: str) -> Places:
             return Places(Queries(asked.category, asked.place, ()), (), (), help_)
@@ -233,12 +230,12 @@ class Api:
 
     async def list_documents(self) -> DocumentsResponse:
         """Every document, by path."""
-        stored = await self.documents.documents()
+        stored = await self.resources.documents.documents()
         return DocumentsResponse(documents=list(map(DocumentResponse.of, stored)))
 
     async def search_documents(self, asked: SearchRequest) -> SearchResponse:
         """The passages that fit best, as they stand."""
-        found = await self.documents.search([asked.query], asked.limit)
+        found = await self.resources.documents.search([asked.query], asked.limit)
         return SearchResponse(passages=list(map(PassageResponse.of, found)))
 
     async def _look_up(self, kind: Kind, text: str, look_up: LookUp, in_crisis: InCrisis) -> Reply:

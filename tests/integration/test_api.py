@@ -94,9 +94,7 @@ def api(
     return Api(
         turns=Turns(run=sources.run, budgets=budgets, keep=keep),
         answerer=answerer or Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
-        documents=sources.documents,
-        refinement=sources.refinement,
-        search=sources.search,
+        resources=sources.resources(),
         token=SecretStr(TOKEN),
         user="ab12",
         **limits,
@@ -682,10 +680,9 @@ async def test_a_call_is_a_turn_in_the_trace(
 
     token = settings_of({"API_TOKEN": TOKEN, "HTTP_PORT": "0", "TRACE_USER_KEY": "key"})
     async with open_model(model_server) as model:
-        found: Any = sources(models=[model])
-        routes = api_routes(
-            token, found, Turns(run=found.run, tracer=Recorder(), keep=keep), NOBODY
-        )
+        found = sources(models=[model]).resources()
+        turns = Turns(run=found.run, tracer=Recorder(), keep=keep)
+        routes = api_routes(token, found, turns, NOBODY)
         async with serving(routes) as it:
             await it.post("/api/rag/rewrite", json={"question": QUESTION})
             await it.post("/api/rag/ask", json={"question": QUESTION})
@@ -801,4 +798,4 @@ class TestBudget:
 
 
 def test_there_is_no_api_without_a_token() -> None:
-    assert api_routes(Settings(), cast("Any", sources()), Turns(), NOBODY) == []
+    assert api_routes(Settings(), sources().resources(), Turns(), NOBODY) == []
