@@ -3,9 +3,10 @@
 # ruff: noqa: PLC0415
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from agent.documents.quotes import Quotes
     from agent.engine.run import Run
     from agent.places.find import Places
-    from agent.turn import Reply
+    from agent.turn import Reply, Work
     from bot.resources import Resources
 
 SESSION: Final = "cli"
@@ -88,9 +89,6 @@ def find(
 ) -> None:
     """Find places for people who love wine: shops, bars, wineries …"""
     with _failures(as_json):
-        if help_ := asyncio.run(_help(f"{category} {place}")):
-            typer.echo(help_)
-            return
         found = asyncio.run(_find(category, place))
         if save is not None:
             write_file(save, found.queries.as_text)
@@ -107,58 +105,71 @@ async def _ask(question: str, *, refine: bool) -> "Answer":
     from agent.documents.answer import Answer, answer_question
     from agent.documents.refine import refinement_wanted
 
-    if help_ := await _help(question):
-        return Answer.of_help(question, help_)
-
-    async def look_up(resources: "Resources", run: "Run") -> "Reply":
+    def look_up(resources: "Resources") -> "Work":
         wanted = refinement_wanted(resources.refinement, refine or None)
-        found = await answer_question(
-            question, documents=resources.documents, run=run, refine=wanted
-        )
-        return found.reply("\n".join(_answer_lines(found)))
 
-    answer: Answer = await _turn("ask", question, look_up)
+        async def work(run: "Run") -> "Reply":
+            found = await answer_question(
+                question, documents=resources.documents, run=run, refine=wanted
+            )
+            return found.reply("\n".join(_answer_lines(found)))
+
+        return work
+
+    answer: Answer = await _turn("ask", question, look_up, partial(Answer.of_help, question))
     return answer
 
 
 async def _quotes(query: str) -> "Quotes":
     from agent.documents.quotes import Quotes, find_quotes
 
-    if help_ := await _help(query):
-        return Quotes.of_help(query, help_)
+    def look_up(resources: "Resources") -> "Work":
+        async def work(run: "Run") -> "Reply":
+            found = await find_quotes(query, documents=resources.documents, run=run)
+            return found.reply("\n".join(_quotes_lines(found)))
 
-    async def look_up(resources: "Resources", run: "Run") -> "Reply":
-        found = await find_quotes(query, documents=resources.documents, run=run)
-        return found.reply("\n".join(_quotes_lines(found)))
+        return work
 
-    found: Quotes = await _turn("quotes", query, look_up)
+    found: Quotes = await _turn("quotes", query, look_up, partial(Quotes.of_help, query))
     return found
 
 
 async def _find(category: str, place: str) -> "Places":
-    from agent.places.find import find_places
-    from agent.places.queries import QueryGenerationFailed, category_named, place_named
+    from agent.places.find import Places, find_places
+    from agent.places.queries import Queries, QueryGenerationFailed, category_named, place_named
+
+    def look_up(resources: "Resources") -> "Work":
+        try:
+            name, where = category_named(category), place_named(place)
+        except ValueError as error:
+            fail(str(error), 2)
+
+        async def work(run: "Run") -> "Reply":
+            found = await find_places(name, where, run=run, search=resources.search)
+            return found.reply("\n".join(_place_lines(found)))
+
+        return work
+
+    def of_help(help_: str) -> Places:
+        return Places(Queries(category, place, ()), (), (), help_)
 
     try:
-        name, where = category_named(category), place_named(place)
-    except ValueError as error:
-        fail(str(error), 2)
-
-    async def look_up(resources: "Resources", run: "Run") -> "Reply":
-        found = await find_places(name, where, run=run, search=resources.search)
-        return found.reply("\n".join(_place_lines(found)))
-
-    try:
-        places: Places = await _turn("find", f"{name} {where}", look_up)
+        places: Places = await _turn("find", f"{category} {place}", look_up, of_help)
     except QueryGenerationFailed as error:
         fail(str(error))
     return places
 
 
 async def _turn(
-    kind: str, asked: str, look_up: "Callable[[Resources, Run], Awaitable[Reply]]"
+    kind: str,
+    asked: str,
+    look_up: "Callable[[Resources], Work]",
+    of_help: Callable[[str], Any],
 ) -> Any:
-    """What a turn looked up: traced like every other. Raises what kept it from an answer."""
+    """What a turn looked up: traced like every other. Raises what kept it from an answer.
+
+    To who must not drink it is what `of_help` makes of what helps.
+    """
     from agent.care import care_of
     from agent.i18n import say
     from agent.tracing.recorder import Recorder
@@ -168,40 +179,31 @@ async def _turn(
 
     settings, raised = open_settings(), list[Exception]()
     async with open_resources(settings) as resources:
-        root = Recorder().turn(input=asked, session=SESSION, user=SESSION, name=kind)
+        care = care_of(asked, resources.help.full_age)
+        if instead := resources.help.instead(care):
+            return of_help(instead)
+        do = look_up(resources)
 
         async def work(run: "Run") -> "Reply":
             try:
-                return await look_up(resources, run)
+                return await do(run)
             except Exception as error:
                 # The command says it on one line; a log would say it twice.
                 raised.append(error)
-                return Reply(
-                    text=say("apology"), outcome="failed", error_types=(type(error).__name__,)
-                )
+                failed = type(error).__name__
+                return Reply(text=say("apology"), outcome="failed", error_types=(failed,))
 
+        root = Recorder().turn(input=asked, session=SESSION, user=SESSION, name=kind)
         async with open_exporter(settings, resources.sessions):
             try:
                 with root as span:
                     reply = await answer_turn(resources.run.turn(span=span), work)
             finally:
                 await resources.repositories.traces.save([root.trace])
-        beside = resources.help.beside(care_of(asked, resources.help.full_age))
     if raised:
         raise raised[0]
     answer: Any = reply.answer
-    return replace(answer, note=f"{beside} {answer.note}".strip())
-
-
-async def _help(text: str) -> str:
-    """What is said instead of what was to be looked up, empty if that may be shown."""
-    from agent.care import care_of
-    from bot.resources import open_resources
-
-    if not care_of(text).all:
-        return ""
-    async with open_resources(open_settings()) as resources:
-        return resources.help.instead(care_of(text, resources.help.full_age))
+    return replace(answer, note=f"{resources.help.beside(care)} {answer.note}".strip())
 
 
 def _question(text: str) -> str:
