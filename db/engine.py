@@ -49,6 +49,8 @@ R = TypeVar("R")
 
 Work = Callable[[Connection], R]
 """What is done in a transaction. It may be done again if the transaction fails."""
+Outcome = tuple[Any, Exception | None]
+"""What some work returned, or the error that it raised."""
 
 SQLITE: Final = "sqlite+aiosqlite"
 POSTGRES: Final = "postgresql+psycopg"
@@ -60,8 +62,6 @@ CONNECTING: Final = {
     "tcp_user_timeout": "10000",
 }
 """A server whose machine is gone is noticed within some 11 s."""
-READERS: Final = 2
-"""Threads that read from Postgres."""
 BUSY_TIMEOUT_MS: Final = 10_000
 REWRITING: Final = "SET lock_timeout = '2s'; SET statement_timeout = '60s'"
 ADVISORY_LOCK: Final = text("SELECT pg_advisory_xact_lock(:number)")
@@ -93,9 +93,9 @@ class Sessions:
             isolation_level="AUTOCOMMIT",
             pool_reset_on_return=None,
             skip_autocommit_rollback=True,
-            pool_size=READERS,
+            pool_size=1,
         )
-        self._readers = ThreadPoolExecutor(READERS, "db-read")
+        self._readings = Worker("db-read", self._read_all)
         self._writer = Writer(create_sync_engine(url, hide_parameters=True), self._file)
         if self.is_sqlite:
             event.listen(self._writer.engine, "connect", _prepare_sqlite)
@@ -109,7 +109,7 @@ class Sessions:
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncSession]:
         """A session in a transaction that is committed at the end."""
-        alone = self._writer.alone if self.is_sqlite else nullcontext()
+        alone = self._writer.worker.alone if self.is_sqlite else nullcontext()
         async with alone, self._make.begin() as session:
             yield session
 
@@ -121,11 +121,11 @@ class Sessions:
         """
         if self.is_sqlite:
             return self._read(work)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+        return await self._readings.do(work)
 
     async def write(self, work: Work[R]) -> R:
         """Return what `work` returns once it is committed."""
-        return await self._writer.write(work)
+        return await self._writer.worker.do(work)
 
     async def scrub(self, tables: Sequence[str]) -> None:
         """Leave nothing of what was deleted in the files of an SQLite database.
@@ -161,8 +161,11 @@ class Sessions:
 
         return _on_a_new_connection_too(read)
 
+    def _read_all(self, works: Sequence[Work[Any]]) -> list[Outcome]:
+        return [outcome_of(partial(self._read, work)) for work in works]
+
     def _close(self) -> None:
-        self._readers.shutdown()
+        self._readings.close()
         self._reader.dispose()
         self._writer.close()
 
@@ -175,50 +178,43 @@ def _rewrite(table: str, on: Connection) -> None:
         on.exec_driver_sql("RESET lock_timeout; RESET statement_timeout")
 
 
-class Writer:
-    """The connection by which a process writes, in a thread of its own: it waits for the disk.
+class Worker:
+    """A thread that works for many tasks: what waits for it together it does in one go.
 
-    `alone` is held while it does, and by whoever else writes to SQLite.
+    `alone` is held while it does.
     """
 
-    def __init__(self, engine: Engine, file: "DatabaseFile") -> None:
-        self.engine = engine
+    def __init__(self, name: str, do: Callable[[Sequence[Work[Any]]], list[Outcome]]) -> None:
         self.alone = asyncio.Lock()
-        self._file = file
-        self._thread = ThreadPoolExecutor(1, "db-write")
+        self._do = do
+        self._thread = ThreadPoolExecutor(1, name)
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._working: asyncio.Task[None] | None = None
 
-    async def write(self, work: Work[R]) -> R:
-        """Do `work` and commit it, together with all else that waits."""
+    async def do(self, work: Work[R]) -> R:
+        """Return what `work` returns once it is done, and all that waits with it."""
         done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((work, done))
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write_all())
+        if self._working is None or self._working.done():
+            self._working = asyncio.create_task(self._do_all())
         return await done
 
-    async def scrub(self) -> None:
-        """Write the file anew, and empty its log."""
+    async def call(self, do: Callable[[], R]) -> R:
+        """Return what `do` returns, in the thread and alone."""
         async with self.alone:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._scrub)
-
-    def _scrub(self) -> None:
-        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.exec_driver_sql("VACUUM")
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            return await asyncio.get_running_loop().run_in_executor(self._thread, do)
 
     def close(self) -> None:
-        """Close the connection."""
+        """End the thread."""
         self._thread.shutdown()
-        self.engine.dispose()
 
-    async def _write_all(self) -> None:
-        loop = asyncio.get_running_loop()
+    async def _do_all(self) -> None:
         while self._waiting:
             async with self.alone:
                 waiting, self._waiting = self._waiting, []
                 works = [work for work, _ in waiting]
-                outcomes = await loop.run_in_executor(self._thread, self._commit, works)
+                do = partial(self._do, works)
+                outcomes = await asyncio.get_running_loop().run_in_executor(self._thread, do)
             for (_, done), (result, error) in zip(waiting, outcomes, strict=True):
                 if done.done():
                     continue
@@ -227,7 +223,30 @@ class Writer:
                 else:
                     done.set_exception(error)
 
-    def _commit(self, works: Sequence[Work[Any]]) -> list[tuple[Any, Exception | None]]:
+
+class Writer:
+    """The connection by which a process writes; what is written together is one commit."""
+
+    def __init__(self, engine: Engine, file: "DatabaseFile") -> None:
+        self.engine = engine
+        self.worker = Worker("db-write", self._commit)
+        self._file = file
+
+    async def scrub(self) -> None:
+        """Write the file anew, and empty its log."""
+        await self.worker.call(self._scrub)
+
+    def _scrub(self) -> None:
+        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("VACUUM")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.worker.close()
+        self.engine.dispose()
+
+    def _commit(self, works: Sequence[Work[Any]]) -> list[Outcome]:
         """Commit all in one transaction; if one of them is at fault, each in one of its own."""
         try:
             self._file.check()
@@ -268,6 +287,14 @@ class DatabaseFile:
                 f"The database {self._path} was deleted or replaced while it was in use; nothing "
                 "more is accepted. Put it back, or start anew with what is there."
             )
+
+
+def outcome_of(do: Callable[[], Any]) -> Outcome:
+    """Tell what a call came to."""
+    try:
+        return do(), None
+    except Exception as error:
+        return None, error
 
 
 def _on_a_new_connection_too(do: Callable[[], R]) -> R:
