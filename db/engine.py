@@ -87,6 +87,7 @@ class Sessions:
         path = Path(engine.url.database or "") if self.is_sqlite else None
         self._file = DatabaseFile(path)
         url = engine.url.set(drivername="sqlite") if self.is_sqlite else engine.url
+        self._reading: Connection | None = None
         self._reader = create_sync_engine(
             url,
             hide_parameters=True,
@@ -139,7 +140,7 @@ class Sessions:
             return
         for table in tables:
             try:
-                await self.read(partial(_rewrite, table))
+                await asyncio.to_thread(self._rewrite, table)
             except DBAPIError as error:
                 kind = type(error.orig).__name__
                 log.warning("Deleted rows of %s are left to autovacuum: %s", table, kind)
@@ -155,27 +156,36 @@ class Sessions:
             await asyncio.sleep(1)
 
     def _read(self, work: Work[R]) -> R:
+        """Read by the connection that is kept for it: to take one takes longer than to read."""
+
         def read() -> R:
-            with self._reader.connect() as connection:
-                return work(connection)
+            if self._reading is None or self._reading.invalidated:
+                self._let_go()
+                self._reading = self._reader.connect()
+            return work(self._reading)
 
         return _on_a_new_connection_too(read)
+
+    def _let_go(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+
+    def _rewrite(self, table: str) -> None:
+        """Write a table of Postgres anew, by a connection of its own: others go on reading."""
+        with self._reader.connect() as on:
+            on.detach()  # What is set for it is for no other.
+            on.exec_driver_sql(REWRITING)
+            on.exec_driver_sql(f"VACUUM (FULL) {table}")
 
     def _read_all(self, works: Sequence[Work[Any]]) -> list[Outcome]:
         return [outcome_of(partial(self._read, work)) for work in works]
 
     def _close(self) -> None:
         self._readings.close()
+        self._let_go()
         self._reader.dispose()
         self._writer.close()
-
-
-def _rewrite(table: str, on: Connection) -> None:
-    on.exec_driver_sql(REWRITING)
-    try:
-        on.exec_driver_sql(f"VACUUM (FULL) {table}")
-    finally:
-        on.exec_driver_sql("RESET lock_timeout; RESET statement_timeout")
 
 
 class Worker:

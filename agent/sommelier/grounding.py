@@ -8,7 +8,7 @@ points) must be those of the wine they are said of. What a sommelier's words can
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Final
@@ -139,7 +139,7 @@ class Grounds:
     @cached_property
     def instructions(self) -> frozenset[tuple[str, ...]]:
         """Every run of words of the instructions."""
-        return frozenset(_runs(words(self.evidence.instructions)))
+        return _runs_of(self.evidence.instructions)
 
     @cached_property
     def figures(self) -> frozenset[float]:
@@ -176,6 +176,12 @@ class Grounds:
             for word in said
             if len(word) > 2 and counted.count(word) == 1 and not word.isnumeric()
         }
+
+
+@lru_cache(maxsize=8)
+def _runs_of(instructions: str) -> frozenset[tuple[str, ...]]:
+    # They are the same from turn to turn.
+    return frozenset(_runs(words(instructions)))
 
 
 def _runs(said: Sequence[str]) -> Iterator[tuple[str, ...]]:
