@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from agent.house_sommelier.bottles import bottles_for, cost_of_party, sympathy, total_of
 from agent.house_sommelier.data import profiles, speech
 from agent.house_sommelier.knowledge import inform
-from agent.house_sommelier.reading import Change
+from agent.house_sommelier.reading import NO_WISHES, Change
 from agent.house_sommelier.results import Found, ListedWine, is_allowed, named, offered
 from agent.house_sommelier.searching import (
     DETAILS,
@@ -17,6 +17,7 @@ from agent.house_sommelier.searching import (
     is_by_course,
     pairings_of,
     served,
+    unsearched,
     why_it_suits,
 )
 from agent.house_sommelier.state import GRAVE, State
@@ -32,6 +33,7 @@ from agent.house_sommelier.wording import (
     in_words,
     say,
     suiting,
+    tastes_in_words,
 )
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency, Style
@@ -41,6 +43,7 @@ _PRICES: Final = frozenset({"min_price", "max_price"})
 _PROTECTING: Final = frozenset({"not_ids", "in_stock_only"})
 _SLOTS: Final = tuple("grapes regions countries bodies tannins acidities foods min_abv".split())
 """What a wine may miss of what was asked, in the order in which it is owned up to."""
+_TASTES: Final = frozenset({"sweetness", "bodies", "tannins", "acidities"})
 _NAMED_SLOTS: Final = frozenset({"grapes", "regions", "countries"})
 _MOST_FOODS: Final = 5
 _A_CHOICE: Final = 4
@@ -187,27 +190,31 @@ def _intro(
     language, wishes = state.language, state.wishes
     if state.care:
         return say(f"care_{'health' if state.care in GRAVE else state.care}", language)
+    lost = unsearched(state, change, found)
     if stance := _stance(state, change, shown):
-        return _with_misses(stance, state, shown)
+        return _with_misses(stance, state, shown, lost)
     if found[-1].tool == SIMILAR:
-        return _with_misses(say("similar", language), state, shown)
+        return _with_misses(say("similar", language), state, shown, lost)
     if wishes.order:
         limits = wishes.said - {"order"} or state.denied
         asked = f" ({criteria(state)})" if limits else ""
         told = say(f"in_order_{wishes.order}", language, criteria=asked)
-        return _with_misses(told, state, shown)
+        return _with_misses(told, state, shown, lost)
     if not wishes.said - {"text", "name"} and not state.denied and not state.allergens:
         return say("found_any", language) if not wishes.name or is_named else ""
     asked = criteria(state)
     first = say("found" if asked else "found_any", language, criteria=asked)
     why = "" if is_by_course(state) else why_it_suits(state)
-    return " ".join(filter(None, (why, _with_misses(first, state, shown))))
+    return " ".join(filter(None, (why, _with_misses(first, state, shown, lost))))
 
 
-def _with_misses(intro: str, state: State, shown: Sequence[ListedWine]) -> str:
-    """An intro that owns up to what no wine shown is of all that was asked."""
+def _with_misses(
+    intro: str, state: State, shown: Sequence[ListedWine], lost: Sequence[str] = ()
+) -> str:
+    """An intro that owns up to what was not searched for, and to what no wine shown is of it."""
     missed = [_missed(wine, state) for wine in shown] or [[]]
     common = [slot for slot in (*_SLOTS, "max_price") if all(slot in each for each in missed)]
+    common = list(dict.fromkeys((*lost, *common)))
     if not common:
         return intro
     names = [_slot_in_words(slot, state) for slot in common]
@@ -228,6 +235,9 @@ def _slot_in_words(slot: str, state: State) -> str:
         return country_in_words(wishes.countries[0], language)
     if slot == "foods" and wishes.named_dishes:
         return either(wishes.named_dishes, language)
+    if slot in _TASTES:
+        own: dict[str, Any] = {slot: getattr(wishes, slot)}
+        return either(tastes_in_words(replace(NO_WISHES, **own), language), language)
     return _limit(slot, language)
 
 

@@ -44,6 +44,14 @@ class _Case:
         return change.is_question or change.has("copula") or change.has("ask", "why", "what")
 
     @property
+    def is_limited(self) -> bool:
+        """Whether a message says what a wine may cost, or how strong it may be."""
+        has_subject = self.change.has("subject") or self.change.has("symptom")
+        return (
+            bool(self.said & {"min_price", "max_price", "min_abv", "max_abv"}) and not has_subject
+        )
+
+    @property
     def act(self) -> Act:
         """The act that the kind comes to, where wines were shown or where none were."""
         kind = kinds()[self.kind]
@@ -213,6 +221,7 @@ _RULES: Final[tuple[Rule, ...]] = (
         ),
         "search",
     ),
+    (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
     (lambda c: c.act in ("knowledge", "foods") and _is_for_something_unknown(c), "ask"),

@@ -31,6 +31,7 @@ _LISTS: Final = tuple(
     "styles colours sweetness bodies tannins acidities grapes countries regions".split()
 )
 _NUMBERS: Final = ("min_price", "max_price", "min_abv", "max_abv")
+_SEARCHED: Final = frozenset({*_LISTS, *_NUMBERS, "dishes"})
 _PREFERRED: Final = ("styles", "bodies", "sweetness", "tannins", "acidities")
 _BOARD: Final = "cheese_board"
 _HUES: Final = frozenset({"red", "white", "rose"})
@@ -246,6 +247,16 @@ def filters_of(wishes: Wishes, state: State, *, or_like: bool = False) -> dict[s
     if soft:
         filters["soft"] = sorted(soft)
     return _with_exclusions(filters, state, wishes)
+
+
+def unsearched(state: State, change: Change, found: Sequence[Found]) -> list[str]:
+    """The wishes that no search was for, by the names of its limits; what is similar is like it."""
+    is_similar = found[-1].tool == SIMILAR
+    wishes = change.wishes if is_similar else state.wishes
+    asked = {name for each in found for name in each.arguments}
+    told = [("foods" if name == "dishes" else name) for name in wishes.said & _SEARCHED]
+    of_colour = {"styles"} if "colours" in asked else set()
+    return sorted(set(told) - asked - of_colour)
 
 
 def _add_kin(filters: dict[str, Any], *, or_like: bool) -> set[str]:

@@ -134,7 +134,7 @@ async def test_what_a_wine_is_not_is_owned_up_to() -> None:
     assert "what I had to leave out: Italy" in answer.intro
     light = SYRAH | {"misses": ["bodies"]}
     answer = await answered("a full-bodied red for lamb", wines=[WINE | {"style": "red"}, light])
-    assert answer.wines[-1].description.endswith("Not quite what you asked: the body.")
+    assert answer.wines[-1].description.endswith("Not quite what you asked: full-bodied.")
     answer = await answered("an Italian red for lamb", wines=[WINE | {"style": "red"}, near])
     assert ids(answer) == ["gramona"]
 

@@ -1,10 +1,12 @@
 """What a message asks for is what is searched for, in six languages."""
 
+import json
+from itertools import combinations
 from typing import Any
 
 import pytest
 
-from tests.house import allows, filters
+from tests.house import after_results, allows, answer_of, ask, conversation, filters
 
 DRY = ["bone_dry", "dry"]
 SWEET = ["sweet", "luscious"]
@@ -492,3 +494,43 @@ LIMITS: list[tuple[str, dict[str, float]]] = [
 async def test_a_refusal_of_more_is_an_upper_limit(text: str, limits: dict[str, float]) -> None:
     asked = await filters(text)
     assert {name: asked[name] for name in ("min_price", "max_price") if name in asked} == limits
+
+
+SLOTS = {
+    "styles": "red",
+    "grapes": "Syrah",
+    "countries": "from Spain",
+    "regions": "from Tuscany",
+    "bodies": "full-bodied",
+    "tannins": "with soft tannins",
+    "sweetness": "dry",
+    "foods": "for lamb",
+    "max_price": "under 25 euros",
+    "min_abv": "with at least 14 % alcohol",
+    "without_grapes": "no Merlot",
+    "without_countries": "nothing French",
+    "without_allergens": "no egg",
+}
+WINES = [{"wine_id": each, "name": each, "style": "alcohol_free"} for each in "abc"]
+BEFORE = (
+    (),
+    ("a white for salmon under 40",),
+    ("which grape is Chablis?",),
+    ("alcohol-free please",),
+)
+LEADS = ("", "like the second one but ", "rather ", "and without alcohol, ")
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("lead", LEADS)
+async def test_what_was_understood_is_searched_for_or_told_as_lost(
+    before: tuple[str, ...], lead: str
+) -> None:
+    for one, two in combinations(SLOTS, 2):
+        said = (*before, f"{lead}something {SLOTS[one]}, {SLOTS[two]}")
+        calls = (await ask(conversation(*said))).tool_calls
+        searched = {name for each in calls for name in json.loads(each.arguments)}
+        if lost := {one, two} - searched:
+            more = await after_results(*said, wines=WINES)
+            told = answer_of(more).intro
+            assert all(SLOTS[slot].split()[-1] in told for slot in lost), (said, lost, told)
