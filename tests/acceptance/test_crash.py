@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.crash.harness import stage
+from tests.crash.memory import by_day, remembering
 from tests.crash.more import (
     CORRECTING,
     corrected,
@@ -62,6 +63,11 @@ async def test_corrections_are_taken_in_wherever_they_come_and_whoever_dies(
     server = Running(postgres_url)
     async with stage(tmp_path, server=server, replicas=2, settings=CORRECTING) as on:
         assert bad(await corrected("corrections", on, rounds=2)) == []
+
+
+async def test_what_is_told_for_good_counts_once_and_who_is_forgotten_is(tmp_path: Path) -> None:
+    async with stage(tmp_path, settings=by_day()) as on:
+        assert bad(await remembering("memory", on, ["send done"])) == []
 
 
 async def test_what_the_release_before_left_is_gone_on_with(

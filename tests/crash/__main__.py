@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.crash import more
 from tests.crash.harness import Server, postgres
+from tests.crash.memory import SENT, memory
 from tests.crash.scenarios import Result, crashes
 
 Scenario = Callable[[Path, Server], Awaitable[list[Result]]]
@@ -34,6 +35,7 @@ SCENARIOS: dict[str, Scenario] = {
     "drops": more.dropped_connections,
     "corrections": more.corrections,
     "stops": more.stops,
+    "memory": memory,
     "clock": more.clock,
     "upgrade": more.upgrade,
     "kept": more.kept_connections,
@@ -53,6 +55,7 @@ SHORT: dict[str, Scenario] = {
     "drops": lambda folder, server: more.dropped_connections(folder, server, rounds=6),
     "corrections": lambda folder, server: more.corrections(folder, server, rounds=4),
     "stops": more.stops,
+    "memory": lambda folder, server: memory(folder, server, SENT),
     "clock": lambda folder, server: more.clock(folder, server, rounds=2),
     "upgrade": lambda folder, server: more.upgrade(folder, server, each=1),
     "kept": lambda folder, server: more.kept_connections(folder, server, each=3),
