@@ -56,10 +56,16 @@ def aside_of(settings: Settings) -> dict[str, LLMService]:
     names = {"quotes": settings.documents.quotes_model, "check": settings.documents.check_model}
     mode, is_set = settings.model.response_mode, settings.model.is_set
     aside = {use: model_of(settings, name, mode) for use, name in names.items() if name and is_set}
-    senses = settings.senses
-    if senses.vision_model and (is_set or senses.vision_base_url or senses.vision_api_key):
-        aside[VISION] = vision_of(settings, senses.vision_model)
+    if (sight := sight_of(settings)) is not None:
+        aside[VISION] = sight
     return aside
+
+
+def sight_of(settings: Settings) -> LLMService | None:
+    """What reads pictures, None where no model is set that does, or no server of it."""
+    senses = settings.senses
+    is_there = settings.model.is_set or senses.vision_base_url or senses.vision_api_key
+    return vision_of(settings, senses.vision_model) if senses.vision_model and is_there else None
 
 
 def vision_of(settings: Settings, name: str) -> LLMService:

@@ -296,7 +296,7 @@ def in_parts(text: str) -> list[str]:
 
 async def _read_text(text: str, run: Run) -> Reading:
     question = QUESTION_OF_TEXT.format(text=as_data(text))
-    return await _ask(run, models=run.models[:1], question=question, source=text)
+    return await transcribed(run, models=run.models[:1], question=question, source=text)
 
 
 async def _step(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Reading:
@@ -325,10 +325,10 @@ async def _step(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Reading:
 
 async def _read(download: Download, run: Run) -> Reading:
     image = await asyncio.to_thread(as_shown, await download())
-    return await _ask(run, models=[run.aside[VISION]], question=QUESTION, images=[image])
+    return await transcribed(run, models=[run.aside[VISION]], question=QUESTION, images=[image])
 
 
-async def _ask(
+async def transcribed(
     run: Run,
     *,
     models: Sequence[LLM],
@@ -336,7 +336,7 @@ async def _ask(
     images: Sequence[str] = (),
     source: str = "",
 ) -> Reading:
-    """Have a model transcribe what it is shown."""
+    """Return what a model says of what it is shown."""
     limits = replace(
         run.limits,
         structured_output_max_retries=RETRIES,

@@ -18,11 +18,12 @@ from agent.documents.passages import Embedder
 from agent.engine.errors import AgentError, ToolError
 from agent.engine.llm import advice
 from agent.engine.trial import MODES
+from agent.senses.trial import hears, misread
 from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.traces import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.commands.local_models import in_words, servers_here, tried
-from bot.models import embedder_of, place_search
+from bot.models import embedder_of, place_search, sight_of, transcriber_of
 from bot.resources import open_documents, open_engine, require_newest_schema
 from bot.tracing import langfuse_client, otlp_client
 from config import Settings, SettingsError
@@ -35,6 +36,7 @@ SECONDS: Final = 5
 
 PATIENT_SECONDS: Final = 120
 """The same for a model, which may have to be loaded first."""
+PATIENT: Final = frozenset({"answers", "pictures", "voices"})
 
 State = Literal["ok", "off", "wrong"]
 SIGNS: Final[Mapping[State, str]] = {"ok": "✓", "off": "–", "wrong": "✗"}
@@ -80,7 +82,7 @@ async def examine(settings: Settings) -> list[Finding]:
 
 
 async def _find(name: str, check: Awaitable[str]) -> Finding:
-    seconds = PATIENT_SECONDS if name == "answers" else SECONDS * 2
+    seconds = PATIENT_SECONDS if name in PATIENT else SECONDS * 2
     try:
         async with asyncio.timeout(seconds):
             return Finding(name, "ok", await check)
@@ -210,6 +212,37 @@ async def check_answers(settings: Settings) -> str:
     return "; ".join(said)
 
 
+async def check_sight(settings: Settings) -> str:
+    """Whether the model for pictures reads a label; one small picture is shown."""
+    if (model := sight_of(settings)) is None:
+        raise NotConfigured("pictures are not read; set VISION_MODEL to a model that sees")
+    try:
+        problem = await misread(model)
+    finally:
+        await model.close()
+    if problem:
+        raise Ailment(
+            f"{model.model} does not read a label that it is shown ({problem}); set "
+            "VISION_MODEL to a model that sees, or leave it out"
+        )
+    return f"{model.model} reads a label"
+
+
+async def check_hearing(settings: Settings) -> str:
+    """Whether the server for voices writes down what it hears; a second of a tone is sent."""
+    async with httpx2.AsyncClient() as http:
+        transcriber = transcriber_of(settings, http)
+        if transcriber is None:
+            raise NotConfigured("voices are not heard; set TRANSCRIPTION_MODEL")
+        try:
+            await hears(transcriber)
+        except AgentError as error:
+            raise Ailment(
+                f"{error}; check TRANSCRIPTION_MODEL, TRANSCRIPTION_BASE_URL and its key"
+            ) from None
+    return f"{transcriber.model} takes recordings"
+
+
 async def check_places(settings: Settings) -> str:
     """Whether the place search answers; one query is made."""
     async with httpx2.AsyncClient() as http:
@@ -307,6 +340,8 @@ CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
     "embeddings": check_embeddings,
     "model": check_model,
     "answers": check_answers,
+    "pictures": check_sight,
+    "voices": check_hearing,
     "places": check_places,
     "Telegram": check_telegram,
     "tracing": check_tracing,

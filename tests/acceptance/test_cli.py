@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,9 @@ from tests.commands import COMMAND, running, sommelier, sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.otlp import OtlpReceiver
+from tests.doubles.server import JsonObject
 from tests.doubles.web import Web
+from tests.pictures import read, shown
 
 ROOT = Path(__file__).parents[2]
 
@@ -238,6 +241,8 @@ def test_doctor_on_an_empty_machine_finds_nothing_wrong(environment: dict[str, s
         "– embeddin",
         "– model: n",
         "– answers:",
+        "– pictures",
+        "– voices: ",
         "– places: ",
         "– Telegram",
         "– tracing:",
@@ -261,15 +266,27 @@ def test_doctor_with_everything_configured(
     sommelier_here("db", "upgrade", environment=environment)
     pairing = answer_json({"dish": "oysters", "colour": "white", "serve_cold": True})
     count = tool_call("count_bottles", {"wine_id": "w7"})
-    model_server.script(count, pairing, count)
+    label = read("labels", {"producer": "Quarterstone", "name": "Riesling", "vintage": 1987})
+
+    def answered(request: JsonObject) -> Any:
+        if shown(request):
+            return label
+        return pairing if not request.get("tools") else count
+
+    model_server.default = answered
+    model_server.hear("")
     settings = everything(bot_api, model_server, otlp_receiver) | {
         "EMBEDDING_MODEL": "vectors-small",
         "EMBEDDING_BASE_URL": f"{web.base_url}/v1",
         "SEARXNG_URL": web.base_url,
+        "VISION_MODEL": "gpt-4o",
+        "TRANSCRIPTION_MODEL": "whisper-1",
     }
     done = sommelier_here("doctor", environment=environment, **settings)
     assert done.returncode == 0, done.stdout
-    assert [line[0] for line in done.stdout.splitlines()] == ["✓"] * 9
+    assert [line[0] for line in done.stdout.splitlines()] == ["✓"] * 11
+    assert "✓ pictures: gpt-4o reads a label" in done.stdout
+    assert "✓ voices: whisper-1 takes recordings" in done.stdout
     assert "this is @sommelier_test_bot" in done.stdout
     assert "✓ answers: calls tools; answers as asked in mode json_schema" in done.stdout
     assert "vectors-small, vectors of 2 numbers" in done.stdout
@@ -291,7 +308,12 @@ def test_doctor_says_what_is_wrong_and_never_a_secret(
         "EMBEDDING_MODEL": "vectors-small",
         "BRAVE_API_KEY": "",
         "SEARXNG_URL": "http://127.0.0.1:1",
+        "VISION_MODEL": "blind",
+        "VISION_BASE_URL": model_server.base_url,
+        "TRANSCRIPTION_MODEL": "deaf",
+        "TRANSCRIPTION_BASE_URL": f"{model_server.base_url}/nothing",
     }
+    model_server.default = read("labels", {"producer": "Château", "name": "Rouge"})
     done = sommelier_here("doctor", environment=environment, **settings)
     assert done.returncode == 1
     said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
@@ -300,6 +322,9 @@ def test_doctor_says_what_is_wrong_and_never_a_secret(
     assert "Check DATABASE_URL" in said["✗ database"]
     assert said["✗ documents"] == "cannot be counted before the database is right"
     assert "check EMBEDDING_MODEL, EMBEDDING_BASE_URL" in said["✗ embeddings"]
+    assert "blind does not read a label that it is shown" in said["✗ pictures"]
+    assert "it read 'Château Rouge'" in said["✗ pictures"]
+    assert "audio/transcriptions answered 404" in said["✗ voices"]
     assert said["✗ places"] == "SearXNG could not be reached (ConnectError)"
     for secret in (token, "hidden", "sk-lf-secret", "sk-model-secret"):
         assert secret not in done.stdout + done.stderr
