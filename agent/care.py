@@ -222,9 +222,9 @@ LANGUAGE_CLASSIFIER: Final = Path(__file__).with_name("care_language.bin")
 """Tells the language of a short message, so that help is said in it."""
 LEAST: Final[Mapping[Concern, float]] = {
     "crisis": 0.55,
-    "dependence": 0.6,
-    "under_age": 0.6,
-    "pregnancy": 0.4,
+    "dependence": 0.52,
+    "under_age": 0.55,
+    "pregnancy": 0.45,
     "medication": 0.5,
     "health": 0.5,
     "driving": 0.55,

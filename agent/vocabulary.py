@@ -168,7 +168,7 @@ def _vocabulary() -> Mapping[str, _Hashes]:
     names, counts = head.decode().split()[::2], map(int, head.decode().split()[1::2])
     ends = [0, *accumulate(count * CHECKSUM_BYTES for count in counts)]
     own = {
-        "proper": map(_joined, _names().names),
+        "world": map(_joined, _names().names),
         "terms": _names().terms,
         "brands": map(_joined, _names().brands),
     }
