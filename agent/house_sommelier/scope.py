@@ -65,6 +65,7 @@ class Scope:
         self.only: frozenset[str] = frozenset()
         self._mode: Mode = ""
         self._kinds: frozenset[str] = frozenset()
+        self._refusing: Span | None = None
         self._linked = self._also_not = self._only_next = self._dangles = self._prefers = False
         self._run: list[Span] = []
         at = 0
@@ -84,13 +85,15 @@ class Scope:
         self.wanted = [span for span in self.wanted if span.meanings not in out]
 
     def _enter(self, mode: Mode) -> None:
-        self._mode, self._kinds = mode, frozenset()
+        self._mode, self._kinds, self._refusing = mode, frozenset(), None
         self._linked = self._also_not = False
         self._dangles = mode == "not"
 
     def _end(self) -> None:
         """End a clause: a "no" that ruled nothing out is one to what stands before it."""
-        if self._dangles:
+        if self._dangles and self._refusing:
+            self.wanted.append(self._refusing)
+        elif self._dangles:
             for span in self._run:
                 self.wanted.remove(span)
                 if "ordinal" in span.fields:
@@ -175,6 +178,7 @@ class Scope:
             self._enter("allergy")
         elif fields & {"not", "not_before"} and not fields & WISHES:
             self._enter("not")
+            self._refusing = span if "refuse" in fields else None
             if "not_before" in fields and (self._run or "not" not in fields):
                 self._end()
         elif "drop" in fields or "taste" in span.values("trait") or "abstains" in fields:

@@ -748,7 +748,9 @@ async def test_people_from_a_country_wish_for_no_wine_of_it() -> None:
         assert not read(text).wishes.countries
 
 
-@pytest.mark.parametrize("text", ["just tell me what goes with haggis", "was passt zu Schnurzel?"])
+@pytest.mark.parametrize(
+    "text", ["just tell me what goes with floozlewump", "was passt zu Schnurzel?"]
+)
 async def test_a_dish_nobody_knows_is_asked_about(text: str) -> None:
     answer = await spoken(text)
     assert text.removesuffix("?").split()[-1] in answer.intro
