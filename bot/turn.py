@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from agent.care import Care, care_of
@@ -19,7 +18,7 @@ from agent.person import SHARED, UNDER_AGE, Change, Fact, Person, settings_of
 from agent.repositories import MemoryRepository, MessageRepository, StoredMessage, TurnRecord
 from agent.text import spoken_in, truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
-from agent.turn import BUDGET, Reply, Work, answer_turn, with_notes, worked_on
+from agent.turn import BUDGET, Reply, Work, record_turn, with_notes, worked_on
 from bot.budgets import Budgets, Note
 from bot.care import Carer
 from bot.metrics import Metrics
@@ -244,7 +243,8 @@ class Turns:
                     span.trace.is_hidden = own.get("traces") == "numbers"
                 run = replace(run, context=person)
                 work = self.carer.work(care, work, is_look_up=question.kind in LOOK_UPS)
-                reply = await answer_turn(run, partial(self._within_budget, question, work))
+                reply = await self._within_budget(question, run, await worked_on(run, work))
+                record_turn(span, reply)
                 if own.get("temperature") == FAHRENHEIT and question.kind == "chat":
                     reply = replace(reply, text=in_fahrenheit(reply.text))
                 await self.carer.keep(question.chat_id, question.user_id, reply.told)
@@ -392,9 +392,8 @@ class Turns:
 
         return await self.journal.step("allowance", read)
 
-    async def _within_budget(self, question: Question, work: Work, run: Run) -> Reply:
+    async def _within_budget(self, question: Question, run: Run, reply: Reply) -> Reply:
         """The reply with what is to be told of budgets; one that they left to rules says so."""
-        reply = await worked_on(run, work)
         by_rules = reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
         if by_rules and run.is_over_budget:
             errors = (BUDGET, *reply.error_types)

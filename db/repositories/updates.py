@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -16,6 +17,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.sql.dml import ReturningInsert
 
 from agent.repositories import (
     AcceptedUpdate,
@@ -29,6 +31,7 @@ from agent.repositories import (
 )
 from db.engine import Work
 from db.models import (
+    Inserting,
     StepRow,
     UpdateRow,
     insert_once,
@@ -61,6 +64,10 @@ FOR_TURN: Final = select(U.payload).where(U.turn_id == KEY).order_by(U.update_id
 RECORDED: Final = select(STEPS).where(STEPS.c.update_id == KEY).order_by(STEPS.c.number)
 HELD: Final = select(U.update_id).where(U.update_id == KEY, U.epoch == bindparam("epoch"))
 LOCKED: Final = HELD.with_for_update(read=True)
+STEP: Final = LOCKED.with_only_columns(
+    *(bindparam(each.name, type_=each.type) for each in STEPS.columns)
+)
+"""A step, as a row of its turn's update: there is none once another process has begun the turn."""
 BEGINS: Final = select(UPDATES).where(U.update_id == KEY, IS_TO_RUN).with_for_update(key_share=True)
 COUNTED: Final = (
     update(UPDATES)
@@ -139,7 +146,8 @@ class SqlUpdateRepository(KeepingTraces):
             row = on.execute(BEGINS, this).one_or_none()
             if row is None:
                 return None
-            steps = tuple(loaded(Step, each) for each in on.execute(RECORDED, this))
+            recorded = on.execute(RECORDED, this) if row.epoch else ()
+            steps = tuple(loaded(Step, each) for each in recorded)
             tries, epoch = 1 if len(steps) > row.progress else row.tries + 1, row.epoch + 1
             counted = {"tries": tries, "progress": len(steps), "epoch": epoch, "state": WAITING}
             on.execute(COUNTED, this | counted | {"turn_id": update_id})
@@ -178,8 +186,10 @@ class SqlUpdateRepository(KeepingTraces):
             raise TurnTaken
 
     async def record(self, step: Step, epoch: int) -> None:
-        row = values_of(step, StepRow)
-        await self._go_on(step.update_id, epoch, lambda on: on.execute(upsert(on, StepRow), row))
+        row = values_of(step, StepRow) | {"key": step.update_id, "epoch": epoch}
+        # One statement: whoever begins the turn meanwhile waits for this commit, too.
+        if await self._sessions.write(lambda on: on.scalar(_recording(on), row)) is None:
+            raise TurnTaken
 
     async def forget_steps(self, update_id: int, epoch: int) -> None:
         await self._go_on(update_id, epoch, lambda on: on.execute(VOID, {"key": update_id}))
@@ -256,6 +266,16 @@ class SqlUpdateRepository(KeepingTraces):
         return await self._sessions.read(
             lambda on: [loaded(AcceptedUpdate, row) for row in on.execute(query)]
         )
+
+
+def _recording(on: Connection) -> ReturningInsert[Any]:
+    return _of_turn(upsert(on, StepRow))
+
+
+@cache
+def _of_turn(statement: Inserting) -> ReturningInsert[Any]:
+    made = statement.from_select([each.name for each in STEPS.columns], STEP)
+    return made.returning(STEPS.c.update_id)
 
 
 def _reword(on: Connection, edited: ReceivedUpdate) -> bool:
