@@ -234,7 +234,7 @@ async def stage(
         "LOG_LEVEL": "ERROR",
     }
     bots = [
-        Bot(environment, folder / f"{number}-{time.monotonic()}.log", free_port())
+        Bot(environment, folder / f"{number}-{time.monotonic()}.log", free_port(), ROOT)
         for number in range(replicas)
     ]
     try:

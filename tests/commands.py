@@ -1,15 +1,12 @@
 """The command line: machines for it, and `sommelier` in a process of its own or in this one."""
 
-import asyncio
 import logging
 import os
 import shutil
 import signal
-import subprocess
 import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, chdir, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -19,9 +16,11 @@ from typer.testing import CliRunner
 from bot.__main__ import app, main
 from bot.commands.output import LOUD
 from tests.databases import together
+from tests.processes import Process
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "bot"]
+"""In a new interpreter."""
 
 
 def empty_home(home: Path) -> dict[str, str]:
@@ -31,6 +30,7 @@ def empty_home(home: Path) -> dict[str, str]:
         "HOME": str(home),
         "XDG_DATA_HOME": str(home / "data"),
         "PYTHONPATH": str(ROOT),
+        "SSL_CERT_DIR": str(home),
         "LLM_LOCAL_PORTS": "none",
     }
 
@@ -62,38 +62,11 @@ def empty_environment(tmp_path: Path) -> dict[str, str]:
 
 def sommelier(
     *arguments: str, environment: Mapping[str, str], **settings: str
-) -> subprocess.CompletedProcess[str]:
-    """`sommelier` with these arguments, when it has ended."""
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        env={**environment, **settings},
-        cwd=environment["HOME"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-@asynccontextmanager
-async def running(
-    environment: Mapping[str, str], *command: str, **settings: str
-) -> AsyncIterator[Process]:
-    """`sommelier run`, or another command, in the background; killed at the end."""
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND,
-        *(command or ["run"]),
-        env={**environment, **settings},
-        cwd=environment["HOME"],
-        stdout=PIPE if command else None,
-        stderr=PIPE,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+) -> CompletedProcess[str]:
+    """`sommelier` with these arguments in a process of its own, when it has ended."""
+    with Process(*arguments, environment={**environment, **settings}) as process:
+        status = process.wait()
+    return CompletedProcess(arguments, status, process.shown, process.said)
 
 
 @contextmanager

@@ -7,19 +7,22 @@ import re
 import signal
 import subprocess
 import sys
+from asyncio.subprocess import PIPE
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from config import load_settings, variables
-from tests.commands import COMMAND, running, sommelier, sommelier_here
+from tests.commands import COMMAND, sommelier, sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject
 from tests.doubles.web import Web
 from tests.pictures import read, shown
+from tests.processes import Process
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,10 +115,17 @@ async def test_run_answers_in_telegram_and_stops_cleanly_on_sigterm(
 ) -> None:
     bot_api.say("a sparkling under 30 for oysters")
     settings = {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
-    async with running(environment, **settings) as process:
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "run", env=environment | settings, stderr=PIPE
+    )
+    try:
         (answer,) = await bot_api.wait_for_message(timeout=60)
         process.send_signal(signal.SIGTERM)
-        _, log = await asyncio.wait_for(process.communicate(), 60)
+        async with asyncio.timeout(60):
+            _, log = await process.communicate()
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
     assert process.returncode == 0
     prices = [float(price) for price in re.findall(r"≈ €([\d.]+)", answer)]
     assert prices
@@ -203,11 +213,9 @@ def test_on_a_terminal_a_list_is_shown_before_anything_is_written(
     )
     terminal, theirs = pty.openpty()
     os.write(terminal, said.encode())
-    done = subprocess.run(
-        [*COMMAND, "wines", "import", str(file)],
-        check=False, stdin=theirs, capture_output=True, text=True, env=environment,
-    )  # fmt: skip
-    shown = done.stdout
+    with Process("wines", "import", str(file), environment=environment, stdin=theirs) as process:
+        process.wait()
+    shown = process.shown
     assert "Bezeichnung" in shown
     assert "Zebulon Rot NV" in shown
     assert "'blau' should be" in shown

@@ -2,8 +2,6 @@
 
 import logging
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -14,6 +12,7 @@ from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, answer_json, error, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import eventually
+from tests.processes import Process
 from tests.running import whole_bot
 
 CHAT = 4711
@@ -26,33 +25,23 @@ ANSWER = {
 }
 
 
-def started(bot_api: BotApi, environment: dict[str, str], **settings: str) -> subprocess.Popen[str]:
+@contextmanager
+def killed(bot_api: BotApi, environment: dict[str, str], **settings: str) -> Iterator[Process]:
+    """`sommelier run` with these settings, killed while it works."""
     telegram = {"TELEGRAM_BOT_TOKEN": TOKEN, "TELEGRAM_BASE_URL": bot_api.base_url}
-    return subprocess.Popen(
-        [sys.executable, "-m", "bot", "run"],
-        cwd=environment["HOME"],
-        env=environment | telegram | settings,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with Process("run", environment=environment | telegram | settings) as process:
+        yield process
 
 
 @contextmanager
-def running(
-    bot_api: BotApi, environment: dict[str, str], **settings: str
-) -> Iterator[subprocess.Popen[str]]:
+def running(bot_api: BotApi, environment: dict[str, str], **settings: str) -> Iterator[Process]:
     """`sommelier run` with these settings; it is told to stop at the end, and must."""
-    process = started(bot_api, environment, **settings)
-    try:
+    with killed(bot_api, environment, **settings) as process:
         yield process
         process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=60)
-        assert process.returncode == 0, log
-        assert TOKEN not in log
-        assert "Traceback" not in log
-    finally:
-        process.kill()
-        process.wait()
+        assert process.wait() == 0, process.said
+        assert TOKEN not in process.said
+        assert "Traceback" not in process.said
 
 
 @asynccontextmanager
@@ -86,17 +75,6 @@ class Tracebacks(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info:
             self.said.append(record.getMessage())
-
-
-@contextmanager
-def killed(bot_api: BotApi, environment: dict[str, str], **settings: str) -> Iterator[None]:
-    """`sommelier run` with these settings, killed while it works."""
-    process = started(bot_api, environment, **settings)
-    try:
-        yield
-    finally:
-        process.kill()
-        process.communicate()
 
 
 async def test_a_message_is_answered_by_the_model_and_traced(

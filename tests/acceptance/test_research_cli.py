@@ -1,12 +1,10 @@
 """Looking things up on the command line; each command once as a process of its own."""
 
-import asyncio
 import json
 import os
 import pty
 import re
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +13,12 @@ from typing import Any
 import httpx
 
 from db.documents.indexing import STARTER
-from tests.commands import COMMAND, running, sommelier, sommelier_here
+from tests.commands import sommelier, sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json
+from tests.doubles.server import eventually
 from tests.doubles.web import Web
+from tests.processes import Process
 
 QUESTION = "What does sur lie mean?"
 SUR_LIE = "starter/methods/sur-lie.md"
@@ -215,21 +215,15 @@ def test_a_terminal_is_told_what_takes_a_moment(
         "OPENAI_API_KEY": "sk-of-another-server",
     }
     (Path(empty_environment["HOME"]) / "a.md").write_text("# A\n\nText.")
-    done = subprocess.run(
-        [*COMMAND, "documents", "add", "a.md"],
-        env=empty_environment | settings | {"TERM": "xterm"},
-        cwd=empty_environment["HOME"],
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        timeout=60,
-        check=True,
-    )
+    here = empty_environment | settings | {"TERM": "xterm"}
+    with Process("documents", "add", "a.md", environment=here, stderr=theirs) as process:
+        assert process.wait() == 0
     os.close(theirs)
     said = os.read(ours, 100_000).decode()
     os.close(ours)
     assert said.startswith("Indexing the starter documents, this once ...")
     assert "100%" in said
-    assert done.stdout.decode().endswith("1 parts can be found by meaning now.\n")
+    assert process.shown.endswith("1 parts can be found by meaning now.\n")
     assert len(web.asked) > 250
     assert set(web.keys) == {"Bearer none"}
 
@@ -289,22 +283,22 @@ async def test_run_serves_the_api_to_those_who_hold_the_token(
         "HTTP_PORT": "0",
         "API_TOKEN": TOKEN,
     }
-    async with running(home, **settings) as process:
-        assert process.stderr is not None
-        log = ""
-        while (found := re.search(r"HTTP on (\S+)", log)) is None:
-            log += (await asyncio.wait_for(process.stderr.readline(), 60)).decode()
-        async with httpx.AsyncClient(base_url=f"http://{found[1]}", trust_env=False) as client:
+    with Process("run", environment=home | settings) as process:
+        port = re.compile(r"HTTP on (\S+)\n")
+        await eventually(
+            lambda: bool(port.search(process.said)), seconds=60, otherwise=lambda: process.said
+        )
+        (found,) = port.findall(process.said)
+        async with httpx.AsyncClient(base_url=f"http://{found}", trust_env=False) as client:
             body = {"question": QUESTION}
             refused = await client.post("/api/rag/ask", json=body)
             headers = {"authorization": f"Bearer {TOKEN}"}
             answered = await client.post("/api/rag/ask", json=body, headers=headers)
         process.send_signal(signal.SIGTERM)
-        _, rest = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode == 0
+        assert process.wait() == 0
     assert refused.status_code == 401
     assert SUR_LIE in {citation["path"] for citation in answered.json()["citations"]}
-    assert TOKEN not in log + rest.decode()
+    assert TOKEN not in process.said
 
 
 def test_each_look_up_is_a_turn_in_the_local_store(

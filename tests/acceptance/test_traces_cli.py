@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from db.engine import Sessions, create_engine
 from db.repositories.people import SqlMessageRepository
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
-from tests.commands import empty_home, running, sommelier_here
+from tests.commands import empty_home, sommelier_here
+from tests.doubles.server import eventually
+from tests.processes import Process
 from tests.traces import bare_trace, retried_trace
 
 ADA, CHAT = 8_123_456_789, 8_123_456_789
@@ -189,12 +192,13 @@ def test_a_file_that_cannot_be_written_is_one_line(filled: dict[str, str], tmp_p
 async def test_the_page_of_admins_is_served_on_this_machine_to_who_started_it(
     filled: dict[str, str],
 ) -> None:
-    async with running(filled, "admin", "--port", "0") as process, httpx.AsyncClient() as client:
-        assert process.stdout is not None
-        address = (await process.stdout.readline()).decode().split()[1]
-        page = await client.get(address, follow_redirects=True)
-        assert (page.status_code, "a red for lamb?" in page.text) == (200, True)
-        client.cookies.clear()
-        assert (await client.get(address.split("?")[0])).status_code == 401
-        process.terminate()
-        assert await process.wait() == 0
+    with Process("admin", "--port", "0", environment=filled) as process:
+        await eventually(lambda: "\n" in process.shown, seconds=60, otherwise=lambda: process.said)
+        address = process.shown.split()[1]
+        async with httpx.AsyncClient() as client:
+            page = await client.get(address, follow_redirects=True)
+            assert (page.status_code, "a red for lamb?" in page.text) == (200, True)
+            client.cookies.clear()
+            assert (await client.get(address.split("?")[0])).status_code == 401
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0

@@ -6,13 +6,12 @@ import hashlib
 import itertools
 import re
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -20,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 
 from tests.attacks.corpus import FORWARDED, Attack
 from tests.attacks.model import ORDINARY, ObedientModel
-from tests.commands import empty_home
+from tests.commands import empty_home, sommelier
 from tests.crash.doubles import sleep_until
 from tests.crash.harness import Bot, free_port
 from tests.doubles.bot_api import TOKEN, BotApi, Call, Fault
@@ -259,7 +258,7 @@ def stock(home: Path, environment: dict[str, str], attacks: Sequence[Attack]) ->
         if each.way in ("document", "asked document"):
             told = f"# {each.ref}\n\n{each.ref} rests on its lees. {each.text}\n"
             (folder / f"{each.ref}.md").write_text(told)
-    added = command(environment, "documents", "add", str(folder))
+    added = sommelier("documents", "add", str(folder), environment=environment)
     assert added.returncode in (0, 1), added.stderr
     listed = [each for each in attacks if each.way in ("wine name", "wine note")]
     kept = listed
@@ -277,13 +276,13 @@ def stock(home: Path, environment: dict[str, str], attacks: Sequence[Attack]) ->
 
 def import_wines(
     path: Path, environment: dict[str, str], attacks: Sequence[Attack]
-) -> subprocess.CompletedProcess[str]:
+) -> CompletedProcess[str]:
     """Import a catalogue with a wine for each attack."""
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, WINE)
         writer.writeheader()
         writer.writerows(wine_of(each) for each in attacks)
-    return command(environment, "wines", "import", str(path))
+    return sommelier("wines", "import", str(path), environment=environment)
 
 
 def lines_of(path: Path) -> list[set[int]]:
@@ -301,18 +300,6 @@ def wine_of(attack: Attack) -> dict[str, str]:
     own = {"id": f"wine-{attack.ref}", "producer": producer}
     text = {"name": attack.text} if named else {"notes": attack.text}
     return WINE | own | text
-
-
-def command(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`sommelier` with these arguments."""
-    return subprocess.run(
-        [sys.executable, "-m", "bot", *arguments],
-        env=environment,
-        cwd=environment["HOME"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @asynccontextmanager

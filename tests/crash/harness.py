@@ -32,6 +32,7 @@ from tests.crash.records import OVER, Records
 from tests.databases import FAST_POSTGRES
 from tests.doubles.bot_api import TOKEN
 from tests.doubles.server import JsonObject
+from tests.processes import Process
 
 SECRET = "a-webhook-secret"
 START_SECONDS = 60
@@ -125,18 +126,20 @@ class Bot:
     environment: Mapping[str, str]
     log: Path
     port: int
-    code: Path = ROOT
-    process: subprocess.Popen[bytes] | None = None
+    code: Path | None = None
+    """Where the code is that a new interpreter runs; None forks one that has loaded this code."""
+    process: subprocess.Popen[bytes] | Process | None = None
     kills: int = 0
 
     def start(self) -> None:
+        own = {"HTTP_PORT": str(self.port), "PGAPPNAME": self.name}
+        environment = {**self.environment, **own}
         with self.log.open("ab") as log:
+            if self.code is None:
+                self.process = Process("run", environment=environment, stderr=log.fileno())
+                return
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "bot", "run"],
-                cwd=self.code,
-                env={**self.environment, "HTTP_PORT": str(self.port), "PGAPPNAME": self.name},
-                stdout=log,
-                stderr=log,
+                [sys.executable, "-m", "bot", "run"], cwd=self.code, env=environment, stderr=log
             )
 
     def kill(self) -> None:
@@ -159,7 +162,7 @@ class Bot:
         self.process.send_signal(signal.SIGTERM)
         process = self.process
         ended = await sleep_until(lambda: process.poll() is not None, seconds)
-        status = process.returncode if ended else None
+        status = process.poll() if ended else None
         process.kill()
         self.reap()
         return status, time.monotonic() - began
@@ -341,6 +344,8 @@ async def stage(
     with WatchedBotApi(watch) as api, EchoModel(watch) as model:
         environment = {
             "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "SSL_CERT_DIR": str(folder),
             "XDG_DATA_HOME": str(folder),
             "TELEGRAM_BOT_TOKEN": TOKEN,
             "TELEGRAM_BASE_URL": api.base_url,

@@ -28,7 +28,6 @@ from agent.i18n import say
 from db.engine import create_engine, upgrade_schema
 from tests.crash.doubles import MARK, shown, sleep_until
 from tests.crash.harness import (
-    ROOT,
     Bot,
     Server,
     Stage,
@@ -512,12 +511,12 @@ async def upgrade(folder: Path, server: Server, each: int = 3) -> list[Result]:
         bot.kill()
         bot.reap()
         await on.note_kill()
-        if bot.code == ROOT:
+        if bot.code is None:
             await downgrade(on.database_url)
         engine = create_engine(on.database_url)
         await upgrade_schema(engine)
         await engine.dispose()
-        bot.code = ROOT
+        bot.code = None
         await start(on.bots)
         await on.answered(60)
         await asyncio.sleep(1)

@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,6 +26,7 @@ from tests.doubles.model_server import ModelServer, Script, answer, answer_json,
 from tests.doubles.model_steps import Step
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
 from tests.faults.turns import INFORMATIONAL, INVENTED, QUESTION, service
+from tests.processes import Process
 
 ALL = tool_call("search_wines", {})
 
@@ -444,15 +442,16 @@ def slow_model() -> Iterator[ModelServer]:
         yield server
 
 
-def test_an_interrupted_run_keeps_what_is_done(slow_model: ModelServer, tmp_path: Path) -> None:
+def test_an_interrupted_run_keeps_what_is_done(
+    slow_model: ModelServer, environment: dict[str, str], tmp_path: Path
+) -> None:
     slow_model.default = Step(ending="silent", seconds=60)
     path = dataset(tmp_path, lamb(id="one"), lamb(id="two"))
-    command = [sys.executable, "-m", "bot", "eval", "run", path, "--concurrency", "1", "--json"]
-    environment = {**os.environ, "OPENAI_BASE_URL": slow_model.base_url}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    command = ["eval", "run", path, "--concurrency", "1", "--json"]
+    here = environment | {"OPENAI_BASE_URL": slow_model.base_url}
+    with Process(*command, environment=here) as process:
         while len(slow_model.requests) < 2 and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        shown, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert [each["case"]["id"] for each in json.loads(shown)["results"]] == ["one"]
+        assert process.wait() == 130
+    assert [each["case"]["id"] for each in json.loads(process.shown)["results"]] == ["one"]

@@ -1,5 +1,6 @@
 """The conversation in a terminal and in a pipe, as a process of its own."""
 
+import codecs
 import os
 import pty
 import re
@@ -38,6 +39,7 @@ from tests.doubles.model_server import (
     tool_call,
 )
 from tests.fakes import FakeCatalogue
+from tests.processes import Process, take_terminal
 from tests.running import conversation_of
 
 CHAT = [sys.executable, "-m", "bot", "chat"]
@@ -103,24 +105,18 @@ def test_a_second_conversation_beside_another_remembers_its_own_messages(
     environment: dict[str, str],
 ) -> None:
     """Its message ids were those of the first, whose turns were taken for its own."""
-    first = subprocess.Popen(
-        CHAT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        cwd=environment["HOME"],
-        text=True,
-    )
-    assert first.stdin
-    assert first.stdout
-    first.stdin.write("a red for lamb\n")
-    first.stdin.flush()
-    assert first.stdout.readline().strip()
-    second = piped("a white for oysters\n/new\n", environment)
-    rest, _ = first.communicate("/new\n", timeout=60)
-    assert first.returncode == 0
-    for said in (second.stdout, rest):
+    reading, writing = os.pipe()
+    with Process("chat", environment=environment, stdin=reading) as first:
+        os.close(reading)
+        with os.fdopen(writing, "w", buffering=1) as typed:
+            print("a red for lamb", file=typed)
+            while "\n" not in first.shown:
+                assert first.poll() is None, first.said
+                time.sleep(0.01)
+            second = piped("a white for oysters\n/new\n", environment)
+            print("/new", file=typed)
+        assert first.wait() == 0
+    for said in (second.stdout, first.shown):
         assert "I have forgotten our conversation." in said
 
 
@@ -151,20 +147,13 @@ def test_a_reader_that_goes_away_ends_it_without_a_traceback(environment: dict[s
 class PseudoTerminal:
     """A process that believes a person sits in front of it."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], *, new_interpreter: bool = False) -> None:
         self._ours, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            CHAT,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env=environment | {"TERM": "xterm"},
-            cwd=environment["HOME"],
-            start_new_session=True,
-            preexec_fn=take_terminal,  # noqa: PLW1509
-        )
+        start = started_anew if new_interpreter else forked
+        self.process = start(environment | {"TERM": "xterm"}, theirs)
         os.close(theirs)
         self.shown = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end in a letter
 
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
@@ -197,15 +186,25 @@ class PseudoTerminal:
         except OSError:  # the other side is closed
             self.process.wait(timeout=30)
             return False
-        self.shown += ESCAPES.sub("", data.decode(errors="replace")).replace("\r", "")
+        self.shown += ESCAPES.sub("", self._decoder.decode(data)).replace("\r", "")
         return bool(data)
 
 
-def take_terminal() -> None:
-    import fcntl  # noqa: PLC0415
-    import termios  # noqa: PLC0415
+def forked(environment: dict[str, str], terminal: int) -> Process:
+    files = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
+    return Process("chat", environment=environment, **files, terminal=True)
 
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+def started_anew(environment: dict[str, str], terminal: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        CHAT,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env=environment,
+        cwd=environment["HOME"],
+        preexec_fn=take_terminal,  # noqa: PLW1509
+    )
 
 
 @pytest.mark.parametrize("leave", ["/quit\n", "\x04", "\x03"])
@@ -225,7 +224,7 @@ def test_in_a_terminal_there_is_a_greeting_a_prompt_and_a_way_out(
 
 
 def test_an_impatient_ctrl_c_does_not_cut_the_leaving_off(environment: dict[str, str]) -> None:
-    terminal = PseudoTerminal(environment)
+    terminal = PseudoTerminal(environment, new_interpreter=True)
     terminal.wait_for("you › ")
     assert terminal.leave("\x03", every=0.02) == 0
     assert "Traceback" not in terminal.shown
