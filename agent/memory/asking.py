@@ -8,7 +8,7 @@ from typing import Final, Literal
 from agent.tables import read_toml
 from agent.text import Pattern, of_words, spaced, words
 
-Asked = Literal["forget", "export", "privacy", "taste", "cellar"]
+Asked = Literal["forget", "export", "privacy", "taste", "cellar", "agree"]
 LONGEST: Final = 200
 """Characters of a message that asks for it and for nothing else."""
 

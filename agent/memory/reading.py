@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from pathlib import Path
 from typing import Final, Literal
 
@@ -44,6 +44,13 @@ BARE: Final = frozenset(
 STOPS: Final = frozenset(",;:()\n–—!?")
 REACH: Final = 4
 """Words between a word of taste and what it is of."""
+MOST_POINTS: Final = 10
+GOOD: Final = 7
+BAD: Final = 3
+"""From how many points on a wine is liked, and up to how many it is not wanted again."""
+POINTS_OF: Final = frozenset("/ von of sur de su van op auf".split())
+POINTS_TO: Final = 3
+"""Words of "8 von 10"."""
 MOST_SENTENCES: Final = 12
 LONGEST_SAID: Final = 200
 LARGEST_BUDGET: Final = 5000
@@ -57,6 +64,7 @@ class _Words(Strict):
     none: list[str]
     regret: list[str]
     remember: list[str]
+    introduces: list[str]
     forget: list[str]
     budget: list[str]
     usual: list[str]
@@ -224,16 +232,53 @@ class _Sentence:
         yield from self._allergies()
         if (budget := self._budget(is_kept=is_kept)) is not None:
             yield budget
-        told = [*self._tastes(is_kept=is_kept)]
+        told = [*self._ratings()] or [*self._tastes(is_kept=is_kept)]
         yield from told
         nothing = not (told or budget or self._allergens)
-        if nothing and self.has("remember") and len(self._folded) > REACH:
-            yield Fact("note", self.text.strip()[:LONGEST_SAID], self.text.strip()[:LONGEST_SAID])
+        if nothing and (note := self._note()):
+            yield Fact("note", note[:LONGEST_SAID], note[:LONGEST_SAID])
+
+    def _note(self) -> str:
+        """What is to be remembered in these very words; empty if nothing."""
+        places = range(len(self._folded))
+        has_points = not self.objects and any(self._points_at(at) is not None for at in places)
+        if (self.has("remember") or has_points) and len(self._folded) > REACH:
+            return self.text.strip()
+        at = next((start for start, _ in self.found("introduces")), -1)
+        parts = ((start, end) for start, end in self._segments if start <= at < end)
+        return next((self._said(start, end) for start, end in parts), "")
 
     def _tastes(self, *, is_kept: bool) -> Iterator[Fact]:
         for named, kind in self._told(is_kept=is_kept):
             _, _, wanted, said = named
             yield Fact(kind, written(wanted), said[:LONGEST_SAID])
+
+    def _ratings(self) -> Iterator[Fact]:
+        """What is named with points behind it, of ten: liked, hated, or noted."""
+        if self.has("others") or self.text.rstrip().endswith("?"):
+            return
+        ends = [start for start, *_ in self.objects[1:]]
+        for (start, end, wanted, _), last in zip_longest(self.objects, ends):
+            places = range(end, last or len(self._folded))
+            found = next(((at, n) for at in places if (n := self._points_at(at)) is not None), None)
+            if found is not None:
+                at, points = found
+                name = self._said(start, at + POINTS_TO)
+                kind: FactKind = "like" if points >= GOOD else "hate" if points <= BAD else "note"
+                yield Fact(kind, name if kind == "note" else written(wanted), name)
+
+    def _said(self, start: int, end: int) -> str:
+        """These words as they stand in the sentence."""
+        own = self.phrases.words[start:end]
+        return self.text[own[0].start : own[-1].end][:LONGEST_SAID]
+
+    def _points_at(self, at: int) -> float | None:
+        """The points of ten that stand at a place: "8/10", "8 von 10"; None without."""
+        words = [*self._folded[at : at + POINTS_TO], "", ""]
+        number = words[0].replace(",", ".")
+        is_of_ten = words[1] in POINTS_OF and words[2] == str(MOST_POINTS)
+        is_number = number.replace(".", "", 1).isdecimal() and len(number) <= REACH
+        return float(number) if is_of_ten and is_number and float(number) <= MOST_POINTS else None
 
     def _told(
         self, *, is_kept: bool = False
@@ -269,11 +314,18 @@ class _Sentence:
         cues: Sequence[tuple[int, int, Cue]],
         start: int,
     ) -> Iterator[tuple[tuple[int, int, Wanted, str], FactKind]]:
-        """Each with the nearest word of taste before it, else the first behind it."""
-        end, places = -1, list(named)
+        """Each with the nearest word of taste before it, else the first behind it.
+
+        One that follows what it is of ("Merlot I hate, and reds I love") is not of what comes next.
+        """
+        end, places, follows = -1, list(named), set[int]()
         for at, each in enumerate(places):
             before = [cue for cue in cues if cue[0] < each[0]]
-            cue = before[-1] if before else cues[0]
+            behind_it = [cue for cue in cues if cue[0] > each[0]]
+            if before and before[-1][0] in follows and behind_it:
+                before = []
+            cue = before[-1] if before else behind_it[0] if behind_it else cues[0]
+            follows |= set() if before else {cue[0]}
             behind = places[at + 1][0] if at + 1 < len(places) else cue[0]
             gap = each[0] - max(end, cue[1]) if before else min(cue[0], behind) - each[1]
             end = each[1]
@@ -340,15 +392,22 @@ class _Sentence:
 
     @cached_property
     def takes_back(self) -> bool:
-        """Whether the sentence begins with that something is to be forgotten."""
-        return any(start <= 2 for start, _ in self.found("forget"))
+        """Whether the sentence, or a part of it, begins with that something is to be forgotten."""
+        return self._taking_back is not None
+
+    @cached_property
+    def _taking_back(self) -> int | None:
+        """Where it does."""
+        starts = (start for start, _ in self.found("forget"))
+        return next((at for at in starts if at <= 2 or self._folded[at - 1] in STOPS), None)
 
     def unlearned(self, known: Sequence[Fact]) -> list[Fact]:
         """Which of the known facts hold no more by this sentence."""
         is_told, regrets = self.takes_back, self.has("regret")
         if not (is_told or regrets):
             return []
-        named = [wanted for _, _, wanted, _ in self.objects]
+        after = (self._taking_back or 0) if is_told else 0
+        named = [wanted for start, _, wanted, _ in self.objects if start >= after]
         allergens = {v for each in self.phrases.spans for v in each.values("allergen")}
         kinds = {"hate"} if regrets else {"hate", "like"}
         speaks_of_allergy = any("allergy" in each.fields for each in self.phrases.spans)

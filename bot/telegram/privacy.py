@@ -1,7 +1,8 @@
 """/privacy, /export and /forget: what is kept of a person is told, sent, deleted; also in words."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -15,11 +16,13 @@ from agent.memory.asking import Asked, asked_of_memory
 from agent.person import Change
 from bot.telegram.buttons import Button, acknowledge, show_rows
 from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import destination, is_private, people_of, press_of
+from bot.telegram.incoming import destination, is_private, message_of, people_of, press_of
 from bot.turn import retry_briefly
 
 # Without a kind before the colon a button waits for what was asked in its chat before.
 YES, NO = ":forget", ":keep"
+STANDS: Final = timedelta(minutes=10)
+"""For how long a yes in words answers whether to delete; the button does so for ever."""
 FILE_NAME: Final = "sommelier.json"
 KEPT: Final = "messages facts bottles cares feedback turns traces".split()
 """What is counted before it is deleted, each told by a sentence."""
@@ -43,13 +46,15 @@ class PrivacyCommands:
     """Tells, sends and deletes what is kept of who asks, in their private chat.
 
     `days` is how long what is kept, by names of the sentence `privacy`. Traces go `elsewhere`, if
-    to Langfuse; `is_deleted_there` what is deleted here.
+    to Langfuse; `is_deleted_there` what is deleted here. `asked` is when it was asked last whether
+    to delete, by chat.
     """
 
     talk: Conversation
     days: Mapping[str, float]
     elsewhere: str = ""
     is_deleted_there: bool = False
+    asked: dict[int, datetime] = field(default_factory=dict)
 
     def handlers(self) -> list[AnyHandler]:
         """Make the handlers."""
@@ -60,6 +65,7 @@ class PrivacyCommands:
             MessageHandler(typed & Asks("privacy"), self.privacy),
             MessageHandler(typed & Asks("export"), self.export),
             MessageHandler(typed & Asks("forget"), self.forget),
+            MessageHandler(typed & Asks("agree"), self.agreed),
             CallbackQueryHandler(self.pressed, pattern=f"^(?:{YES}|{NO})$"),
         ]
 
@@ -85,16 +91,29 @@ class PrivacyCommands:
         buttons = ((Button(say("forget_yes_button"), YES), Button(say("forget_no_button"), NO)),)
         sure = say("forget_sure", kept=kept) if kept else say("forget_nothing")
         await self.talk.say(update, sure, buttons)
+        self.asked[destination(update).chat_id] = message_of(update).date
+
+    async def agreed(self, update: Update, context: Context) -> None:
+        """A yes in words: to being forgotten, if that was asked just before; else it is talk."""
+        asked = self.asked.pop(destination(update).chat_id, None)
+        if asked is None or message_of(update).date - asked > STANDS:
+            await self.talk.text(update, context)
+        else:
+            await self._delete(update)
 
     async def pressed(self, update: Update, context: Context) -> None:
         """Delete everything with the end of this turn, or nothing; how much is told before."""
-        query, (user_id, user) = press_of(update), self._who(update)
+        query = press_of(update)
         await acknowledge(query)
         if isinstance(query.message, Message):
             await show_rows(query.message, ())
         if query.data != YES:
             await self.talk.say(update, say("forget_kept"))
             return
+        await self._delete(update)
+
+    async def _delete(self, update: Update) -> None:
+        user_id, user = self._who(update)
         await self.talk.turns.stop_everywhere(user_id=user_id, is_forgotten=True)
         kept = await self._counted(update)
         stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"

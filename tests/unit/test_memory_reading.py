@@ -39,6 +39,11 @@ TOLD = {
     "mein Mann mag keinen Rotwein und ich mag keinen Riesling": "hate grapes=Riesling",
     "ich gebe normal bis 15 euro aus": "budget 15 EUR",
     "Ik hou van stevige rode wijn": "like bodies=medium_full|full;styles=red",
+    "Merlot 8 von 10, Zweigelt 5 von 10": "like grapes=Merlot, note Zweigelt 5 von 10",
+    "a cheap Soave at the pub, 3/10 yuck": "hate regions=Soave",
+    "u can call me Baz": "note u can call me Baz",
+    "je m'appelle Luc, un rouge pour l'agneau ?": "note je m'appelle Luc",
+    "il prosecco mi ha stufato e i rossi li bevo solo d'inverno": "hate regions=Prosecco",
 }
 NOT_TOLD = """
     I'd love a Rioja tonight | I'd like something like Barolo | My wife hates Chardonnay
@@ -46,6 +51,7 @@ NOT_TOLD = """
     Ich hätte gern einen Riesling | J'aimerais un Bordeaux | Me gustaría un Rioja | Vorrei un Barolo
     My son is allergic to milk | Something red for lamb under 25 | a white, not Chardonnay
     who told you I like sweet wine? | oublie que je n'aime pas le chardonnay
+    what would you give a Barolo, 9/10? | my sister gave the Chianti 2/10 | call me when it arrives
     meine Frau hasst Merlot | mia moglie odia il Merlot | I used to hate Merlot
 """
 UNLEARNED = {
@@ -55,6 +61,7 @@ UNLEARNED = {
     "vergiss, dass ich keinen Riesling mag": "grapes=Riesling",
     "oublie que je déteste le riesling": "grapes=Riesling",
     "olvida que odio el riesling": "grapes=Riesling",
+    "ah, in realtà va bene tutto, dimentica il Riesling": "grapes=Riesling",
     "forget my budget": "20 EUR",
     "forget my egg allergy": "egg",
     "I hate Merlot": "",
