@@ -1,11 +1,14 @@
 """Answers with what is remembered of who asks, and remembers what they tell."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from typing import Final
 
+from agent.engine.messages import Message
 from agent.engine.run import Run
-from agent.i18n import say_in, spoken
+from agent.i18n import languages, say_in, spoken
 from agent.memory.cellar import NOTHING, CellarTalk, chosen, read_cellar
 from agent.memory.correcting import read_correction
 from agent.memory.reading import Reading, own_words, read_message
@@ -17,6 +20,12 @@ from agent.sommelier.service import Sommelier
 from agent.sommelier.taste import Wanted, read
 from agent.text import Language
 from agent.turn import Reply
+
+OF_CELLAR: Final = (
+    "cellar_added", "cellar_taken", "cellar_corrected", "cellar_undone", "cellar_all",
+    "cellar_pick", "cellar_urgent", "cellar_unfit",
+)  # fmt: skip
+"""With what replies begin that only tell of a person's own bottles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,9 @@ class Remembering:
             text = "\n\n".join(filter(None, (said, *told_.notes, on)))
             return replace(told_, text=text, notes=())
         known = replace(now, facts=_holding(person, reading), words=own_words(message))
-        reply = await self.sommelier.answer(message, replace(run, context=known), attached)
+        history = run.history if run.models else _without_told(run.history)
+        run = replace(run, context=known, history=history)
+        reply = await self.sommelier.answer(message, run, attached)
         told_keys = {fact.key for fact in heard.learned}
         others = [_without(each, told_keys) for each in reply.changes]
         if said:
@@ -63,9 +74,38 @@ class Remembering:
         return _told_back(reply, [heard, *others], language)
 
     def _language_told(self, message: str, of_talk: Language) -> Language:
-        """The language of a message that is mostly names and numbers; else that of the talk."""
+        """The language of a message that is mostly names and numbers.
+
+        Where that is what it would be for want of a word that tells, the talk's.
+        """
         own = self.sommelier.language_of(message)
-        return of_talk if own == spoken() else own
+        tells = own not in ("en", spoken()) or of_talk == "en"
+        return own if tells else of_talk
+
+
+def _without_told(history: Sequence[Message]) -> list[Message]:
+    """A talk without what was only told and noted: it holds by being remembered, till forgotten."""
+    left = list[Message]()
+    for each in history:
+        is_noted = each["role"] == "assistant" and _is_noted(str(each["content"]))
+        if is_noted and left and left[-1]["role"] == "user":
+            left.pop()
+        else:
+            left.append(each)
+    return left
+
+
+def _is_noted(reply: str) -> bool:
+    begins, ends = _noting()
+    return reply.startswith(begins) or reply.endswith(ends)
+
+
+@cache
+def _noting() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """How replies begin that only tell of a cellar, and how those end that only note a taste."""
+    begins = (say_in(code, name, count="{") for name in OF_CELLAR for code in languages())
+    ends = tuple(say_in(code, "taste_ask_on") for code in languages())
+    return tuple(each.partition("{")[0] for each in begins), ends
 
 
 def _read(message: str, run: Run, person: Person) -> tuple[Reading, CellarTalk]:

@@ -48,8 +48,10 @@ async def test_what_is_told_of_taste_holds_in_every_search_without_a_model(
         bot_api.press(known, buttons(known)[2][1])
         bot_api.say("forget that I hate Riesling", chat_id=ADA)
         assert "Forgotten: no Riesling" in (await last(bot_api, 5, ADA))["text"]
+        bot_api.say("a white for pad thai", chat_id=ADA)
+        assert "leaving out" not in (await last(bot_api, 6, ADA))["text"]
         bot_api.say("what do you know about me?", chat_id=ADA)
-        assert [label for label, _ in buttons(await last(bot_api, 6, ADA))] == [
+        assert [label for label, _ in buttons(await last(bot_api, 7, ADA))] == [
             "✖ you like Chenin Blanc"
         ]
 
