@@ -65,8 +65,10 @@ class _Case:
             return False
         if state.act == "knowledge" and state.context == "told" and self.kind in ("stock", "foods"):
             return True
+        if not change.entities:
+            return False
         known = set().union(*(concepts(about_itself(each)) for each in state.told.values()))
-        return bool(change.entities) and not {value for _, value in known} & {*change.entities}
+        return not {value for _, value in known} & {*change.entities}
 
     @property
     def counts(self) -> bool:

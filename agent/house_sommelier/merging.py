@@ -214,7 +214,7 @@ def _of_the_same_kind(state: State, change: Change, wishes: Wishes) -> Wishes:
         return wishes
     kinds = [concepts(about_itself(told)) for told in state.told.values()]
     for kind in ("styles", "hue"):
-        shared = {value for name, value in set.intersection(*kinds) if name == kind}
+        shared = {value for name, value in frozenset.intersection(*kinds) if name == kind}
         if len(shared) == 1:
             return replace(wishes, styles=tuple(shared))
     return wishes

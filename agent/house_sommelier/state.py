@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from agent.care import Concern
@@ -106,7 +107,10 @@ def style_of(state: State, wine_id: str) -> tuple[str, ...]:
     return tuple(kinds[:1])
 
 
-def concepts(text: str) -> set[tuple[str, str]]:
+@lru_cache(512)
+def concepts(text: str) -> frozenset[tuple[str, str]]:
     """What a reply's words about a wine say, in whatever language they are."""
     spans = scan(tokens(text), None)
-    return {(each.field, value) for s in spans for each in s.meanings for value in each.values}
+    return frozenset(
+        (each.field, value) for s in spans for each in s.meanings for value in each.values
+    )
