@@ -19,7 +19,7 @@ Act = Literal[
     "care", "crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk",
     "off_topic", "rude", "complaint", "service", "photo", "hello", "machine", "thanks", "help",
     "taken",
-    "quantity", "about", "pick", "which", "compare", "knowledge", "foods", "like", "same",
+    "quantity", "about", "pick", "which", "compare", "knowledge", "foods", "like",
     "search", "ask",
 ]  # fmt: skip
 """What a message wants done."""

@@ -9,7 +9,7 @@ from agent.house_sommelier.merging import KIND, PLACE, wants_it
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
 
-_FOR_WINE: Final = frozenset(("search", "like", "same", "about", "pick", "foods", "ask", "taken"))
+_FOR_WINE: Final = frozenset(("search", "like", "about", "pick", "foods", "ask", "taken"))
 _CHAT: Final = frozenset({"complaint", "rude", "hello", "thanks"})
 _NAMED_KIND: Final = frozenset({"styles", "grapes", "regions"})
 _ASKING: Final = frozenset({"search", "stock", "fits", "size", "yes"})
@@ -227,7 +227,6 @@ _RULES: Final[tuple[Rule, ...]] = (
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
     (lambda c: c.act in ("knowledge", "foods") and _is_for_something_unknown(c), "ask"),
-    (lambda c: c.act == "like" and c.change.has("same"), "same"),
     (
         lambda c: c.act in ("knowledge", "quantity") and c.measures and c.change.has("litres"),
         "quantity",

@@ -81,7 +81,7 @@ def heard(state: State, change: Change) -> State:
             return _questioned(state, change)
         case "compare":
             return _compared(state, change)
-        case "search" | "like" | "same" | "care":
+        case "search" | "like" | "care":
             return wished(state, change)
         case "foods":
             return replace(state, topic=_with_topic(state, change.wishes))

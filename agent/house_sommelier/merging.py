@@ -49,7 +49,7 @@ def wished(state: State, change: Change) -> State:
     """`state` after a message that wishes for wine."""
     refused = _refused(state, change)
     abroad = change.has("elsewhere_from") or ("elsewhere_from", "country") in change.denied
-    if abroad and not (state.pointed or change.has("like") or change.has("same")):
+    if abroad and not (state.pointed or change.has("like")):
         state, change = _from_elsewhere(state, change)
     is_fresh = _is_fresh(state, change)
     told = _completed(state, change)
@@ -136,7 +136,7 @@ def _remembered(state: State) -> Wishes:
     if state.is_below and old.max_price and state.prices:
         dearest = max(price for price, _ in state.prices.values())
         old = replace(old, max_price=max(old.max_price, dearest))
-    is_other = state.act in ("like", "same") or (old.name and not old.name[0].isupper())
+    is_other = state.act == "like" or (old.name and not old.name[0].isupper())
     return replace(old, name="") if is_other else old
 
 
@@ -265,7 +265,7 @@ def _insisted(change: Change, wishes: Wishes) -> frozenset[str]:
 def _moves_on(state: State, change: Change) -> bool:
     """Whether wines are wanted that were not shown yet, rather than fewer of the same."""
     new_dish = bool(change.wishes.dishes) and change.wishes.dishes != state.wishes.dishes
-    return new_dish or any(map(change.has, ("cue", "talk", "most", "like", "same")))
+    return new_dish or any(map(change.has, ("cue", "talk", "most", "like")))
 
 
 def _refused(state: State, change: Change) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ def _is_fresh(state: State, change: Change) -> bool:
     if change.has("reset"):
         return True
     said = change.wishes.said - {"name"}
-    changes = ("replace", "cue", "like", "same", "also", "swap", "most")
+    changes = ("replace", "cue", "like", "also", "swap", "most")
     if not state.wishes.said or change.denied or state.pointed or any(map(change.has, changes)):
         return False
     groups = sum(bool(said & group) for group in (KIND, {"dishes"}, PLACE, _TASTE, _PRICE))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from agent.house_sommelier.data import SCALES, Dish, Pairing, pairings, profiles
 from agent.house_sommelier.reading import Change, Wishes
 from agent.house_sommelier.results import Found, ListedWine, named, offered
-from agent.house_sommelier.state import State, style_of
+from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.sommelier.wine import Currency, Style
 
 SEARCH: Final = "search_wines"
@@ -58,9 +58,8 @@ class Wish:
 def first_calls(state: State, change: Change) -> tuple[Wish, ...]:
     """The tools to call for a message that wants wines."""
     wishes = state.wishes
-    if state.act in ("about", "pick", "same"):
-        ids = [meant(state)] if state.act == "same" else list(state.about)
-        return (Wish(DETAILS, {"wine_ids": ids}),)
+    if state.act in ("about", "pick"):
+        return (Wish(DETAILS, {"wine_ids": list(state.about)}),)
     if state.act == "like":
         filters = filters_of(_differing(state, change), state)
         return (Wish(SIMILAR, {"wine_id": meant(state), **filters, "limit": _LIMIT}),)
@@ -89,6 +88,9 @@ def _differing(state: State, change: Change) -> Wishes:
     asked, old = change.wishes, state.wishes
     if not asked.said & {"styles", "grapes", "colours"}:
         asked = replace(asked, styles=style_of(state, meant(state)))
+    if change.has("same"):
+        told = concepts(about_itself(state.told.get(meant(state), "")))
+        asked = replace(asked, grapes=tuple(value for name, value in told if name == "grapes"))
     if asked.min_price is not None or asked.max_price is not None:
         return asked
     return replace(asked, min_price=old.min_price, max_price=old.max_price, currency=old.currency)
@@ -151,10 +153,8 @@ def _cheaper_for_the_dish(state: State, last: Found, fit: Sequence[ListedWine]) 
 
 def _after_details(state: State, change: Change, details: Found) -> tuple[Wish, ...]:
     """What to look for besides the facts of shown wines."""
-    if state.act == "same" and details.wines:
-        return (_same_grape(state, change, details.wines[0]),)
     dishes = change.wishes.dishes
-    if state.act == "same" or not dishes or change.has("trait"):
+    if not dishes or change.has("trait"):
         return ()
     suits = any(set(dish.foods) & set(wine.foods) for dish in dishes for wine in details.wines)
     return () if suits else (_search(state, change, dishes=dishes),)
@@ -195,24 +195,6 @@ def _cheaper(state: State, last: Found, soft: list[str]) -> tuple[Wish, ...]:
         return (elsewhere,)
     here = {**last.arguments, "max_price": max(prices) - 0.01, "order": "cheapest"}
     return (Wish(last.tool, {**here, "not_ids": list(state.refused)}), elsewhere)
-
-
-def _same_grape(state: State, change: Change, wine: ListedWine) -> Wish:
-    """A search for what has a wine's grape or build, from where the message wants it."""
-    filters = filters_of(_differing(state, change), state)
-    filters |= {"styles": [wine.style]} if wine.style else {}
-    if change.has("same") or not wine.body:
-        filters |= {"grapes": list(wine.grapes[:1])}
-    else:
-        near = {"bodies": wine.body, "tannins": wine.tannin, "acidities": wine.acidity}
-        filters |= {name: [value] for name, value in near.items() if value}
-        filters["soft"] = sorted({*filters.get("soft", ()), *near} & filters.keys())
-    elsewhere = [wine.country] if change.has("elsewhere_from") else []
-    without = [*filters.get("without_countries", ()), *elsewhere]
-    not_ids = list(dict.fromkeys((wine.wine_id, *filters.get("not_ids", ()))))
-    return Wish(
-        SEARCH, {**filters, "without_countries": without, "not_ids": not_ids, "limit": _LIMIT}
-    )
 
 
 def _search(state: State, change: Change, dishes: Sequence[Dish] | None = None) -> Wish:
