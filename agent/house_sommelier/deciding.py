@@ -18,6 +18,7 @@ _OF_KNOWLEDGE: Final = frozenset({"like", "why", "price", "knowledge", "compare"
 """Kinds that ask, also with "cheaper" in them."""
 _FINED: Final = frozenset({"egg", "milk", "fish"})
 _FEW_WORDS: Final = 4
+_ONLY_NAMED: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +225,7 @@ _RULES: Final[tuple[Rule, ...]] = (
         "search",
     ),
     (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),
+    (lambda c: c.act == "knowledge" and c.said and c.change.words <= _ONLY_NAMED, "search"),
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
     (lambda c: c.act in ("knowledge", "foods") and _is_for_something_unknown(c), "ask"),

@@ -344,9 +344,9 @@ def _kinds(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) 
     qualifies = _WITH_OWN_COLOUR & set(styles) or "luscious" in said.get("sweetness", ())
     if hues and qualifies and not (_are_alternatives(scope) or _by_style(scope.phrases)):
         return {"styles": styles, "colours": hues}
-    kinds = (span.values(name) for span in scope.denied for name in ("hue", "styles"))
-    denied = {value for values in kinds for value in values}
-    if denied and not (hues or styles):
+    out = [each for each in scope.denied if not each.fields & {"grapes", "regions", "text"}]
+    denied = {value for each in out for name in ("hue", "styles") for value in each.values(name)}
+    if denied & {*_USUAL} and not (hues or styles):
         styles = tuple(style for style in _USUAL if style not in denied)
     return {"styles": tuple(dict.fromkeys((*hues, *styles)))}
 

@@ -26,6 +26,7 @@ _CLASSES: Final[tuple[frozenset[str], ...]] = (
     frozenset({"sweetness", "bodies", "tannins", "acidities", "text"}),
 )
 """What a list of exclusions may mix."""
+_OF_SHOWN: Final = frozenset({"countries", "regions", "grapes", "hue"})
 _FOOD: Final = frozenset({"allergen", "elsewhere", "dish"})
 _TASTES: Final = frozenset({"sweetness", "bodies", "acidities", "text", "tannins"})
 _OPPOSITE: Final[Mapping[Meaning, Meaning]] = {
@@ -38,6 +39,8 @@ _OPPOSITE: Final[Mapping[Meaning, Meaning]] = {
         "bodies", ("light", "medium_light", "medium")
     ),
     Meaning("tannins", ("high",)): Meaning("tannins", ("none", "low", "medium")),
+    Meaning("subject", ("tannin",)): Meaning("tannins", ("none", "low")),
+    Meaning("subject", ("acidity",)): Meaning("acidities", ("low", "medium")),
     Meaning("acidities", ("high",)): Meaning("acidities", ("low", "medium")),
 }
 
@@ -192,10 +195,20 @@ class Scope:
             self.dropped |= fields & WISHES
             self._deny(span)
             self._enter("")
-        elif self._mode == "not":
+        elif self._mode == "not" or (fields & _OF_SHOWN and self._tells_of_shown(span.start)):
             self._in_denial(span, fields)
         else:
             self._want(span, fields)
+
+    def _tells_of_shown(self, at: int) -> bool:
+        """Whether a message finds fault with what was shown: "those are all Italian"."""
+        phrases = self.phrases
+        at -= 1
+        while phrases.stem(at) in grammar_stems("fillers"):
+            at -= 1
+        of_shown = phrases.is_among(at - 1, "pronouns_of_many")
+        asks = any(word.stem == "?" for word in phrases.words)
+        return of_shown and phrases.is_among(at, "copulas") and not asks
 
     def _not_tolerated_before(self, marker: Span) -> None:
         """ "Egg and milk allergy": what stands right before the marker."""
@@ -213,6 +226,7 @@ class Scope:
             self._want(span, fields)
             return
         if not fields & (WISHES | _FOOD):
+            self.implied += [_OPPOSITE[each] for each in span.meanings if each in _OPPOSITE]
             self.wanted += [span] if fields - _PASSED else []
             return
         named = self._kinds == {"name"} and self.denied_words[-1:] == [span.start - 1]
