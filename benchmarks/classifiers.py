@@ -207,7 +207,8 @@ def fitted(rows: Sequence[Row], task: Task) -> Classifier:
             scores = biases + norm * weights[found].sum(axis=0)
             powers = np.exp(scores - scores.max())
             errors = powers / powers.sum()
-            errors[task.labels.index(label)] -= 1
+            errors -= task.smoothing / count
+            errors[task.labels.index(label)] -= 1 - task.smoothing
             biases -= 0.05 * errors
             slopes = np.where(np.abs(errors) > 0.01, errors * norm, 0.0)
             squares[found] += slopes * slopes

@@ -73,9 +73,20 @@ TASKS: Final = {
         features_in_context,
         1 << 15,
         FOLDS,
+        epochs=15,
+        dropped=0,
         smoothing=0.05,
     ),
-    "speech": lambda: Task(LANGUAGES, SPEECH_CLASSIFIER, speech_rows, features, 1 << 14, FOLDS),
+    "speech": lambda: Task(
+        LANGUAGES,
+        SPEECH_CLASSIFIER,
+        speech_rows,
+        features,
+        1 << 14,
+        FOLDS,
+        epochs=15,
+        dropped=0,
+    ),
 }
 
 

@@ -75,8 +75,8 @@ def with_kind(change: Change, context: Context) -> Change:
         # "The cheaper of the two" is one of them.
         order = "cheapest" if change.has("cue", "cheaper") else "dearest"
         wishes = replace(change.wishes, order=order)
-        own = tuple(each for each in change.marks if each[0] != "cue")
-        change = replace(change, wishes=wishes, marks=own)
+        without = tuple(each for each in change.marks if each[0] != "cue")
+        change = replace(change, wishes=wishes, marks=without)
     rivals = next((each for each in _RIVALS if any(value in each for _, value in marks)), ())
     own = (each for each in change.marks if each[0] != "trait" or each[1] not in rivals)
     return replace(change, kind=kind, marks=(*marks, *own))
