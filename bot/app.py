@@ -35,9 +35,9 @@ from bot.telegram.connection import (
 )
 from bot.telegram.conversation import Conversation
 from bot.telegram.drafts import Drafts
-from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.follow_ups import FollowUps, follow_up_buttons
 from bot.telegram.handlers import Group, Handlers
+from bot.telegram.inline import InlineMode
 from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
@@ -45,9 +45,9 @@ from bot.telegram.memory import CellarCommand, TasteCommand
 from bot.telegram.onboarding import Onboarding
 from bot.telegram.privacy import PrivacyCommands
 from bot.telegram.rate_limit import Limit, RateLimit
+from bot.telegram.rating import RatingButtons, rating
 from bot.telegram.sender import Sender
 from bot.telegram.settings import SettingsCommands
-from bot.telegram.wines import WineHandlers
 from bot.tracing import open_exporter, open_forgetting, trace_link
 from bot.turn import Turns
 from bot.updates.journal import StepJournal
@@ -183,7 +183,7 @@ def handlers_of(
     tracing, has_langfuse = settings.tracing, settings.tracing.langfuse_keys is not None
     only_allowed = settings.access.mode == "allow_list"
     return (
-        WineHandlers(talk),
+        InlineMode(talk),
         AdminCommands(talk, admins, trace_link(settings)),
         BroadcastCommand(talk, admins, only_allowed=only_allowed),
         PrivacyCommands(
@@ -196,7 +196,7 @@ def handlers_of(
         CellarCommand(talk, read_bottles, write_bottles),
         Onboarding(talk),
         SettingsCommands(talk),
-        FeedbackButtons(talk, changed, comment_hider(settings)),
+        RatingButtons(talk, changed, comment_hider(settings)),
         FollowUps(talk),
         Media(talk, pages_of),
         LookUps(talk),

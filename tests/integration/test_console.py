@@ -20,10 +20,10 @@ from agent.repositories import Feedback
 from agent.sommelier.service import Sommelier
 from bot.console import plain_text, rich_text
 from bot.telegram.connection import close_application, telegram_application
-from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.handlers import Handlers
 from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.look_ups import LookUps
+from bot.telegram.rating import RatingButtons, rating
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
@@ -334,7 +334,7 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
         rating=rating,
         kept={"feedback": feedback, "turns": turns},
     )
-    further = [*FeedbackButtons(talk).handlers(), *LookUps(talk).handlers()]
+    further = [*RatingButtons(talk).handlers(), *LookUps(talk).handlers()]
     Handlers(talk).register(application, further)
 
     async def typed(line: str) -> list[str]:

@@ -30,8 +30,8 @@ from agent.turn import Reply
 from bot.tasks import unless
 from bot.telegram.connection import close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation
-from bot.telegram.feedback import FeedbackButtons, rating
 from bot.telegram.handlers import Handlers
+from bot.telegram.rating import RatingButtons, rating
 from bot.turn import Keep
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
@@ -122,7 +122,7 @@ class Room:
         slow = SlowTurns(self.turns, self.answers_read)
 
         def further(conversation: Conversation) -> list[AnyHandler]:
-            return FeedbackButtons(conversation, delivery.wake).handlers()
+            return RatingButtons(conversation, delivery.wake).handlers()
 
         stopped = asyncio.Event()
         deliver_now = unless(stopped, delivery.run()) if delivering else None
@@ -850,7 +850,7 @@ async def test_a_press_that_is_run_again_after_a_crash_changes_nothing_more(
     journal = Recorded()
     places = {"feedback": room.feedback, "turns": room.turns}
     talk = conversation_of(application, room.answerer, room.messages, journal=journal, kept=places)
-    Handlers(talk).register(application, FeedbackButtons(talk).handlers())
+    Handlers(talk).register(application, RatingButtons(talk).handlers())
     person = {"id": CHAT, "is_bot": False, "first_name": "Ada"}
     data = f"v:{turn_of(message)}:words"
     query = {"id": "1", "from": person, "chat_instance": "1", "data": data, "message": message}

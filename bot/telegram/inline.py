@@ -45,7 +45,7 @@ PER_PERSON: Final = (Limit(40, 10),)
 
 
 @dataclass(frozen=True, slots=True)
-class WineHandlers:
+class InlineMode:
     """Answers inline queries from the catalogue, and opens a conversation with a wine."""
 
     talk: Conversation

@@ -138,7 +138,7 @@ class _Prompted(filters.MessageFilter):
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackButtons:
+class RatingButtons:
     """The presses on `rating`, and replies to the message that asks for more.
 
     `changed` is called when there is something new to deliver. `hide` makes of what somebody wrote,
