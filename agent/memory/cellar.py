@@ -20,7 +20,7 @@ from agent.text import Pattern, fold, of_words, sentences, spaced
 
 Cue = Literal[
     "own", "bought", "drank", "choose", "ready", "opening", "count", "praise", "wish",
-    "corrects", "undo",
+    "corrects", "undo", "of_them",
 ]  # fmt: skip
 MOST: Final = 999
 LONGEST: Final = 120
@@ -38,6 +38,7 @@ class _Words(Strict):
     """What `cellar.toml` holds."""
 
     own: list[str]
+    of_them: list[str]
     bought: list[str]
     drank: list[str]
     choose: list[str]
@@ -115,12 +116,16 @@ class CellarTalk:
 NOTHING: Final = CellarTalk()
 
 
-def read_cellar(message: str, person: Person) -> CellarTalk:
-    """Read what a message, in any language, says and asks of a person's own bottles."""
+def read_cellar(message: str, person: Person, *, follows: bool = False) -> CellarTalk:
+    """Read what a message, in any language, says and asks of a person's own bottles.
+
+    It `follows` what was told of these.
+    """
     text = own_words(message)
     said = spaced([fold(each.written) for each in tokens(text)])
     has = partial(has_cue, said)
-    owns, has_any = has("own"), any(each.count for each in person.bottles)
+    has_any = any(each.count for each in person.bottles)
+    owns = has("own") or (follows and has_any and has("of_them") and not has("count"))
     asks = "?" in text
     told = [each for each in sentences(text) if owns or not each.rstrip().endswith("?")]
     adds = (has("bought") or owns) and not has("drank") and (owns or not has("wish"))

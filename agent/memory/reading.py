@@ -242,7 +242,7 @@ class _Sentence:
         """What is to be remembered in these very words; empty if nothing."""
         places = range(len(self._folded))
         has_points = not self.objects and any(self._points_at(at) is not None for at in places)
-        if (self.has("remember") or has_points) and len(self._folded) > REACH:
+        if (self.has("remember") or has_points) and len(self._folded) >= REACH:
             return self.text.strip()
         at = next((start for start, _ in self.found("introduces")), -1)
         parts = ((start, end) for start, end in self._segments if start <= at < end)

@@ -117,7 +117,9 @@ def _read(message: str, run: Run, person: Person) -> tuple[Reading, CellarTalk]:
         known = Reading(corrected.learned, corrected.unlearned, is_all=True)
         begins = "cellar_corrected" if corrected.now.bottles else "cellar_undone"
         return known, CellarTalk(changed=corrected.changed, begins=begins)
-    return read_message(message, person.facts), read_cellar(message, person)
+    last = str(run.history[-1]["content"]) if run.history else ""
+    follows = last.startswith(_noting()[0])
+    return read_message(message, person.facts), read_cellar(message, person, follows=follows)
 
 
 def _fresh(reading: Reading, talk: CellarTalk, person: Person) -> tuple[Fact, ...]:

@@ -49,6 +49,7 @@ ADDED = {
     "apunta en mi bodega cuatro magnums de mencía del 2020, me costaron 32 cada uno": (
         "4 Mencía 2020 at 32"
     ),
+    "Hab ne Flasche Brunello 2015 geschenkt bekommen": "1 Brunello 2015",
     "mio suocero mi ha lasciato 2 taurasi 2008 e 1 barolo 1996": "2 Taurasi 2008, 1 Barolo 1996",
     "We have 8 guests, 2 reds and 2 whites please": "",
     "I have 3 guests for dinner and want a Barolo": "",
@@ -61,6 +62,8 @@ TAKEN = {
     "j'ai ouvert le chablis finalement, il était top": "-1 Chablis 2021",
     "zwei chablis sind weg": "-2 Chablis 2021",
     "nam de port, leeg nu": "-1 Vintage port 1994",
+    "had two of the chablis on sunday": "-2 Chablis 2021",
+    "oh and I gave two riojas to my dad": "-2 Rioja reserva 2015",
     "I drank a lovely Barbera yesterday": "",
     "a red for lamb": "",
 }

@@ -42,6 +42,10 @@ TOLD = {
     "Merlot 8 von 10, Zweigelt 5 von 10": "like grapes=Merlot, note Zweigelt 5 von 10",
     "a cheap Soave at the pub, 3/10 yuck": "hate regions=Soave",
     "u can call me Baz": "note u can call me Baz",
+    "remember I prefer screwcaps": "note remember I prefer screwcaps",
+    "my limit is 12 pounds a bottle": "budget 12 GBP",
+    "ich steh total auf Gamay": "like grapes=Gamay",
+    "Süße Weine sind nix für mich": "hate sweetness=sweet|luscious",
     "je m'appelle Luc, un rouge pour l'agneau ?": "note je m'appelle Luc",
     "il prosecco mi ha stufato e i rossi li bevo solo d'inverno": "hate regions=Prosecco",
 }
