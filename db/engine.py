@@ -223,8 +223,11 @@ class Worker:
             async with self.alone:
                 waiting, self._waiting = self._waiting, []
                 works = [work for work, _ in waiting]
-                do = partial(self._do, works)
-                outcomes = await asyncio.get_running_loop().run_in_executor(self._thread, do)
+                try:
+                    do = partial(self._do, works)
+                    outcomes = await asyncio.get_running_loop().run_in_executor(self._thread, do)
+                except RuntimeError as ended:  # the thread has
+                    outcomes = [(None, ended) for _ in works]
             for (_, done), (result, error) in zip(waiting, outcomes, strict=True):
                 if done.done():
                     continue

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -108,16 +108,6 @@ class WineRow(Base):
     places: Mapped[str]
     shuffle: Mapped[int] = mapped_column(BigInteger)
     search_text: Mapped[str]
-
-    grapes: Mapped[list["WineGrapeRow"]] = relationship(
-        order_by="WineGrapeRow.position", viewonly=True
-    )
-    foods: Mapped[list["WineFoodRow"]] = relationship(
-        order_by="WineFoodRow.position", viewonly=True
-    )
-    allergens: Mapped[list["WineAllergenRow"]] = relationship(
-        order_by="WineAllergenRow.position", viewonly=True
-    )
 
 
 class OfWine:

@@ -16,17 +16,39 @@ a price last); only what matches a text goes before what does not.
 """
 
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, Subquery, case, delete, func, insert, select, true
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    Subquery,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    true,
+    union_all,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import selectinload
 
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
 from db.engine import Sessions
-from db.models import WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow, insert_into, storable
+from db.models import (
+    WineAllergenRow,
+    WineFoodRow,
+    WineGrapeRow,
+    WineRow,
+    insert_into,
+    storable,
+    table_of,
+)
 from db.wines.search import Filters, filters, matching_text, ranks, shuffled, varied
 
 AnySelect = Select[*tuple[Any, ...]]
@@ -146,13 +168,31 @@ _LISTS: Final[Mapping[str, type[WineGrapeRow | WineFoodRow | WineAllergenRow]]] 
 }
 
 
+IDS: Final[BindParameter[str]] = bindparam("ids", expanding=True)
+WINES: Final = select(table_of(WineRow)).where(WineRow.id.in_(IDS))
+LISTED: Final = union_all(
+    *(
+        select(
+            model.wine_id,
+            literal(name).label("name"),
+            table_of(model).c[name.removesuffix("s")].label("value"),
+            model.position.label("position"),
+        ).where(model.wine_id.in_(IDS))
+        for name, model in _LISTS.items()
+    )
+).order_by("position")
+
+
 async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, Wine]:
     """Return the wines with these ids, by id; unknown ids are left out."""
     found: dict[str, Wine] = {}
-    related = [selectinload(getattr(WineRow, name)) for name in _LISTS]
     for ids in chunks(wine_ids):
-        statement = select(WineRow).where(WineRow.id.in_(ids)).options(*related)
-        found |= {row.id: _to_wine(row) for row in await session.scalars(statement)}
+        lists = defaultdict[str, dict[str, list[str]]](lambda: {name: [] for name in _LISTS})
+        for each in await session.execute(LISTED, {"ids": ids}):
+            lists[each.wine_id][each.name].append(each.value)
+        for row in (await session.execute(WINES, {"ids": ids})).mappings():
+            own = {name: row[name] for name in Wine.model_fields.keys() - _LISTS.keys()}
+            found[row["id"]] = Wine(**own, **lists[row["id"]])
     return found
 
 
@@ -179,16 +219,6 @@ async def save_wines(session: AsyncSession, wines: Sequence[Wine], source: str =
 def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """Yield `items` in parts of at most `CHUNK`."""
     return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
-
-
-def _to_wine(row: WineRow) -> Wine:
-    own = {name: getattr(row, name) for name in Wine.model_fields.keys() - _LISTS.keys()}
-    return Wine(
-        **own,
-        grapes=tuple(item.grape for item in row.grapes),
-        foods=tuple(item.food for item in row.foods),
-        allergens=tuple(item.allergen for item in row.allergens),
-    )
 
 
 def _to_record(wine: Wine) -> Record:
