@@ -29,6 +29,9 @@ from tests.running import whole_bot
 ROOT = Path(__file__).parents[1]
 ROOMS = ("agent", "bot", "db")
 INFORMATIONAL = {"response_type": "informational", "intro": "Yes, there are some.", "closing": ""}
+LOADING, LOOKED_AT = 2, 3
+"""Turns that load what is loaded once, and those behind them: beside one that takes the least
+nothing else was done, for what is done by the clock is done every few seconds."""
 END = "DELETE FROM steps"
 """The statement by which a turn ends."""
 
@@ -88,8 +91,8 @@ class Price:
 
 
 async def price_of_a_turn(folder: Path) -> Price:
-    """What the third turn of a person takes, who asks for a wine, which a tool finds."""
-    price = Price()
+    """What a turn takes of a person who asks for a wine, which a tool finds."""
+    price, prices = Price(), list[Price]()
     with BotApi() as telegram, ModelServer() as model:
         environment = {
             "TELEGRAM_BOT_TOKEN": TOKEN,
@@ -103,10 +106,11 @@ async def price_of_a_turn(folder: Path) -> Price:
             pass  # To stock it takes longer than all that is counted.
         with price.counting():
             async with whole_bot(environment):
-                for number in (1, 2, 3):
+                for number in range(1, LOADING + LOOKED_AT + 1):
                     price.clear()
                     await turn(number, price, telegram, model)
-                return Price(price.calls.copy(), [*price.statements], price.commits)
+                    prices.append(Price(price.calls.copy(), [*price.statements], price.commits))
+    return min(prices[LOADING:], key=lambda each: each.calls.total())
 
 
 async def turn(number: int, price: Price, telegram: BotApi, model: ModelServer) -> None:

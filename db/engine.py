@@ -87,20 +87,18 @@ class Sessions:
         path = Path(engine.url.database or "") if self.is_sqlite else None
         self._file = DatabaseFile(path)
         url = engine.url.set(drivername="sqlite") if self.is_sqlite else engine.url
-        self._reading: Connection | None = None
-        self._reader = create_sync_engine(
+        self._reads = create_sync_engine(
             url,
             hide_parameters=True,
             isolation_level="AUTOCOMMIT",
             pool_reset_on_return=None,
             skip_autocommit_rollback=True,
-            pool_size=1,
         )
-        self._readings = Worker("db-read", self._read_all)
+        self._reader, self._searcher = Reader(self._reads, "db-read"), Reader(self._reads, "search")
         self._writer = Writer(create_sync_engine(url, hide_parameters=True), self._file)
         if self.is_sqlite:
             event.listen(self._writer.engine, "connect", _prepare_sqlite)
-            event.listen(self._reader, "connect", _prepare_reader)
+            event.listen(self._reads, "connect", _prepare_reader)
         event.listen(engine.sync_engine, "engine_disposed", lambda _: self._close())
 
     def __call__(self) -> AsyncSession:
@@ -121,8 +119,12 @@ class Sessions:
         takes less time than handing it to a thread.
         """
         if self.is_sqlite:
-            return self._read(work)
-        return await self._readings.do(work)
+            return self._reader.read(work)
+        return await self._reader.worker.do(work)
+
+    async def search(self, work: Work[R]) -> R:
+        """Return what `work` finds, which may take longer: in a thread, beside those who read."""
+        return await self._searcher.worker.call(partial(self._searcher.read, work))
 
     async def write(self, work: Work[R]) -> R:
         """Return what `work` returns once it is committed."""
@@ -155,36 +157,17 @@ class Sessions:
             self._file.check()
             await asyncio.sleep(1)
 
-    def _read(self, work: Work[R]) -> R:
-        """Read by the connection that is kept for it: to take one takes longer than to read."""
-
-        def read() -> R:
-            if self._reading is None or self._reading.invalidated:
-                self._let_go()
-                self._reading = self._reader.connect()
-            return work(self._reading)
-
-        return _on_a_new_connection_too(read)
-
-    def _let_go(self) -> None:
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
-
     def _rewrite(self, table: str) -> None:
         """Write a table of Postgres anew, by a connection of its own: others go on reading."""
-        with self._reader.connect() as on:
+        with self._reads.connect() as on:
             on.detach()  # What is set for it is for no other.
             on.exec_driver_sql(REWRITING)
             on.exec_driver_sql(f"VACUUM (FULL) {table}")
 
-    def _read_all(self, works: Sequence[Work[Any]]) -> list[Outcome]:
-        return [outcome_of(partial(self._read, work)) for work in works]
-
     def _close(self) -> None:
-        self._readings.close()
-        self._let_go()
-        self._reader.dispose()
+        self._reader.close()
+        self._searcher.close()
+        self._reads.dispose()
         self._writer.close()
 
 
@@ -235,6 +218,39 @@ class Worker:
                     done.set_result(result)
                 else:
                     done.set_exception(error)
+
+
+class Reader:
+    """A connection that is kept for reading: to take one takes longer than to read a row."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self.worker = Worker(name, self._read_all)
+        self._engine = engine
+        self._connection: Connection | None = None
+
+    def read(self, work: Work[R]) -> R:
+        """Return what `work` reads, here and now."""
+
+        def read() -> R:
+            if self._connection is None or self._connection.invalidated:
+                self._let_go()
+                self._connection = self._engine.connect()
+            return work(self._connection)
+
+        return _on_a_new_connection_too(read)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.worker.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _read_all(self, works: Sequence[Work[Any]]) -> list[Outcome]:
+        return [outcome_of(partial(self.read, work)) for work in works]
 
 
 class Writer:

@@ -24,6 +24,7 @@ from typing import Any, Final
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    Connection,
     Select,
     Subquery,
     bindparam,
@@ -64,18 +65,18 @@ class SqlCatalogue:
         self._sessions = sessions
 
     async def search(self, query: WineQuery) -> WineSearchResult:
-        async with self._sessions() as session:
-            return await _search(session, query, None)
+        return await self._sessions.search(lambda on: _search(on, query, None))
 
     async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
-        async with self._sessions() as session:
-            wine = (await load_wines(session, [storable(wine_id)])).get(wine_id)
-            return await _search(session, query, wine) if wine else WineSearchResult()
+        def find(on: Connection) -> WineSearchResult:
+            wine = load_wines(on, [storable(wine_id)]).get(wine_id)
+            return _search(on, query, wine) if wine else WineSearchResult()
+
+        return await self._sessions.search(find)
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         wanted = [wine_id for wine_id in wine_ids if wine_id == storable(wine_id)]
-        async with self._sessions() as session:
-            found = await load_wines(session, wanted)
+        found = await self._sessions.search(lambda on: load_wines(on, wanted))
         return [found[wine_id] for wine_id in wanted if wine_id in found]
 
     async def count(self) -> int:
@@ -83,13 +84,13 @@ class SqlCatalogue:
             return await session.scalar(select(func.count(WineRow.number))) or 0
 
 
-async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) -> WineSearchResult:
-    asked = _asked(query, like, session.get_bind().dialect.name)
-    rows = (await session.execute(asked.best())).all()
+def _search(on: Connection, query: WineQuery, like: Wine | None) -> WineSearchResult:
+    asked = _asked(query, like, on.dialect.name)
+    rows = on.execute(asked.best()).all()
     if not rows:
-        return WineSearchResult(relax=await _relax(session, asked))
+        return WineSearchResult(relax=_relax(on, asked))
     best = varied(rows, len(asked.ranks), query.limit)
-    wines = await load_wines(session, [row.id for row in best])
+    wines = load_wines(on, [row.id for row in best])
     missed = {row.id: tuple(name for name in asked.soft if not getattr(row, name)) for row in best}
     return WineSearchResult(
         wines=tuple(wines[row.id] for row in best if row.id in wines),
@@ -144,14 +145,14 @@ def _asked(query: WineQuery, like: Wine | None, dialect: str) -> _Asked:
     return _Asked(hard, soft, text, [*ranks(query, soft, text, like)], shuffled(query))
 
 
-async def _relax(session: AsyncSession, asked: _Asked) -> dict[str, int]:
+def _relax(on: Connection, asked: _Asked) -> dict[str, int]:
     """For each filter, how many wines there are without it, in one round trip."""
     names = [name for name in asked.hard if name != "like"]
     if not names:
         return {}
     count = select(func.count(WineRow.number))
     counts = (asked.found(count, without=name).scalar_subquery().label(name) for name in names)
-    row = (await session.execute(select(*counts))).one()
+    row = on.execute(select(*counts)).one()
     return {name: found for name, found in row._mapping.items() if found}
 
 
@@ -183,14 +184,14 @@ LISTED: Final = union_all(
 ).order_by("position")
 
 
-async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, Wine]:
+def load_wines(on: Connection, wine_ids: Sequence[str]) -> dict[str, Wine]:
     """Return the wines with these ids, by id; unknown ids are left out."""
     found: dict[str, Wine] = {}
     for ids in chunks(wine_ids):
         lists = defaultdict[str, dict[str, list[str]]](lambda: {name: [] for name in _LISTS})
-        for each in await session.execute(LISTED, {"ids": ids}):
+        for each in on.execute(LISTED, {"ids": ids}):
             lists[each.wine_id][each.name].append(each.value)
-        for row in (await session.execute(WINES, {"ids": ids})).mappings():
+        for row in on.execute(WINES, {"ids": ids}).mappings():
             own = {name: row[name] for name in Wine.model_fields.keys() - _LISTS.keys()}
             found[row["id"]] = Wine(**own, **lists[row["id"]])
     return found

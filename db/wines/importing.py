@@ -269,7 +269,8 @@ async def import_wines(
     fates: Counter[str] = Counter()
     async with sessions.begin() as session:
         for wines in chunks(file.wines):
-            stored = await load_wines(session, [wine.id for wine in wines])
+            on = await session.connection()
+            stored = await on.run_sync(load_wines, [wine.id for wine in wines])
             sources = await sources_of(session, list(stored))
             changed = [wine for wine in wines if stored.get(wine.id) != wine]
             moved = [w for w in wines if stored.get(w.id) == w and sources[w.id] != file.source]
