@@ -41,7 +41,7 @@ def messages(folder: Path = ACTS) -> Iterator[tuple[Language, str, str, str, Con
                 label, _, context = line[1:-1].partition(" ")
                 contexts = tuple(each for each in CONTEXTS if context in (each, ""))
                 continue
-            for place in {contexts[at % len(contexts)], contexts[(at + 1) % len(contexts)]}:
+            for place in sorted({contexts[at % len(contexts)], contexts[(at + 1) % len(contexts)]}):
                 yield language, line, label, FOLDS[at % len(FOLDS)], place
 
 

@@ -42,7 +42,7 @@ _FACTS: Final = (
 )  # fmt: skip
 _COUNTS: Final = ("guests", "sober", "hours", "bottles", "has_price")
 _SCALES: Final = ("sweetness", "bodies", "tannins", "acidities")
-_NAMES: Final = frozenset({"subject", "symptom", "ordinal", "dish", "text", "allergen", "litres"})
+_NAMES: Final = frozenset({"ordinal", "dish", "text", "allergen", "litres"})
 """Marks of which the value tells nothing of what is wanted."""
 
 
@@ -161,6 +161,7 @@ def signs_of(change: Change, context: Context) -> frozenset[str]:
             ("several", len(change.entities) > 1),
             ("name", bool(change.wishes.name)),
             ("cared", bool(change.care.gravest)),
+            ("topic", bool(change.subjects)),
         )
         if held
     }

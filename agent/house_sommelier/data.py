@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
 from agent.tables import Strict, read_toml
-from agent.text import LANGUAGES, Language, fold, words
+from agent.text import LANGUAGES, Language, fold
 
 Act = Literal[
     "care", "crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk",
@@ -115,17 +115,11 @@ class Profile(Strict):
     made: Literal["", "bottle", "tank"] = ""
 
 
-class Subject(Spoken):
-    """A subject of wine knowledge: the words it is asked by, and a short answer.
+class Topic(Strict):
+    """What people ask: the question, and a short answer."""
 
-    `about` is a trait, a slot or a style that it explains ("trait:keeps").
-    """
-
-    asked: tuple[str, ...]
-    signs: tuple[str, ...] = ()
-    """Sets of words, `*` for any ending: a message that has one of each is about the subject."""
-    about: str = ""
-    article: str = ""
+    question: str
+    answer: str
 
 
 class Kind(Strict):
@@ -171,47 +165,15 @@ def pairings() -> Mapping[str, Pairing]:
 
 
 @cache
-def subjects() -> Mapping[str, Subject]:
-    """Every subject that has a short answer."""
-    return _validated("knowledge", Subject)
+def topics(language: Language) -> Mapping[str, Topic]:
+    """Every topic that has a short answer, in one language."""
+    return _validated(f"topics/{language}", Topic)
 
 
 @cache
 def aromas() -> Mapping[str, Spoken]:
     """What aromas are called."""
     return _validated("aromas", Spoken)
-
-
-@cache
-def _signs() -> Mapping[str, Sequence[tuple[frozenset[str], tuple[str, ...]]]]:
-    """The signs of every subject, each set as whole words and as beginnings of words."""
-    return {
-        name: [
-            (frozenset(listed), tuple(word[:-1] for word in listed if word.endswith("*")))
-            for listed in (fold(line).split() for line in subject.signs)
-        ]
-        for name, subject in subjects().items()
-        if subject.signs
-    }
-
-
-def subjects_by_signs(text: str) -> Iterator[str]:
-    """The subjects of which a text shows every sign; a word serves for one sign only."""
-    told = words(text)
-    # A glass that wine is poured into is no broken glass.
-    into = {at for at, word in enumerate(told) if at and _pours(told[max(0, at - 2) : at], word)}
-    written = {word for at, word in enumerate(told) if at not in into}
-    for name, sets in _signs().items():
-        hits = [
-            {word for word in written if word in whole or word.startswith(begin)}
-            for whole, begin in sets
-        ]
-        if all(hits) and len(set().union(*hits)) >= len(hits):
-            yield name
-
-
-def _pours(before: Sequence[str], word: str) -> bool:
-    return word in grammar("glass") and bool(grammar("into") & set(before))
 
 
 @cache
@@ -246,8 +208,6 @@ def entries() -> Iterator[Entry]:
         for table in load(file)[kind]:
             names = (table["name"], *table.get("any", ())) if kind == "grape" else table.get("any")
             yield from _entries({"any": names}, ((field, (table["name"],)),))
-    for name, subject in load("knowledge").items():
-        yield from _entries({"any": subject["asked"]}, (("subject", (name,)),))
     for language, written in load("numbers")["cardinals"].items():
         for number, spoken in enumerate(written.split(","), start=2):
             words_ = tuple(map(str.strip, spoken.split("/")))

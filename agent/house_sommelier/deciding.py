@@ -8,6 +8,7 @@ from agent.house_sommelier.data import Act, kinds, profiles
 from agent.house_sommelier.merging import KIND, PLACE, wants_it
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
+from agent.house_sommelier.topics import is_certain
 
 _FOR_WINE: Final = frozenset(("search", "like", "about", "pick", "foods", "ask", "taken"))
 _CHAT: Final = frozenset({"complaint", "rude", "hello", "thanks"})
@@ -16,6 +17,9 @@ _ASKING: Final = frozenset({"search", "stock", "fits", "size", "yes"})
 """Kinds that look for nothing where nothing says what."""
 _OF_KNOWLEDGE: Final = frozenset({"like", "why", "price", "knowledge", "compare"})
 """Kinds that ask, also with "cheaper" in them."""
+_NAMES: Final = frozenset({"grapes", "regions"})
+_UNLESS_CERTAIN: Final = frozenset({"search", "ask", "complaint", "service", "like", "off_topic"})
+"""Acts that a message may look like that tells of a fault: "my wine smells of vinegar"."""
 _FINED: Final = frozenset({"egg", "milk", "fish"})
 _FEW_WORDS: Final = 4
 _ONLY_NAMED: Final = 2
@@ -82,7 +86,7 @@ class _Case:
     @property
     def measures(self) -> bool:
         """Whether it is asked how much something holds, not how much is needed."""
-        return self.change.has("subject", "measures") and not self.counts
+        return "measures" in self.change.subjects and not self.counts
 
     @property
     def is_request(self) -> bool:
@@ -142,11 +146,13 @@ def _is_beyond(case: _Case) -> bool:
     return beyond and case.state.context == "wines"
 
 
-def _is_fault(case: _Case) -> bool:
+def _is_question_of_topic(case: _Case) -> bool:
     change = case.change
-    looks = (case.kind == "search" and case.said) or change.numbers.has_price
-    wants = looks or change.has("ask", "choose") or case.state.pointed
-    return change.has("symptom") and not wants
+    is_named = not case.said - _NAMES and len(change.unknown) > 1
+    looks = case.kind == "search" and case.said and not is_named
+    limits = change.numbers.has_price or change.denied or change.allergens
+    wants = looks or limits or change.has("ask", "choose") or case.state.pointed
+    return is_certain(change.topics) and case.act in _UNLESS_CERTAIN and not wants
 
 
 def _is_priced_wish(case: _Case) -> bool:
@@ -175,14 +181,14 @@ def _unsure(case: _Case) -> Act:
         return "like" if case.said & (KIND | PLACE) and not case.asks else "about"
     if case.said or change.denied or change.allergens or change.wishes.name:
         return "search"
-    if change.has("subject") or change.has("symptom"):
+    if change.subjects:
         return "knowledge"
     return cast("Act", next((each for each in change.said("talk") if each in get_args(Act)), "ask"))
 
 
 def _is_for_something_unknown(case: _Case) -> bool:
     change = case.change
-    known = case.said or change.has("subject")
+    known = case.said or change.subjects
     return bool(change.purpose) and change.has("ask", "choose") and not known
 
 
@@ -209,7 +215,7 @@ _RULES: Final[tuple[Rule, ...]] = (
         lambda c: c.change.numbers.sober is not None and c.state.guests is not None and not c.said,
         "quantity",
     ),
-    (_is_fault, "knowledge"),
+    (_is_question_of_topic, "knowledge"),
     (lambda c: c.change.has("talk", "task", "steer") and not c.said, "off_topic"),
     (
         lambda c: c.change.has("cue", "cheaper", "dearer") and c.kind not in _OF_KNOWLEDGE,

@@ -11,15 +11,17 @@ from agent.house_sommelier.acts import language_told, with_kind
 from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import profiles
 from agent.house_sommelier.deciding import decide
-from agent.house_sommelier.lexicon import stop_words, tokens
+from agent.house_sommelier.lexicon import parse, stop_words, tokens
 from agent.house_sommelier.merging import KIND, PLACE, favourite, wished
 from agent.house_sommelier.reading import Change, Wishes, read
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts, style_of
+from agent.house_sommelier.topics import asked_for, topics_in
 from agent.i18n import is_chosen, spoken
 from agent.text import pattern, words
 
 _POURED: Final = ("sparkling", "white", "rose", "red")
 _MOST_GUESTS: Final = 500
+_FEW_WORDS: Final = 3
 _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 
 
@@ -223,11 +225,16 @@ def _about(state: State, change: Change) -> tuple[str, ...]:
 
 
 def _questioned(state: State, change: Change) -> State:
-    """A question of knowledge; a further one with no subject is of the one before."""
-    subjects = (*change.said("symptom"), *change.said("subject"))
-    goes_on = state.act_before == "knowledge" and not subjects
-    topic = state.topic if goes_on and not change.wishes.said else change.wishes
-    return replace(state, topic=topic, subject=(*subjects, state.subject if goes_on else "")[0])
+    """A question of knowledge; a short one, or one of no topic, goes on with the one before."""
+    told, asked = change.subjects, change.text
+    is_short = change.words <= _FEW_WORDS
+    if state.act_before == "knowledge" and (is_short or not (told or change.entities)):
+        asked = f"{state.asked} {change.text}"
+        together = asked_for(topics_in(asked, parse(asked, state.language).spans))
+        told = together or told or state.subjects
+    goes_on = asked != change.text and not change.wishes.said
+    topic = state.topic if goes_on else change.wishes
+    return replace(state, topic=topic, subjects=told, asked=asked)
 
 
 def _compared(state: State, change: Change) -> State:

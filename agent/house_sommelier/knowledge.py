@@ -3,81 +3,53 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agent.house_sommelier.data import Build, Pairing, Profile, aromas, profiles, subjects
+from agent.house_sommelier.data import Build, Pairing, Profile, aromas, load, profiles, topics
 from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.searching import pairings_of
 from agent.house_sommelier.state import State
-from agent.house_sommelier.wording import both, say, style_in_words
+from agent.house_sommelier.topics import offered
+from agent.house_sommelier.wording import both, either, say, style_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.text import Language, sentences, stem, words
 
 _WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
 _MOST_QUOTED: Final = 420
-_LEAST_SHARE: Final = 0.6
 _MOST_ASKED: Final = 200
-_TASTES: Final = ("sweetness", "tannins", "acidities", "bodies")
 _STRUCTURE: Final = ("body", "tannin", "acidity")
 
 
-def subject_of(state: State, change: Change) -> str:
-    """The subject that a question is about; empty if no short answer is known."""
-    before = subjects().get(state.subject)
-    told = change.has("subject") or change.has("symptom") or change.has("trait")
-    if before and before.about.startswith("trait:") and change.has("adds") and not told:
-        return state.subject
-    explained = {subject.about: name for name, subject in subjects().items() if subject.about}
-    # "And is that always sweet?" goes on with what was asked before.
-    goes_on = bool(before) and state.act_before == "knowledge" and change.is_question
-    slots = [] if goes_on else [f"slot:{each}" for each in _TASTES if each in change.wishes.said]
-    named = (
-        *change.said("symptom"),
-        *change.said("subject"),
-        *(explained.get(f"trait:{each}", "") for each in change.said("trait")),
-        *("_".join(words(each)) for each in change.entities),
-        *(explained.get(each, "") for each in slots),
-        *(explained.get(f"style:{each}", "") for each in change.wishes.styles),
-    )
-    return next((name for name in named if name in subjects()), "")
-
-
 def asked_of_library(state: State, change: Change) -> str:
-    """A question as the English library is asked it; one that goes on with its subject before."""
-    subject = subject_of(state, change) or _before(state, change)
+    """A question as the English library is asked it: its topics' articles, and its own words."""
     told = (each for each in tokens(change.text) if each.is_word and each.stem not in stop_words())
-    own = " ".join(change.entities or (each.written for each in told))
-    if state.language == "en":
-        own = change.text
-    is_own = state.language == "en" and subject == subject_of(state, change)
-    about = subjects()[subject].article.replace("-", " ") if subject and not is_own else ""
-    return " ".join(filter(None, (about, own)))[:_MOST_ASKED] or change.text[:_MOST_ASKED]
-
-
-def _before(state: State, change: Change) -> str:
-    """The subject of the question before, if this one goes on with it."""
-    return (
-        state.subject if state.act_before == "knowledge" and not subject_of(state, change) else ""
-    )
+    own = change.text if state.language == "en" else " ".join(each.written for each in told)
+    about = (_article(name).replace("-", " ") for name in state.subjects)
+    return " ".join(filter(None, (*about, own)))[:_MOST_ASKED] or change.text[:_MOST_ASKED]
 
 
 def explain(state: State, change: Change, content: str) -> SommelierResponse:
-    """The short answer and the passage of the library; an honest sentence if there is neither."""
-    subject, language = subject_of(state, change), state.language
+    """The short answer and what the library says of just that; else an honest no."""
+    language = state.language
     entity = _of_entity(change, language)
-    if change.has("opinion") and (entity or (state.topic.said and not subject)):
+    if change.has("opinion") and (entity or (state.topic.said and not state.subjects)):
         return _opinion(change, entity, language)
-    short = subjects()[subject][language] if subject else entity
-    again = _before(state, change)
-    passage = _passage(content, subject or again, state, change)
+    short = "\n\n".join(topics(language)[name].answer for name in state.subjects)
+    if not short and not change.unknown:
+        short = entity
+    passage = _passage(content, state, change)
     if passage:
         return _quoted(passage, short, language)
-    if change.has("fact"):
-        return inform(say("knowledge", language), entity)
     if short:
-        return inform(short, say("knowledge_closing", language))
-    if again:
-        return inform(subjects()[again][language], say("knowledge_more", language))
-    return inform(say("knowledge", language))
+        again = state.subjects and not change.subjects
+        return inform(short, say("knowledge_more" if again else "knowledge_closing", language))
+    near = [f"“{topics(language)[name].question}”" for name in offered(change.topics)]
+    told = say("near", language, near=either(near, language)) if near else ""
+    return inform(say("knowledge", language), entity or told)
+
+
+def _article(name: str) -> str:
+    """The article of the starter library that tells more of a topic; empty if none does."""
+    return str(load("articles").get(name, ""))
 
 
 def _opinion(change: Change, told: str, language: Language) -> SommelierResponse:
@@ -108,45 +80,38 @@ def inform(intro: str, closing: str = "") -> SommelierResponse:
     return SommelierResponse(response_type="informational", intro=intro, closing=closing)
 
 
-def _passage(content: str, subject: str, state: State, change: Change) -> tuple[str, str] | None:
-    """The path and the best sentences of the best excerpt; None if none is about the question."""
-    article = subjects()[subject].article if subject else ""
-    asked = {stem(word, "en") for word in words(asked_of_library(state, change))}
-    asked -= {stem(word, "en") for word in stop_words()}
-    terms = {
-        stem(word, "en") for each in (*change.unknown, *change.entities) for word in words(each)
-    }
+def _passage(content: str, state: State, change: Change) -> tuple[str, str] | None:
+    """The path and the best sentences of an excerpt that is about just what is asked.
+
+    That is one of the topic's own article, or one that holds every telling word of the question.
+    """
+    asked = _stems(change.text) - _stems(" ".join(stop_words()))
     parted = (part.removeprefix("[").partition("]: ") for part in content.split("\n\n["))
-    found = [(path, text.translate(_WITHOUT_BRACKETS)) for path, _, text in parted if text]
-    if article:
-        found = [each for each in found if f"{article}." in each[0]] or found
-    scored = [(*_best(text, asked), path) for path, text in found]
-    if not scored or not asked:
-        return None
-    share, quoted, path = max(scored, key=lambda each: each[0])
-    # What is asked by a word that nothing here knows is answered only by a passage with that word.
-    holds = subject_of(state, change) or terms <= {stem(word, "en") for word in words(quoted)}
-    is_enough = share >= _LEAST_SHARE or (bool(article) and f"{article}." in path)
-    return (path, quoted) if quoted and holds and is_enough else None
+    articles = tuple(f"{_article(name)}." for name in state.subjects if _article(name))
+    for path, _, text in parted:
+        if any(each in path for each in articles) or (asked and asked <= _stems(text)):
+            quoted = _best(text.translate(_WITHOUT_BRACKETS), asked)
+            if quoted:
+                return path, quoted
+    return None
 
 
-def _best(text: str, asked: set[str]) -> tuple[float, str]:
-    """How much of what was asked the best sentence and its next hold, and both of them."""
-    plain = [
-        each for part in text.split("\n") if not part.startswith("#") for each in sentences(part)
-    ]
-    if not plain or not asked:
-        return 0.0, ""
-    hits = [len(asked & {stem(word, "en") for word in words(each)}) for each in plain]
-    at = max(range(len(plain)), key=lambda place: (hits[place], -place))
+def _stems(text: str) -> set[str]:
+    return {stem(word, "en") for word in words(text)}
+
+
+def _best(text: str, asked: set[str]) -> str:
+    """The sentence that holds most of what was asked, and the next two if there is room."""
+    parts = (part for part in text.split("\n") if not part.startswith("#"))
+    plain = [each for part in parts for each in sentences(part)]
+    if not plain:
+        return ""
+    at = max(range(len(plain)), key=lambda place: (len(asked & _stems(plain[place])), -place))
     quoted = plain[at]
     for following in plain[at + 1 : at + 3]:
         if len(quoted) + len(following) < _MOST_QUOTED:
             quoted = f"{quoted} {following}"
-    if hits[at] < min(2, len(asked)):
-        return 0.0, quoted
-    whole = len(asked & {stem(word, "en") for word in words(text)})
-    return whole / len(asked) + hits[at] / 10, quoted[: _MOST_QUOTED * 2]
+    return quoted[: _MOST_QUOTED * 2]
 
 
 def compare(state: State, change: Change) -> SommelierResponse:

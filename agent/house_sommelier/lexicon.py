@@ -19,16 +19,16 @@ _TOKEN: Final = pattern(
     r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
 _CONTENT: Final = frozenset(
-    "dish hue styles grapes countries regions sweetness bodies tannins acidities text subject "
+    "dish hue styles grapes countries regions sweetness bodies tannins acidities text "
     "allergen currency unconverted percent name".split()
 )
 """Fields whose words are understood in any language."""
 _COMPOUNDED: Final = frozenset(
     "dish hue styles countries regions grapes allergen allergy wine".split()
 )
-_NOUNS: Final = frozenset("dish text grapes regions countries subject name".split())
+_NOUNS: Final = frozenset("dish text grapes regions countries name".split())
 _NAMES: Final = frozenset("grapes regions countries".split())
-_NO_VOTE: Final = frozenset("grapes regions subject entity".split())
+_NO_VOTE: Final = frozenset("grapes regions entity".split())
 _STEMMED: Final = 4
 _LEAST_SOUNDS: Final = 4
 _MOST_LONGER: Final = 3
@@ -368,7 +368,7 @@ def _meanings(written: tuple[str, ...], language: Language | None) -> tuple[Mean
     anywhere = (each for each in found if each.language == "any")
     here = [*own, *(each for each in anywhere if not (is_common and _is_of([each], _NOUNS)))]
     meant = [each for entry in here for each in entry.meanings]
-    if not is_common and all(name == "subject" for name, _ in meant):
+    if not is_common and not meant:
         meant += [(f, v) for each in found for f, v in each.meanings if f in _CONTENT]
     merged: dict[str, tuple[str, ...]] = {}
     for field, values in meant:

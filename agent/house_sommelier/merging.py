@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import load, profiles, subjects
+from agent.house_sommelier.data import load, profiles
 from agent.house_sommelier.reading import NO_WISHES, Change, Wishes
 from agent.house_sommelier.state import State, about_itself, concepts
 from agent.sommelier.wine import Currency
@@ -70,7 +70,7 @@ def wished(state: State, change: Change) -> State:
         refused=refused,
         is_new=is_fresh or refused != state.refused or _moves_on(state, change),
         insisted=_insisted(change, wishes),
-        subject="",
+        subjects=(),
         courses=change.has("courses") or (state.courses and not change.wishes.dishes),
         count=change.count or (1 if swapped else None if is_fresh else state.count),
     )
@@ -122,6 +122,7 @@ def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
             text=new.text or (("sparkling",) if "sparkling" in old.styles else ()),
         )
     is_sober = old.styles == ("alcohol_free",) and "styles" in old.only
+    is_sober = is_sober and not change.care.beneficiaries
     if is_sober and set(new.styles) <= _HUES and not change.has("others"):
         return replace(new, styles=old.styles, colours=new.styles, only=new.only | {"styles"})
     of_hue = change.has("qualifies") and old.styles and set(old.styles) <= _HUES
@@ -144,7 +145,7 @@ def _completed(state: State, change: Change) -> Wishes:
     """A message's own wishes, with what it only points at: a scale, a kind, what was explained."""
     wishes = _of_the_same_kind(state, change, _compared(state, change, _scaled(state, change)))
     if wants_it(state, change) and not state.topic.said:
-        wishes = replace(wishes, name=subjects()[state.subject].asked[0])
+        wishes = replace(wishes, name=state.subjects[0].replace("_", " "))
     elif state.wishes.said and wishes.name and not wishes.name[0].isupper():
         wishes = replace(wishes, name="")
     if change.has("swap") and state.pointed:
@@ -163,7 +164,7 @@ def _completed(state: State, change: Change) -> Wishes:
 def _scaled(state: State, change: Change) -> Wishes:
     """A message's wishes with what a comparative asks for: "less tannic", "crisper"."""
     ends = load("questions")["ends"]
-    less = (f"{state.subject}:low",) if change.has("less_of") else ()
+    less = [f"{each}:low" for each in state.subjects] if change.has("less_of") else []
     values: dict[str, Any] = {
         slot: tuple(value) if isinstance(value, list) else value
         for most in (*change.said("most"), *less)
@@ -225,7 +226,7 @@ def wants_it(state: State, change: Change) -> bool:
     asks = change.kind == "stock" or (
         change.kind in ("search", "yes") and change.has("ask", "choose")
     )
-    return asks and state.subject in subjects() and not change.wishes.said
+    return asks and bool(state.subjects) and not change.wishes.said
 
 
 def _from_elsewhere(state: State, change: Change) -> tuple[State, Change]:

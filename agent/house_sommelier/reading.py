@@ -11,8 +11,6 @@ from agent.house_sommelier.data import (
     Dish,
     dishes,
     load,
-    subjects,
-    subjects_by_signs,
 )
 from agent.house_sommelier.lexicon import (
     Meaning,
@@ -26,6 +24,7 @@ from agent.house_sommelier.lexicon import (
 )
 from agent.house_sommelier.numbers import NO_NUMBERS, Numbers, read_numbers
 from agent.house_sommelier.scope import Scope, foods_with_their_tastes
+from agent.house_sommelier.topics import Likely, asked_for, topics_in
 from agent.sommelier.wine import Currency
 from agent.text import Language
 
@@ -111,6 +110,13 @@ class Change:
     """What was said with a definite article: "the Italian one"."""
     dropped: frozenset[str] = frozenset()
     """The slots that no longer count: "forget the lamb", "not for lamb after all"."""
+    topics: tuple[Likely, ...] = ()
+    """What it may ask to know, the likeliest first."""
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """The topics that it asks for."""
+        return asked_for(self.topics)
 
     def said(self, name: str) -> tuple[str, ...]:
         """The values of a mark, in the order of the message."""
@@ -124,6 +130,7 @@ class Change:
 def read(text: str, spoken: Language | None = None) -> Change:
     """What a message says; `spoken` is the language of the talk so far."""
     phrases = parse(text, spoken)
+    topics = topics_in(text, phrases.spans)
     numbers = read_numbers(phrases, in_talk=spoken is not None)
     mentioned = [span for span in phrases.spans if _is_mentioned(span, phrases)]
     spans = [_in_context(span, phrases) for span in phrases.spans if span not in mentioned]
@@ -139,10 +146,6 @@ def read(text: str, spoken: Language | None = None) -> Change:
     marks = [
         (each.field, value) for s in scope.wanted for each in s.meanings for value in each.values
     ]
-    of_food = any(name == "dish" for name, _ in marks)
-    asked = (value for name, value in marks if name == "subject" and not of_food)
-    faults = (name for name in asked if subjects()[name].signs)
-    marks += [("symptom", name) for name in (*subjects_by_signs(text), *faults)]
     marks += _opening(phrases) + _deictic(phrases)
     vegan = (value for name, value in marks if name == "without_allergens")
     wishes = _wishes(scope, numbers)
@@ -165,6 +168,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         words=sum(word.is_word for word in words),
         is_question="?" in text,
         marks=tuple(marks),
+        topics=topics,
         definite=_definite(scope),
         dropped=_dropped(scope, wishes),
     )
@@ -300,7 +304,7 @@ def _wishes(scope: Scope, numbers: Numbers) -> Wishes:
     filled = {name: tuple(dict.fromkeys(each))[:_MOST_VALUES] for name, each in said.items()}
     wanted, named = _dishes(scope)
     lists = ("tannins", "acidities", "grapes", "countries", "regions", "text")
-    told = {"text", "subject", "trait"}
+    told = {"text", "trait"}
     tastes = (each for each in scope.wanted if {"text"} <= each.fields <= told)
     limits: dict[str, float | None] = {
         name: min(map(float, filled.get(name, ())), default=None)

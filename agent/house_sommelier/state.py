@@ -34,8 +34,8 @@ class State:
     first, `seen` and `refused` those of the whole talk, `told` what the choice's reply said of each
     wine, `pointed` those that the last message means, `about` those it asks about, `compared` what
     was compared, `favoured` what came out of that, `courses` whether the dishes follow each other,
-    `topic` the wishes of a question of knowledge, `subject` its subject, `concerned` the persons
-    named where `care` was.
+    `topic` the wishes of a question of knowledge, `subjects` the topics it is of, `asked` its
+    words, `concerned` the persons named where `care` was.
     """
 
     act: Act = "ask"
@@ -60,7 +60,8 @@ class State:
     favoured: str = ""
     courses: bool = False
     topic: Wishes = NO_WISHES
-    subject: str = ""
+    subjects: tuple[str, ...] = ()
+    asked: str = ""
     swapped: tuple[str, ...] = ()
     """What of the choice is to be replaced, while the rest stays."""
     is_below: bool = False

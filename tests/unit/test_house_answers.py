@@ -281,7 +281,7 @@ async def test_a_question_has_a_short_answer_and_its_source(text: str, short: st
 
 
 async def test_a_passage_about_something_else_is_no_answer() -> None:
-    answer = await from_library("what is pigeage?", "[docs/oak.md]: Oak gives vanilla.")
+    answer = await from_library("what is zglorg?", "[docs/oak.md]: Oak gives vanilla.")
     assert answer.startswith("That is not in my library")
 
 

@@ -8,6 +8,7 @@ from agent.classifier import classifier
 from agent.house_sommelier import data
 from agent.house_sommelier.acts import ACT_CLASSIFIER, SPEECH_CLASSIFIER
 from agent.house_sommelier.results import ListedWine
+from agent.house_sommelier.topics import topic_model
 from agent.house_sommelier.wording import foods_in_words
 from agent.sommelier.wine import Allergen, Body, Food, Level, Style, Sweetness
 from agent.text import LANGUAGES, Language
@@ -38,6 +39,18 @@ def gaps(sentence: str) -> set[str]:
     return {part.partition("}")[0] for part in sentence.split("{")[1:]}
 
 
+def test_every_topic_is_told_in_every_language_and_can_be_learnt() -> None:
+    told = {language: data.topics(language) for language in LANGUAGES}
+    assert {*topic_model().labels} == {*told["en"]}
+    for language, topics in told.items():
+        assert topics.keys() == told["en"].keys(), language
+        for name, topic in topics.items():
+            assert 15 <= len(topic.answer.split()) <= 85, (language, name)
+            assert topic.question, (language, name)
+            assert not {*"[]*<>"} & {*topic.answer}, (language, name)
+    assert data.load("articles").keys() <= told["en"].keys()
+
+
 @pytest.mark.parametrize("name", ["questions", "guests"])
 def test_every_word_is_told_in_every_language(name: str) -> None:
     for table in data.load(name)["word"]:
@@ -60,7 +73,6 @@ def test_every_value_is_one_of_the_catalogue() -> None:
 
 def test_every_file_is_as_its_model_says() -> None:
     assert data.pairings()
-    assert data.subjects()
     notes = {note for profile in data.profiles().values() for note in profile.notes}
     assert notes <= data.aromas().keys()
     assert all(dish.pairing in data.pairings() for dish in data.dishes())

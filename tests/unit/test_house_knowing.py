@@ -98,10 +98,10 @@ async def test_two_wines_are_compared_by_grape_and_method(text: str, says: str) 
     [
         ("how many hectares does Barolo have?", "not in my library"),
         ("wer hat den Sekt erfunden?", "nicht in meiner Bibliothek"),
-        ("quel est le rendement à Sancerre ?", "pas dans ma bibliothèque"),
+        ("combien d'hectares fait Sancerre ?", "pas dans ma bibliothèque"),
     ],
 )
-async def test_history_and_yields_are_not_in_the_library(text: str, says: str) -> None:
+async def test_what_no_topic_tells_is_not_in_the_library(text: str, says: str) -> None:
     assert says in await told(text)
 
 
