@@ -4,7 +4,7 @@ It is evidence of a kind of its own: a wine of a label or of a wine list is none
 All of it is text: no picture is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -15,13 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.i18n import say_in
+from agent.i18n import languages, say_in
 from agent.lengths import MESSAGE
 from agent.markdown import escape
 from agent.person import NOBODY, Person
 from agent.sommelier.caring import catalogue_for, may_be_shown, person_in
 from agent.sommelier.contract import facts_line, read_line
-from agent.sommelier.listed import AsWine, in_currency_of, is_allowed
+from agent.sommelier.listed import AsWine, at_prices_meant, in_currency_of, is_allowed
 from agent.sommelier.taste import is_of, taste_of
 from agent.sommelier.wine import (
     Catalogue,
@@ -97,18 +97,27 @@ class Attachment(BaseModel):
         if self.shows != "wine_list" or limits == WineQuery():
             return self
         limits = in_currency_of(self.wines, limits)
-        left = tuple(
-            wine
-            for wine in self.wines
-            if is_allowed(as_wine(wine) or _as_far_as_read(wine), limits)
-        )
+        read = {wine.id: wine for wine in self.wines}
+        known = (as_wine(wine) or _as_far_as_read(wine) for wine in self.wines)
+        priced = at_prices_meant(known, read, limits)
+        left = tuple(read[wine.id] for wine in priced if is_allowed(wine, limits))
         return self.model_copy(update={"wines": left, "ruled_out": len(self.wines) - len(left)})
 
 
+def _said(name: str, text: str) -> bool:
+    return _patterns()[name].search(text) is not None
+
+
 @cache
-def _of_list_pattern() -> Pattern:
+def _patterns() -> Mapping[str, Pattern]:
     listed = read_toml(dict[str, list[str]], Path(__file__).with_suffix(".toml"))
-    return of_words("|".join(listed["of_the_list"]))
+    return {name: of_words("|".join(each)) for name, each in listed.items()}
+
+
+@cache
+def _of_lists() -> tuple[str, ...]:
+    """What stands with the wines of a list, in every language."""
+    return tuple(say_in(code, "of_list") for code in languages())
 
 
 def _as_far_as_read(wine: ReadWine) -> Wine:
@@ -128,11 +137,15 @@ class Attached:
     now: bool = True
     is_about: bool = False
 
-    def for_message(self, message: str) -> "Attached":
-        """Make the same for a message, which may be about a list that came before."""
-        is_list = self.attachment.shows == "wine_list"
-        named = _of_list_pattern().search(spaced(words(message[:MESSAGE])))
-        return replace(self, is_about=is_list and not self.now and named is not None)
+    def for_message(self, message: str, last_reply: str = "") -> "Attached":
+        """Make the same for a message, which may be about a list that came before.
+
+        It is if it says so, or goes on where the last reply was of that list.
+        """
+        is_list, said = self.attachment.shows == "wine_list", spaced(words(message[:MESSAGE]))
+        was_of_list = any(each in last_reply for each in _of_lists())
+        is_about = _said("of_the_list", said) or (was_of_list and _said("goes_on", said))
+        return replace(self, is_about=is_list and not self.now and is_about)
 
     @property
     def first(self) -> Sequence[ToolCall]:

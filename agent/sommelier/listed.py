@@ -45,7 +45,8 @@ class ListCatalogue:
     async def search(self, query: WineQuery) -> WineSearchResult:
         """Find wines of the list that pass every filter of `query`, best match first."""
         query = in_currency_of(self.read.values(), query)
-        found = [wine for wine in self.wines.values() if passes(wine, query)]
+        wines = at_prices_meant(self.wines.values(), self.read, query)
+        found = [wine for wine in wines if passes(wine, query)]
         missed = {wine.id: missing(wine, query) for wine in found}
         said = {*words(query.text)}
 
@@ -98,6 +99,18 @@ def in_currency_of(read: Iterable[ReadWine], query: WineQuery) -> WineQuery:
     currency = next((each.currency for each in read if each.price), Currency.EUR)
     named = "currency" in query.model_fields_set
     return query if named else query.model_copy(update={"currency": currency})
+
+
+def at_prices_meant(
+    wines: Iterable[Wine], read: Mapping[str, ReadWine], query: WineQuery
+) -> list[Wine]:
+    """Return wines at the prices that a limit means: by the glass where no bottle is so cheap."""
+    bottles = [in_euros(each.price, each.currency) for each in read.values() if each.price]
+    limit = query.max_price
+    is_of_bottles = limit is None or in_euros(limit, query.currency) >= min(bottles, default=0)
+    if is_of_bottles:
+        return [*wines]
+    return [wine.model_copy(update={"price": read[wine.id].glass_price}) for wine in wines]
 
 
 def passes(wine: Wine, query: WineQuery) -> bool:

@@ -135,7 +135,10 @@ class Sommelier:
         it is told what was read, without a model.
         """
         if attached is None or not attached.now:
-            return await self._answer(message, run, attached and attached.for_message(message))
+            # A model tells for itself what goes on with what.
+            last = str(run.history[-1]["content"]) if run.history and not run.models else ""
+            about = attached and attached.for_message(message, last)
+            return await self._answer(message, run, about)
         language = _of_notes(self.language_in(message, run))
         if message:
             reply = await self._answer(message, run, attached)

@@ -44,7 +44,7 @@ def the_list(currency: Currency = Currency.EUR) -> ListCatalogue:
     [
         ({"styles": ["red"]}, "Barolo, Spätburgunder, Hausrot, Rioja Reserva"),
         ({"styles": ["red"], "max_price": 50}, "Spätburgunder, Rioja Reserva"),
-        ({"max_price": 10}, "Prosecco Brut"),
+        ({"max_price": 10}, "Prosecco Brut"),  # by the glass: no bottle is so cheap
         ({"min_price": 45, "order": "cheapest"}, "Rioja Reserva, Barolo"),
         ({"grapes": ["Pinot Noir"]}, "Spätburgunder"),
         ({"countries": ["Spain"]}, "Rioja Reserva"),
