@@ -18,7 +18,7 @@ Context = Literal["start", "wines", "told"]
 CONTEXTS: Final[tuple[Context, ...]] = get_args(Context)
 SPEECH_CLASSIFIER: Final = Path(__file__).with_name("speech.bin")
 _SURE: Final = 0.25
-_LIKELY: Final = 0.08
+_LIKELY: Final = 0.15
 """How sure a kind has to be where only those count that are asked of a shown wine."""
 _A_LANGUAGE: Final = 0.5
 _OTHER_LANGUAGE: Final = 0.85

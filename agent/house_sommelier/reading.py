@@ -41,6 +41,7 @@ _SCALED: Final = frozenset({"bodies", "tannins", "acidities", "sweetness"})
 _MOST_VALUES: Final = 6
 _MOST_TEXT: Final = 200
 _MOST_COUNT: Final = 4
+_NEAR: Final = 3
 MOST_SHOWN: Final = 6
 """Wines of one answer."""
 
@@ -360,14 +361,22 @@ def _is_for_abstainers(said: Mapping[str, tuple[str, ...]], scope: Scope, number
 
     That some of the guests drink nothing changes how many bottles are needed, and nothing else.
     """
-    group = next((span for span in scope.wanted if "group" in span.values("abstains")), None)
+    group = next((each for each in scope.wanted if _drinks_none(each)), None)
     of_wine = {"hue", "styles", "grapes"} & said.keys() or scope.denied
     if group is None or of_wine or "quantity" in said.get("ask", ()):
         return False
-    for_them = any(scope.phrases.is_among(at, "for") for at in range(group.start))
     is_party = numbers.guests is not None and numbers.guests > _MOST_COUNT
+    if "sober" in group.fields:
+        near = range(group.start - _NEAR, group.start + 1)
+        return not is_party and any(scope.phrases.is_among(at, "for") for at in near)
+    for_them = any(scope.phrases.is_among(at, "for") for at in range(group.start))
     counts = numbers.sober is not None or "dish" in said
     return not is_party and (for_them or not counts)
+
+
+def _drinks_none(span: Span) -> bool:
+    """Whether a phrase tells of somebody who drinks no alcohol: "drivers", "the pregnant one"."""
+    return "group" in span.values("abstains") or "sober" in span.fields
 
 
 def _are_alternatives(scope: Scope) -> bool:

@@ -187,6 +187,7 @@ class Scope:
         elif "drop" in fields or "taste" in span.values("trait") or "abstains" in fields:
             self.wanted.append(span)
             self._enter("drop" if "drop" in fields else "taste" if "trait" in fields else "not")
+            self._dangles &= "group" not in span.values("abstains")
         elif self._mode == "taste" and "dish" in fields:
             self.wanted.append(Span(span.start, span.end, (Meaning("text", ("$",)),)))
         elif self._mode == "allergy" and fields & _FOOD:
