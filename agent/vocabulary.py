@@ -45,6 +45,8 @@ LEAST_KNOWN: Final = 0.8
 FEW_WORDS: Final = 10
 """So short a text does not tell which language it is in."""
 TOKEN: Final = pattern(r"\p{L}[\p{L}\p{M}]*|\d+(?:[.,]\d+)*")
+NAME: Final = pattern(r"\p{Lu}[\p{L}\p{M}]*|\p{Lo}+|\w*\d\w*")
+"""What may be a name where it stands: with a capital, a number, or of letters that have none."""
 BEGINS: Final = frozenset('\n:;–—"“„”«»‹›‘’(|•·/')
 """Signs behind which any word may have a capital."""
 APART: Final = frozenset(",.;:!?…")
@@ -88,16 +90,21 @@ def tokens(sentence: str) -> list[Token]:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What somebody said: its words, and their order."""
+    """What somebody said: its words, those that may be names, and their order."""
 
     words: frozenset[str]
+    names: frozenset[str]
     runs: str
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "Said":
         """Take in texts."""
-        found = [word for text in texts for word in words(text)]
-        return cls(frozenset(found), f" {' '.join(found)} ")
+        listed = list(texts)
+        found = [word for text in listed for word in words(text)]
+        names = {
+            word for text in listed for each in set(NAME.findall(text)) for word in words(each)
+        }
+        return cls(frozenset(found), frozenset(names), f" {' '.join(found)} ")
 
     def has(self, run: Iterable[str]) -> bool:
         """Whether these folded words were said in a row."""
@@ -314,8 +321,9 @@ def _named(said: Sequence[Token], at: int, kind: str) -> int:
     """How many words from here on are a name of a kind."""
     known = _vocabulary()[kind]
     for count in range(min(LONGEST_NAME, len(said) - at), 0, -1):
-        name = "_".join(each.folded for each in said[at : at + count])
-        if name in known or name.removesuffix("s") in known:  # three Rieslings
+        parts = [each.folded for each in said[at : at + count]]
+        name = "_".join(parts)
+        if name in known or name.removesuffix("s") in known or "".join(parts) in known:
             return count
     return 0
 
@@ -332,7 +340,9 @@ def _known_name(said: Sequence[Token], at: int) -> int:
 
 def _is_known(said: Sequence[Token], at: int, known: Known, offered: bool) -> bool:
     token = said[at]
-    if len(token.text) == 1 or token.folded in known.sources.words or ROMAN.fullmatch(token.text):
+    is_name = token.capital and not token.begins
+    sources = known.sources.names if is_name else known.sources.words
+    if len(token.text) == 1 or token.folded in sources or ROMAN.fullmatch(token.text):
         return True
     if token.folded in known.asked.words and (not offered or _may_be_somebody(said, at)):
         return True

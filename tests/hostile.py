@@ -17,6 +17,8 @@ LOOKS = 3
 UNBOUNDED = 500
 UNICODE: Mapping[str, str] = {
     "L": "aAé葡",
+    "Lo": "葡",
+    "Lu": "AÉ",
     "M": "\u0300\u0301",
     "N": "1٣",
     "Nl": "Ⅷ",

@@ -17,11 +17,12 @@ from agent.care import ALLERGIES, care_of
 from agent.house_sommelier.lexicon import Phrases, Span, parse
 from agent.house_sommelier.numbers import read_numbers
 from agent.lengths import MESSAGE
+from agent.markdown import live
 from agent.person import Fact, FactKind
 from agent.sommelier.taste import Wanted, read, written
 from agent.sommelier.wine import Currency
 from agent.tables import Strict, read_toml
-from agent.text import Language, Pattern, fold, of_words, sentences, spaced
+from agent.text import Language, Pattern, fold, of_words, pattern, sentences, spaced
 
 Cue = Literal["none", "hate", "like"]
 CUES: Final[tuple[Cue, ...]] = ("none", "hate", "like")
@@ -51,6 +52,8 @@ BAD: Final = 3
 POINTS_OF: Final = frozenset("/ von of sur de su van op auf".split())
 POINTS_TO: Final = 3
 """Words of "8 von 10"."""
+MARKED: Final = pattern(r"[<>{}\[\]|`*_#@\\=~]|/\p{L}{2}|\p{Sc}|\d(?:[ ()/-]?\d){4}")
+"""What no note holds: markup, addresses, commands, prices, long numbers."""
 MOST_SENTENCES: Final = 12
 LONGEST_SAID: Final = 200
 LARGEST_BUDGET: Final = 5000
@@ -66,6 +69,7 @@ class _Words(Strict):
     remember: list[str]
     introduces: list[str]
     forget: list[str]
+    orders: list[str]
     budget: list[str]
     usual: list[str]
     now: dict[Language, str]
@@ -148,6 +152,12 @@ def objects(text: str) -> list[tuple[Wanted, str]]:
 def is_of_others(text: str) -> bool:
     """Tell whether a text speaks of somebody else."""
     return _Sentence(text).has("others")
+
+
+def may_be_noted(text: str) -> bool:
+    """Tell whether words may be kept as a note: no markup, link, price, number to call or order."""
+    is_marked = MARKED.search(text) or any(live(text))
+    return not (is_marked or _Sentence(text).has("orders"))
 
 
 @dataclass(frozen=True)
@@ -235,7 +245,7 @@ class _Sentence:
         told = [*self._ratings()] or [*self._tastes(is_kept=is_kept)]
         yield from told
         nothing = not (told or budget or self._allergens)
-        if nothing and (note := self._note()):
+        if nothing and (note := self._note()) and may_be_noted(note):
             yield Fact("note", note[:LONGEST_SAID], note[:LONGEST_SAID])
 
     def _note(self) -> str:

@@ -10,7 +10,14 @@ from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.house_sommelier.lexicon import parse
 from agent.memory.cellar import window_of, wine_of
-from agent.memory.reading import LARGEST_BUDGET, LONGEST_SAID, is_of_others, objects, own_words
+from agent.memory.reading import (
+    LARGEST_BUDGET,
+    LONGEST_SAID,
+    is_of_others,
+    may_be_noted,
+    objects,
+    own_words,
+)
 from agent.person import Change, Fact, Person
 from agent.sommelier.caring import may_be_shown, person_in
 from agent.sommelier.taste import written
@@ -77,7 +84,8 @@ def _change(person: Person, facts: tuple[Fact, ...], *, forget: bool) -> Change:
 def _facts(asked: Remember, own: str) -> tuple[Fact, ...]:
     match asked.kind:
         case "note":
-            return (Fact("note", asked.words, asked.words),)
+            noted = may_be_noted(asked.words)
+            return (Fact("note", asked.words, asked.words),) if noted else ()
         case "budget":
             said = asked.amount is not None and f" {asked.amount:g} " in own
             value = f"{asked.amount:g} {asked.currency}"
