@@ -21,6 +21,8 @@ CLAIMS_CLASSIFIER: Final = Path(__file__).with_suffix(".bin")
 LABELS: Final = ("ordinary", "off")
 SURE: Final = 0.6
 """From which likelihood on a sentence is a claim."""
+CERTAIN: Final = 0.9
+"""From which on it is one by what stands behind a colon alone."""
 OF_WINE: Final = frozenset({"wine", "food", "taste", "serve"})
 MOST_WORDS: Final = 30
 """Words that are looked at together."""
@@ -30,7 +32,8 @@ YEAR: Final = pattern(r"\b(?:1[5-9]|20)\d\d\b")
 
 def is_claim(sentence: str) -> bool:
     """Tell whether a sentence claims what nobody here can know."""
-    return likelihood(sentence) >= SURE
+    behind = sentence.split(": ")[1:]
+    return likelihood(sentence) >= SURE or any(likelihood(each) >= CERTAIN for each in behind)
 
 
 def likelihood(sentence: str) -> float:
