@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from agent.documents.passages import DocumentStore
 from agent.documents.quotes import QuoteCache
@@ -44,8 +44,6 @@ from tests.doubles.otlp import OtlpReceiver
 from tests.fakes import SpanRecord, root_span
 from tests.library import FakeLibrary
 from tests.traces import export
-
-R = TypeVar("R")
 
 
 @dataclass

@@ -44,8 +44,9 @@ def _endings(said: str) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(pair.split("/")) for pair in text.fold(said).split())
 
 
-def _names(said: str) -> frozenset[tuple[str, ...]]:
-    return frozenset(tuple(words(name)) for name in said.split(","))
+def names_in(said: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names of places in a list, each as its words."""
+    return tuple(tuple(words(name)) for name in said.split(","))
 
 
 class _Data(Strict):
@@ -54,7 +55,7 @@ class _Data(Strict):
     filler: Words
     common_in_names: Words
     endings: Annotated[frozenset[tuple[str, ...]], BeforeValidator(_endings)]
-    countries: Annotated[frozenset[tuple[str, ...]], BeforeValidator(_names)]
+    countries: Annotated[frozenset[tuple[str, ...]], BeforeValidator(names_in)]
     search: Words
     site_pages: Annotated[frozenset[str], BeforeValidator(lambda said: said.split())]
 

@@ -34,6 +34,7 @@ from agent.places.distinct import (
     duplicates,
     is_chinese,
     mentions,
+    names_in,
     of_search,
     same_word,
     words,
@@ -62,10 +63,6 @@ SCRIPTS: Final = {
 Name = tuple[str, ...]
 
 
-def _name_words(said: str) -> tuple[Name, ...]:
-    return tuple(tuple(words(name)) for name in said.split(","))
-
-
 def _listed(said: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in said.split(","))
 
@@ -73,7 +70,7 @@ def _listed(said: str) -> tuple[str, ...]:
 class Language(Strict):
     """Where it is spoken, what kinds of places are called, and what is looked for beside."""
 
-    names: Annotated[tuple[Name, ...], BeforeValidator(_name_words)]
+    names: Annotated[tuple[Name, ...], BeforeValidator(names_in)]
     also: Annotated[tuple[str, ...], Field(min_length=9, max_length=9)]
     kinds: dict[str, Annotated[tuple[str, ...], BeforeValidator(_listed)]]
 
@@ -81,7 +78,7 @@ class Language(Strict):
 class _Data(Strict):
     """What `languages.toml` holds."""
 
-    neutral: Annotated[tuple[Name, ...], BeforeValidator(_name_words)]
+    neutral: Annotated[tuple[Name, ...], BeforeValidator(names_in)]
     languages: dict[str, Language]
 
 

@@ -221,12 +221,9 @@ class _Answer:
 
     async def _said(self) -> Sequence[StoredMessage]:
         """What was said before, also if the turn is run again and has kept its own words."""
-        chat_id, thread, most = (
-            self.question.chat_id,
-            self.question.thread_id,
-            self.talk.history_messages,
-        )
-        recent = partial(self.talk.repositories.messages.recent, chat_id, most, thread_id=thread)
+        chat_id, thread = self.question.chat_id, self.question.thread_id
+        messages, most = self.talk.repositories.messages, self.talk.history_messages
+        recent = partial(messages.recent, chat_id, most, thread_id=thread)
         try:
             said = await retry_briefly(recent)
         except Exception:

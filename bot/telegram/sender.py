@@ -44,7 +44,6 @@ from bot.telegram.render import split_messages, utf16_units, visible_text
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 R = TypeVar("R")
 
 MAX_TRIES: Final = 8

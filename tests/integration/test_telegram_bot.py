@@ -177,6 +177,7 @@ async def test_what_cannot_be_answered_gets_one_courteous_sentence(
     answerer = answering()
     async with running(bot_api, answerer, messages):
         bot_api.push({"message": message(**fields)})
+        await bot_api.wait_for_message(1)
         bot_api.say("/help")
         seen = await bot_api.wait_for_message(2)
     assert len(seen) == 2
