@@ -138,9 +138,8 @@ def prepare_trace(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:
 
 def words(settings: Settings) -> Callable[[str], str]:
     """What may be shown to admins of what people wrote."""
-    if settings.tracing.content == "none":
-        return lambda text: ""
-    return Masking(settings.tracing.content, (), settings.secrets).text
+    shown = hide(settings)
+    return lambda text: str(shown(text) or "")
 
 
 def hide(settings: Settings) -> Callable[[object], object]:

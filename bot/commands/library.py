@@ -78,17 +78,11 @@ def import_wines(
     if dry_run or (sys.stdin.isatty() and not yes):
         _show_understood(read)
         typer.echo(_told(with_database(settings, partial(add, really=False)), would=True))
-        bad = len({each.line for each in read.problems})
-        needs = f" {bad} need attention." if bad else ""
-        asked = f"Import {len(read.wines)} of {len(read.wines) + bad}?{needs}"
-        if dry_run or not typer.confirm(asked):
+        if dry_run or not typer.confirm(_asked(read)):
             typer.echo("Nothing was imported.")
             return
     typer.echo(_told(with_database(settings, add)))
-    for problems, title in ((read.problems, "Not imported:"), (read.left_out, "Without details:")):
-        if problems:
-            typer.echo(title)
-            show(_problem_table(problems))
+    _show_left(read)
     samples = with_database(settings, count_samples)
     if samples and not without_samples:
         typer.echo(f"{samples} starter wines are offered too; --without-samples takes them away.")
@@ -98,6 +92,20 @@ def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
     typer.echo(f"sommelier: nothing was imported from {file}", err=True)
     show(_problem_table(problems), error=True)
     raise typer.Exit(1)
+
+
+def _asked(read: CatalogueFile) -> str:
+    bad = len({each.line for each in read.problems})
+    needs = f" {bad} need attention." if bad else ""
+    return f"Import {len(read.wines)} of {len(read.wines) + bad}?{needs}"
+
+
+def _show_left(read: CatalogueFile) -> None:
+    """The rows that were not imported, and what of the others was left out."""
+    for problems, title in ((read.problems, "Not imported:"), (read.left_out, "Without details:")):
+        if problems:
+            typer.echo(title)
+            show(_problem_table(problems))
 
 
 def _told(report: ImportReport, *, would: bool = False) -> str:

@@ -166,44 +166,51 @@ async def _turn(
     look_up: "Callable[[Resources], Work]",
     of_help: Callable[[str], Any],
 ) -> Any:
-    """What a turn looked up: traced like every other. Raises what kept it from an answer.
+    """What a turn looked up; to who must not drink it is what `of_help` makes of what helps.
 
-    To who must not drink it is what `of_help` makes of what helps.
+    Raises what kept it from an answer.
     """
     from agent.care import care_of
-    from agent.i18n import say
-    from agent.tracing.recorder import Recorder
-    from agent.turn import Reply, answer_turn
     from bot.resources import open_resources
     from bot.tracing import open_exporter
 
-    settings, raised = open_settings(), list[Exception]()
+    settings = open_settings()
     async with open_resources(settings) as resources:
         care = care_of(asked, resources.help.full_age)
         if instead := resources.help.instead(care):
             return of_help(instead)
-        do = look_up(resources)
-
-        async def work(run: "Run") -> "Reply":
-            try:
-                return await do(run)
-            except Exception as error:
-                # The command says it on one line; a log would say it twice.
-                raised.append(error)
-                failed = type(error).__name__
-                return Reply(text=say("apology"), outcome="failed", error_types=(failed,))
-
-        root = Recorder().turn(input=asked, session=SESSION, user=SESSION, name=kind)
+        work = look_up(resources)
         async with open_exporter(settings, resources.sessions):
-            try:
-                with root as span:
-                    reply = await answer_turn(resources.run.turn(span=span), work)
-            finally:
-                await resources.repositories.traces.save([root.trace])
+            answer = await _traced(resources, kind, asked, work)
+    return replace(answer, note=f"{resources.help.beside(care)} {answer.note}".strip())
+
+
+async def _traced(resources: "Resources", kind: str, asked: str, look_up: "Work") -> Any:
+    """What was found, traced like every turn. Raises what kept it from that."""
+    from agent.i18n import say
+    from agent.tracing.recorder import Recorder
+    from agent.turn import Reply, answer_turn
+
+    raised = list[Exception]()
+
+    async def work(run: "Run") -> "Reply":
+        try:
+            return await look_up(run)
+        except Exception as error:
+            # The command says it on one line; a log would say it twice.
+            raised.append(error)
+            failed = type(error).__name__
+            return Reply(text=say("apology"), outcome="failed", error_types=(failed,))
+
+    root = Recorder().turn(input=asked, session=SESSION, user=SESSION, name=kind)
+    try:
+        with root as span:
+            reply = await answer_turn(resources.run.turn(span=span), work)
+    finally:
+        await resources.repositories.traces.save([root.trace])
     if raised:
         raise raised[0]
-    answer: Any = reply.answer
-    return replace(answer, note=f"{resources.help.beside(care)} {answer.note}".strip())
+    return reply.answer
 
 
 def _question(text: str) -> str:
