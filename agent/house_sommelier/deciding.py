@@ -51,10 +51,7 @@ class _Case:
     @property
     def is_limited(self) -> bool:
         """Whether a message says what a wine may cost, or how strong it may be."""
-        has_subject = self.change.has("subject") or self.change.has("symptom")
-        return (
-            bool(self.said & {"min_price", "max_price", "min_abv", "max_abv"}) and not has_subject
-        )
+        return bool(self.said & {"min_price", "max_price", "min_abv", "max_abv"})
 
     @property
     def act(self) -> Act:
@@ -232,6 +229,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     ),
     (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),
     (lambda c: c.act == "knowledge" and c.said and c.change.words <= _ONLY_NAMED, "search"),
+    (lambda c: c.kind == "temperature" and c.change.wishes.dishes and not c.state.shown, "search"),
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
     (lambda c: c.act in ("knowledge", "foods") and _is_for_something_unknown(c), "ask"),

@@ -37,6 +37,9 @@ _ENTITIES: Final = ("grapes", "regions", "entity")
 _KINDS: Final = frozenset({"hue", "styles", "wine", "grapes"})
 _A_DESSERT: Final = frozenset({"fruit_dessert", "creamy_dessert"})
 _DESSERTS: Final = _A_DESSERT | {"chocolate", "nuts"}
+_NARROWER: Final = frozenset({"grapes", "regions", "text"})
+"""What they name is less than a kind of wine: no ice wine is no word against sweet ones."""
+_TASTES: Final = frozenset({"sweetness", "bodies", "acidities", "text", "tannins", "trait"})
 _SCALED: Final = frozenset({"bodies", "tannins", "acidities", "sweetness"})
 _MOST_VALUES: Final = 6
 _MOST_TEXT: Final = 200
@@ -335,7 +338,8 @@ def _wishes(scope: Scope, numbers: Numbers) -> Wishes:
 def _on_scale(name: str, said: Mapping[str, tuple[str, ...]], scope: Scope) -> tuple[str, ...]:
     """The wanted steps of a scale without the denied ones; all others if none is wanted."""
     wanted = said.get(name, ())
-    denied = [value for span in scope.denied for value in span.values(name)]
+    out = [span for span in scope.denied if not span.fields & _NARROWER or span.fields <= _TASTES]
+    denied = [value for span in out for value in span.values(name)]
     steps = wanted or SCALES["sweetness" if name == "sweetness" else "body"]
     return tuple(str(step) for step in steps if step not in denied) if denied else wanted
 
@@ -349,7 +353,7 @@ def _kinds(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) 
     qualifies = _WITH_OWN_COLOUR & set(styles) or "luscious" in said.get("sweetness", ())
     if hues and qualifies and not (_are_alternatives(scope) or _by_style(scope.phrases)):
         return {"styles": styles, "colours": hues}
-    out = [each for each in scope.denied if not each.fields & {"grapes", "regions", "text"}]
+    out = [each for each in scope.denied if not each.fields & _NARROWER]
     denied = {value for each in out for name in ("hue", "styles") for value in each.values(name)}
     if denied & {*_USUAL} and not (hues or styles):
         styles = tuple(style for style in _USUAL if style not in denied)

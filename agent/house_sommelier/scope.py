@@ -39,8 +39,7 @@ _OPPOSITE: Final[Mapping[Meaning, Meaning]] = {
         "bodies", ("light", "medium_light", "medium")
     ),
     Meaning("tannins", ("high",)): Meaning("tannins", ("none", "low", "medium")),
-    Meaning("subject", ("tannin",)): Meaning("tannins", ("none", "low")),
-    Meaning("subject", ("acidity",)): Meaning("acidities", ("low", "medium")),
+    Meaning("substance", ("tannin",)): Meaning("tannins", ("none", "low")),
     Meaning("acidities", ("high",)): Meaning("acidities", ("low", "medium")),
 }
 
@@ -250,7 +249,7 @@ class Scope:
             span = Span(span.start, span.end, (taste,))
         self.denied.append(span)
         self.elsewhere |= "elsewhere" in span.fields
-        if span.fields <= _TASTES | {"trait", "subject"}:
+        if span.fields <= _TASTES | {"trait"}:
             self.implied += [_OPPOSITE[each] for each in span.meanings if each in _OPPOSITE]
 
     def _not_tolerate(self, span: Span) -> None:
