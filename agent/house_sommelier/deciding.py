@@ -152,6 +152,13 @@ def _is_question_of_topic(case: _Case) -> bool:
     return is_certain(change.topics) and case.act in _UNLESS_CERTAIN and not wants
 
 
+def _is_for_a_dish(case: _Case) -> bool:
+    """Whether a question is what to open with a dish: "which red is safe for me with a steak?"."""
+    asks = case.change.has("ask", "choose") and case.said & KIND
+    is_question = case.act == "knowledge" and (asks or case.kind == "temperature")
+    return is_question and "dishes" in case.said
+
+
 def _is_priced_wish(case: _Case) -> bool:
     """Whether a sum is the limit of a wish, not what is to be worked out."""
     sums = case.state.guests is not None and case.change.has("trait", "total")
@@ -229,7 +236,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     ),
     (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),
     (lambda c: c.act == "knowledge" and c.said and c.change.words <= _ONLY_NAMED, "search"),
-    (lambda c: c.kind == "temperature" and c.change.wishes.dishes and not c.state.shown, "search"),
+    (_is_for_a_dish, "search"),
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
     (lambda c: c.act in ("knowledge", "foods") and _is_for_something_unknown(c), "ask"),
