@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, get_args
 from agent.classifier import Meanings, classifier, features, hashed
 from agent.house_sommelier.data import kinds, load
 from agent.house_sommelier.reading import Change
+from agent.house_sommelier.topics import SURE, is_likely
 from agent.text import LANGUAGES, Language, words
 
 ACT_CLASSIFIER: Final = Path(__file__).with_name("acts.bin")
@@ -161,7 +162,7 @@ def signs_of(change: Change, context: Context) -> frozenset[str]:
             ("several", len(change.entities) > 1),
             ("name", bool(change.wishes.name)),
             ("cared", bool(change.care.gravest)),
-            ("topic", bool(change.subjects)),
+            ("topic", is_likely(change.topics, SURE)),
         )
         if held
     }

@@ -8,7 +8,7 @@ from agent.house_sommelier.data import Act, kinds, profiles
 from agent.house_sommelier.merging import KIND, PLACE, wants_it
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
-from agent.house_sommelier.topics import is_certain
+from agent.house_sommelier.topics import CERTAIN, is_likely
 
 _FOR_WINE: Final = frozenset(("search", "like", "about", "pick", "foods", "ask", "taken"))
 _CHAT: Final = frozenset({"complaint", "rude", "hello", "thanks"})
@@ -149,7 +149,7 @@ def _is_question_of_topic(case: _Case) -> bool:
     looks = case.kind == "search" and case.said and not is_named
     limits = change.numbers.has_price or change.denied or change.allergens
     wants = looks or limits or change.has("ask", "choose") or case.state.pointed
-    return is_certain(change.topics) and case.act in _UNLESS_CERTAIN and not wants
+    return is_likely(change.topics, CERTAIN) and case.act in _UNLESS_CERTAIN and not wants
 
 
 def _is_for_a_dish(case: _Case) -> bool:
@@ -175,6 +175,8 @@ def _is_comparison(case: _Case) -> bool:
 def _held_against(case: _Case) -> Act:
     """Two grapes or places are compared; of what nothing is known, the library may tell."""
     told = [each for each in case.change.entities if each in profiles()]
+    if case.change.numbers.has_price and not told:
+        return "search"
     return "compare" if len(told) > 1 or len(case.state.compared) > 1 else "knowledge"
 
 

@@ -15,7 +15,7 @@ from agent.house_sommelier.lexicon import parse, stop_words, tokens
 from agent.house_sommelier.merging import KIND, PLACE, favourite, wished
 from agent.house_sommelier.reading import Change, Wishes, read
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts, style_of
-from agent.house_sommelier.topics import asked_for, topics_in
+from agent.house_sommelier.topics import SURE, asked_for, is_likely, topics_in
 from agent.i18n import is_chosen, spoken
 from agent.text import pattern, words
 
@@ -227,8 +227,9 @@ def _about(state: State, change: Change) -> tuple[str, ...]:
 def _questioned(state: State, change: Change) -> State:
     """A question of knowledge; a short one, or one of no topic, goes on with the one before."""
     told, asked = change.subjects, change.text
-    is_short = change.words <= _FEW_WORDS
-    if state.act_before == "knowledge" and (is_short or not (told or change.entities)):
+    is_own = is_likely(change.topics, SURE) or change.entities
+    is_open = change.words <= _FEW_WORDS or not is_own
+    if state.act_before == "knowledge" and is_open and not change.has("ask", "what"):
         asked = f"{state.asked} {change.text}"
         together = asked_for(topics_in(asked, parse(asked, state.language).spans))
         told = together or told or state.subjects

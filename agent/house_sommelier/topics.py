@@ -23,13 +23,15 @@ from agent.house_sommelier.lexicon import Span
 from agent.text import words
 
 TOPIC_MODEL: Final = Path(__file__).with_name("topics.bin")
+SURE: Final = 0.5
+"""From how likely on a topic is asked for by a message alone, whatever was asked before."""
 CERTAIN: Final = 0.8
 """From how likely on a message is a question of a topic, whatever else it looks like."""
 LIKELY: Final = 0.2
 """From how likely on a topic that leads is answered."""
 NEAR: Final = 0.1
 """From how likely on a topic is offered."""
-LEAD: Final = 3.0
+LEAD: Final = 2.5
 """How many times likelier than the next a topic is that is answered alone."""
 TOGETHER: Final = 0.4
 """From how likely on two topics that none leads are answered both."""
@@ -180,9 +182,9 @@ def asked_for(likely: Sequence[Likely]) -> tuple[str, ...]:
     return (first.name, second.name) if first.share + second.share >= TOGETHER else ()
 
 
-def is_certain(likely: Iterable[Likely]) -> bool:
-    """Whether a message asks for a topic, whatever else it looks like."""
-    return any(each.share >= CERTAIN for each in likely)
+def is_likely(likely: Iterable[Likely], share: float) -> bool:
+    """Whether any topic is that likely asked for."""
+    return any(each.share >= share for each in likely)
 
 
 def offered(likely: Iterable[Likely]) -> tuple[str, ...]:
