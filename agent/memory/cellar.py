@@ -248,8 +248,9 @@ def price_at(words: Sequence[Token], place: int) -> tuple[float, Currency] | Non
 
 
 def _amount(written: str) -> float | None:
+    """The number that is written so; no word is one ("nan")."""
     try:
-        return float(written.replace(",", "."))
+        return float(written.replace(",", ".")) if written[:1].isdecimal() else None
     except ValueError:
         return None
 

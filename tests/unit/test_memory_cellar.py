@@ -54,6 +54,7 @@ ADDED = {
     "We have 8 guests, 2 reds and 2 whites please": "",
     "I have 3 guests for dinner and want a Barolo": "",
     "do you have 2 Barolo 2016?": "",
+    "I bought 2 Barolo 2016 for nan": "2 Barolo 2016",
     "something red for lamb under 25": "",
 }
 TAKEN = {
