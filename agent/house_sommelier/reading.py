@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from itertools import dropwhile, pairwise, takewhile
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ _NARROWER: Final = frozenset({"grapes", "regions", "text"})
 _TASTES: Final = frozenset({"sweetness", "bodies", "acidities", "text", "tannins", "trait"})
 _SCALED: Final = frozenset({"bodies", "tannins", "acidities", "sweetness"})
 _MOST_VALUES: Final = 6
+_REMEMBERED: Final = 256
 _MOST_TEXT: Final = 200
 _MOST_COUNT: Final = 4
 _NEAR: Final = 3
@@ -131,8 +133,12 @@ class Change:
         return any(value in values or not values for value in self.said(name))
 
 
+@lru_cache(_REMEMBERED)
 def read(text: str, spoken: Language | None = None) -> Change:
-    """What a message says; `spoken` is the language of the talk so far."""
+    """What a message says; `spoken` is the language of the talk so far.
+
+    A talk is read again for each of its calls of a tool, so the last messages are remembered.
+    """
     phrases = parse(text, spoken)
     topics = topics_in(text, phrases.spans)
     numbers = read_numbers(phrases, in_talk=spoken is not None)
