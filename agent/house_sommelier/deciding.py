@@ -159,6 +159,14 @@ def _is_for_a_dish(case: _Case) -> bool:
     return is_question and "dishes" in case.said
 
 
+def _goes_on_asking(case: _Case) -> bool:
+    """Whether a question of knowledge is asked of something else: "and for white?"."""
+    change = case.change
+    asks = change.has("adds") and change.is_question and not change.has("ask", "choose")
+    is_told = case.state.act == "knowledge" and case.state.context == "told"
+    return asks and is_told and change.words <= _FEW_WORDS and not change.numbers.has_price
+
+
 def _is_priced_wish(case: _Case) -> bool:
     """Whether a sum is the limit of a wish, not what is to be worked out."""
     sums = case.state.guests is not None and case.change.has("trait", "total")
@@ -222,6 +230,7 @@ _RULES: Final[tuple[Rule, ...]] = (
         "quantity",
     ),
     (_is_question_of_topic, "knowledge"),
+    (_goes_on_asking, "knowledge"),
     (lambda c: c.change.has("talk", "task", "steer") and not c.said, "off_topic"),
     (
         lambda c: c.change.has("cue", "cheaper", "dearer") and c.kind not in _OF_KNOWLEDGE,

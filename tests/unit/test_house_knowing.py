@@ -3,6 +3,7 @@
 import pytest
 
 from agent.house_sommelier import HouseSommelier
+from agent.house_sommelier.topics import Likely, asked_for, offered
 from tests.house import answer_of, answered, conversation, filters, spoken
 
 
@@ -166,3 +167,32 @@ async def test_what_is_too_dear_keeps_its_place(first: str, then: str) -> None:
 
 async def test_plain_english_is_no_country() -> None:
     assert "countries" not in await filters("a red for lamb, in plain english please")
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        (
+            ("how long does an opened bottle of red last?", "and port?"),
+            "sparkling wine one to three",
+        ),
+        (("wie lange hält offener Rotwein?", "und Weißwein?"), "Schaumwein"),
+        (("what does minerality mean?", "what is zglorg"), "not in my library"),
+        (("do I decant a Barolo?",), "decanter"),
+        (("can you freeze wine?",), "freez"),
+        (("c'est quoi l'amarone", "et le ripasso ?"), "ripasso"),
+    ],
+)
+async def test_a_question_finds_its_topic_and_what_goes_on_with_it(
+    said: tuple[str, ...], says: str
+) -> None:
+    messages = conversation(*said, reply="So it is.")
+    assert says in answer_of(await HouseSommelier().generate_with_tools(messages)).intro
+
+
+def test_two_topics_near_each_other_are_both_answered_and_none_far_behind() -> None:
+    near = [Likely("port", 0.4), Likely("port_styles", 0.3), Likely("sherry", 0.1)]
+    assert asked_for(near) == ("port", "port_styles")
+    assert asked_for([Likely("port", 0.4), *near[2:]]) == ("port",)
+    assert asked_for([Likely("port", 0.15), Likely("sherry", 0.01)]) == ()
+    assert offered([Likely("port", 0.15), Likely("sherry", 0.01)]) == ("port",)
