@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import combinations, groupby, pairwise, product
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
+
+from pydantic import BeforeValidator
 
 from agent.classifier import LONGEST_WORD, Meanings, classifier, hashed
 from agent.tables import Strict, read_toml
@@ -25,30 +27,41 @@ YOUNGEST: Final = 8
 """From how many years on a number may be the age of somebody who writes."""
 _TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[^\s\p{L}0-9]")
 _STOPS: Final = frozenset(".!?,")
-_END: Final = (
-    r"(?:\s*(?:[.,!?;:)]|\Z)|\s(?:and|but|so|lol|what|can|und|aber|was|darf|et|mais|je|on|quel"
-    r"|y|pero|que|e|ma|che|quale|en|maar|wat|welke|mas|qual))"
-)
 _LONGEST_PHRASE: Final = 3
 
 
-class _File(Strict):
-    """What `care.toml` holds; `numbers` are the words from two to eighteen."""
+_Words = Annotated[Meanings, BeforeValidator(Meanings)]
 
-    meanings: dict[str, str]
+
+class Lexicon(Strict, arbitrary_types_allowed=True):
+    """What `care.toml` holds: what words mean, what people react to, what is certain.
+
+    `numbers` are the words from two to eighteen; what is `certain` may have `{age}` and an `{end}`.
+    """
+
+    meanings: _Words
+    reactions: _Words
     numbers: dict[str, str]
-    reactions: dict[str, str]
+    end: str
     certain: dict[str, tuple[str, ...]]
 
+    @cached_property
+    def number(self) -> Mapping[str, int]:
+        """Return the numbers by their words."""
+        said = (each.split() for each in self.numbers.values())
+        return {word: number for words in said for number, word in enumerate(words, start=2)}
 
-@dataclass(frozen=True, slots=True)
-class Lexicon:
-    """What words mean to the classifier, what people react to, what is certain by its words."""
-
-    meanings: Meanings
-    reactions: Meanings
-    numbers: Mapping[str, int]
-    certain: Mapping[str, Pattern]
+    @cached_property
+    def patterns(self) -> Mapping[str, Pattern]:
+        """Return what leaves no doubt, by concern."""
+        age = f"(?:[0-9]{{1,2}}|{'|'.join(self.number)})"
+        parts = {concern: "|".join(each) for concern, each in self.certain.items()}
+        return {
+            concern: pattern(
+                rf"\b(?:{each.replace('{age}', age).replace('{end}', self.end)})(?!\w)"
+            )
+            for concern, each in parts.items()
+        }
 
 
 @cache
@@ -58,18 +71,7 @@ def lexicon() -> Lexicon:
     Raises:
         ValidationError: the file is not as it must be.
     """
-    file = read_toml(_File, Path(__file__).with_name("care.toml"))
-    numbers = {
-        word: number
-        for words in file.numbers.values()
-        for number, word in enumerate(words.split(), start=2)
-    }
-    age = f"(?:[0-9]{{1,2}}|{'|'.join(numbers)})"
-    certain = {
-        concern: pattern(rf"\b(?:{each.replace('{age}', age).replace('{end}', _END)})(?!\w)")
-        for concern, each in ((name, "|".join(each)) for name, each in file.certain.items())
-    }
-    return Lexicon(Meanings(file.meanings), Meanings(file.reactions), numbers, certain)
+    return read_toml(Lexicon, Path(__file__).with_name("care.toml"))
 
 
 class Message:
@@ -81,7 +83,7 @@ class Message:
 
     def certain(self, full_age: int) -> Iterator[str]:
         """Tell the concerns that some words leave no doubt of."""
-        for concern, words in lexicon().certain.items():
+        for concern, words in lexicon().patterns.items():
             for found in words.finditer(self._text):
                 before = _TOKEN.findall(
                     self._text[max(0, found.start() - LONGEST_WORD) : found.start()]
@@ -138,7 +140,7 @@ class Message:
 
 
 def _number(word: str) -> int | None:
-    return int(word[:4]) if word.isdecimal() else lexicon().numbers.get(word)
+    return int(word[:4]) if word.isdecimal() else lexicon().number.get(word)
 
 
 def _written(word: str, full_age: int) -> str:

@@ -23,11 +23,9 @@ SURE: Final = 0.6
 """From which likelihood on a sentence is a claim."""
 CERTAIN: Final = 0.9
 """From which on it is one by what stands behind a colon alone."""
-OF_WINE: Final = frozenset({"wine", "food", "taste", "serve"})
 MOST_WORDS: Final = 30
 """Words that are looked at together."""
 STOP: Final = pattern(r"[.!?…]+\s+")
-YEAR: Final = pattern(r"\b(?:1[5-9]|20)\d\d\b")
 
 
 def is_claim(sentence: str) -> bool:
@@ -62,14 +60,6 @@ def _features(sentence: str) -> Iterator[str]:
     yield from (f"mm {one} {other}" for one, other in combinations(found, 2))
     for one, other in pairwise(said):
         yield from (f"mb {first} {second}" for first, second in product(one, other))
-    of_wine = sum(not OF_WINE.isdisjoint(each) for each in said)
-    yield f"of wine {min(of_wine, 3)}"
-    yield f"length {min(len(said) // 4, 5)}"
-    yield f"unknown {round(4 * sum(not each for each in said) / (len(said) or 1))}"
-    if "?" in sentence:
-        yield "question"
-    if YEAR.search(sentence):
-        yield "year"
 
 
 @cache
