@@ -87,8 +87,7 @@ class Pattern:
         """Find each match from left to right."""
         data, forms = text.encode("utf-8", "surrogatepass"), self._forms
         places = _Places(data)
-        is_plain = text.isascii() and not forms.looks_beside
-        for found in forms.first.finditer(data) if is_plain else _found(data, forms):
+        for found in _found(data, forms):
             yield _match(text, found, forms, places)
 
     def search(self, text: str) -> Match | None:
@@ -111,7 +110,9 @@ class Pattern:
 
     def findall(self, text: str) -> list[str]:
         """Return each match as a whole."""
-        return [found[0] for found in self.finditer(text)]
+        data = text.encode("utf-8", "surrogatepass")
+        spans = (found.span(1) for found in _found(data, self._forms))
+        return [data[start:end].decode("utf-8", "surrogatepass") for start, end in spans]
 
     def sub(self, new: str | Callable[[Match], str], text: str) -> str:
         """Replace each match by `new` as it stands, or by what it makes of the match."""
@@ -164,6 +165,13 @@ def _match(text: str, found: Any, forms: _Forms, places: _Places) -> Match:
 
 
 def _found(data: bytes, forms: _Forms) -> Iterator[Any]:
+    if data.isascii() and not forms.looks_beside:
+        plain: Iterator[Any] = forms.first.finditer(data)
+        return plain
+    return _found_one_by_one(data, forms)
+
+
+def _found_one_by_one(data: bytes, forms: _Forms) -> Iterator[Any]:
     found = forms.first.search(data)
     while found:
         yield found

@@ -101,9 +101,7 @@ class Said:
         """Take in texts."""
         listed = list(texts)
         found = [word for text in listed for word in words(text)]
-        names = {
-            word for text in listed for each in set(NAME.findall(text)) for word in words(each)
-        }
+        names = words(" ".join({name for text in listed for name in NAME.findall(text)}))
         return cls(frozenset(found), frozenset(names), f" {' '.join(found)} ")
 
     def has(self, run: Iterable[str]) -> bool:
