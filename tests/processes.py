@@ -17,12 +17,10 @@ from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Any, Self
 
-import bot.__main__
-import bot.console
-import bot.running
+from bot.__main__ import main
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([__name__])
+FORKS.set_forkserver_preload([__name__, "tests.loaded"])
 
 
 class File:
@@ -147,4 +145,4 @@ def be_sommelier(
     os.environ.update(environment)
     os.chdir(environment["HOME"])
     sys.argv = ["sommelier", *arguments]
-    bot.__main__.main()
+    main()

@@ -1,0 +1,26 @@
+"""What `sommelier` has loaded after its first answers: modules, tables, catalogues of texts."""
+
+# ruff: noqa: F401
+
+import alembic.command
+import anyio._backends._asyncio
+import babel.numbers
+import httpcore
+import openai
+import psycopg
+import snowballstemmer
+
+import bot.__main__
+import bot.console
+import bot.http.server
+import bot.running
+import db.documents.text
+from agent.care import care_of
+from agent.house_sommelier.lexicon import lexicon
+from agent.i18n import in_every_language
+from agent.memory.reading import read_message
+
+lexicon()
+in_every_language("nothing_to_forget")
+for understand in (care_of, read_message):
+    understand("I like a dry red wine with lamb, for 20 euros.")
