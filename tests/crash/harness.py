@@ -4,6 +4,7 @@ import asyncio
 import io
 import itertools
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -69,22 +70,36 @@ def postgres(*, fast: bool = True) -> Iterator[Server]:
 _databases = itertools.count(1)
 
 
+_stocked: dict[str, str] = {}
+"""By server (none is SQLite) the URL of a database to copy, in which nobody works."""
+
+
 async def new_database(server: Server | None, folder: Path) -> str:
     """The URL of a database of its own, migrated and with the starter catalogue."""
-    number = f"{os.getpid()}_{next(_databases)}"
-    url = f"sqlite+aiosqlite:///{folder / f'crash_{number}.sqlite3'}"
-    if server is not None:
-        maintenance = server.get_uri(driver="psycopg")
-        address = maintenance.replace("postgresql+psycopg://", "postgresql://")
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE crash_{number}".encode())
-        named = make_url(maintenance).set(database=f"crash_{number}")
-        url = named.render_as_string(hide_password=False)
-    engine = create_engine(url)
-    await upgrade_schema(engine)
-    await load_starter(Sessions(engine))
-    await engine.dispose()
-    return url
+    key = server.get_uri() if server else ""
+    if key not in _stocked:
+        _stocked[key] = _empty_database(server, Path(tempfile.mkdtemp(prefix="sommelier-crash-")))
+        engine = create_engine(_stocked[key])
+        await upgrade_schema(engine)
+        await load_starter(Sessions(engine))
+        await engine.dispose()
+    return _empty_database(server, folder, template=_stocked[key])
+
+
+def _empty_database(server: Server | None, folder: Path, template: str | None = None) -> str:
+    """The URL of a new database, a copy of the template's if there is one."""
+    name = f"crash_{os.getpid()}_{next(_databases)}"
+    source = make_url(template).database if template else None
+    if server is None:
+        if source:
+            shutil.copyfile(source, folder / f"{name}.sqlite3")
+        return f"sqlite+aiosqlite:///{folder / name}.sqlite3"
+    maintenance = server.get_uri(driver="psycopg")
+    address = maintenance.replace("postgresql+psycopg://", "postgresql://")
+    with psycopg.connect(address, autocommit=True) as connection:
+        copied = f" TEMPLATE {source}" if source else ""
+        connection.execute(f"CREATE DATABASE {name}{copied}".encode())
+    return make_url(maintenance).set(database=name).render_as_string(hide_password=False)
 
 
 async def downgrade(url: str) -> None:
