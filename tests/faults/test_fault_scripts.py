@@ -91,7 +91,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     script=st.lists(steps, max_size=9),
     default=steps,

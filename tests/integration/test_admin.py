@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from io import BytesIO
+from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -631,10 +632,9 @@ class TestWhoTyped:
             "/ask Why?",
         ]
         async with rooms.open(bot_api):
-            for fields in foreign:
-                for words in said:
-                    bot_api.say(words, ADMIN, **fields)
-            shown = await bot_api.wait_for_message(len(said) * len(foreign), ADMIN)
+            for words, fields in zip(said, cycle(foreign), strict=False):
+                bot_api.say(words, ADMIN, **fields)
+            shown = await bot_api.wait_for_message(len(said), ADMIN)
         known = {say("nothing_to_forget"), say("forgotten"), say("nothing_to_trace"), UNKNOWN}
         assert known.isdisjoint(shown)
         assert [await rooms.people.access(each) for each in (42, 43)] == [None, None]
