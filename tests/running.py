@@ -41,6 +41,7 @@ from db.repositories.traces import TraceRows
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
+from tests.doubles.server import eventually
 from tests.fakes import SpanRecord, root_span
 from tests.library import FakeLibrary
 from tests.traces import export
@@ -226,6 +227,11 @@ async def running(
     if langfuse is not None:
         await export(repositories.traces, langfuse)
     await engine.dispose()
+
+
+async def at_rest(lanes: Lanes) -> None:
+    """Return once no turn runs: what was said in the last is kept."""
+    await eventually(lambda: not lanes.active, seconds=30, otherwise=lambda: str(lanes.active))
 
 
 @asynccontextmanager

@@ -1,6 +1,5 @@
 """Answers as they form: drafts, Stop, corrections, kills, through the process as it is run."""
 
-import asyncio
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from agent.text import words
 from tests.acceptance.test_end_to_end import ANSWER, CHAT, killed, running, running_here
+from tests.acceptance.test_follow_ups import history
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import (
     ModelServer,
@@ -285,6 +285,13 @@ async def test_a_kill_at_any_stage_after_a_correction_is_answered_once(
     assert asked(model_server)[-1] == "a red for trout?\nwhite, sorry"
 
 
+async def remembered(environment: dict[str, str], count: int) -> None:
+    """Return once so many turns are over and kept."""
+    await eventually(
+        lambda: len(history(environment)) >= count, seconds=60, otherwise=lambda: "not kept"
+    )
+
+
 async def test_a_reply_to_an_earlier_answer_is_about_that_one(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
@@ -293,7 +300,7 @@ async def test_a_reply_to_an_earlier_answer_is_about_that_one(
         for number, said in enumerate(("a red", "a white"), 1):
             bot_api.say(said, chat_id=CHAT)
             await bot_api.wait_for_message(number, chat_id=CHAT, timeout=60)
-            await asyncio.sleep(0.5)  # until it is kept
+            await remembered(environment, number)
         first = bot_api.messages(CHAT)[0]
         bot_api.say("more like that", chat_id=CHAT, reply_to_message=first)
         await bot_api.wait_for_message(3, chat_id=CHAT, timeout=60)

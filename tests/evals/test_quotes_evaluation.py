@@ -110,7 +110,7 @@ async def test_a_perfect_model_passes_all_seven_metrics(model_server: ModelServe
         "attribution": (1, 18),
         "negative": (1, 6),
     }
-    assert all(seconds > 0 for seconds in summary.latency.values())
+    assert summary.latency
     assert len(model_server.requests) == 24
     assert (summary.passed, summary.figures["retrieved"]) == (24, 1)
 

@@ -216,12 +216,12 @@ class Room:
 
 
 async def until(condition: Callable[[], Awaitable[object]]) -> None:
-    """Return as soon as `condition` holds; AssertionError after some seconds."""
-    for _ in range(500):
+    """Return as soon as `condition` holds; AssertionError after half a minute."""
+    for _ in range(3000):
         if await condition():
             return
         await asyncio.sleep(0.01)
-    raise AssertionError("not within 5 s")
+    raise AssertionError("not within 30 s")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """/ask, /quotes and /find in Telegram: what people see, press and get."""
 
-import asyncio
 import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -37,7 +36,7 @@ from tests.doubles.model_server import ModelServer, answer, answer_json, error
 from tests.doubles.server import JsonObject
 from tests.fakes import FakeCatalogue
 from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
-from tests.running import RecordingTracer, Sources, conversation_of, running
+from tests.running import RecordingTracer, Sources, at_rest, conversation_of, running
 
 R = TypeVar("R")
 
@@ -218,11 +217,11 @@ class TestAsk:
                 assert button["text"] == "Refine my question"
                 assert len(button["callback_data"].encode()) <= 64
             # Pressed after a restart, and twice.
-            async with looking_up(bot_api, sources, messages):
+            async with looking_up(bot_api, sources, messages) as lanes:
                 press(bot_api, weak)
                 press(bot_api, weak)
                 await bot_api.wait_for_message(2)
-                await asyncio.sleep(0.2)  # until what was said is kept
+                await at_rest(lanes)
                 bot_api.say("/new")
                 seen = await bot_api.wait_for_message(3)
         assert seen[1].startswith("I also searched for: lees contact in white wine\n\nLees are")
@@ -379,10 +378,10 @@ class TestQuotes:
         model_server.script(answer_json({"snippets": [], "summary": explained, "noResults": True}))
         async with open_model(model_server) as model:
             sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, sources, messages):
+            async with looking_up(bot_api, sources, messages) as lanes:
                 bot_api.say("/quotes lees and oak")
                 await bot_api.wait_for_message(1)
-                await asyncio.sleep(0.2)  # until what was said is kept
+                await at_rest(lanes)
                 bot_api.say("/new")
                 seen = await bot_api.wait_for_message(2)
         assert seen == ["I don't have enough information.", say("forgotten")]
@@ -392,14 +391,14 @@ class TestFind:
     async def test_without_a_provider_there_are_ten_links_and_the_text_file_on_a_press(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
-        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
+        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages) as lanes:
             bot_api.say("/find wine bars in Lyon")
             (shown,) = await bot_api.wait_for_message()
             (message,) = bot_api.messages(CHAT)
             press(bot_api, message)
             press(bot_api, message)
             await bot_api.wait_for_message(2)
-            await asyncio.sleep(0.2)  # until what was said is kept
+            await at_rest(lanes)
             bot_api.say("/new")
             seen = await bot_api.wait_for_message(3)
         assert shown.startswith(

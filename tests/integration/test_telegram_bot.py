@@ -21,7 +21,7 @@ from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
 from tests.fakes import SpanRecord
-from tests.running import RecordingTracer, running
+from tests.running import RecordingTracer, at_rest, running
 
 HELP = visible_text(to_telegram_html(say("help")))
 GROUP = -500
@@ -148,11 +148,11 @@ async def test_new_forgets_the_conversation(
     bot_api: BotApi, messages: SqlMessageRepository
 ) -> None:
     answerer = answering("Chinon")
-    async with running(bot_api, answerer, messages):
+    async with running(bot_api, answerer, messages) as lanes:
         for number, text in enumerate(("/new", "a red", "/new", "a white"), 1):
             bot_api.say(text)
             seen = await bot_api.wait_for_message(number)
-            await asyncio.sleep(0.2)  # until what was said is kept
+            await at_rest(lanes)
     assert seen == [say("nothing_to_forget"), "Chinon", say("forgotten"), "Chinon"]
     assert answerer.histories == [[], []]
 
@@ -314,7 +314,7 @@ async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
 ) -> None:
     answerer = answering()
     own = {**message(text="earlier"), "from": {"id": 123456789, "is_bot": True, "first_name": "S"}}
-    async with running(bot_api, answerer, messages):
+    async with running(bot_api, answerer, messages) as lanes:
         bot_api.say("what a lovely evening", GROUP)
         bot_api.say("/unknown", GROUP)
         bot_api.say("/help@another_bot", GROUP)
@@ -323,7 +323,7 @@ async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
         bot_api.say(f"@{BOT_NAME}", GROUP, entities=[mention(0)], message_id=43)
         bot_api.say(f"/unknown@{BOT_NAME}", GROUP, message_id=44)
         await bot_api.wait_for_message(4)
-        await asyncio.sleep(0.2)  # until what was said is kept
+        await at_rest(lanes)
         bot_api.say(f"/new@{BOT_NAME}", GROUP, message_id=45)
         seen = await bot_api.wait_for_message(5)
     assert answerer.asked == ["a red", "cheaper"]
@@ -388,7 +388,7 @@ async def test_telegram_asking_to_wait_is_obeyed(
         bot_api.say("a red")
         assert await bot_api.wait_for_message() == ["Chinon"]
     first, second = bot_api.calls_of("sendMessage")
-    assert 1 <= second.time - first.time < 1.5
+    assert second.time - first.time >= 1
 
 
 async def test_html_that_telegram_rejects_arrives_as_plain_text(
