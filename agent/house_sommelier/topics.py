@@ -130,18 +130,6 @@ class TopicModel:
         at = bisect_left(self.sums, checksum)
         return at if at < len(self.sums) and self.sums[at] == checksum else None
 
-    def written(self) -> bytes:
-        """Return it as its file holds it: a line of JSON, then the packed arrays."""
-        parts = (self.sums, self.sizes, self.ends, self.owners, self.weights)
-        about = {
-            "labels": self.labels,
-            "scale": self.scale,
-            "rarest": self.rarest,
-            "lengths": [len(each) for each in parts],
-        }
-        packed = b"".join(each.tobytes() for each in parts)
-        return json.dumps(about).encode() + b"\n" + zlib.compress(packed, 9)
-
 
 @cache
 def topic_model() -> TopicModel:
