@@ -123,7 +123,7 @@ def fitted(data: Sequence[Row]) -> TopicModel:
 
 
 def _checksum(feature: str) -> int:
-    return zlib.crc32(feature.encode())
+    return zlib.crc32(feature.encode("utf-8", "surrogatepass"))
 
 
 def _size(feature: str, count: int, total: int) -> float:

@@ -83,16 +83,16 @@ def inform(intro: str, closing: str = "") -> SommelierResponse:
 def _passage(content: str, state: State, change: Change) -> tuple[str, str] | None:
     """The path and the best sentences of an excerpt that is about just what is asked.
 
-    That is one of the topic's own article, or one that holds every telling word of the question.
+    They are of the topic's own article, or hold every telling word of the question.
     """
     asked = _stems(change.text) - _stems(" ".join(stop_words()))
     parted = (part.removeprefix("[").partition("]: ") for part in content.split("\n\n["))
     articles = tuple(f"{_article(name)}." for name in state.subjects if _article(name))
     for path, _, text in parted:
-        if any(each in path for each in articles) or (asked and asked <= _stems(text)):
-            quoted = _best(text.translate(_WITHOUT_BRACKETS), asked)
-            if quoted:
-                return path, quoted
+        quoted = _best(text.translate(_WITHOUT_BRACKETS), asked)
+        holds = bool(asked) and asked <= _stems(quoted)
+        if quoted and (holds or any(each in path for each in articles)):
+            return path, quoted
     return None
 
 

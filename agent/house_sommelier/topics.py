@@ -126,7 +126,7 @@ class TopicModel:
         return tuple(Likely(self.labels[at], powers[at] / total) for at in best)
 
     def _place(self, feature: str) -> int | None:
-        checksum = zlib.crc32(feature.encode())
+        checksum = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
         at = bisect_left(self.sums, checksum)
         return at if at < len(self.sums) and self.sums[at] == checksum else None
 
