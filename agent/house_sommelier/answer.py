@@ -129,7 +129,7 @@ def _closing(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
     """What is left to say: how many bottles a party needs, what labels hide, what would help."""
     if len(shown) > _A_CHOICE:
         return total_of(shown, state, change)
-    if change.numbers.guests is not None and change.numbers.has_price:
+    if change.numbers.guests is not None:
         return bottles_for(state, change)
     if state.act_before == "quantity" and (cost := cost_of_party(state, change)):
         return cost

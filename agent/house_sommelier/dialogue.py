@@ -11,7 +11,7 @@ from agent.house_sommelier.acts import language_told, with_kind
 from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import profiles
 from agent.house_sommelier.deciding import decide
-from agent.house_sommelier.lexicon import parse, stop_words, tokens
+from agent.house_sommelier.lexicon import grammar_stems, parse, stop_words, tokens
 from agent.house_sommelier.merging import KIND, PLACE, favourite, wished
 from agent.house_sommelier.reading import Change, Wishes, read
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts, style_of
@@ -65,7 +65,15 @@ def _answered(state: State, exchange: Exchange) -> State:
         first=state.first or ids,
         seen=tuple(dict.fromkeys((*state.seen, *ids))),
         told=dict(zip(ids, sections, strict=False)) if is_choice else state.told,
+        focus=() if ids else _only_one(state, exchange.reply),
     )
+
+
+def _only_one(state: State, reply: str) -> tuple[str, ...]:
+    """The wine of the choice that a reply names, if it names one alone: "it" means that then."""
+    labels = ((each, told.partition("**")[0].strip()) for each, told in state.told.items())
+    found = tuple(each for each, label in labels if label and label in reply)
+    return found if len(found) == 1 else ()
 
 
 def heard(state: State, change: Change) -> State:
@@ -218,10 +226,13 @@ def _about(state: State, change: Change) -> tuple[str, ...]:
         or change.has("trait", "total")
         or change.has("ask", "which")
         or bool(change.wishes.order)
+        or grammar_stems("pronouns_of_several") & {each.stem for each in tokens(change.text)}
     )
     if state.pointed:
         return state.pointed
-    return state.choice if several or state.act == "pick" else state.shown
+    if several or state.act == "pick":
+        return state.choice
+    return state.focus or state.shown
 
 
 def _questioned(state: State, change: Change) -> State:

@@ -32,10 +32,11 @@ class State:
     `wishes` are what the next search is for, `denied` what no wine may be or have, `shown` the
     wines of the last reply, `choice` those of the last reply that showed several, `first` the very
     first, `seen` and `refused` those of the whole talk, `told` what the choice's reply said of each
-    wine, `pointed` those that the last message means, `about` those it asks about, `compared` what
-    was compared, `favoured` what came out of that, `courses` whether the dishes follow each other,
-    `topic` the wishes of a question of knowledge, `subjects` the topics it is of, `asked` its
-    words, `concerned` the persons named where `care` was.
+    wine, `focus` the one that the last reply was about, `pointed` those that the message means,
+    `about` those it asks about, `compared` what was compared, `favoured` what came out of that,
+    `courses` whether the dishes follow each other, `topic` the wishes of a question of knowledge,
+    `subjects` the topics it is of, `asked` its words, `concerned` the persons named where `care`
+    was.
     """
 
     act: Act = "ask"
@@ -54,6 +55,7 @@ class State:
     seen: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     told: Mapping[str, str] = field(default_factory=dict)
+    focus: tuple[str, ...] = ()
     pointed: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()

@@ -195,7 +195,7 @@ def exclusions_in_words(state: State) -> list[str]:
 
 def _left_out(state: State) -> str:
     allergens = [in_words("allergen", (each,), state.language)[0] for each in state.allergens]
-    left = [*allergens, *exclusions_in_words(state)]
+    left = dict.fromkeys((*allergens, *exclusions_in_words(state)))
     return say("leaving_out", state.language, names=either(left, state.language)) if left else ""
 
 

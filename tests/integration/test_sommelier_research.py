@@ -91,11 +91,12 @@ class TestInTheLoop:
         assert "the quote lees must be stirred at every full moon does not stand" in feedback
 
     async def test_a_quote_that_stays_invented_is_left_out(self, model_server: ModelServer) -> None:
-        again = [answer_json(informed(f"{LEES} {INVENTED}", closing=str(n))) for n in range(2)]
+        said = ("Ask on.", "Enjoy it.")
+        again = [answer_json(informed(f"{LEES} {INVENTED}", closing=each)) for each in said]
         model_server.script(LOOK_UP, *again)
         reply = await reply_of(model_server, FakeLibrary([SUR_LIE]))
         assert "full moon" not in reply
-        assert reply.startswith("Lees are mostly dead yeast cells [1].\n\n1\n\n[1] Sur lie")
+        assert reply.startswith("Lees are mostly dead yeast cells [1].\n\nEnjoy it.\n\n[1] Sur lie")
 
     async def test_an_answer_that_is_nothing_but_an_invented_quote_is_never_shown(
         self, model_server: ModelServer
