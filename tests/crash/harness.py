@@ -78,7 +78,7 @@ async def new_database(server: Server | None, folder: Path) -> str:
     """The URL of a database of its own, migrated and with the starter catalogue."""
     key = server.get_uri() if server else ""
     if key not in _stocked:
-        _stocked[key] = _empty_database(server, Path(tempfile.mkdtemp(prefix="sommelier-crash-")))
+        _stocked[key] = _empty_database(server, folder)
         engine = create_engine(_stocked[key])
         await upgrade_schema(engine)
         await load_starter(Sessions(engine))
