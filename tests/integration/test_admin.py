@@ -425,8 +425,10 @@ class TestBudgets:
                     bot_api.say(said, group, BEA, entities=[named])
                 shown = [(await bot_api.wait_for_message(1, group))[0] for group in groups]
         assert len(model_server.requests) <= 3
-        assert [text.startswith("For your lamb:") for text in shown].count(True) == 1
-        assert sum("You have used up today's budget of questions." in text for text in shown) == 2
+        answered = sum(text.startswith("For your lamb:") for text in shown)
+        assert answered <= 1  # none, where each has asked once before any asks again
+        told = sum("You have used up today's budget of questions." in text for text in shown)
+        assert told == len(groups) - answered
 
     async def test_used_up_the_house_answers_without_a_request_until_the_next_day(
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
