@@ -1,6 +1,7 @@
 """Real processes of the bot, the messages they are sent, and what became of each."""
 
 import asyncio
+import functools
 import io
 import itertools
 import os
@@ -69,16 +70,21 @@ def postgres(*, fast: bool = True) -> Iterator[Server]:
 
 _databases = itertools.count(1)
 
-
 _stocked: dict[str, str] = {}
 """By server (none is SQLite) the URL of a database to copy, in which nobody works."""
+
+
+@functools.cache
+def _stocked_folder() -> tempfile.TemporaryDirectory[str]:
+    """The folder of the SQLite database to copy, which goes when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="sommelier-stocked-")
 
 
 async def new_database(server: Server | None, folder: Path) -> str:
     """The URL of a database of its own, migrated and with the starter catalogue."""
     key = server.get_uri() if server else ""
     if key not in _stocked:
-        _stocked[key] = _empty_database(server, folder)
+        _stocked[key] = _empty_database(server, Path(_stocked_folder().name))
         engine = create_engine(_stocked[key])
         await upgrade_schema(engine)
         await load_starter(Sessions(engine))
