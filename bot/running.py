@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -81,6 +82,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
             further = [*further, cancelled_at_stop(load_words_later)]
         else:
             await asyncio.to_thread(lexicon)
+        gc.freeze()  # what is there for good is not looked through again and again
         await run_tasks([*tasks_of(settings, resources, app, lanes), *further], stop)
         if await lanes.finish(settings.updates.shutdown_seconds):
             return True
@@ -96,6 +98,7 @@ async def load_words_later() -> None:
     """
     await asyncio.sleep(RULES_SECONDS)
     await asyncio.to_thread(lexicon)
+    gc.freeze()
 
 
 @asynccontextmanager
