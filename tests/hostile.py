@@ -1,8 +1,10 @@
 """Texts made to take long, and how much CPU a text takes beside one of half its length."""
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
-from itertools import permutations, product
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import islice, permutations, product
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from time import thread_time_ns
@@ -15,16 +17,6 @@ TRIES = 5
 LOOKS = 3
 """How often growth must be seen: a busy machine shows some where there is none."""
 UNBOUNDED = 500
-UNICODE: Mapping[str, str] = {
-    "L": "aAé葡",
-    "Lo": "葡",
-    "Lu": "AÉ",
-    "M": "\u0300\u0301",
-    "N": "1٣",
-    "Nl": "Ⅷ",
-    "No": "½",
-    "Sc": "€₩",
-}
 
 
 class Hostile(NamedTuple):
@@ -122,7 +114,7 @@ def _for_re(source: str) -> str:
         at += len(sign)
         if sign.lower() == r"\p":
             name, at = source[at + 1 : source.index("}", at)], source.index("}", at) + 1
-            sign = UNICODE[name] if sign == r"\p" else "0 ."
+            sign = _of_class(name) if sign == r"\p" else "0 ."
             sign = sign if inside else f"[{sign}]"
         elif sign == r"\x" and source[at] == "{":
             sign = chr(int(source[at + 1 : source.index("}", at)], 16))
@@ -137,6 +129,18 @@ def _for_re(source: str) -> str:
             inside = False
         made += sign
     return made
+
+
+@cache
+def _of_class(name: str) -> str:
+    """A few characters of a category or of a script of Unicode, as its characters are named."""
+    found = (
+        each
+        for each in map(chr, range(0x30000))
+        if unicodedata.category(each).startswith(name)
+        or (unicodedata.name(each, "").startswith(f"{name.upper()} ") and each.isalpha())
+    )
+    return "".join(islice(found, 0, 90, 30))
 
 
 def _signs(tree: Any) -> Iterator[str]:

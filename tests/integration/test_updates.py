@@ -17,7 +17,7 @@ from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from db.repositories.updates import SqlUpdateRepository
 from tests.crash.harness import free_port
-from tests.databases import migrated_sqlite
+from tests.databases import Databases, migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.server import eventually
 from tests.integration.test_telegram_bot import answering
@@ -100,12 +100,13 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
 
 
 async def test_many_who_write_for_the_first_time_at_once_are_answered_once(
-    bot_api: BotApi, tmp_path: Path
+    bot_api: BotApi, tmp_path: Path, databases: Databases, migrated_url: str
 ) -> None:
-    newcomers = range(3001, 3061)
+    newcomers = range(3001, 3201)
     for chat in newcomers:
-        bot_api.say("a red", chat)
-    async with whole_bot(environment(bot_api, tmp_path)):
+        bot_api.say("hello", chat)
+    kept = {"DATABASE_URL": databases.create(migrated_url)}
+    async with whole_bot(environment(bot_api, tmp_path) | kept):
         for chat in newcomers:
             await bot_api.wait_for_message(1, chat, timeout=120)
         await eventually(lambda: not bot_api.pending, seconds=60, otherwise=lambda: "not accepted")

@@ -1,9 +1,11 @@
 """Whatever is written to the bot, a text of twice the length takes about twice the CPU.
 
 Every pattern of the product is found by itself: all modules are imported, all data files loaded,
-and `agent.text.pattern` knows what it made. Each meets texts made of its own parts.
+and `agent.text.pattern` knows what it made. Functions that make some of what they are given
+are found in the sources. Each pattern meets texts made of its own parts.
 """
 
+import ast
 import importlib
 import inspect
 import json
@@ -12,13 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from types import ModuleType
+from typing import Any, get_args
 
 import pytest
 
 from agent import lengths, markdown, text
 from agent.care import care_of
 from agent.documents.answer import plain_brackets
-from agent.documents.citations import citations, kept, uncited
+from agent.documents.citations import _brackets, citations, kept, uncited
 from agent.documents.grounding import misquoted
 from agent.documents.passages import best_passage, verbatim
 from agent.engine import parsing
@@ -26,11 +29,12 @@ from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
 from agent.engine.messages import sendable
 from agent.house_sommelier.reading import read
+from agent.memory import cellar, reading
 from agent.places.queries import place_named, queries_of_lines
 from agent.sommelier.contract import in_english, in_language
 from agent.sommelier.grounding import Grounds, invention
 from agent.text import Pattern, pattern, patterns
-from agent.tracing.masking import mask
+from agent.tracing.masking import mask, names_hidden
 from agent.turn import security_flags
 from bot.telegram.look_up_text import read_find, read_question
 from bot.telegram.render import split_messages
@@ -65,8 +69,41 @@ def _loaded(module: ModuleType) -> Iterator[object]:
             yield made()
 
 
+def _told(name: str) -> list[Pattern]:
+    words = getattr(reading._words(), name)
+    return [reading._pattern(name, each) for each in (words if isinstance(words, dict) else ["en"])]
+
+
+LATE: dict[Callable[..., Any], Callable[[], object]] = {
+    names_hidden: lambda: names_hidden(("Anna Müller", "Rose", "O'Neill-Śmigły", "葡萄")),
+    _brackets: lambda: _brackets(["a[1].md", "[b]/c d.md"]),
+    cellar._pattern: lambda: list(map(cellar._pattern, get_args(cellar.Cue))),
+    reading._pattern: lambda: list(map(_told, reading._Words.model_fields)),
+    text.of_words: lambda: text.of_words(r"\ba *$"),
+}
+"""Functions that make patterns of what they are given, each with a call that makes some."""
+
+
+def _makers(module: ModuleType) -> Iterator[str]:
+    """The functions of a module in which patterns are made of what they are given."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.FunctionDef) and node.args.args and node.args.args[0].arg != "self":
+            called = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+            names = (getattr(each, "attr", getattr(each, "id", "")) for each in called)
+            made = (getattr(module, each, getattr(text, each, None)) for each in names)
+            if any(each in (pattern, text.of_words) for each in made):
+                yield f"{module.__name__}.{node.name}"
+
+
+def test_each_function_that_makes_patterns_is_asked_for_some() -> None:
+    makers = {each for room in ROOMS for module in _modules(room) for each in _makers(module)}
+
+    assert makers == {f"{each.__module__}.{each.__name__}" for each in LATE}
+
+
 def _found() -> dict[str, Pattern]:
     kept = [each for room in ROOMS for module in _modules(room) for each in _loaded(module)]
+    kept += [make() for make in LATE.values()]
     for each in kept:
         for name, made in vars(type(each)).items():
             if isinstance(made, cached_property):
@@ -81,7 +118,7 @@ def test_the_patterns_of_all_rooms_and_data_files_are_found() -> None:
     sources = "\n".join(FOUND)
 
     assert len(FOUND) > 150
-    for part in ("bearer", "negeer", "```tool_code"):
+    for part in ("bearer", "negeer", "```tool_code", "Müller", r"\[b\]", "detest"):
         assert part in sources
 
 
