@@ -4,9 +4,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.bottles import bottles_for, cost_of_party, sympathy, total_of
 from agent.house_sommelier.data import profiles, speech
 from agent.house_sommelier.knowledge import inform
+from agent.house_sommelier.plan import (
+    Line,
+    bottles_for,
+    bottles_of,
+    cost_of,
+    cost_of_party,
+    fill,
+    in_slots,
+    is_composed,
+    moderate_first,
+    reckoning,
+    slot_states,
+    sympathy,
+)
 from agent.house_sommelier.reading import NO_WISHES, Change
 from agent.house_sommelier.results import Found, ListedWine, is_allowed, named, offered
 from agent.house_sommelier.searching import (
@@ -14,7 +27,8 @@ from agent.house_sommelier.searching import (
     ENOUGH,
     KIND,
     SIMILAR,
-    is_by_course,
+    looking_for,
+    of_slots,
     pairings_of,
     served,
     unsearched,
@@ -31,12 +45,15 @@ from agent.house_sommelier.wording import (
     foods_in_words,
     in_detail,
     in_words,
+    price,
     say,
+    sentence,
+    slot_in_words,
     suiting,
     tastes_in_words,
 )
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.wine import Currency, Style
+from agent.sommelier.wine import Currency, Style, in_euros, money
 from agent.text import Language
 
 _PRICES: Final = frozenset({"min_price", "max_price"})
@@ -46,8 +63,6 @@ _SLOTS: Final = tuple("grapes regions countries bodies tannins acidities foods m
 _TASTES: Final = frozenset({"sweetness", "bodies", "tannins", "acidities"})
 _NAMED_SLOTS: Final = frozenset({"grapes", "regions", "countries"})
 _MOST_FOODS: Final = 5
-_A_CHOICE: Final = 4
-"""More wines than these are no choice but a case."""
 
 
 def answer_wines(state: State, change: Change, found: Sequence[Found]) -> SommelierResponse:
@@ -61,15 +76,25 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
         wines.setdefault(wine.wine_id, wine)
     if state.act == "foods":
         return _foods(state, list(wines.values()))
-    fit = _in_order(offered(list(wines.values()), state), state.wishes.order)
+    looking = looking_for(state)
+    fit = _in_order(offered(list(wines.values()), looking), looking.wishes.order)
     if not fit:
-        return _nothing(state, change, found, has_wines=bool(wines))
+        return _nothing(looking, change, found, has_wines=bool(wines))
+    if state.swapped and found[-1].tool == DETAILS:
+        return _swapped(state, change, fit, found[-1].wines)
+    if is_composed(looking) and not looking.wishes.name:
+        return _composed(looking, change, of_slots(looking, searched) if state.slots else [fit])
+    return _recommended_of(looking, change, found, fit)
+
+
+def _recommended_of(
+    state: State, change: Change, found: Sequence[Found], fit: Sequence[ListedWine]
+) -> SommelierResponse:
+    """Wines to choose from."""
     called, in_full = named(fit, state.wishes.name)
     if state.wishes.name and not called and state.wishes.said <= {"name"}:
         return inform(say("nothing_named", state.language, name=state.wishes.name))
-    if state.swapped and found[-1].tool == DETAILS:
-        return _swapped(state, change, called or fit, found[-1].wines)
-    shown = served(_exact_first(called or fit, state), state, change)
+    shown = served(_exact_first(called or fit, state), state)
     is_seen = in_full or bool(change.wishes.dishes or not change.wishes.name)
     unseen = "" if is_seen else say("not_named", state.language, name=state.wishes.name)
     told = _intro(state, change, found, shown, is_named=bool(called) and in_full)
@@ -80,28 +105,113 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
     return SommelierResponse(
         response_type="recommendation",
         intro=f"{unclear} {intro}".strip(),
-        wines=[_recommended(wine, _described(wine, state, at)) for at, wine in enumerate(shown)],
+        wines=[_recommended(wine, _described(wine, state)) for wine in shown],
         closing=_closing(state, change, shown),
     )
 
 
+def _composed(
+    state: State, change: Change, found: Sequence[Sequence[ListedWine]]
+) -> SommelierResponse:
+    """Bottles put together slot by slot, with their number and price, and what all cost."""
+    language, slots, amounts = state.language, slot_states(state), bottles_of(state)
+    best = [
+        _exact_first(wines, slot) if wines else [] for wines, slot in zip(found, slots, strict=True)
+    ]
+    lines = fill(state, best)
+    if not lines:
+        return _nothing(state, change, (), has_wines=False)
+    told = in_slots(state, amounts)
+    bottles = str(sum(line.bottles for line in lines))
+    key = "plan_each" if max(amounts) < 2 else "plan_bottles" if told else "found_any"
+    filled = {line.slot for line in lines}
+    empty = [at for at in range(len(slots)) if at not in filled]
+    lost = [in_slots(replace(state, slots=state.slots[at : at + 1]), (1,)) for at in empty]
+    intro = (
+        sympathy(change, language),
+        say(key, language, bottles=bottles, slots=told),
+        say("plan_missing", language, slots=both(lost, language)) if lost else "",
+    )
+    return SommelierResponse(
+        response_type="recommendation",
+        intro=" ".join(filter(None, intro)),
+        wines=[_recommended(each.wine, _line(each, state, slots[each.slot])) for each in lines],
+        closing=" ".join(filter(None, (_sum_of(lines, state), _why_so_many(state, change)))),
+    )
+
+
+def _line(line: Line, state: State, of_slot: State) -> str:
+    """A wine of a plan: what it is for, how many bottles at what price, why."""
+    language, wine = state.language, line.wine
+    slot = state.slots[line.slot] if state.slots else None
+    dish = both(slot.wishes.named_dishes, language) if slot else ""
+    label = slot_in_words(slot, state) if slot and slot.course else dish
+    cost = cost_of([line])
+    priced = (
+        f"{line.bottles} × {price(wine)} = {money(*cost)}." if cost and line.bottles > 1 else ""
+    )
+    missed = [_slot_in_words(each, of_slot) for each in _missed(wine, of_slot)]
+    return " ".join(
+        filter(
+            None,
+            (
+                f"{label[0].upper()}{label[1:]}:" if label else "",
+                priced,
+                sentence(suiting(wine, _foods_asked(of_slot), language)),
+                say("misses", language, limits=either(missed, language)) if missed else "",
+            ),
+        )
+    )
+
+
+def _sum_of(lines: Sequence[Line], state: State) -> str:
+    """What the bottles of a plan cost together, and whether the budget holds."""
+    language, cost = state.language, cost_of(lines)
+    if cost is None:
+        return say("unknown_price", language)
+    bottles = sum(line.bottles for line in lines)
+    told = say("plan_total", language, bottles=str(bottles), sum=money(*cost))
+    if state.budget is None:
+        return told
+    code = state.wishes.currency or Currency.EUR
+    paid = cost[0] if cost[1] == code else in_euros(*cost) / in_euros(1, code)
+    left, budget = state.budget - paid, money(state.budget, code)
+    if left >= 0:
+        return f"{told} {say('plan_left', language, budget=budget, left=money(left, code))}"
+    fits = str(int(state.budget * bottles / paid))
+    return f"{told} {say('plan_over', language, budget=budget, over=money(-left, code), fits=fits)}"
+
+
+def _why_so_many(state: State, change: Change) -> str:
+    """Why a plan for guests has so many bottles; labels where somebody does not tolerate."""
+    by_guests = state.guests is not None and state.bottles is None
+    return reckoning(state) if by_guests else _notes(state, change)
+
+
 def _swapped(
-    state: State, change: Change, fit: Sequence[ListedWine], kept: Sequence[ListedWine]
+    state: State,
+    change: Change,
+    fit: Sequence[ListedWine],
+    kept: Sequence[ListedWine],
 ) -> SommelierResponse:
     """The choice with others in place of what was turned down."""
-    language = state.language
+    language, composed, state = state.language, is_composed(state), looking_for(state)
     staying = {wine.wine_id: wine for wine in kept if is_allowed(wine, state)}
     new = iter(wine for wine in _exact_first(fit, state) if wine.wine_id not in state.choice)
-    chosen = [staying.get(each) or next(new, None) for each in state.choice]
-    wines = [wine for wine in chosen if wine is not None]
+    counts = state.counts
+    chosen = [(staying.get(each) or next(new, None), counts.get(each, 1)) for each in state.choice]
+    lines = [Line(wine, bottles, 0) for wine, bottles in chosen if wine is not None]
+    wines = [line.wine for line in lines]
     names = both((wine.name for wine in wines if wine.wine_id not in staying), language)
     old = both((_label(state.told.get(each, "")) for each in state.swapped), language)
     told = say("swapped", language, old=old, names=names)
     return SommelierResponse(
         response_type="recommendation",
         intro=_with_misses(told, state, [each for each in wines if each.wine_id not in staying]),
-        wines=[_recommended(each, describe(each, _foods_asked(state), language)) for each in wines],
-        closing=_closing(state, change, wines),
+        wines=[
+            _recommended(each.wine, _line(each, replace(state, slots=()), state)) for each in lines
+        ],
+        closing=_sum_of(lines, state) if composed else _closing(state, change, wines),
     )
 
 
@@ -127,8 +237,6 @@ def _label(told: str) -> str:
 
 def _closing(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
     """What is left to say: how many bottles a party needs, what labels hide, what would help."""
-    if len(shown) > _A_CHOICE:
-        return total_of(shown, state, change)
     if change.numbers.guests is not None:
         return bottles_for(state, change)
     if state.act_before == "quantity" and (cost := cost_of_party(state, change)):
@@ -176,7 +284,8 @@ def _exact_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
     near = [wine for wine in wines if len(misses[wine.wine_id]) == least + 1]
     if not least and exact:
         near = [wine for wine in near if not _NAMED_SLOTS & set(misses[wine.wine_id])]
-    return exact if len(exact) >= min(2, state.count or ENOUGH) else [*exact, *near]
+    found = exact if len(exact) >= min(2, state.count or ENOUGH) else [*exact, *near]
+    return moderate_first(found, state)
 
 
 def _intro(
@@ -204,7 +313,7 @@ def _intro(
         return say("found_any", language) if not wishes.name or is_named else ""
     asked = criteria(state)
     first = say("found" if asked else "found_any", language, criteria=asked)
-    why = "" if is_by_course(state) else why_it_suits(state)
+    why = why_it_suits(state)
     return " ".join(filter(None, (why, _with_misses(first, state, shown, lost))))
 
 
@@ -246,15 +355,12 @@ def _limit(name: str, language: Language) -> str:
     return str(speech()[language]["limits"].get(name, name))
 
 
-def _described(wine: ListedWine, state: State, at: int) -> str:
-    language, wishes = state.language, state.wishes
-    course = ""
-    if is_by_course(state) and at < len(wishes.named_dishes):
-        course = say("for_dish", language, dish=wishes.named_dishes[at])
+def _described(wine: ListedWine, state: State) -> str:
+    language = state.language
     missed = [_slot_in_words(slot, state) for slot in _missed(wine, state)]
     told = describe(wine, _foods_asked(state), language)
     note = say("misses", language, limits=either(missed, language)) if missed else ""
-    return " ".join(filter(None, (course, told, "" if course else note)))
+    return " ".join(filter(None, (told, note)))
 
 
 def _foods_asked(state: State) -> list[str]:

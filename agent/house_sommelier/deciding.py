@@ -77,8 +77,12 @@ class _Case:
         """Whether a message tells of guests, hours or bottles, or its words ask how many."""
         numbers = self.change.numbers
         told = (numbers.guests, numbers.sober, numbers.hours, numbers.bottles)
-        asks = "quantity" in self.change.said("ask")[1:] or self.change.has("many")
-        return asks or any(each is not None for each in told)
+        return self.asks_number or any(each is not None for each in told)
+
+    @property
+    def asks_number(self) -> bool:
+        """Whether the words of a message ask how many."""
+        return self.change.has("many") or "quantity" in self.change.said("ask")[1:]
 
     @property
     def measures(self) -> bool:
@@ -237,6 +241,16 @@ _RULES: Final[tuple[Rule, ...]] = (
         "search",
     ),
     (lambda c: c.state.shown and any(name == "most" for name, _ in c.change.definite), "about"),
+    # A plan for other guests is made anew.
+    (
+        lambda c: (
+            (c.kind == "quantity" or c.change.numbers.bottles or c.change.has("remove"))
+            and (c.state.slots or c.state.bottles)
+            and c.state.told
+            and not c.asks_number
+        ),
+        "search",
+    ),
     # What the kind comes to, beside what the message says.
     (_is_priced_wish, "search"),
     (

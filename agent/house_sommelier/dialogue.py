@@ -12,14 +12,14 @@ from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import profiles
 from agent.house_sommelier.deciding import decide
 from agent.house_sommelier.lexicon import grammar_stems, parse, stop_words, tokens
-from agent.house_sommelier.merging import KIND, PLACE, favourite, wished
+from agent.house_sommelier.merging import KIND, PLACE, favourite, planned, wished
+from agent.house_sommelier.plan import is_composed
 from agent.house_sommelier.reading import Change, Wishes, read
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts, style_of
 from agent.house_sommelier.topics import SURE, asked_for, is_likely, topics_in
 from agent.i18n import is_chosen, spoken
 from agent.text import pattern, words
 
-_POURED: Final = ("sparkling", "white", "rose", "red")
 _MOST_GUESTS: Final = 500
 _FEW_WORDS: Final = 3
 _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
@@ -55,7 +55,7 @@ def _read(text: str, state: State, care: Care | None) -> Change:
 def _answered(state: State, exchange: Exchange) -> State:
     """`state` after the reply of an exchange."""
     ids = exchange.wine_ids
-    is_choice = bool(ids) and not set(ids) <= set(state.choice)
+    is_choice = bool(ids) and (is_composed(state) or not set(ids) <= set(state.choice))
     sections = _SECTION.split(exchange.reply)[1:]
     return replace(
         state,
@@ -79,8 +79,7 @@ def _only_one(state: State, reply: str) -> tuple[str, ...]:
 def heard(state: State, change: Change) -> State:
     """`state` after a message."""
     state = _with_facts(state, change)
-    if state.basis is not None:
-        state = replace(state, wishes=state.basis, basis=None, swapped=(), count=None)
+    state = replace(state, swapped=(), instead=None)
     state = replace(state, pointed=_pointed(state, change), about=())
     act = decide(state, change)
     state = replace(state, act=act, act_before=state.act, turns=state.turns + 1)
@@ -96,7 +95,7 @@ def heard(state: State, change: Change) -> State:
         case "foods":
             return replace(state, topic=_with_topic(state, change.wishes))
         case _:
-            return state
+            return planned(state, change) if act == "quantity" else state
 
 
 def _with_facts(state: State, change: Change) -> State:
@@ -127,18 +126,7 @@ def _with_facts(state: State, change: Change) -> State:
         sober=_sober(state, change),
         hours=numbers.hours or state.hours,
         occasion=occasions[0] if occasions else state.occasion,
-        kinds=_kinds_poured(state, change),
-        case=numbers.bottles if numbers.shared else state.case,
     )
-
-
-def _kinds_poured(state: State, change: Change) -> tuple[str, ...]:
-    """The kinds of wine that a party is to be split into, without those denied since."""
-    wishes = change.wishes
-    told = [each for each in (*wishes.styles, *wishes.colours) if each in _POURED]
-    left = {value for name, value in change.denied if name in ("hue", "styles")}
-    kinds = told if change.kind == "quantity" and len(told) > 1 and not left else state.kinds
-    return tuple(each for each in dict.fromkeys(kinds) if each not in left)
 
 
 def _bare_number(change: Change) -> int | None:

@@ -9,8 +9,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agent.house_sommelier.data import load, profiles
-from agent.house_sommelier.reading import NO_WISHES, Change, Wishes
-from agent.house_sommelier.state import State, about_itself, concepts
+from agent.house_sommelier.plan import (
+    bottles_of,
+    capped,
+    is_composed,
+    over,
+    slot_at,
+    slot_states,
+)
+from agent.house_sommelier.reading import NO_WISHES, Change, Slot, Wishes
+from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.sommelier.wine import Currency
 
 KIND: Final = frozenset({"styles", "colours", "grapes"})
@@ -38,6 +46,11 @@ _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
 _FOR_GOOD: Final = frozenset({"grapes", "name", "text", "regions", "countries", "styles"})
 _DIRECTIONS: Final = frozenset({"lighter", "fuller", "drier", "sweeter", "softer", "fresher"})
 _CORRECTING: Final = frozenset({"complaint", "rude"})
+_OF_A_SLOT: Final = KIND | PLACE | {"dishes", "sweetness", "bodies"}
+_LEAST_PRICE: Final = 6.0
+"""What a bottle costs at least: a price that is less for each is no price for all."""
+_CHEAPER: Final = 0.85
+NO_PLAN: Final = State()
 _FEW_WORDS: Final = 4
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
@@ -47,33 +60,192 @@ _DEAR_EUR: Final = 30.0
 
 def wished(state: State, change: Change) -> State:
     """`state` after a message that wishes for wine."""
+    is_plan = bool(state.slots)
+    change = _recounted(state, change)
+    if is_plan and (change.slots or change.has("remove")):
+        # "Two of the reds" is a number of them, not the second.
+        state = replace(state, pointed=())
+    elif is_plan and not state.pointed and any(map(change.has, ("cue", "most"))):
+        # "A cheaper white?" is for the white of the plan.
+        state = replace(state, pointed=_of_kind(state, change))
     refused = _refused(state, change)
     abroad = change.has("elsewhere_from") or ("elsewhere_from", "country") in change.denied
     if abroad and not (state.pointed or change.has("like")):
         state, change = _from_elsewhere(state, change)
     is_fresh = _is_fresh(state, change)
     told = _completed(state, change)
+    if adds(state, change):
+        told = replace(NO_WISHES, min_price=told.min_price, max_price=told.max_price)
     old = NO_WISHES if is_fresh else _remembered(state)
     wishes = _limited(state, change, _relative(state, change, merged(old, told, change)))
-    swapped = state.pointed if change.has("swap") else ()
-    if swapped:
-        wishes = _of_the_place(state, change, wishes)
+    swaps = change.has("swap") or (is_plan and bool(state.pointed))
+    swapped = state.pointed if swaps and len(state.choice) > 1 else ()
+    is_seen = is_plan and not is_fresh and not change.has("cue", "other")
     kept = {pair for pair in state.denied if pair[0] in _FOR_GOOD} if is_fresh else state.denied
-    is_part = bool(swapped) and len(state.choice) > 1
-    return replace(
+    found = replace(
         state,
         wishes=wishes,
-        swapped=swapped if is_part else (),
         is_below=change.has("cue", "cheaper") and not change.numbers.has_price,
-        basis=state.wishes if is_part else None,
         denied=_without(frozenset(kept), change),
         refused=refused,
-        is_new=is_fresh or refused != state.refused or _moves_on(state, change),
+        is_new=not is_seen and (is_fresh or refused != state.refused or _moves_on(state, change)),
         insisted=_insisted(change, wishes),
+        is_special=(state.is_special and not is_fresh)
+        or change.has("cue", "gift", "dearer")
+        or change.has("festive")
+        or change.has("special"),
         subjects=(),
-        courses=change.has("courses") or (state.courses and not change.wishes.dishes),
         count=change.count or (1 if swapped else None if is_fresh else state.count),
     )
+    if swapped:
+        instead = _instead(state, change, told)
+        return replace(found, wishes=state.wishes, swapped=swapped, instead=instead)
+    return planned(replace(found, slots=() if is_fresh else state.slots), change, is_fresh=is_fresh)
+
+
+def _recounted(state: State, change: Change) -> Change:
+    """A message whose bare number counts the bottles of a plan: "make it 18", "finalement 6"."""
+    told = change.numbers
+    is_bare = state.bottles and told.max_price and not (told.currency or told.min_price)
+    if not is_bare or change.words > _FEW_WORDS or told.max_price != int(told.max_price or 0):
+        return change
+    numbers = replace(told, max_price=None, bottles=int(told.max_price or 0), shared=False)
+    return replace(change, numbers=numbers, wishes=replace(change.wishes, max_price=None))
+
+
+def planned(state: State, change: Change, *, is_fresh: bool = False) -> State:
+    """`state` with the plan after a message: its slots, bottles and budget."""
+    old = NO_PLAN if is_fresh else state
+    slots = _slots(old, change)
+    wishes, bottles = state.wishes, change.numbers.bottles or old.bottles
+    if len(slots) == 1:
+        wishes = over(wishes, slots[0].wishes)
+        bottles, slots = change.numbers.bottles or int(slots[0].bottles) or None, ()
+    counted = sum(each.bottles for each in slots) if all(each.bottles for each in slots) else 0
+    bottles = bottles if not change.slots or counted <= (bottles or 0) else None
+    told = change.numbers
+    is_whole = told.shared or (old.budget and not change.has("each"))
+    is_whole = is_whole or (counted > 2 and (told.max_price or 0) >= counted * _LEAST_PRICE)
+    budget = old.budget
+    if told.has_price:
+        budget = told.max_price if is_whole and not change.has("each") else None
+    elif change.has("cue", "cheaper") and is_composed(state):
+        counts = state.counts
+        paid = sum(price * counts[each] for each, (price, _) in state.prices.items())
+        budget = float(int(paid * _CHEAPER)) or None
+    return capped(replace(state, wishes=wishes, slots=slots, bottles=bottles, budget=budget))
+
+
+def _slots(state: State, change: Change) -> tuple[Slot, ...]:
+    """The slots of the plan after a message: told anew, added, left out, exchanged."""
+    old, new = state.slots, change.slots
+    if new and old and change.has("swap"):
+        return _exchanged(state, new)
+    if change.has("one_of_each"):
+        return _one_of_each(state) or new or old
+    if new:
+        return (*old, *new) if adds(state, change) else new
+    return _left(state, change)
+
+
+def _left(state: State, change: Change) -> tuple[Slot, ...]:
+    """The slots that a message leaves, and one more for a wine that it adds."""
+    wishes, old = change.wishes, state.slots
+    out = {value for name, value in change.denied if name in ("hue", "styles")}
+    out |= {*wishes.styles} if change.has("remove") else set()
+    out |= {"sweet"} if wishes.sweetness and "sweet" not in wishes.sweetness else set()
+    left = tuple(each for each in old if not out & {*each.wishes.styles})
+    if adds(state, change):
+        before = _own(state.wishes)
+        left = left or ((Slot(before),) if before.said else ())
+        return (*left, Slot(_own(wishes), float(change.count or 0))) if left else ()
+    if wishes.styles and not change.has("remove"):
+        return tuple(each for each in left if {*wishes.styles} & {*each.wishes.styles})
+    is_new_meal = wishes.dishes and any(each.wishes.dishes or each.course for each in left)
+    return () if is_new_meal else left
+
+
+def _of_kind(state: State, change: Change) -> tuple[str, ...]:
+    """The wines of the choice that are of the kind that a message names."""
+    of_kind = (each for each in state.choice if {*change.wishes.styles} & {*style_of(state, each)})
+    return tuple(of_kind)
+
+
+def adds(state: State, change: Change) -> bool:
+    """Whether a message wants one wine more beside the others: "and a dessert wine as well"."""
+    told, old = change.wishes.said, state.slots or state.wishes.styles
+    is_sober = "alcohol_free" in change.wishes.styles
+    if change.kind == "fits" or change.has("others") or state.care or is_sober or not old:
+        return False
+    is_kind = bool(told & {"styles", "sweetness"}) or (bool(state.slots) and "dishes" in told)
+    return is_kind and (change.has("one_more") or change.has("also"))
+
+
+def _own(wishes: Wishes) -> Wishes:
+    """What of a wish tells one part of a plan from the others: kind, place and dish."""
+    told: dict[str, Any] = {name: getattr(wishes, name) for name in wishes.said & _OF_A_SLOT}
+    return Wishes(**told, named_dishes=wishes.named_dishes)
+
+
+def _one_of_each(state: State) -> tuple[Slot, ...]:
+    """One wine of each of the kinds, grapes or places that were alternatives or compared."""
+    known = state.wishes
+    for name in ("styles", "grapes", "regions", "countries"):
+        values = getattr(known, name)
+        if name in ("grapes", "regions") and state.compared:
+            values = [
+                each for each in state.compared if bool(profiles()[each].like) == (name == "grapes")
+            ]
+        if len(values) > 1:
+            own: list[dict[str, Any]] = [{name: (value,)} for value in values]
+            return tuple(Slot(Wishes(**each)) for each in own)
+    return ()
+
+
+def _exchanged(state: State, new: Sequence[Slot]) -> tuple[Slot, ...]:
+    """The slots with some bottles of one kind as those of another: "two of the reds for rosé"."""
+    out, put = new[0], new[-1]
+    counted = zip(state.slots, bottles_of(state), strict=True)
+    slots = [replace(slot, bottles=amount) for slot, amount in counted]
+    of_kind = [at for at, each in enumerate(slots) if {*each.wishes.styles} & {*out.wishes.styles}]
+    if not of_kind:
+        return (*state.slots, replace(put, bottles=put.bottles or out.bottles))
+    at = of_kind[0]
+    number = min(out.bottles or put.bottles or slots[at].bottles, slots[at].bottles)
+    slots[at] = replace(slots[at], bottles=slots[at].bottles - number)
+    same = [at for at, each in enumerate(slots) if each.wishes.styles == put.wishes.styles]
+    if same:
+        slots[same[0]] = replace(slots[same[0]], bottles=slots[same[0]].bottles + number)
+    else:
+        slots.insert(at + 1, replace(put, bottles=number))
+    return tuple(each for each in slots if each.bottles)
+
+
+def _instead(state: State, change: Change, told: Wishes) -> Wishes:
+    """What is looked for in place of a wine of the choice: of its slot, and within what is left."""
+    at = slot_at(state, state.pointed[0])
+    of_slot = slot_states(state)[at]
+    kind = () if of_slot.wishes.styles else style_of(state, state.pointed[0])
+    known = of_slot.wishes
+    if len(known.dishes) > 1 and not told.dishes:
+        place = min(state.choice.index(state.pointed[0]), len(known.dishes) - 1)
+        dishes, named = known.dishes[place : place + 1], known.named_dishes[place : place + 1]
+        known = replace(known, dishes=dishes, named_dishes=named)
+    wishes = _relative(state, change, merged(known, told, change))
+    if kind and not told.said & KIND:
+        wishes = replace(wishes, styles=kind)
+    if state.budget is None:
+        return wishes
+    counts = state.counts
+    kept = sum(
+        price * counts[each]
+        for each, (price, _) in state.prices.items()
+        if each not in state.pointed
+    )
+    bottles = sum(counts.get(each, 1) for each in state.pointed)
+    left = max(0.0, round((state.budget - kept) / bottles, 2))
+    is_less = change.has("cue", "cheaper") and wishes.max_price is not None
+    return replace(wishes, max_price=min(left, wishes.max_price or left) if is_less else left)
 
 
 def merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
@@ -113,8 +285,6 @@ def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
         new = replace(new, dishes=old.dishes, named_dishes=old.named_dishes)
     if old.styles == ("sparkling",) and new.styles == ("rose",):
         return replace(new, styles=(), colours=new.styles)
-    if change.has("also") and new.styles and old.styles and not new.dishes:
-        return replace(new, styles=tuple(dict.fromkeys((*old.styles, *new.styles))))
     if "alcohol_free" in new.styles:
         return replace(
             new,
@@ -150,14 +320,6 @@ def _completed(state: State, change: Change) -> Wishes:
         wishes = replace(wishes, name="")
     if change.has("swap") and state.pointed:
         wishes = replace(wishes, order="")
-    numbers = change.numbers
-    if state.case and numbers.has_price and not (numbers.shared or change.has("each")):
-        # "And up to 80?" is for the case that the price before was for.
-        low, high = (
-            None if each is None else round(each / state.case, 2)
-            for each in (wishes.min_price, wishes.max_price)
-        )
-        wishes = replace(wishes, min_price=low, max_price=high)
     return wishes
 
 
@@ -245,15 +407,6 @@ def _from_elsewhere(state: State, change: Change) -> tuple[State, Change]:
     return replace(state, wishes=bare), replace(change, denied=change.denied | left)
 
 
-def _of_the_place(state: State, change: Change, wishes: Wishes) -> Wishes:
-    """The wishes with the dish alone that the wine to be replaced was for."""
-    if len(wishes.dishes) < 2 or change.wishes.dishes:
-        return wishes
-    at = min(state.choice.index(state.pointed[0]), len(wishes.dishes) - 1)
-    dishes, named = wishes.dishes[at : at + 1], wishes.named_dishes[at : at + 1]
-    return replace(wishes, dishes=dishes, named_dishes=named)
-
-
 def _insisted(change: Change, wishes: Wishes) -> frozenset[str]:
     """What must be met if it can: the place and grape it names, tastes that a message corrects."""
     corrects = change.has("cue", "refine") or change.has("most")
@@ -272,9 +425,11 @@ def _moves_on(state: State, change: Change) -> bool:
 def _refused(state: State, change: Change) -> tuple[str, ...]:
     """The wines that were turned down: the one pointed at, or all that were just shown."""
     turned_down: tuple[str, ...] = ()
+    if state.slots and (change.slots or change.has("remove")):
+        return state.refused
     if change.has("refuse") or change.has("swap"):
         turned_down = state.pointed or state.shown[:1]
-    elif change.has("cue", "other"):
+    elif change.has("cue", "other") and not adds(state, change):
         turned_down = state.shown
     return tuple(dict.fromkeys((*state.refused, *turned_down)))
 

@@ -13,11 +13,11 @@ from agent.engine.feedback import is_feedback
 from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.house_sommelier.acts import language_at_a_glance
 from agent.house_sommelier.answer import answer_wines, not_understood
-from agent.house_sommelier.bottles import bottles_for
 from agent.house_sommelier.conversation import Conversation, ToolResult, read_conversation
 from agent.house_sommelier.dialogue import heard, read_state
 from agent.house_sommelier.knowledge import asked_of_library, compare, explain, inform
 from agent.house_sommelier.naming import wine_listed
+from agent.house_sommelier.plan import bottles_for
 from agent.house_sommelier.reading import Change, read
 from agent.house_sommelier.results import read_result
 from agent.house_sommelier.searching import LIBRARY, Wish, filters_of, first_calls, next_calls

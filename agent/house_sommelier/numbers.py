@@ -4,7 +4,6 @@ What a number is is told by its neighbours, in one order: a unit behind it, a cu
 counted before it, what the message is about, a word of limits such as "under".
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -168,6 +167,9 @@ class _Reader:
             currency, end = Currency(behind.values("currency")[0]), behind.end
         elif "currency" in before.fields:
             currency, start = Currency(before.values("currency")[0]), before.start
+        boxed = phrases.before(start - int(phrases.is_among(start - 1, "before_contents")))
+        if "cases" in boxed.fields:
+            return replace(number, unit="bottles")
         unit = phrases.at(end)
         unit = unit if unit.fields else phrases.at(end + int(phrases.is_among(end, "before_units")))
         name = next((each for each in _UNITS if each in unit.fields), "")
@@ -256,10 +258,12 @@ class _Reader:
             self._read_price(amount)
 
     def _is_table(self, amount: _Amount) -> bool:
-        """Whether a number counts who eats: "duck for 6", "un tajine pour huit"."""
+        """Whether a number counts who eats or feasts: "duck for 6", "a wedding for sixty"."""
         is_for = self._phrases.is_among(amount.start - 1, "for")
-        few = 2 <= amount.high == amount.low <= _MOST_HOURS and amount.written.find(",") < 0
-        return is_for and few and "dish" in self._fields and self._found.guests is None
+        most = _MOST_GUESTS if self._fields & {"party", "reception"} else _MOST_HOURS
+        few = 2 <= amount.high == amount.low <= most and amount.written.find(",") < 0
+        eats = self._fields & {"dish", "menu", "meal", "party", "reception", "courses"}
+        return bool(is_for and few and eats) and self._found.guests is None
 
     def _is_strength(self, amount: _Amount) -> bool:
         return not amount.unit and _LEAST_ABV <= amount.high <= _MOST_ABV
@@ -297,6 +301,7 @@ class _Reader:
         behind, value, limit = self._phrases.at(amount.end).fields, amount.high, amount.limit
         is_cents = _CENTS.fullmatch(amount.written) is not None
         follows = behind & {"max_after", "min_after", "about_after", "each", "total"}
+        follows |= self._phrases.before(amount.start).fields & {"total"}
         is_limited = bool(limit in _LIMITS[:3] or follows) and value > _LEAST_PRICE
         # "About ten" may be an hour as well.
         is_limited &= limit != "about" or value > _HALF_DAY or self._in_talk
@@ -382,29 +387,13 @@ class _Reader:
         return next(iter((*near, *after, *before)), None)
 
     def _shared_total(self) -> Numbers:
-        """The price of one bottle where that of several was given."""
+        """The numbers, and whether their price is that of all the bottles: a case, a party."""
         found, is_case = self._found, "cases" in self._fields
-        bottles = found.bottles or (6 if is_case else None) or sum(self._counted_kinds()) or None
-        if bottles is None and (found.guests or 0) >= _PARTY and (found.max_price or 0) >= _BUDGET:
-            # Money for a party is for all its bottles: one for two guests.
-            share = round((found.max_price or 0) / math.ceil((found.guests or 0) / 2), 2)
-            return replace(found, max_price=share)
+        bottles = found.bottles or (6 if is_case else None) or None
         is_total = is_case or "total" in self._fields or self._counts_after_price()
-        is_total |= len(self._counted_kinds()) > 1
-        is_total = is_total and "each" not in self._fields
-        if not (found.max_price and bottles and bottles > 1 and is_total):
-            return replace(found, bottles=bottles)
-        shares: dict[str, Any] = {
-            name: None if value is None else round(value / bottles, 2)
-            for name, value in (("min_price", found.min_price), ("max_price", found.max_price))
-        }
-        return replace(found, bottles=bottles, shared=True, **shares)
-
-    def _counted_kinds(self) -> list[int]:
-        """How many of each kind of wine are counted: "2 white, 2 red"."""
-        kinds = (span for span in self._phrases.spans if span.fields & {"hue", "styles"})
-        before = (self._phrases.stem(span.start - 1) for span in kinds)
-        return [int(each) for each in before if each.isdecimal() and len(each) < 3]
+        is_party = (found.guests or 0) >= _PARTY and (found.max_price or 0) >= _BUDGET
+        shared = (is_total or is_party) and "each" not in self._fields
+        return replace(found, bottles=bottles, shared=shared and bool(found.max_price))
 
     def _counts_after_price(self) -> bool:
         """Whether bottles are counted right behind a price: "60 for three bottles"."""

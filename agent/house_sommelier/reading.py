@@ -1,6 +1,7 @@
 """One message as a change of the dialogue: what it wishes, rules out, points at and asks. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import dropwhile, pairwise, takewhile
@@ -12,6 +13,7 @@ from agent.house_sommelier.data import (
     Dish,
     dishes,
     load,
+    pairings,
 )
 from agent.house_sommelier.lexicon import (
     Meaning,
@@ -25,6 +27,7 @@ from agent.house_sommelier.lexicon import (
 )
 from agent.house_sommelier.numbers import NO_NUMBERS, Numbers, read_numbers
 from agent.house_sommelier.scope import Scope, foods_with_their_tastes
+from agent.house_sommelier.slots import parts
 from agent.house_sommelier.topics import Likely, asked_for, topics_in
 from agent.sommelier.wine import Currency
 from agent.text import Language
@@ -88,6 +91,23 @@ NO_WISHES: Final = Wishes()
 
 
 @dataclass(frozen=True, slots=True)
+class Slot:
+    """One part of a plan: what it wants beside what is wanted of all, and how many bottles.
+
+    `bottles` is 0 if nobody said, 0.5 for half of all; `course` what a menu calls it.
+    """
+
+    wishes: Wishes = NO_WISHES
+    bottles: float = 0
+    course: str = ""
+
+    @property
+    def said(self) -> frozenset[str]:
+        """The names of what is its own."""
+        return self.wishes.said
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What one message says.
 
@@ -108,7 +128,7 @@ class Change:
     purpose: tuple[str, ...] = ()
     languages: tuple[Language, ...] = ()
     count: int | None = None
-    by_style: tuple[int, ...] = ()
+    slots: tuple[Slot, ...] = ()
     words: int = 0
     is_question: bool = False
     marks: tuple[tuple[str, str], ...] = ()
@@ -174,7 +194,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         purpose=() if names else _purpose(words, {word.start for word in unknown}, wishes),
         languages=phrases.languages,
         count=_count(phrases, numbers),
-        by_style=_by_style(phrases),
+        slots=_slots(scope, phrases, wishes),
         words=sum(word.is_word for word in words),
         is_question="?" in text,
         marks=tuple(marks),
@@ -357,7 +377,7 @@ def _kinds(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) 
         fizzy = {"text": ("sparkling",)} if "sparkling" in styles else {}
         return {"styles": ("alcohol_free",), "colours": hues, **fizzy}
     qualifies = _WITH_OWN_COLOUR & set(styles) or "luscious" in said.get("sweetness", ())
-    if hues and qualifies and not (_are_alternatives(scope) or _by_style(scope.phrases)):
+    if hues and qualifies and not (_are_alternatives(scope) or parts(scope.phrases, scope.wanted)):
         return {"styles": styles, "colours": hues}
     out = [each for each in scope.denied if not each.fields & _NARROWER]
     denied = {value for each in out for name in ("hue", "styles") for value in each.values(name)}
@@ -472,20 +492,42 @@ def _digits_before(span: Span, phrases: Phrases) -> int:
     return int(before[:3]) if before.isdecimal() else 0
 
 
-def _count_before(span: Span, phrases: Phrases) -> int:
-    """The number before a kind of wine, in digits or words: "two reds", "un blanc"."""
-    spoken = phrases.before(span.start).values("number")
-    if spoken and spoken[0].isdecimal():
-        return int(spoken[0])
-    return _digits_before(span, phrases) or phrases.is_among(span.start - 1, "one_of_a_kind")
+def _slots(scope: Scope, phrases: Phrases, wishes: Wishes) -> tuple[Slot, ...]:
+    """What a message wants a wine each for: kinds that it joins, the courses of a meal."""
+    if found := parts(phrases, scope.wanted):
+        return tuple(Slot(_wishes_of(scope, each.spans), each.bottles) for each in found)
+    dishes_ = list(zip(wishes.dishes, wishes.named_dishes, strict=True))
+    if are_courses(wishes.dishes, is_told=any("courses" in span.fields for span in scope.wanted)):
+        return tuple(Slot(Wishes(dishes=(dish,), named_dishes=(name,))) for dish, name in dishes_)
+    told = [
+        int(value) if value.isdecimal() else _number_before(span, phrases)
+        for span in phrases.spans
+        for value in span.values("menu")
+    ]
+    menu = str(load("menus")["menu"].get(str(max(told, default=0)), "")).split()
+    courses = (each.partition(":") for each in menu)
+    return tuple(Slot(Wishes(styles=(style,)), course=course) for course, _, style in courses)
 
 
-def _by_style(phrases: Phrases) -> tuple[int, ...]:
-    """How many of each colour, in the order of the message: "2 white, 2 red"."""
-    kinds = (span for span in phrases.spans if span.fields & {"hue", "styles"})
-    counts = [_count_before(span, phrases) for span in kinds]
-    counts = [count for count in counts if 1 <= count <= _MOST_COUNT]
-    return tuple(counts) if len(counts) > 1 else ()
+def _number_before(span: Span, phrases: Phrases) -> int:
+    spoken = [each for each in phrases.before(span.start).values("number") if each.isdecimal()]
+    return int(spoken[0]) if spoken else _digits_before(span, phrases)
+
+
+def _wishes_of(scope: Scope, spans: Sequence[Span]) -> Wishes:
+    """What one part of a message wishes."""
+    part = copy(scope)
+    part.wanted, part.denied, part.implied = list(spans), [], []
+    return replace(_wishes(part, NO_NUMBERS), only=frozenset())
+
+
+def are_courses(found: Sequence[Dish], *, is_told: bool = False) -> bool:
+    """Whether dishes are to have a wine each: courses by name, or what no one wine suits."""
+    sweet = [dish for dish in found if set(dish.foods) <= _DESSERTS]
+    kinds = [{*map(str, pairings()[dish.pairing].styles)} for dish in found]
+    apart = len(kinds) == 2 and all(kinds) and not set.intersection(*kinds)
+    before = [dish for dish in found if dish not in sweet and "cheese" not in dish.pairing]
+    return len(found) > 1 and (is_told or apart or bool(sweet and before))
 
 
 def _named(change: Change, names: Sequence[str]) -> Wishes:

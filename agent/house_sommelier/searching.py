@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent.house_sommelier.data import SCALES, Dish, Pairing, pairings, profiles
-from agent.house_sommelier.reading import Change, Wishes
+from agent.house_sommelier.plan import slot_states
+from agent.house_sommelier.reading import MOST_SHOWN, Change, Wishes
 from agent.house_sommelier.results import Found, ListedWine, named, offered
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.sommelier.wine import Currency, Style
@@ -25,7 +26,6 @@ _LIMIT: Final = 12
 _MOST_IDS: Final = 100
 _MOST_FOODS: Final = 6
 _MOST_TEXT: Final = 290
-_MOST_CALLS: Final = 4
 _HARD: Final = frozenset({"styles", "colours", "sweetness", "max_abv"})
 _LISTS: Final = tuple(
     "styles colours sweetness bodies tannins acidities grapes countries regions".split()
@@ -57,7 +57,6 @@ class Wish:
 
 def first_calls(state: State, change: Change) -> tuple[Wish, ...]:
     """The tools to call for a message that wants wines."""
-    wishes = state.wishes
     if state.act in ("about", "pick"):
         return (Wish(DETAILS, {"wine_ids": list(state.about)}),)
     if state.act == "like":
@@ -65,17 +64,13 @@ def first_calls(state: State, change: Change) -> tuple[Wish, ...]:
         return (Wish(SIMILAR, {"wine_id": meant(state), **filters, "limit": _LIMIT}),)
     if state.act == "foods":
         return (_search(replace(state, wishes=state.topic), change, dishes=()),)
-    if change.by_style:
-        kinds = (replace(wishes, styles=(style,)) for style in dict.fromkeys(wishes.styles))
-        return tuple(_search(replace(state, wishes=each), change) for each in kinds)
-    if is_by_course(state):
-        return tuple(_search(state, change, dishes=(dish,)) for dish in wishes.dishes[:_MOST_CALLS])
-    return (_search(state, change),)
+    state = looking_for(state)
+    return tuple(_search(each, change) for each in slot_states(state)[:MOST_SHOWN])
 
 
-def is_by_course(state: State) -> bool:
-    """Whether each dish is to have a wine of its own."""
-    return state.courses and len(state.wishes.dishes) > 1 and state.count != 1
+def looking_for(state: State) -> State:
+    """The state as far as this turn looks for wines: in place of one, for that one alone."""
+    return state if state.instead is None else replace(state, wishes=state.instead, slots=())
 
 
 def meant(state: State) -> str:
@@ -108,8 +103,32 @@ def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wi
     if by_name and len(searches) == 1 and not named(last.wines, state.wishes.name)[0]:
         # Where nothing is of a name, the rest of the wish decides.
         return (_search(replace(state, wishes=replace(state.wishes, name="")), change),)
-    is_done = change.by_style or state.act == "foods" or len(searches) > 1 + by_name
+    state = looking_for(state)
+    if state.slots:
+        return _for_empty_slots(state, found)
+    is_done = state.act == "foods" or len(searches) > 1 + by_name
     return (() if is_done else _further(state, change, last)) or _kept(state)
+
+
+def _for_empty_slots(state: State, found: Sequence[Found]) -> tuple[Wish, ...]:
+    """What comes nearest to the slots that nothing fills: at any price, the cheapest first."""
+    if len(found) > len(state.slots):
+        return ()
+    empty = [each for each in found if not offered(each.wines, state)]
+    return tuple(
+        Wish(SEARCH, {**_without_price(each.arguments), "order": "cheapest"}) for each in empty
+    )
+
+
+def _without_price(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if "price" not in name}
+
+
+def of_slots(state: State, found: Sequence[Found]) -> list[list[ListedWine]]:
+    """What may be offered for each slot of a plan, of the first search for it or the second."""
+    more = iter(found[len(state.slots) :])
+    wines = [offered(each.wines, state) for each in found[: len(state.slots)]]
+    return [each or offered(next(more, Found(tool=SEARCH)).wines, state) for each in wines]
 
 
 def _further(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
@@ -348,23 +367,13 @@ def unserved(wines: Sequence[ListedWine], dishes: Sequence[Dish]) -> Sequence[Di
     return missed[:ENOUGH] if len(dishes) > 1 else ()
 
 
-def served(wines: Sequence[ListedWine], state: State, change: Change) -> list[ListedWine]:
-    """The wines to show: as many of each kind as were asked for, one for each dish, the best."""
+def served(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
+    """The wines to show: one for each dish, the best."""
     count = state.count or ENOUGH
-    if change.by_style:
-        kinds = dict(zip(dict.fromkeys(state.wishes.styles), change.by_style, strict=False))
-        of_each = [
-            wine
-            for kind, amount in kinds.items()
-            for wine in [each for each in wines if each.style == kind][:amount]
-        ]
-        return of_each or list(wines[:count])
     chosen: list[ListedWine] = []
     dishes = state.wishes.dishes if len(state.wishes.dishes) > 1 and count > 1 else ()
     for dish in dishes:
-        if is_by_course(state) or not any(set(dish.foods) & set(wine.foods) for wine in chosen):
+        if not any(set(dish.foods) & set(wine.foods) for wine in chosen):
             fit = [each for each in wines if set(dish.foods) & set(each.foods)]
             chosen += [wine for wine in fit if wine not in chosen][:1]
-    if dishes and is_by_course(state) and len(chosen) == len(dishes):
-        return chosen
     return [*chosen, *(wine for wine in wines if wine not in chosen)][:count]

@@ -9,7 +9,7 @@ from agent.care import Concern
 from agent.house_sommelier.acts import Context
 from agent.house_sommelier.data import Act
 from agent.house_sommelier.lexicon import scan, tokens
-from agent.house_sommelier.reading import NO_WISHES, Wishes
+from agent.house_sommelier.reading import NO_WISHES, Slot, Wishes
 from agent.i18n import spoken
 from agent.sommelier.wine import Currency
 from agent.text import LANGUAGES, Language, pattern
@@ -17,6 +17,7 @@ from agent.text import LANGUAGES, Language, pattern
 GRAVE: Final[tuple[Act, ...]] = ("crisis", "dependence", "grapes")
 """They end the talk of wine, in later messages as well."""
 _PRICES: Final = pattern(r"([€$£]|[A-Z]{3} )([0-9]{1,6}(?:\.[0-9]{1,2})?)")
+_COUNT: Final = pattern(r"(?m)(?:\A|[ \n])([0-9]{1,3}) × [€$£A-Z]")
 _SIGNS: Final = {"€": Currency.EUR, "$": Currency.USD, "£": Currency.GBP}
 
 
@@ -34,7 +35,7 @@ class State:
     first, `seen` and `refused` those of the whole talk, `told` what the choice's reply said of each
     wine, `focus` the one that the last reply was about, `pointed` those that the message means,
     `about` those it asks about, `compared` what was compared, `favoured` what came out of that,
-    `courses` whether the dishes follow each other, `topic` the wishes of a question of knowledge,
+    `topic` the wishes of a question of knowledge,
     `subjects` the topics it is of, `asked` its words, `concerned` the persons named where `care`
     was.
     """
@@ -60,23 +61,27 @@ class State:
     about: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     favoured: str = ""
-    courses: bool = False
     topic: Wishes = NO_WISHES
     subjects: tuple[str, ...] = ()
     asked: str = ""
     swapped: tuple[str, ...] = ()
     """What of the choice is to be replaced, while the rest stays."""
+    slots: tuple[Slot, ...] = ()
+    """The parts of a plan that want a wine each; without any it is one, of the wishes alone."""
+    bottles: int | None = None
+    """How many are wanted in all."""
+    budget: float | None = None
+    """What all of them may cost."""
+    is_special: bool = False
+    """Whether it is a present or a day to remember, and may cost more."""
     is_below: bool = False
     """Whether the price limit is only what "cheaper" made of the prices shown."""
-    basis: Wishes | None = None
-    """What the choice was for, while one of it is looked for anew."""
+    instead: Wishes | None = None
+    """What is looked for in place of what is replaced."""
     guests: int | None = None
     sober: float | None = None
     hours: float | None = None
     occasion: str = ""
-    kinds: tuple[str, ...] = ()
-    case: int | None = None
-    """For how many bottles together the price was given."""
     count: int | None = None
     is_new: bool = False
     insisted: frozenset[str] = frozenset()
@@ -86,6 +91,12 @@ class State:
     def prices(self) -> Mapping[str, tuple[float, Currency]]:
         """The price of each wine of the choice, as far as the reply tells it."""
         return {wine_id: found for wine_id, said in self.told.items() if (found := _price(said))}
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many bottles of each wine of the choice the reply was for."""
+        found = {wine_id: _COUNT.search(said) for wine_id, said in self.told.items()}
+        return {wine_id: int(each[1]) if each else 1 for wine_id, each in found.items()}
 
 
 def _price(text: str) -> tuple[float, Currency] | None:

@@ -6,8 +6,8 @@ Only what the catalogue says, and where it is silent, that is the answer. Pure.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from agent.house_sommelier.bottles import total_of
 from agent.house_sommelier.data import SCALES, Pairing, aromas, load, profiles
+from agent.house_sommelier.plan import is_composed, total_of
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.searching import pairings_of, why_it_suits
@@ -37,7 +37,8 @@ _ORGANIC: Final = pattern(r"\b(?:bio|organic|demeter)")
 
 def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     """The answer to what is asked of these wines; empty if nothing of that kind is."""
-    if change.has("trait", "total"):
+    is_of_plan = is_composed(state) and not state.pointed and change.has("trait", "price")
+    if change.has("trait", "total") or is_of_plan:
         return total_of(wines, state, change)
     of_all = _of_all(wines, change, state.language) if len(wines) > 1 else ""
     if of_all or (change.has("ask", "why") and not traits(change)):

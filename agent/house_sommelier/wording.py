@@ -4,12 +4,13 @@ An answer names no amount that neither the person nor the catalogue did.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
 from agent.house_sommelier.data import dishes, load, speech
 from agent.house_sommelier.lexicon import Meaning, names
-from agent.house_sommelier.reading import Wishes
+from agent.house_sommelier.reading import Slot, Wishes
 from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.state import State
 from agent.sommelier.wine import Currency, Style, WineQuery, money
@@ -140,6 +141,15 @@ def criteria(state: State) -> str:
         _left_out(state),
     )
     return ", ".join(filter(None, parts))
+
+
+def slot_in_words(slot: Slot, state: State) -> str:
+    """What a part of a plan is called: its course, or what is its own."""
+    if slot.course:
+        return say(f"course_{slot.course}", state.language)
+    named = slot.wishes.grapes or slot.wishes.regions
+    own = replace(slot.wishes, styles=()) if named else slot.wishes
+    return criteria(replace(state, wishes=own, denied=frozenset(), allergens=()))
 
 
 def search_in_words(query: WineQuery, language: Language) -> str:

@@ -116,3 +116,55 @@ async def test_cheaper_wines_are_new_and_cheaper(
     assert reply.wine_ids
     assert not set(reply.wine_ids) & set(shown.wine_ids)
     assert all((wines[each].price_in_euros or limit) < limit for each in reply.wine_ids)
+
+
+BOX = "got 200 to spend, want a mixed case of 12, half red half white"
+KISTE = "scatola da 6 a massimo 70 euro, 4 rossi e 2 bianchi"
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds", "budget"),
+    [
+        ((BOX,), {"red": 6, "white": 6}, 200),
+        ((BOX, "swap two of the reds for rosé"), {"red": 4, "rose": 2, "white": 6}, 200),
+        ((KISTE,), {"red": 4, "white": 2}, 70),
+        ((KISTE, "cambia il più caro con uno francese"), {"red": 4, "white": 2}, 70),
+        (("er mag rot, sie mag weiß, es gibt pizza",), {"red": 1, "white": 1}, None),
+        (("raclette, il boit du rouge, elle du blanc, 30 euros les deux",),
+         {"red": 1, "white": 1}, 30),
+        (("un vin rouge et un rosé pour le couscous",), {"red": 1, "rose": 1}, None),
+        (("tengo 150 euros y son 10 personas, cena de 3 platos",),
+         {"sparkling": 1, "red": 3, "sweet": 1}, 150),
+        (("tengo 150 euros y son 10 personas, cena de 3 platos", "quita el espumoso"),
+         {"red": 3, "sweet": 2}, 150),
+        (("Je 3 rote und 3 weiße, zusammen 60 Euro", "lieber ohne die weißen"), {"red": 3}, 60),
+        (("doos van 6, 3 rood 3 wit, max 60 euro", "toch maar 12 flessen"),
+         {"red": 6, "white": 6}, None),
+        (("4 rode en 2 witte", "doe er nog een dessertwijn bij"),
+         {"red": 4, "white": 2, "fortified": 1}, None),
+        (("rioja or ribera del duero for lamb?", "one of each under 30"), {"red": 2}, None),
+    ],
+)  # fmt: skip
+async def test_a_plan_keeps_its_kinds_numbers_and_budget(
+    sommelier: Sommelier,
+    wines: dict[str, Wine],
+    said: tuple[str, ...],
+    kinds: dict[str, int],
+    budget: float | None,
+) -> None:
+    history: list[StoredMessage] = []
+    for text in said:
+        reply = await sommelier.answer(text, run=Run(history=window(history)))
+        answered = StoredMessage("assistant", reply.text, wine_ids=reply.wine_ids)
+        history += [StoredMessage("user", text), answered]
+    sections = reply.text.split("**")[2::2]
+    counts = [
+        int(told.partition(" × ")[0].split()[-1]) if " × " in told else 1 for told in sections
+    ]
+    found: dict[str, int] = {}
+    for wine_id, count in zip(reply.wine_ids, counts, strict=True):
+        found[wines[wine_id].style] = found.get(wines[wine_id].style, 0) + count
+    assert found == kinds
+    paid = sum((wines[each].price or 0) * n for each, n in zip(reply.wine_ids, counts, strict=True))
+    assert f"€{paid:.2f}".removesuffix(".00") in sections[-1]
+    assert budget is None or paid <= budget

@@ -446,7 +446,7 @@ async def test_no_oak_holds_when_another_dish_is_asked_for() -> None:
         ("combien de verres dans une demi-bouteille ?", "3 verres"),
         (
             "how many bottles for 40 guests, bubbles, white and red?",
-            "sparkling 5, white 10 and red 10",
+            "5 × sparkling, 10 × white and 10 × red",
         ),
     ],
 )

@@ -693,8 +693,8 @@ async def test_what_stays_of_a_choice_has_nothing_that_was_ruled_out_since() -> 
 @pytest.mark.parametrize(
     ("said", "fact"),
     [
-        (("a red for lamb", "what do they come to together?"), "79.50 (EUR)"),
-        (("Rotwein zum Lamm", "was kosten die zusammen"), "79.50 (EUR)"),
+        (("a red for lamb", "what do they come to together?"), "€79.50"),
+        (("Rotwein zum Lamm", "was kosten die zusammen"), "€79.50"),
         (("a red for lamb", "6 of each, how much is that"), "6 bottles of Clape"),
         (("wedding, 90 guests, 5 hours", "and at 12 a bottle?"), "57–71"),
         (("wedding, 90 guests, 5 hours", "a third of them dont drink"), "60 who drink"),
