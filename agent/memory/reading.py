@@ -444,9 +444,20 @@ class _Sentence:
             told = [each for each, _ in self._told(is_kept=self.has("remember"))]
             breaks = {start for start, _ in self.found("breaks")}
             left = [each for each in self.objects if each not in told]
-            return bool(self._allergens) or any(a > min(breaks, default=a) for a, *_ in left)
+            is_left = any(a > min(breaks, default=a) for a, *_ in left)
+            others = (part for part in self._segments if not self._tells(*part, told))
+            return bool(self._allergens) or is_left or any(self._says(*each) for each in others)
         speaks = any(each.fields - {"talk"} for each in self.phrases.spans)
         return bool(self.objects or self.found("breaks") or speaks)
+
+    def _tells(self, start: int, end: int, told: Iterable[tuple[int, int, Wanted, str]]) -> bool:
+        """Whether a part of the sentence belongs to what it tells."""
+        has_cue = any(start <= at < end for at, _, _ in self.cues)
+        return has_cue or any(start <= each[0] < end for each in told)
+
+    def _says(self, start: int, end: int) -> bool:
+        """Whether a part of the sentence says something of its own: a dish, or many words."""
+        return self._has_dish(start, end) or end - start > REACH
 
     def wished(self) -> list[Wanted]:
         """What is named and neither told as a taste nor denied."""
