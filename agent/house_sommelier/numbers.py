@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent.house_sommelier.lexicon import Phrases, Span
-from agent.sommelier.wine import Currency
+from agent.sommelier.wine import STRONGEST, Currency
 from agent.text import pattern
 
 _CENTS: Final = pattern(r"[0-9]{1,4}[.,][0-9]{2}")
@@ -119,7 +119,8 @@ class _Reader:
             self._price(None, amounts[0].high, amounts[0])
         found = replace(self._shared_total(), used=frozenset(self._used))
         low, high = _ascending(found.min_price, found.max_price)
-        weak, strong = _ascending(found.min_abv, found.max_abv)
+        told = (found.min_abv, found.max_abv)
+        weak, strong = _ascending(*(each and min(max(each, 0), STRONGEST) for each in told))
         return replace(found, min_price=low, max_price=high, min_abv=weak, max_abv=strong)
 
     def _number(self, at: int) -> _Amount | None:

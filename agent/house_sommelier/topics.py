@@ -25,6 +25,8 @@ from agent.text import words
 TOPIC_MODEL: Final = Path(__file__).with_name("topics.bin")
 SURE: Final = 0.5
 """From how likely on a topic is asked for by a message alone, whatever was asked before."""
+ASKED: Final = 0.3
+"""From how likely on a question is of a topic, also where it names a kind of wine."""
 CERTAIN: Final = 0.8
 """From how likely on a message is a question of a topic, whatever else it looks like."""
 LIKELY: Final = 0.2

@@ -342,7 +342,9 @@ def of_catalogue(wine_ids: Iterable[str]) -> list[str]:
 Text = Annotated[str, Field(max_length=200)]
 Names = Annotated[tuple[Text, ...], Field(max_length=12)]
 Price = Annotated[float | None, Field(ge=0)]
-Strength = Annotated[float | None, Field(ge=0, le=25)]
+STRONGEST: Final = 25
+"""Percent of alcohol by volume that no wine passes."""
+Strength = Annotated[float | None, Field(ge=0, le=STRONGEST)]
 
 Order = Literal["match", "cheapest", "dearest"]
 """What comes first in a search."""
