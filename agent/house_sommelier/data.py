@@ -128,6 +128,7 @@ class Kind(Strict):
     shown: Act
     alone: Act
     marks: tuple[str, ...] = ()
+    topic: str = ""
 
 
 @cache

@@ -8,7 +8,7 @@ from agent.house_sommelier.data import Act, kinds, profiles
 from agent.house_sommelier.merging import KIND, PLACE, wants_it
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
-from agent.house_sommelier.topics import ASKED, CERTAIN, is_likely
+from agent.house_sommelier.topics import ASKED, CERTAIN, NEAR, is_likely
 
 _FOR_WINE: Final = frozenset(("search", "like", "about", "pick", "foods", "ask", "taken"))
 _CHAT: Final = frozenset({"complaint", "rude", "hello", "thanks"})
@@ -169,6 +169,13 @@ def _is_question_of_topic(case: _Case) -> bool:
     return is_likely(change.topics, CERTAIN) and not looks
 
 
+def _is_of_what_was_shown(case: _Case) -> bool:
+    """Whether a question of no topic, on wines that were shown, can only be of these."""
+    change, is_after = case.change, case.state.context == "wines"
+    names = change.entities or case.said or len(change.unknown) > _ONLY_NAMED
+    return is_after and case.act == "knowledge" and not (names or is_likely(change.topics, NEAR))
+
+
 def _is_for_a_dish(case: _Case) -> bool:
     """Whether a question is what to open with a dish: "which red is safe for me with a steak?"."""
     asks = case.change.has("ask", "choose") and case.said & KIND
@@ -300,5 +307,6 @@ _RULES: Final[tuple[Rule, ...]] = (
         "knowledge",
     ),
     (lambda c: c.act in _CHAT and c.said and not c.said & {"grapes", "regions"}, "search"),
+    (_is_of_what_was_shown, "about"),
     (lambda _: True, lambda c: c.act),
 )

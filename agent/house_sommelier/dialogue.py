@@ -9,7 +9,7 @@ from typing import Final
 from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
 from agent.house_sommelier.acts import language_told, with_kind
 from agent.house_sommelier.conversation import Conversation, Exchange
-from agent.house_sommelier.data import profiles
+from agent.house_sommelier.data import kinds, profiles
 from agent.house_sommelier.deciding import decide
 from agent.house_sommelier.lexicon import grammar_stems, parse, stop_words, tokens
 from agent.house_sommelier.merging import KIND, PLACE, favourite, planned, wished
@@ -232,6 +232,8 @@ def _questioned(state: State, change: Change) -> State:
         asked = f"{state.asked} {change.text}"
         together = asked_for(topics_in(asked, parse(asked, state.language).spans))
         told = together or told or state.subjects
+    if not told and change.kind and kinds()[change.kind].topic:
+        told = (kinds()[change.kind].topic,)
     goes_on = asked != change.text and not change.wishes.said
     topic = state.topic if goes_on else change.wishes
     return replace(state, topic=topic, subjects=told, asked=asked)

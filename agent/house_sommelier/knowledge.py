@@ -6,9 +6,11 @@ from typing import Final
 from agent.house_sommelier.data import Build, Pairing, Profile, aromas, load, profiles, topics
 from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
+from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.searching import pairings_of
 from agent.house_sommelier.state import State
 from agent.house_sommelier.topics import offered
+from agent.house_sommelier.verdicts import told_of, traits
 from agent.house_sommelier.wording import both, either, say, style_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.text import Language, sentences, stem, words
@@ -33,7 +35,9 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     entity = _of_entity(change, language)
     if change.has("opinion") and (entity or (state.topic.said and not state.subjects)):
         return _opinion(change, entity, language)
-    short = "\n\n".join(topics(language)[name].answer for name in state.subjects)
+    short = _asked_of_kind(change, language) or "\n\n".join(
+        topics(language)[name].answer for name in state.subjects
+    )
     if not short and not change.unknown:
         short = entity
     passage = _passage(content, state, change)
@@ -71,8 +75,22 @@ def _quoted(passage: tuple[str, str], short: str, language: Language) -> Sommeli
 
 def _of_entity(change: Change, language: Language) -> str:
     """What is known of the grape or region that a question names; empty if it names none."""
-    named = next((profiles()[each] for each in change.entities if each in profiles()), None)
+    named = _named(change)
     return _told(named, language) if named else ""
+
+
+def _asked_of_kind(change: Change, language: Language) -> str:
+    """How wine of the grape or region that a question names is served or kept, if that is asked."""
+    named, asked = _named(change), [each for each in traits(change) if each in load("serving")]
+    if not named or not asked:
+        return ""
+    build = {scale: getattr(named.profile, scale) for scale in _STRUCTURE}
+    wine = ListedWine(wine_id=named.name, name=named.name, style=named.profile.colour, **build)
+    return " ".join(told_of(wine, each, change, language) for each in asked)
+
+
+def _named(change: Change) -> Profile | None:
+    return next((profiles()[each] for each in change.entities if each in profiles()), None)
 
 
 def inform(intro: str, closing: str = "") -> SommelierResponse:

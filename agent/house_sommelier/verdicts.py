@@ -57,7 +57,7 @@ def _of_each(wines: Sequence[ListedWine], change: Change, language: Language) ->
     """What is asked of each wine, said once where all are alike; empty if nothing is known."""
     asked = traits(change)
     told = {
-        wine.name: " ".join(dict.fromkeys(_answer(wine, each, change, language) for each in asked))
+        wine.name: " ".join(dict.fromkeys(told_of(wine, each, change, language) for each in asked))
         for wine in wines
     }
     said = {text.strip() for text in told.values()}
@@ -182,7 +182,8 @@ def _is_kind_for(wine: ListedWine, wanted: Pairing) -> bool:
     return wine.style in wanted.styles and near and mild and sweet
 
 
-def _answer(wine: ListedWine, trait: str, change: Change, language: Language) -> str:
+def told_of(wine: ListedWine, trait: str, change: Change, language: Language) -> str:
+    """What is known of a trait of a wine, or that it is not; empty if nothing can be said."""
     allergens = dict.fromkeys((*change.allergens, *change.said("allergen")))
     if trait == "allergens" and allergens:
         return " ".join(_holds(wine, each, language) for each in allergens)

@@ -652,6 +652,7 @@ async def test_talk_about_wines_shows_none(text: str, begins: str) -> None:
         ("quanto tempo regge una volta stappato?", "get_wine"),
         ("y el tercero, ¿de qué país es?", "get_wine"),
         ("hoe zit het met de prijs van de eerste", "get_wine"),
+        ("ok whats in it then, like the grape", "get_wine"),
     ],
 )
 async def test_what_is_asked_of_a_shown_wine_is_looked_up(text: str, tool: str) -> None:

@@ -99,7 +99,10 @@ def test_what_holds_no_more(said: str, value: str) -> None:
         ("I hate Chardonnay, what do you have for fish?", False),
         ("We love big reds. What goes with lamb under 30?", False),
         ("I'm allergic to egg", False),
-        ("making green curry tonight, pretty spicy. she says riesling but i hate sweet wine", False),
+        (
+            "making green curry tonight, pretty spicy. she says riesling but i hate sweet wine",
+            False,
+        ),
         ("ich hasse riesling, alle sagen ich muss ihn mögen. was stimmt mit mir nicht", False),
         ("Odio el vino dulce, hoy hago una paella para seis", False),
         ("j'aime pas le sucré, et ce soir c'est raclette", False),
