@@ -12,6 +12,7 @@ from agent.house_sommelier.plan import (
     bottles_of,
     cost_of,
     cost_of_party,
+    estimate,
     fill,
     in_slots,
     is_composed,
@@ -41,6 +42,7 @@ from agent.house_sommelier.wording import (
     country_in_words,
     criteria,
     describe,
+    dishes_in_words,
     either,
     foods_in_words,
     in_detail,
@@ -105,7 +107,7 @@ def _recommended_of(
     return SommelierResponse(
         response_type="recommendation",
         intro=f"{unclear} {intro}".strip(),
-        wines=[_recommended(wine, _described(wine, state)) for wine in shown],
+        wines=[_recommended(wine, _described(wine, state, shown)) for wine in shown],
         closing=_closing(state, change, shown),
     )
 
@@ -118,7 +120,10 @@ def _composed(
     best = [
         _exact_first(wines, slot) if wines else [] for wines, slot in zip(found, slots, strict=True)
     ]
-    lines = fill(state, best)
+    is_again = state.context == "wines" and not change.has("cue", "other")
+    kept = state.choice if is_again else ()
+    # What was put together before stays as far as it fits.
+    lines = fill(state, [sorted(each, key=lambda wine: wine.wine_id not in kept) for each in best])
     if not lines:
         return _nothing(state, change, (), has_wines=False)
     told = in_slots(state, amounts)
@@ -144,7 +149,7 @@ def _line(line: Line, state: State, of_slot: State) -> str:
     """A wine of a plan: what it is for, how many bottles at what price, why."""
     language, wine = state.language, line.wine
     slot = state.slots[line.slot] if state.slots else None
-    dish = both(slot.wishes.named_dishes, language) if slot else ""
+    dish = dishes_in_words(slot.wishes, language) if slot else ""
     label = slot_in_words(slot, state) if slot and slot.course else dish
     cost = cost_of([line])
     priced = (
@@ -184,7 +189,7 @@ def _sum_of(lines: Sequence[Line], state: State) -> str:
 
 def _why_so_many(state: State, change: Change) -> str:
     """Why a plan for guests has so many bottles; labels where somebody does not tolerate."""
-    by_guests = state.guests is not None and state.bottles is None
+    by_guests = state.bottles is None and estimate(state)[1] >= sum(bottles_of(state))
     return reckoning(state) if by_guests else _notes(state, change)
 
 
@@ -241,7 +246,8 @@ def _closing(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
         return bottles_for(state, change)
     if state.act_before == "quantity" and (cost := cost_of_party(state, change)):
         return cost
-    return _notes(state, change) or say(_refinement(state), state.language)
+    asks = "" if state.seen else say(_refinement(state), state.language)
+    return _notes(state, change) or asks
 
 
 def not_understood(change: Change, language: Language, *, purpose: bool = False) -> str:
@@ -311,26 +317,44 @@ def _intro(
         return _with_misses(told, state, shown, lost)
     if not wishes.said - {"text", "name"} and not state.denied and not state.allergens:
         return say("found_any", language) if not wishes.name or is_named else ""
+    told = _with_misses("", state, shown, lost) or _lead(state, change, shown)
+    return f"{told} {why_it_suits(state)}".strip()
+
+
+def _lead(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
+    """What the wines are for, as a message says it first or later in a talk."""
+    language = state.language
+    these = say("these_one" if len(shown) == 1 else "these_many", language)
+    dish = dishes_in_words(state.wishes, language)
     asked = criteria(state)
-    first = say("found" if asked else "found_any", language, criteria=asked)
-    why = why_it_suits(state)
-    return " ".join(filter(None, (why, _with_misses(first, state, shown, lost))))
+    if not asked:
+        return say("found_any", language)
+    if state.context == "wines" and not change.wishes.dishes:
+        return say("found_then", language, criteria=asked, these=these)
+    if not dish:
+        return say("found", language, criteria=asked[0].upper() + asked[1:], these=these)
+    rest = criteria(replace(state, wishes=replace(state.wishes, named_dishes=())))
+    told = f" ({rest})" if rest else ""
+    return say("found_dish", language, dish=dish, these=these, rest=told)
 
 
 def _with_misses(
     intro: str, state: State, shown: Sequence[ListedWine], lost: Sequence[str] = ()
 ) -> str:
     """An intro that owns up to what was not searched for, and to what no wine shown is of it."""
-    missed = [_missed(wine, state) for wine in shown] or [[]]
-    common = [slot for slot in (*_SLOTS, "max_price") if all(slot in each for each in missed)]
-    common = list(dict.fromkeys((*lost, *common)))
+    common = list(dict.fromkeys((*lost, *_missed_by_all(shown, state))))
     if not common:
         return intro
     names = [_slot_in_words(slot, state) for slot in common]
     owned = say("relaxed", state.language, limits=either(names, state.language))
     if intro.endswith("."):
         return f"{intro} {owned}"
-    return f"{owned} {say('closest', state.language) if state.act == 'search' else intro}"
+    return f"{owned} {intro or say('closest', state.language)}"
+
+
+def _missed_by_all(shown: Sequence[ListedWine], state: State) -> list[str]:
+    missed = [_missed(wine, state) for wine in shown] or [[]]
+    return [slot for slot in (*_SLOTS, "max_price") if all(slot in each for each in missed)]
 
 
 def _slot_in_words(slot: str, state: State) -> str:
@@ -343,7 +367,7 @@ def _slot_in_words(slot: str, state: State) -> str:
     if slot == "countries":
         return country_in_words(wishes.countries[0], language)
     if slot == "foods" and wishes.named_dishes:
-        return either(wishes.named_dishes, language)
+        return dishes_in_words(wishes, language)
     if slot in _TASTES:
         own: dict[str, Any] = {slot: getattr(wishes, slot)}
         return either(tastes_in_words(replace(NO_WISHES, **own), language), language)
@@ -355,9 +379,11 @@ def _limit(name: str, language: Language) -> str:
     return str(speech()[language]["limits"].get(name, name))
 
 
-def _described(wine: ListedWine, state: State) -> str:
-    language = state.language
-    missed = [_slot_in_words(slot, state) for slot in _missed(wine, state)]
+def _described(wine: ListedWine, state: State, shown: Sequence[ListedWine]) -> str:
+    language, told_of_all = state.language, _missed_by_all(shown, state)
+    missed = [
+        _slot_in_words(slot, state) for slot in _missed(wine, state) if slot not in told_of_all
+    ]
     told = describe(wine, _foods_asked(state), language)
     note = say("misses", language, limits=either(missed, language)) if missed else ""
     return " ".join(filter(None, (told, note)))

@@ -191,6 +191,15 @@ def _goes_on_asking(case: _Case) -> bool:
     return asks and is_told and change.words <= _FEW_WORDS and not change.numbers.has_price
 
 
+def _changes_plan(case: _Case) -> bool:
+    """Whether a message tells of other guests or bottles for what was put together before."""
+    state, numbers = case.state, case.change.numbers
+    told = (numbers.guests, numbers.sober, numbers.bottles)
+    changes = any(each is not None for each in told) or case.change.has("remove")
+    is_plan = (state.slots or state.bottles) and state.told and state.context == "wines"
+    return bool(is_plan and changes) and not case.asks_number
+
+
 def _is_priced_wish(case: _Case) -> bool:
     """Whether a sum is the limit of a wish, not what is to be worked out."""
     sums = case.state.guests is not None and case.change.has("trait", "total")
@@ -249,6 +258,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     # What words say for certain, whatever the kind.
     (lambda c: c.kind in ("", "unclear"), _unsure),
     (_is_beyond, "which"),
+    (_changes_plan, "search"),
     (
         lambda c: c.change.numbers.sober is not None and c.state.guests is not None and not c.said,
         "quantity",
@@ -261,16 +271,6 @@ _RULES: Final[tuple[Rule, ...]] = (
         "search",
     ),
     (lambda c: c.state.shown and any(name == "most" for name, _ in c.change.definite), "about"),
-    # A plan for other guests is made anew.
-    (
-        lambda c: (
-            (c.kind == "quantity" or c.change.numbers.bottles or c.change.has("remove"))
-            and (c.state.slots or c.state.bottles)
-            and c.state.told
-            and not c.asks_number
-        ),
-        "search",
-    ),
     # What the kind comes to, beside what the message says.
     (_is_priced_wish, "search"),
     (

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import load, profiles
+from agent.house_sommelier.data import grammar, load, profiles
 from agent.house_sommelier.plan import (
     bottles_of,
     capped,
@@ -20,6 +20,7 @@ from agent.house_sommelier.plan import (
 from agent.house_sommelier.reading import NO_WISHES, Change, Slot, Wishes
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.sommelier.wine import Currency
+from agent.text import fold
 
 KIND: Final = frozenset({"styles", "colours", "grapes"})
 PLACE: Final = frozenset({"countries", "regions"})
@@ -62,12 +63,14 @@ def wished(state: State, change: Change) -> State:
     """`state` after a message that wishes for wine."""
     is_plan = bool(state.slots)
     change = _recounted(state, change)
+    cheaper: tuple[str, ...] = ()
     if is_plan and (change.slots or change.has("remove")):
         # "Two of the reds" is a number of them, not the second.
         state = replace(state, pointed=())
     elif is_plan and not state.pointed and any(map(change.has, ("cue", "most"))):
         # "A cheaper white?" is for the white of the plan.
-        state = replace(state, pointed=_of_kind(state, change))
+        cheaper = _of_kind(state, change)
+        state = replace(state, pointed=cheaper)
     refused = _refused(state, change)
     abroad = change.has("elsewhere_from") or ("elsewhere_from", "country") in change.denied
     if abroad and not (state.pointed or change.has("like")):
@@ -78,7 +81,7 @@ def wished(state: State, change: Change) -> State:
         told = replace(NO_WISHES, min_price=told.min_price, max_price=told.max_price)
     old = NO_WISHES if is_fresh else _remembered(state)
     wishes = _limited(state, change, _relative(state, change, merged(old, told, change)))
-    swaps = change.has("swap") or (is_plan and bool(state.pointed))
+    swaps = change.has("swap") or bool(cheaper)
     swapped = state.pointed if swaps and len(state.choice) > 1 else ()
     is_seen = is_plan and not is_fresh and not change.has("cue", "other")
     kept = {pair for pair in state.denied if pair[0] in _FOR_GOOD} if is_fresh else state.denied
@@ -178,7 +181,10 @@ def adds(state: State, change: Change) -> bool:
     if change.kind == "fits" or change.has("others") or state.care or is_sober or not old:
         return False
     is_kind = bool(told & {"styles", "sweetness"}) or (bool(state.slots) and "dishes" in told)
-    return is_kind and (change.has("one_more") or change.has("also"))
+    known = {style for slot in state.slots for style in slot.wishes.styles}
+    first = fold(change.text.strip().partition(" ")[0])
+    goes_on = bool(known) and first in grammar("joins") and not known & {*change.wishes.styles}
+    return is_kind and (change.has("one_more") or change.has("also") or goes_on)
 
 
 def _own(wishes: Wishes) -> Wishes:
@@ -463,7 +469,8 @@ def _without(denied: frozenset[tuple[str, str]], change: Change) -> frozenset[tu
 
 def _limited(state: State, change: Change, wishes: Wishes) -> Wishes:
     """`wishes` with the least that a present costs."""
-    if change.has("cue", "gift") and wishes.max_price and wishes.min_price is None:
+    is_gift = change.has("cue", "gift") or change.has("special")
+    if is_gift and wishes.max_price and wishes.min_price is None and not change.numbers.shared:
         return replace(wishes, min_price=round(wishes.max_price * _LEAST_GIFT, 2))
     return wishes
 

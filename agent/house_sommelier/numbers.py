@@ -313,6 +313,8 @@ class _Reader:
             self._price(amount.low, value, amount)
         elif amount.currency is None and not is_cents and not is_limited:
             return
+        elif "total" in self._fields and is_about and not is_most:
+            self._price(None, value, amount)
         elif "about_after" in behind or (is_about and not is_most):
             self._price(round(value * 0.75, 2), round(value * 1.25, 2), amount)
         elif not is_most and (limit == "min" or "min_after" in behind):
@@ -389,7 +391,10 @@ class _Reader:
 
     def _shared_total(self) -> Numbers:
         """The numbers, and whether their price is that of all the bottles: a case, a party."""
-        found, is_case = self._found, "cases" in self._fields
+        found = self._found
+        cases = [span for span in self._phrases.spans if "cases" in span.fields]
+        # "It smells of the carton" is no case of wine.
+        is_case = any(not self._phrases.is_among(each.start - 1, "definite") for each in cases)
         bottles = found.bottles or (6 if is_case else None) or None
         is_total = is_case or "total" in self._fields or self._counts_after_price()
         is_party = (found.guests or 0) >= _PARTY and (found.max_price or 0) >= _BUDGET

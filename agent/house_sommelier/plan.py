@@ -28,6 +28,7 @@ _USUAL_HOURS: Final = {"reception": 1.5, "party": 5.0}
 _LEAST_SPARE: Final = 1.25
 _VARIETIES: Final = 3
 """How many wines several bottles of one kind are, if nobody says."""
+SPECIAL_EUR: Final = 20
 MODERATE_EUR: Final = 26
 """What most would pay for a bottle, if they do not say; for many guests half of it."""
 _MANY: Final = 15
@@ -155,11 +156,14 @@ def _varieties(state: State, bottles: Sequence[int]) -> list[int]:
 
 
 def moderate_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
-    """The wines with the dear ones last, if nobody told a price or asked for something special."""
+    """The wines, if nobody told a price, with the dear ones last, or first for a special day."""
     wishes = state.wishes
+    if state.is_special and not (wishes.max_price or wishes.order or state.guests):
+        return sorted(wines, key=lambda wine: (wine.price or 0) < SPECIAL_EUR)
     told = (wishes.min_price, wishes.name, wishes.order, state.is_special)
     limit = MODERATE_EUR if (state.guests or 0) < _MANY else MODERATE_EUR / 2
-    if any(told) or (wishes.max_price is not None and wishes.max_price < limit * 2):
+    is_near = wishes.max_price is not None and wishes.max_price < limit * 2
+    if any(told) or (is_near and state.budget is None):
         return list(wines)
     return sorted(wines, key=lambda wine: (wine.price or 0) > limit)
 
@@ -199,9 +203,7 @@ def bottles_for(state: State, change: Change) -> str:
         poured = str(round(float(sizes[0]) * 8))
         return say("quantity_size", language, litres=sizes[0], glasses=poured)
     if is_composed(state) and state.told and not change.numbers.has_price:
-        amounts = bottles_of(state)
-        split = {"bottles": str(sum(amounts)), "slots": in_slots(state, amounts)}
-        return f"{say('plan_bottles', language, **split)} {reckoning(state)}".strip()
+        return f"{_bottles_told(state)} {reckoning(state)}".strip()
     if not drinkers:
         return say("quantity_ask", language)
     if change.has("trait", "total") or (change.numbers.has_price and state.act_before == state.act):
@@ -228,7 +230,8 @@ def reckoning(state: State) -> str:
         return ""
     glasses = f"{glasses_each(state):g}"
     told = {"drinkers": str(drinkers), "glasses": glasses, "basis": _basis(state)}
-    return say("plan_guests", state.language, **told)
+    sober = say("quantity_sober", state.language) if state.sober else ""
+    return f"{say('plan_guests', state.language, **told)} {sober}".strip()
 
 
 def cost_of_party(state: State, change: Change) -> str:
@@ -283,8 +286,17 @@ def total_of(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     cost = _sum(counted)
     if cost is None:
         return say("unknown_price", language)
-    bottles = str(sum(each for _, each in counted))
-    return say("plan_total", language, bottles=bottles, sum=money(*cost))
+    bottles = sum(each for _, each in counted)
+    split = _bottles_told(state) if len(state.slots) > 1 and bottles > len(counted) else ""
+    total = say("plan_total", language, bottles=str(bottles), sum=money(*cost))
+    return f"{split} {total}".strip()
+
+
+def _bottles_told(state: State) -> str:
+    """How many bottles a plan has, and of what."""
+    amounts = bottles_of(state)
+    told = {"bottles": str(sum(amounts)), "slots": in_slots(state, amounts)}
+    return say("plan_bottles", state.language, **told)
 
 
 def _asked_before(state: State) -> tuple[int, int]:

@@ -496,9 +496,10 @@ def _slots(scope: Scope, phrases: Phrases, wishes: Wishes) -> tuple[Slot, ...]:
     """What a message wants a wine each for: kinds that it joins, the courses of a meal."""
     if found := parts(phrases, scope.wanted):
         return tuple(Slot(_wishes_of(scope, each.spans), each.bottles) for each in found)
-    dishes_ = list(zip(wishes.dishes, wishes.named_dishes, strict=True))
-    if are_courses(wishes.dishes, is_told=any("courses" in span.fields for span in scope.wanted)):
-        return tuple(Slot(Wishes(dishes=(dish,), named_dishes=(name,))) for dish, name in dishes_)
+    fields = {field for span in scope.wanted for field in span.fields}
+    if "just_one" not in fields and are_courses(wishes.dishes, is_told="courses" in fields):
+        named = zip(wishes.dishes, wishes.named_dishes, strict=True)
+        return tuple(Slot(Wishes(dishes=(dish,), named_dishes=(name,))) for dish, name in named)
     told = [
         int(value) if value.isdecimal() else _number_before(span, phrases)
         for span in phrases.spans

@@ -23,6 +23,7 @@ LIBRARY: Final = "search_documents"
 ENOUGH: Final = 3
 """How many wines an answer shows if nobody says how many."""
 _LIMIT: Final = 12
+_FEW: Final = 2
 _MOST_IDS: Final = 100
 _MOST_FOODS: Final = 6
 _MOST_TEXT: Final = 290
@@ -134,6 +135,11 @@ def of_slots(state: State, found: Sequence[Found]) -> list[list[ListedWine]]:
 def _further(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
     """What to search once more: wider, for the dish, or other wines than were just shown."""
     fit = offered(last.wines, state)
+    if len(fit) < _FEW and "min_price" in last.arguments and change.wishes.min_price is None:
+        # What a present should cost is not worth more than that there is one.
+        floor = {"min_price"}
+        wider = {name: value for name, value in last.arguments.items() if name not in floor}
+        return (Wish(last.tool, wider),)
     if not last.wines or (state.care and not fit):
         return _wider(state, change, last)
     if change.has("cue", "cheaper") and (here := _cheaper_for_the_dish(state, last, fit)):
@@ -188,9 +194,9 @@ def _wider(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
         wider = {name: value for name, value in asked.items() if name in kept}
         return (Wish(SEARCH, {**wider, "limit": _LIMIT}),) if wider.keys() < asked.keys() else ()
     if place := state.insisted & _PLACE & asked.keys() - soft:
-        if change.has("cue", "cheaper") and not change.has("cue", "half"):
-            return _cheaper(state, last, sorted(soft | place))
-        return (Wish(last.tool, {**asked, "soft": sorted(soft | place)}),)
+        is_cheaper = change.has("cue", "cheaper") and not change.has("cue", "half")
+        wider = {**asked, "soft": sorted(soft | place)}
+        return _cheaper(state, last, wider) if is_cheaper else (Wish(last.tool, wider),)
     seen = set(asked.get("not_ids", ())) - set(state.refused)
     if seen and not change.has("cue", "other", "cheaper", "dearer"):
         return (Wish(last.tool, {**asked, "not_ids": list(state.refused)}),)
@@ -203,12 +209,12 @@ def _wider(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
     return (Wish(last.tool, {**asked, "soft": sorted(soft | tastes)}),)
 
 
-def _cheaper(state: State, last: Found, soft: list[str]) -> tuple[Wish, ...]:
+def _cheaper(state: State, last: Found, wider: Mapping[str, Any]) -> tuple[Wish, ...]:
     """Cheaper wines of the place where there are none below the cheapest shown, and of others.
 
     The first are the cheapest of the place below the dearest shown, seen or not.
     """
-    elsewhere = Wish(last.tool, {**last.arguments, "soft": soft})
+    elsewhere = Wish(last.tool, wider)
     prices = [price for price, _ in state.prices.values()]
     if len(set(prices)) < 2:
         return (elsewhere,)

@@ -42,7 +42,9 @@ def _heads(spans: Sequence[Span]) -> list[list[Span]]:
     """Kinds of wine, those that stand together as one: "sparkling rosé"."""
     heads: list[list[Span]] = []
     for span in spans:
-        if heads and heads[-1][-1].end == span.start and heads[-1][-1].fields != span.fields:
+        last = heads[-1][-1] if heads else None
+        is_list = len(spans) > 2 and {"white", "red"} & {*span.values("hue")}
+        if last and last.end == span.start and last.fields != span.fields and not is_list:
             heads[-1].append(span)
         else:
             heads.append([span])

@@ -6,19 +6,22 @@ An answer names no amount that neither the person nor the catalogue did.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import dropwhile
 from typing import Final
 
-from agent.house_sommelier.data import dishes, load, speech
+from agent.house_sommelier.data import dishes, grammar, load, speech
 from agent.house_sommelier.lexicon import Meaning, names
 from agent.house_sommelier.reading import Slot, Wishes
 from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.state import State
 from agent.sommelier.wine import Currency, Style, WineQuery, money
-from agent.text import Language
+from agent.text import Language, fold
 
 _GROUPED_BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
 _MOST_FOODS: Final = 3
+_ROUGHLY: Final = 0.6
+"""What of the upper limit the lower one is where a price was told roughly."""
 _NAMED: Final = ("countries", "grapes", "hue", "regions", "styles")
 
 
@@ -113,15 +116,17 @@ def sweetness_in_words(sweetness: str, language: Language) -> str:
     return str(speech()[language]["sweetness"].get(sweetness, ""))
 
 
-def price_in_words(wishes: Wishes) -> str:
+def price_in_words(wishes: Wishes, language: Language) -> str:
     """The price limits of a bottle; empty if there are none."""
     currency = wishes.currency or Currency.EUR
     low, high = wishes.min_price, wishes.max_price
+    if low and high and round(low / high, 2) == _ROUGHLY:
+        return say("around", language, price=money(round((low + high) / 2, 2), currency))
     if low is not None and high is not None:
         return f"{money(low, currency)}–{money(high, currency)}"
     if high is not None:
-        return f"≤ {money(high, currency)}"
-    return "" if low is None else f"≥ {money(low, currency)}"
+        return say("up_to", language, high=money(high, currency))
+    return "" if low is None else say("from_on", language, low=money(low, currency))
 
 
 def criteria(state: State) -> str:
@@ -134,13 +139,21 @@ def criteria(state: State) -> str:
         *tastes_in_words(wishes, language),
         either(wishes.grapes, language),
         either(places_in_words(wishes, language), language),
-        price_in_words(wishes),
-        both(wishes.named_dishes, language),
+        price_in_words(wishes, language),
+        dishes_in_words(wishes, language),
         _abv(wishes),
         wishes.name,
         _left_out(state),
     )
     return ", ".join(filter(None, parts))
+
+
+def dishes_in_words(wishes: Wishes, language: Language) -> str:
+    """The dishes as the person calls them, without what leads to them: "zum Nachtisch"."""
+    leading = grammar("for") | grammar("definite") | grammar("articles")
+    split = (each.split() for each in wishes.named_dishes)
+    told = (" ".join(dropwhile(lambda word: fold(word) in leading, each)) for each in split)
+    return both(filter(None, told), language)
 
 
 def slot_in_words(slot: Slot, state: State) -> str:
@@ -158,7 +171,7 @@ def search_in_words(query: WineQuery, language: Language) -> str:
     kinds += [style_in_words(each, language) for each in query.colours]
     limits = Wishes(currency=query.currency, min_price=query.min_price, max_price=query.max_price)
     foods = both(foods_in_words(query.foods[:_MOST_FOODS], language), language)
-    parts = (" ".join(filter(None, kinds)), foods, price_in_words(limits))
+    parts = (" ".join(filter(None, kinds)), foods, price_in_words(limits, language))
     return ", ".join(filter(None, parts))
 
 

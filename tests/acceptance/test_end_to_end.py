@@ -229,5 +229,5 @@ async def test_with_nothing_but_a_token_the_house_sommelier_answers(
     bot_api.say("a red for lamb under 25 euros", chat_id=CHAT)
     with running(bot_api, empty_environment):
         texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert "You asked for: red, ≤ €25, lamb." in texts[0]
+    assert "With lamb I would open one of these (red, up to €25)." in texts[0]
     assert "No language model is configured" in texts[0]

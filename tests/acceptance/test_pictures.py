@@ -51,7 +51,7 @@ async def test_words_are_answered_where_nobody_can_see_the_picture_beside_them(
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
         bot_api.send("photo", drawn(["Trimbach"]), CHAT)
         (_, none) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
-    assert "You asked for: red, ≤ €25, lamb." in said
+    assert "With lamb I would open one of these (red, up to €25)." in said
     assert "I cannot see pictures here; this answers your words." in said
     assert none.startswith("I cannot see pictures here. Please tell me in words")
 
@@ -189,7 +189,7 @@ async def test_a_model_that_cannot_be_asked_reads_nothing_and_says_so(
     async with running_here(bot_api, environment, **seeing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     if words:
-        assert "You asked for: red, ≤ €25, lamb." in said
+        assert "With lamb I would open one of these (red, up to €25)." in said
     else:
         assert "I could not read a wine in that." in said
     assert "Pictures that I could not read: 1." in said

@@ -35,7 +35,7 @@ async def test_what_is_said_is_told_and_answered_like_words_in_its_language(
     lead, answer = said.split("\n\n", 1)
     assert lead.endswith(": Ein Rotwein zu Lamm, bis 25 Euro.")
     assert "Lamm" in answer
-    assert "Sie wünschten" in answer or "≤ €25" in answer
+    assert "bis €25" in answer
     (recording,) = model_server.recordings
     assert (recording.params["model"], recording.file.data) == ("whisper-1", SOUND)
     assert recording.file.filename == "voice.ogg"

@@ -131,10 +131,10 @@ async def test_a_wine_is_described_in_the_language_of_the_guest(
 async def test_what_a_wine_is_not_is_owned_up_to() -> None:
     near = SYRAH | {"misses": ["countries"]}
     answer = await answered("an Italian red for lamb", wines=[near])
-    assert "what I had to leave out: Italy" in answer.intro
+    assert "One thing I cannot meet here: Italy" in answer.intro
     light = SYRAH | {"misses": ["bodies"]}
     answer = await answered("a full-bodied red for lamb", wines=[WINE | {"style": "red"}, light])
-    assert answer.wines[-1].description.endswith("Not quite what you asked: full-bodied.")
+    assert answer.wines[-1].description.endswith("It gives way on one point: full-bodied.")
     answer = await answered("an Italian red for lamb", wines=[WINE | {"style": "red"}, near])
     assert ids(answer) == ["gramona"]
 
@@ -297,15 +297,15 @@ async def test_an_empty_search_says_which_limit_is_in_the_way() -> None:
     relax = {"styles": 30, "max_price": 14, "without_allergens": 88}
     found = answer_of(await after_results("a sparkling under 5", wines=[], relax=relax))
     assert found.intro == (
-        "I found nothing for that: sparkling, ≤ €5. Without the price limit there are 14; "
+        "I found nothing for that: sparkling, up to €5. Without the price limit there are 14; "
         "without the style, 30."
     )
 
 
 async def test_a_price_in_words_is_told_as_the_limit_that_holds() -> None:
     answer = await answered("a red, fifteen bucks", wines=[SYRAH])
-    assert "red, ≤ $15" in answer.intro
-    assert "≤ €" in (await answered("a cheap red", wines=[SYRAH])).intro
+    assert "Red, up to $15" in answer.intro
+    assert "up to €" in (await answered("a cheap red", wines=[SYRAH])).intro
 
 
 async def test_money_that_cannot_be_converted_is_said_so() -> None:
@@ -335,7 +335,7 @@ async def test_feedback_is_nobodys_request() -> None:
             "content": "Your previous response failed validation: white wine is missing. Please",
         },
     ]
-    assert "red, lamb" in answer_of(await ask(messages)).intro
+    assert "With lamb I would open this one (red)" in answer_of(await ask(messages)).intro
 
 
 SAID = [text for _, text, _ in KNOWN] + [text for text, *_ in TALK] + list(FIRST.values())
