@@ -19,7 +19,7 @@ from agent.text import pattern, words
 MEANINGS: Final = Path(__file__).with_suffix(".toml")
 CLAIMS_CLASSIFIER: Final = Path(__file__).with_suffix(".bin")
 LABELS: Final = ("ordinary", "off")
-SURE: Final = 0.6
+SURE: Final = 0.55
 """From which likelihood on a sentence is a claim."""
 CERTAIN: Final = 0.9
 """From which on it is one by what stands behind a colon alone."""
@@ -42,10 +42,13 @@ def likelihood(sentence: str) -> float:
 
 
 def _parts(sentence: str) -> Iterator[str]:
-    """Parts that may be sentences, whatever they begin with; none is too long."""
+    """Parts that may be sentences, whatever they begin with; none is too long, nor a lone word."""
     for part in STOP.split(sentence):
         said = part.split()
-        yield from (" ".join(said[at : at + MOST_WORDS]) for at in range(0, len(said), MOST_WORDS))
+        if len(words(part)) > 1:
+            yield from (
+                " ".join(said[at : at + MOST_WORDS]) for at in range(0, len(said), MOST_WORDS)
+            )
 
 
 def features_of(sentence: str) -> frozenset[int]:

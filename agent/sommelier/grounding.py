@@ -40,11 +40,15 @@ RECITED: Final = 8
 MOST_BOTTLES: Final = 60
 """A price may be that of so many bottles, if their number stands beside it."""
 DOZEN: Final = 12
+HALF: Final = 0.5
+"""How far a whole price may be from the one that it rounds."""
 LONGEST_MEASURE: Final = 8
 LONGEST_LINK: Final = 3
 """Letters of what joins others, and of numbers that are a part of many words."""
 FIGURE_WORDS: Final = 3
 """From how many words on a number in words is a vintage or a price, none of bottles."""
+SHORTEST_CODE: Final = 4
+"""Digits of a number that may stand for somebody or something."""
 TOLD: Final = 0.75
 """How many of the words of a claim a source has, if the claim is the source's."""
 TOLD_RUN: Final = 3
@@ -53,13 +57,16 @@ TOLD_RUN: Final = 3
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """What stands for the name of a wine in a model's words."""
 NUMBER: Final = pattern(r"\d+(?:[.,]\d+)*")
+YEAR_OF_ANY_TIME: Final = pattern(r"1\d\d\d|20\d\d")
 VARIANTS: Final = frozenset("\u20e3\ufe0e\ufe0f")
 """What makes a figure a key, or a sign a picture."""
 NOTE: Final = pattern(r"\A\s*\(.*\)[.!]?\s*\Z")
 STRUCTURE: Final = pattern(
     r"(?i)[|\t]|[{,]\s?[\"']|\.{4}|…{2}"
     r"|[\p{L}\p{N}]\s?[\[(]\s?(?:\.|dot|punkt|point|punto|punt)\s?[\])]\s?\p{L}"
-    r"|[a-z0-9]\s\.\s[a-z]|[a-z][。．｡]\s?[a-z]| dot (?:com|net|org)|:\s?//\s?\p{L}|(?:\A|\s)/[a-z]"
+    r"|[a-z0-9]\s\.\s[a-z]|[a-z][。．｡]\s?[a-z]|:\s?//\s?\p{L}|(?:\A|\s)/[a-z]"
+    r"| (?:(?:dot|punkt|point|punto|punt) (?:com|net|org)|punkt (?:de|at|ch)|point fr"
+    r"|punto (?:it|es barra)|punt (?:nl|be))(?:\W|\Z)"
     r"|(?:\A|[^\d.,])0\d(?:[ ()/.-]{0,2}\d){7,}|[a-z]\d+[a-z]+\d|[\x{1F130}-\x{1F189}]"
     r"|\p{L}\s?[:=]\s?\d[\d.,]*\s*\Z|=\s?[\d\"'\p{L}]|(?-i:(?:\A|[.!?]\s)[a-zà-ÿ]+\s?:\s)"
     r"|\s[–—-]\s(?:19|20)\d\d\s[–—-]\s"
@@ -91,6 +98,7 @@ class _Tables(Strict):
     numbers: _Words
     between: _Words
     points: _Words
+    vintages: _Words
     money: Mapping[str, _Words]
 
     @cached_property
@@ -307,9 +315,10 @@ def made_up_figure(
         if unit.folded in _tables().points and value(number.text) not in known
     )
     short = (each[0] for each in SHORT_YEAR.finditer(sentence))
+    codes = (each.text for each in said if _is_code(each) and not grounds.known.has([each.folded]))
     in_words = (_price_in_words(said, grounds), _figure_in_words(said, grounds))
     others = (*in_words, _vintage(said, known, grounds, wine))
-    return next(filter(None, (*priced, *scored, *short, *others)), None)
+    return next(filter(None, (*priced, *scored, *short, *codes, *others)), None)
 
 
 def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float, frozenset[str]]]:
@@ -364,7 +373,18 @@ def _sums(
 
 
 def _is_price(price: float, known: frozenset[float]) -> bool:
-    return price in known or (price.is_integer() and any(abs(price - each) < 1 for each in known))
+    return price in known or (
+        price.is_integer() and any(abs(price - each) <= HALF for each in known)
+    )
+
+
+def _is_code(token: Token) -> bool:
+    """Whether a number counts nothing: of people, orders, accounts; it is neither round nor a year.
+
+    What is counted in thousands (metres, years, hectares) is told in round numbers.
+    """
+    long = token.text.isdecimal() and len(token.text) >= SHORTEST_CODE
+    return long and not YEAR_OF_ANY_TIME.fullmatch(token.text) and not token.text.endswith("0")
 
 
 def _price_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
@@ -401,11 +421,13 @@ def _vintage(
     said: Sequence[Token], known: frozenset[float], grounds: Grounds, wine: AnyWine | None
 ) -> str | None:
     """A year beside a name, or in words on a wine, that is not known of it."""
+    telling = {*grounds.telling, *_tables().vintages}
     for at, token in enumerate(said):
         if not YEAR.fullmatch(token.text) or float(token.text) in known:
             continue
         beside = [*said[max(0, at - 1) : at], *said[at + 1 : at + 2]]
-        if wine or any(is_of_wine(each) or each.folded in grounds.telling for each in beside):
+        named = (is_of_wine(each) or each.folded in telling for each in beside)
+        if wine or any(named):
             return " ".join(each.text for each in said[max(0, at - 1) : at + 2])
     return None
 
