@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import profiles, speech
+from agent.house_sommelier.data import SCALES, profiles, speech
 from agent.house_sommelier.knowledge import inform
 from agent.house_sommelier.plan import (
     Line,
@@ -476,8 +476,11 @@ def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierRes
     wines = [wine for wine in shown if not state.care or is_allowed(wine, state)]
     if not wines:
         return inform(say("care_none" if shown else "gone", language))
-    if state.act == "pick" and not change.wishes.dishes:
-        return _picked(state, change, wines)
+    fitting = [wine for wine in wines if not change.wishes.dishes or suits(wine, change)]
+    if state.act == "pick" and fitting:
+        dishes, named_dishes = change.wishes.dishes, change.wishes.named_dishes
+        wishes = replace(state.wishes, dishes=dishes, named_dishes=named_dishes)
+        return _picked(replace(state, wishes=wishes) if dishes else state, change, fitting)
     if change.wishes.dishes and not (traits(change) or change.has("trait", "total")):
         return _goes_with(state, change, wines, found[1:])
     if told := verdict(wines, state, change):
@@ -496,12 +499,13 @@ def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierRes
 
 def _picked(state: State, change: Change, wines: Sequence[ListedWine]) -> SommelierResponse:
     """The one of several that the house would open first, and why."""
-    language = state.language
-    best = wines[0]
-    if change.has("cue", "refine") or not state.wishes.dishes:
-        best = min(wines, key=lambda wine: (wine.tannin == "high", wine.body in ("full", "")))
+    language, foods = state.language, {*_foods_asked(state)}
+    best = max(wines, key=lambda wine: len(foods & {*wine.foods}))
+    if change.has("cue", "refine") or not foods:
+        bodies = ("", *SCALES["body"])
+        best = min(wines, key=lambda wine: (wine.tannin == "high", bodies.index(wine.body)))
     told = suiting(best, _foods_asked(state), language)
-    first = say("favourite", language, name=best.name, told=told[:1].lower() + told[1:])
+    first = say("favourite", language, name=best.name, told=told)
     return SommelierResponse(
         response_type="recommendation",
         intro=f"{first} {why_it_suits(state)}".strip(),

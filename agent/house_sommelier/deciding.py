@@ -8,6 +8,7 @@ from agent.house_sommelier.data import Act, kinds, profiles
 from agent.house_sommelier.merging import KIND, PLACE, wants_it
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
+from agent.house_sommelier.table import chooses, is_prose
 from agent.house_sommelier.topics import ASKED, CERTAIN, NEAR, is_likely
 
 _FOR_WINE: Final = frozenset(("search", "like", "about", "pick", "foods", "ask", "taken"))
@@ -95,7 +96,7 @@ class _Case:
         state, change = self.state, self.change
         tells = change.wishes.said or change.denied or change.allergens or change.elsewhere
         moves = ("cue", "refuse", "most", "elsewhere_from", "talk", "less_of")
-        goes_on = state.wishes.said or state.topic.said or state.compared
+        goes_on = state.wishes.said or state.topic.said or state.names
         if change.purpose and not tells:
             return False
         return bool(
@@ -208,22 +209,29 @@ def _is_priced_wish(case: _Case) -> bool:
 
 
 def _is_comparison(case: _Case) -> bool:
-    goes_on = case.state.act == "compare" and not case.state.pointed
-    is_of_it = case.act == "about" or case.kind in ("pick", "most")
-    return case.act == "compare" or (goes_on and is_of_it)
+    state, change = case.state, case.change
+    is_after = state.act == "compare" and (
+        case.act == "about" or (case.kind == "why" and change.words <= _FEW_WORDS)
+    )
+    is_of_it = is_after or case.kind in ("pick", "most", "details", "versus")
+    goes_on = is_prose(state) and not state.pointed and is_of_it
+    return case.act == "compare" or (goes_on and not change.has("one_of_each"))
 
 
 def _held_against(case: _Case) -> Act:
     """Two grapes or places are compared; of what nothing is known, the library may tell."""
     told = [each for each in case.change.entities if each in profiles()]
-    if case.change.numbers.has_price and not told:
+    known = [each for each in case.state.names if each in profiles()]
+    if (case.change.numbers.has_price or case.change.wishes.order) and not told:
         return "search"
-    return "compare" if len(told) > 1 or len(case.state.compared) > 1 else "knowledge"
+    return "compare" if len(told) > 1 or len(known) > 1 else "knowledge"
 
 
 def _unsure(case: _Case) -> Act:
     """What a message of no sure kind wants, by its words."""
     change = case.change
+    if change.has("most") and case.state.choice and not case.said:
+        return "compare" if is_prose(case.state) else "about"
     if case.state.pointed:
         return "like" if case.said & (KIND | PLACE) and not case.asks else "about"
     if case.said or change.denied or change.allergens or change.wishes.name:
@@ -256,6 +264,8 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: _asks_if_safe(c, "sulphites", "severe"), "sulphites"),
     (_asks_of_fining, "fining"),
     # What words say for certain, whatever the kind.
+    (lambda c: c.change.has("one_of_each") and len(c.state.names) > 1, "search"),
+    (lambda c: chooses(c.state, c.change), "pick"),
     (lambda c: c.kind in ("", "unclear"), _unsure),
     (_is_beyond, "which"),
     (_changes_plan, "search"),

@@ -9,19 +9,28 @@ from typing import Final
 from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
 from agent.house_sommelier.acts import language_told, with_kind
 from agent.house_sommelier.conversation import Conversation, Exchange
-from agent.house_sommelier.data import kinds, profiles
+from agent.house_sommelier.data import kinds
 from agent.house_sommelier.deciding import decide
-from agent.house_sommelier.lexicon import grammar_stems, parse, stop_words, tokens
-from agent.house_sommelier.merging import KIND, PLACE, favourite, planned, wished
+from agent.house_sommelier.lexicon import parse
+from agent.house_sommelier.merging import KIND, PLACE, planned, wished
 from agent.house_sommelier.plan import is_composed
 from agent.house_sommelier.reading import Change, Wishes, read
-from agent.house_sommelier.state import GRAVE, State, about_itself, concepts, style_of
+from agent.house_sommelier.state import GRAVE, State
+from agent.house_sommelier.table import (
+    asked_about,
+    compared,
+    completed,
+    named_in,
+    pointed,
+    spoken_of,
+)
 from agent.house_sommelier.topics import SURE, asked_for, is_likely, topics_in
 from agent.i18n import is_chosen, spoken
 from agent.text import pattern, words
 
 _MOST_GUESTS: Final = 500
 _FEW_WORDS: Final = 3
+_PLACES: Final = ("ordinal", "deictic")
 _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 
 
@@ -40,7 +49,8 @@ def read_state(conversation: Conversation, care: Care | None = None) -> tuple[St
 
 
 def _read(text: str, state: State, care: Care | None) -> Change:
-    change = with_kind(read(text, state.language if state.turns else None), state.context)
+    said = read(text, state.language if state.turns else None)
+    change = completed(state, with_kind(said, state.context), said)
     change = change if care is None else replace(change, care=care)
     ill_of = (state.reacts | change.care.reactions).intersection(REACTIONS)
     wishes = replace(
@@ -56,6 +66,7 @@ def _answered(state: State, exchange: Exchange) -> State:
     """`state` after the reply of an exchange."""
     ids = exchange.wine_ids
     is_choice = bool(ids) and (is_composed(state) or not set(ids) <= set(state.choice))
+    is_told = state.act == "knowledge" and not ids
     sections = _SECTION.split(exchange.reply)[1:]
     return replace(
         state,
@@ -65,31 +76,27 @@ def _answered(state: State, exchange: Exchange) -> State:
         first=state.first or ids,
         seen=tuple(dict.fromkeys((*state.seen, *ids))),
         told=dict(zip(ids, sections, strict=False)) if is_choice else state.told,
-        focus=() if ids else _only_one(state, exchange.reply),
+        focus=() if ids else named_in(state, exchange.reply),
+        names=state.names or (spoken_of(exchange.reply) if is_told else ()),
     )
-
-
-def _only_one(state: State, reply: str) -> tuple[str, ...]:
-    """The wine of the choice that a reply names, if it names one alone: "it" means that then."""
-    labels = ((each, told.partition("**")[0].strip()) for each, told in state.told.items())
-    found = tuple(each for each, label in labels if label and label in reply)
-    return found if len(found) == 1 else ()
 
 
 def heard(state: State, change: Change) -> State:
     """`state` after a message."""
     state = _with_facts(state, change)
     state = replace(state, swapped=(), instead=None)
-    state = replace(state, pointed=_pointed(state, change), about=())
+    state = replace(state, pointed=pointed(state, change), about=())
     act = decide(state, change)
     state = replace(state, act=act, act_before=state.act, turns=state.turns + 1)
     match act:
         case "about" | "pick":
-            return replace(state, about=_about(state, change))
+            marks = tuple(each for each in change.marks if each[0] not in _PLACES)
+            asked = replace(state, asked_kind=change.kind, asked_marks=marks)
+            return replace(asked, about=asked_about(asked, change))
         case "knowledge":
             return _questioned(state, change)
         case "compare":
-            return _compared(state, change)
+            return compared(state, change)
         case "search" | "like" | "care":
             return wished(state, change)
         case "foods":
@@ -169,60 +176,6 @@ def _sober(state: State, change: Change) -> float | None:
     return new if replaces else old + new
 
 
-def _pointed(state: State, change: Change) -> tuple[str, ...]:
-    """The ids of the wines that "the second one", "the Italian" or a producer's name means."""
-    choice = state.choice
-    if change.has("from_start"):
-        return state.first[:1]
-    if (change.has("swap") or change.has("refuse")) and change.wishes.order and state.prices:
-        end = min if change.wishes.order == "cheapest" else max
-        return (end(state.prices, key=lambda wine_id: state.prices[wine_id][0]),)
-    places = [int(each) for each in change.said("ordinal")]
-    # "The second red" counts among the reds.
-    styles = {*change.wishes.styles}
-    of_kind = tuple(each for each in choice if styles & {*style_of(state, each)})
-    among = of_kind if of_kind and len(of_kind) >= max(places, default=0) else choice
-    if found := [among[at - (at > 0)] for at in places if among and at <= len(among)]:
-        return tuple(dict.fromkeys(found))
-    if change.kind == "swap" and len(choice) > 1 and not change.definite:
-        return choice[-1:]
-    labels = {
-        wine_id: {token.stem for token in tokens(told.partition("**")[0])} - stop_words("houses")
-        for wine_id, told in state.told.items()
-    }
-    called = {each.stem for word in change.unknown for each in tokens(word) if len(each.stem) > 3}
-    named = tuple(wine_id for wine_id, label in labels.items() if called & label)
-    if named or not change.definite:
-        return named if len(named) < len(choice) or len(choice) == 1 else ()
-    kinds = {
-        pair for pair in change.definite if pair[0] in ("grapes", "countries", "regions", "hue")
-    }
-    alike = tuple(
-        wine_id
-        for wine_id, told in state.told.items()
-        if kinds and kinds & concepts(about_itself(told))
-    )
-    return alike if len(alike) == 1 < len(choice) else ()
-
-
-def _about(state: State, change: Change) -> tuple[str, ...]:
-    """The shown wines that a message asks about."""
-    if change.has("ask", "compare"):
-        return state.pointed if len(state.pointed) > 1 else state.choice[:2]
-    several = (
-        change.has("most")
-        or change.has("trait", "total")
-        or change.has("ask", "which")
-        or bool(change.wishes.order)
-        or grammar_stems("pronouns_of_several") & {each.stem for each in tokens(change.text)}
-    )
-    if state.pointed:
-        return state.pointed
-    if several or state.act == "pick":
-        return state.choice
-    return state.focus or state.shown
-
-
 def _questioned(state: State, change: Change) -> State:
     """A question of knowledge; a short one, or one of no topic, goes on with the one before."""
     told, asked = change.subjects, change.text
@@ -236,22 +189,8 @@ def _questioned(state: State, change: Change) -> State:
         told = (kinds()[change.kind].topic,)
     goes_on = asked != change.text and not change.wishes.said
     topic = state.topic if goes_on else change.wishes
-    return replace(state, topic=topic, subjects=told, asked=asked)
-
-
-def _compared(state: State, change: Change) -> State:
-    """What is compared, and which of it a message favours: "which is less tannic?"."""
-    told = tuple(each for each in change.entities if each in profiles())[:2]
-    old = tuple(
-        each for each in (*state.wishes.grapes, *state.wishes.regions) if each in profiles()
-    )
-    compared = told if len(told) > 1 else state.compared or old[:2]
-    return replace(
-        state,
-        compared=compared,
-        favoured=favourite(compared, change) or (state.favoured if not told else ""),
-        topic=replace(change.wishes, grapes=(), regions=(), countries=(), styles=()),
-    )
+    names = state.names if goes_on else change.entities
+    return replace(state, topic=topic, subjects=told, asked=asked, names=names)
 
 
 def _with_topic(state: State, wishes: Wishes) -> Wishes:

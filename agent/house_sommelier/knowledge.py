@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agent.house_sommelier.data import Build, Pairing, Profile, aromas, load, profiles, topics
+from agent.house_sommelier.data import Profile, aromas, load, profiles, topics
 from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import ListedWine
@@ -133,63 +133,63 @@ def _best(text: str, asked: set[str]) -> str:
 
 
 def compare(state: State, change: Change) -> SommelierResponse:
-    """Two grapes or regions held against each other, and which of them is more to a wish."""
+    """Grapes or regions held against each other, and which of them is more to a wish."""
     language = state.language
-    first, second = (profiles()[name] for name in state.compared)
-    if first.name == second.name:
+    known = [profiles()[name] for name in state.names if name in profiles()]
+    if len(known) < 2:
         return explain(state, change, "")
-    verdict = _verdict(state, change, (first, second))
-    is_new = len([each for each in change.entities if each in profiles()]) > 1
-    told = [_told(each, language) for each in (first, second)] if is_new or not verdict else []
+    verdict = _verdict(state, change, known)
+    is_told = len(change.entities) > 1 or not verdict or change.has("ask", "why")
+    told = [_told(each, language) for each in known] if is_told else []
     closing = say("compare_closing", language)
     return inform("\n\n".join(filter(None, (verdict, *told))), closing)
 
 
 def _told(profile: Profile, language: Language) -> str:
     """`Zweigelt: red, light, soft tannins, fresh acidity; cherry and pepper.`"""
-    build = profile.profile
-    levels = [(scale, getattr(build, scale)) for scale in _STRUCTURE]
-    structure = (
-        say(f"level_{scale}_{level}", language) for scale, level in levels if level != "none"
-    )
     made = say(f"made_{profile.made}", language) if profile.made else ""
     grapes = say("from_grapes", language, grapes=both(profile.of, language)) if profile.of else ""
-    kind = (style_in_words(build.colour, language), *structure, grapes, made)
+    kind = (_structure(profile, language), grapes, made)
     parts = ", ".join(filter(None, kind))
     scents = both((aromas()[note][language] for note in profile.notes), language)
     home = say("at_home", language, places=profile.home)
     return f"{profile.name}: {parts}; {scents}. {home}"
 
 
-def _verdict(state: State, change: Change, pair: Sequence[Profile]) -> str:
-    """Which of two is more of what was asked: a taste, or a dish."""
+def _structure(profile: Profile, language: Language) -> str:
+    """`red, light, soft tannins, fresh acidity`."""
+    build = profile.profile
+    levels = [(scale, getattr(build, scale)) for scale in _STRUCTURE]
+    told = (say(f"level_{scale}_{level}", language) for scale, level in levels if level != "none")
+    return ", ".join((style_in_words(build.colour, language), *told))
+
+
+def _verdict(state: State, change: Change, known: Sequence[Profile]) -> str:
+    """Which of these is more of what was asked: a taste, a dish, the house's own choice."""
     language = state.language
-    for most in change.said("most"):
-        scale, _, end = most.partition(":")
-        if scale not in _STRUCTURE:
-            continue
-        low, high = sorted(pair, key=lambda each: each.profile.rank(scale))
-        if low.profile.rank(scale) == high.profile.rank(scale):
-            return say("compare_equal", language, first=pair[0].name, second=pair[1].name)
-        first, second = (high, low) if end == "high" else (low, high)
-        return say(f"compare_{scale}_{end}", language, first=first.name, second=second.name)
-    if change.wishes.dishes:
-        return _stance(state, change, pair)
+    best = next((each for each in known if each.name == state.favoured), None)
+    if ends := change.said("most"):
+        return _by_scale(ends[0], known, best, language)
+    wishes = change.wishes if change.wishes.dishes else state.topic
+    if best and wishes.dishes:
+        dish = both(wishes.named_dishes, language)
+        told = say("compare_dish", language, first=best.name, dish=dish)
+        return f"{told} {pairings_of(wishes.dishes)[0][language]}"
+    if best and change.kind == "pick":
+        return say("favourite", language, name=best.name, told=_structure(best, language))
     return ""
 
 
-def _stance(state: State, change: Change, pair: Sequence[Profile]) -> str:
-    """Which of two suits a dish better, and why."""
-    wanted = pairings_of(change.wishes.dishes)[0]
-    chosen = max(pair, key=lambda each: _fit(each.profile, wanted))
-    dish = both(change.wishes.named_dishes, state.language)
-    told = say("compare_dish", state.language, first=chosen.name, dish=dish)
-    return f"{told} {wanted[state.language]}"
-
-
-def _fit(build: Build, wanted: Pairing) -> int:
-    return (
-        2 * (build.body in wanted.bodies)
-        + (build.tannin in wanted.tannins)
-        + (build.acidity in wanted.acidities)
-    )
+def _by_scale(most: str, known: Sequence[Profile], best: Profile | None, language: Language) -> str:
+    """Which of these is at an end of a scale; where nothing tells, that is said."""
+    scale, _, end = most.partition(":")
+    names = [each.name for each in known]
+    if scale == "age" and best:
+        return say("is_most", language, name=best.name, fact=_structure(best, language))
+    if scale not in _STRUCTURE:
+        return say("compare_unknown", language, names=both(names, language))
+    is_equal = best is None or len({each.profile.rank(scale) for each in known}) == 1
+    first = names[0] if is_equal or best is None else best.name
+    rest = both((each for each in names if each != first), language)
+    key = "compare_equal" if is_equal else f"compare_{scale}_{end}"
+    return say(key, language, first=first, second=rest)

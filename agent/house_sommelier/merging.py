@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import grammar, load, profiles
+from agent.house_sommelier.data import grammar, load
 from agent.house_sommelier.plan import (
     bottles_of,
     capped,
@@ -19,6 +19,7 @@ from agent.house_sommelier.plan import (
 )
 from agent.house_sommelier.reading import NO_WISHES, Change, Slot, Wishes
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
+from agent.house_sommelier.table import is_prose, meant_of_names, of_names, refers
 from agent.sommelier.wine import Currency
 from agent.text import fold
 
@@ -195,13 +196,10 @@ def _own(wishes: Wishes) -> Wishes:
 
 def _one_of_each(state: State) -> tuple[Slot, ...]:
     """One wine of each of the kinds, grapes or places that were alternatives or compared."""
-    known = state.wishes
+    if len(state.names) > 1:
+        return tuple(Slot(of_names((each,))) for each in state.names)
     for name in ("styles", "grapes", "regions", "countries"):
-        values = getattr(known, name)
-        if name in ("grapes", "regions") and state.compared:
-            values = [
-                each for each in state.compared if bool(profiles()[each].like) == (name == "grapes")
-            ]
+        values = getattr(state.wishes, name)
         if len(values) > 1:
             own: list[dict[str, Any]] = [{name: (value,)} for value in values]
             return tuple(Slot(Wishes(**each)) for each in own)
@@ -272,7 +270,8 @@ def _forgotten(old: Wishes, new: Wishes, change: Change) -> frozenset[str]:
     """The slots of `old` that a message forgets, by the table and a few words of its own."""
     said = new.said
     table = dict(_FORGETS)
-    if change.kind in _CORRECTING or not set(old.dishes) - set(new.dishes):
+    is_corrected = change.kind in _CORRECTING or "meant" in refers(change)
+    if is_corrected or not set(old.dishes) - set(new.dishes):
         # "I said risotto" corrects the dish, and nothing else.
         table["dishes"] = _CALLED
     forgotten = said.union(change.dropped, *(table.get(name, frozenset()) for name in said))
@@ -350,30 +349,12 @@ def _agrees(wishes: Wishes, slot: str, value: Any) -> bool:
 
 
 def _compared(state: State, change: Change, wishes: Wishes) -> Wishes:
-    """The grape or region that a comparison favoured: "show me one of those then"."""
-    if change.wishes.said & {"grapes", "regions", "dishes"} or not state.compared:
+    """The grapes or regions on the table that are meant: "show me one of those then"."""
+    if wishes.said & {"grapes", "regions", "dishes"} or not is_prose(state):
         return wishes
-    if state.act_before != "compare":
-        return wishes
-    places = [int(each) for each in change.said("ordinal")]
-    named = [state.compared[at - 1] for at in places if 0 < at <= len(state.compared)]
-    chosen = favourite(state.compared, change) or state.favoured
-    names = tuple(named) or ((chosen,) if chosen else state.compared)
-    regions = tuple(each for each in names if not profiles()[each].like)
-    grapes = tuple(each for each in names if each not in regions)
-    cheaper = change.has("cue", "cheaper") and not state.prices and not chosen
-    order = "cheapest" if cheaper else wishes.order
-    return replace(wishes, regions=regions, grapes=grapes, order=order, tannins=())
-
-
-def favourite(compared: Sequence[str], change: Change) -> str:
-    """What of two compared is at the end of a scale that was asked for; empty if none was."""
-    for most in change.said("most"):
-        scale, _, end = most.partition(":")
-        if scale in ("body", "tannin", "acidity"):
-            best = max if end == "high" else min
-            return best(compared, key=lambda name: profiles()[name].profile.rank(scale))
-    return ""
+    own = of_names(meant_of_names(state, change))
+    cheaper = change.has("cue", "cheaper") and not state.prices and len(own.said) > 1
+    return over(replace(wishes, order="cheapest" if cheaper else wishes.order, tannins=()), own)
 
 
 def _of_the_same_kind(state: State, change: Change, wishes: Wishes) -> Wishes:

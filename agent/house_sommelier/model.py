@@ -22,7 +22,8 @@ from agent.house_sommelier.reading import Change, read
 from agent.house_sommelier.results import read_result
 from agent.house_sommelier.searching import LIBRARY, Wish, filters_of, first_calls, next_calls
 from agent.house_sommelier.state import State
-from agent.house_sommelier.wording import country_in_words, say, search_in_words
+from agent.house_sommelier.table import labels
+from agent.house_sommelier.wording import country_in_words, either, say, search_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import ReadWine, Wine, WineQuery
 from agent.text import Language
@@ -149,6 +150,9 @@ def _spoken(state: State, change: Change) -> SommelierResponse:
     """An answer that needs no tool; it owns up to words that were not understood."""
     kind = "off_topic" if state.act in _OFF_TOPIC else "informational"
     unclear = not_understood(change, state.language) if state.act == "ask" else ""
+    table = either(labels(state), state.language)
+    if state.act == "ask" and table and not unclear:
+        return inform(say("which_of", state.language, names=table))
     intro = " ".join(filter(None, (unclear, say(state.act, state.language))))
     return SommelierResponse(response_type=kind, intro=intro)
 

@@ -188,7 +188,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         denied=_denied(scope),
         allergens=tuple(dict.fromkeys((*scope.allergens, *vegan))),
         elsewhere=scope.elsewhere,
-        entities=_entities(phrases.spans),
+        entities=entities_in(phrases.spans),
         care=care_of(text),
         unknown=tuple(word.written for word in unknown),
         purpose=() if names else _purpose(words, {word.start for word in unknown}, wishes),
@@ -459,7 +459,7 @@ def _dropped(scope: Scope, wishes: Wishes) -> frozenset[str]:
     return frozenset(_SLOTS.get(field, field) for field in scope.dropped | foods) - wishes.said
 
 
-def _entities(spans: Sequence[Span]) -> tuple[str, ...]:
+def entities_in(spans: Sequence[Span]) -> tuple[str, ...]:
     """The grapes and regions of a message, in order."""
     named = (value for span in spans for field in _ENTITIES for value in span.values(field))
     return tuple(dict.fromkeys(named))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import SCALES, Dish, Pairing, pairings, profiles
+from agent.house_sommelier.data import SCALES, Build, Dish, Pairing, pairings, profiles
 from agent.house_sommelier.plan import slot_states
 from agent.house_sommelier.reading import MOST_SHOWN, Change, Wishes
 from agent.house_sommelier.results import Found, ListedWine, named, offered
@@ -324,6 +324,15 @@ def pairings_of(dishes: Iterable[Dish]) -> list[Pairing]:
     if _BOARD in found and all("cheese" in name for name in found):
         found = [_BOARD]
     return [pairings()[name] for name in found]
+
+
+def fit(build: Build, wanted: Pairing) -> int:
+    """How well a grape or a region suits what a dish wants."""
+    return (
+        2 * (build.body in wanted.bodies)
+        + (build.tannin in wanted.tannins)
+        + (build.acidity in wanted.acidities)
+    )
 
 
 def why_it_suits(state: State) -> str:

@@ -34,10 +34,9 @@ class State:
     wines of the last reply, `choice` those of the last reply that showed several, `first` the very
     first, `seen` and `refused` those of the whole talk, `told` what the choice's reply said of each
     wine, `focus` the one that the last reply was about, `pointed` those that the message means,
-    `about` those it asks about, `compared` what was compared, `favoured` what came out of that,
-    `topic` the wishes of a question of knowledge,
-    `subjects` the topics it is of, `asked` its words, `concerned` the persons named where `care`
-    was.
+    `about` those it asks about, `names` the grapes and places of the last prose, `favoured` which
+    of them came out, `topic` the wishes of a question of knowledge, `subjects` the topics it is of,
+    `asked` its words, `concerned` the persons named where `care` was.
     """
 
     act: Act = "ask"
@@ -59,7 +58,10 @@ class State:
     focus: tuple[str, ...] = ()
     pointed: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
-    compared: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    asked_kind: str = ""
+    asked_marks: tuple[tuple[str, str], ...] = ()
+    """What was asked of wines last."""
     favoured: str = ""
     topic: Wishes = NO_WISHES
     subjects: tuple[str, ...] = ()

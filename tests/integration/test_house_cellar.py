@@ -168,3 +168,51 @@ async def test_a_plan_keeps_its_kinds_numbers_and_budget(
     paid = sum((wines[each].price or 0) * n for each, n in zip(reply.wine_ids, counts, strict=True))
     assert f"€{paid:.2f}".removesuffix(".00") in sections[-1]
     assert budget is None or paid <= budget
+
+
+async def talk(sommelier: Sommelier, *said: str) -> tuple[str, tuple[str, ...]]:
+    """The text and the wines of the last answer of a talk."""
+    history: list[StoredMessage] = []
+    for text in said:
+        reply = await sommelier.answer(text, run=Run(history=window(history)))
+        answered = StoredMessage("assistant", reply.text, wine_ids=reply.wine_ids)
+        history += [StoredMessage("user", text), answered]
+    return reply.text, tuple(reply.wine_ids)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("a red for lamb", "no idea, you choose"),
+        ("Rotwein zum Lamm", "welcher davon zu Wild?"),
+        ("un rouge pour l'agneau", "lequel pour du boeuf ?"),
+        ("due rossi per la pizza", "tra i due quale apri"),
+        ("ik zoek een wijn", "weet ik niet, kies jij maar"),
+        ("un vin pour ce soir", "jsais pas, choisis toi"),
+    ],
+)
+async def test_a_choice_left_to_the_house_is_one_wine(
+    sommelier: Sommelier, first: str, then: str
+) -> None:
+    assert len((await talk(sommelier, first, then))[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (("rioja or ribera for lamb", "why"), ("Rioja:", "Ribera del Duero:", "Lamb likes")),
+        (("nebbiolo o sangiovese?", "e tu da che parte stai"), ("aprirei", "Sangiovese")),
+        (("tempranillo, garnacha o monastrell?", "explica las tres"), ("Grenache:", "Monastrell:")),
+        (("prosecco cava oder champagner?", "welcher ist der trockenste"), ("Flasche zu Flasche",)),
+        (("sancerre ou chablis ?", "une de chaque"), ("Sancerre", "Chablis", "**2.")),
+        (("moscatel o pedro ximenez?", "pues el otro"), ("¿A cuál", "Muscat", "Pedro Ximénez")),
+        (("a white for fish", "the other one"), ("Which do you mean: ",)),
+        (("rode wijn", "waar komt de tweede vandaan", "en de andere?"), ("Herkomst:", "\n")),
+        (("drei Weißweine zu Fisch", "was passt zu jedem"), ("Er passt zu", "\n")),
+    ],
+)  # fmt: skip
+async def test_a_follow_up_is_of_what_is_on_the_table(
+    sommelier: Sommelier, said: tuple[str, ...], told: tuple[str, ...]
+) -> None:
+    text, _ = await talk(sommelier, *said)
+    assert [each for each in told if each not in text] == []

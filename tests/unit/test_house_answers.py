@@ -12,7 +12,7 @@ from agent.engine.messages import Message
 from agent.house_sommelier import HouseSommelier
 from agent.sommelier.wine import Body, Food, Style, Sweetness, WineQuery
 from agent.text import language_of
-from tests.house import after_results, answer_of, answered, ask, called, conversation, exchange, ids
+from tests.house import after_results, answer_of, answered, ask, conversation, exchange, ids
 from tests.house import spoken as say
 
 FIRST = {
@@ -234,7 +234,8 @@ async def test_two_grapes_are_held_against_each_other(
     first: str, then: str, beginning: str
 ) -> None:
     assert (await say(first)).intro.count(": ") >= 2
-    assert (await say(first, then)).intro.startswith(beginning)
+    messages = conversation(first, then, reply="Two grapes.")
+    assert answer_of(await ask(messages)).intro.startswith(beginning)
 
 
 async def test_what_a_comparison_favoured_is_shown_when_asked_for() -> None:
@@ -243,8 +244,8 @@ async def test_what_a_comparison_favoured_is_shown_when_asked_for() -> None:
         "which one's less tannic",
         "show me one of those then",
     )
-    _, asked = await called(*said)
-    assert asked["grapes"] == ["Malbec"]
+    (call,) = (await ask(conversation(*said, reply="Two grapes."))).tool_calls
+    assert json.loads(call.arguments)["grapes"] == ["Malbec"]
 
 
 EXCERPT = (

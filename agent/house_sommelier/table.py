@@ -1,0 +1,245 @@
+"""What is on the table of a talk, and what of it a message means and wants. Pure.
+
+There lie the wines of the choice or, where the last reply showed none, the grapes and places that
+it spoke of. A message points at them by place, name, kind, "each" or "the other"; what it leaves
+out of a question is what was asked before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import Final
+
+from agent.classifier import Meanings
+from agent.house_sommelier.data import Profile, load, profiles
+from agent.house_sommelier.lexicon import grammar_stems, parse, stop_words, tokens
+from agent.house_sommelier.reading import Change, Wishes, entities_in
+from agent.house_sommelier.searching import fit, pairings_of
+from agent.house_sommelier.state import State, about_itself, concepts, style_of
+from agent.text import words
+
+_SCALES: Final = ("body", "tannin", "acidity")
+_ASKING: Final = frozenset({"trait", "most", "cue", "swap", "like", "refuse", "more"})
+"""Marks that say what is wanted of a wine."""
+_OPEN: Final = frozenset({"", "unclear", "search", "off_topic", "yes", "knowledge", "stock"})
+"""Kinds that a message seems to be of which says nothing by itself."""
+_POINTING: Final = _OPEN | frozenset("total take details price quantity pick other help".split())
+_CHOOSABLE: Final = frozenset({"dishes", "text", "name", "order"})
+_FEW_WORDS: Final = 6
+_MOST_NAMES: Final = 4
+_MOST_READ: Final = 400
+_KINDS: Final = frozenset({"grapes", "countries", "regions", "hue"})
+
+
+@cache
+def _meanings() -> Meanings:
+    return Meanings(load("follow"))
+
+
+def refers(change: Change) -> frozenset[str]:
+    """How a message points at what is on the table, and what it wants of that."""
+    return frozenset().union(*(_meanings().of(word) for word in words(change.text)))
+
+
+def is_prose(state: State) -> bool:
+    """Whether grapes or places lie on the table, not wines."""
+    return state.context == "told" and len(state.names) > 1
+
+
+def labels(state: State) -> tuple[str, ...]:
+    """What lies on the table, by name; nothing where there is one thing alone."""
+    called = (told.partition("**")[0].strip() for told in state.told.values())
+    found = state.names if is_prose(state) else tuple(filter(None, called))
+    return found if len(found) > 1 else ()
+
+
+def completed(state: State, change: Change, said: Change) -> Change:
+    """A message with what it leaves out; `said` is the same before its kind was told."""
+    meant = refers(change)
+    if "take" in meant and change.has("ordinal") and change.kind in ("", "unclear"):
+        return replace(change, kind="take")
+    is_long = change.words > _FEW_WORDS or change.numbers.has_price or change.care.gravest
+    is_bare = not said.wishes.said - _CHOOSABLE and not change.denied
+    asks = any(name in _ASKING and value != "other" for name, value in said.marks)
+    if is_long or not is_bare:
+        return change
+    if not asks and change.kind in _OPEN and {"choose", "unsure"} & meant and state.turns:
+        return _chosen(change, is_open=not labels(state))
+    if is_prose(state) and change.wishes.order and change.kind in _POINTING | {"most"}:
+        wishes = replace(change.wishes, only=frozenset({"grapes", "regions"}))
+        marks = (*change.marks, ("one_of_each", "yes"))
+        return replace(change, kind="search", wishes=wishes, marks=marks)
+    if not labels(state) or asks or change.kind not in _POINTING:
+        return change
+    return _of_the_table(state, change, meant) or _as_asked_before(state, change, said)
+
+
+def _of_the_table(state: State, change: Change, meant: frozenset[str]) -> Change | None:
+    """A message that says by a word what it wants of the table; None for any other."""
+    if {"again", "explain"} & meant:
+        return replace(change, kind="details", marks=(*change.marks, ("more", "yes")))
+    if {"each", "foods"} <= meant and not is_prose(state):
+        return replace(change, kind="foods", marks=(*change.marks, ("trait", "foods")))
+    if "take" in meant and ("each" in meant or change.has("ordinal")):
+        return replace(change, kind="take")
+    if "other" in meant and is_prose(state):
+        return replace(change, kind="search" if state.favoured else "")
+    return None
+
+
+def _as_asked_before(state: State, change: Change, said: Change) -> Change:
+    """A message that only points at wines: it asks of them what was asked before."""
+    meant = refers(change)
+    points = said.has("ordinal") or {"each", "other"} & meant or pointed(state, said)
+    if not points:
+        return change
+    if not state.asked_marks:
+        return replace(change, kind="") if "other" in meant and change.kind == "take" else change
+    own = tuple(each for each in said.marks if each[0] == "ordinal")
+    return replace(change, kind=state.asked_kind, marks=(*state.asked_marks, *own))
+
+
+def _chosen(change: Change, *, is_open: bool) -> Change:
+    """A message that leaves the choice to the house; one wine where nothing lies on the table."""
+    wishes = replace(change.wishes, name="", text=())
+    marks = (*change.marks, ("ask", "best"))
+    count = 1 if is_open else change.count
+    return replace(change, kind="pick", wishes=wishes, marks=marks, count=count, purpose=())
+
+
+def chooses(state: State, change: Change) -> bool:
+    """Whether one of the wines on the table is to be named: "which would you take with brie?"."""
+    is_for = change.kind == "pick" or bool(change.wishes.dishes)
+    is_for &= change.has("ask", "which") and not change.has("ask", "choose")
+    asks = is_for or change.has("ask", "best")
+    is_open = not change.wishes.said - _CHOOSABLE and not change.denied
+    return asks and is_open and state.context == "wines" and len(state.choice) > 1
+
+
+def pointed(state: State, change: Change) -> tuple[str, ...]:
+    """The ids of the wines that "the second one", "the Italian" or a producer's name means."""
+    choice, meant = state.choice, refers(change)
+    if change.has("from_start"):
+        return state.first[:1]
+    if (change.has("swap") or change.has("refuse")) and change.wishes.order and state.prices:
+        end = min if change.wishes.order == "cheapest" else max
+        return (end(state.prices, key=lambda wine_id: state.prices[wine_id][0]),)
+    places = [int(each) for each in change.said("ordinal")]
+    if places and "before" in meant:
+        choice = state.first
+    # "The second red" counts among the reds.
+    styles = {*change.wishes.styles}
+    of_kind = tuple(each for each in choice if styles & {*style_of(state, each)})
+    among = of_kind if of_kind and len(of_kind) >= max(places, default=0) else choice
+    if found := [among[at - (at > 0)] for at in places if among and at <= len(among)]:
+        return tuple(dict.fromkeys(found))
+    if change.kind == "swap" and len(choice) > 1 and not change.definite:
+        return choice[-1:]
+    if "other" in meant and change.kind == state.asked_kind and 0 < len(state.about) < len(choice):
+        return tuple(each for each in choice if each not in state.about)
+    return _called(state, change)
+
+
+def _called(state: State, change: Change) -> tuple[str, ...]:
+    """The wines of the choice that a message calls by a word of their name, or by their kind."""
+    names = {
+        wine_id: {token.stem for token in tokens(told.partition("**")[0])} - stop_words("houses")
+        for wine_id, told in state.told.items()
+    }
+    said = {each.stem for word in change.unknown for each in tokens(word) if len(each.stem) > 3}
+    named = tuple(wine_id for wine_id, label in names.items() if said & label)
+    if named or not change.definite:
+        return named if len(named) < len(state.choice) or len(state.choice) == 1 else ()
+    kinds = {pair for pair in change.definite if pair[0] in _KINDS}
+    alike = tuple(
+        wine_id
+        for wine_id, told in state.told.items()
+        if kinds and kinds & concepts(about_itself(told))
+    )
+    return alike if len(alike) == 1 < len(state.choice) else ()
+
+
+def asked_about(state: State, change: Change) -> tuple[str, ...]:
+    """The wines on the table that a message asks about."""
+    if change.has("ask", "compare"):
+        return state.pointed if len(state.pointed) > 1 else state.choice[:2]
+    several = (
+        any(map(change.has, ("most", "more")))
+        or change.has("trait", "total")
+        or change.has("ask", "which")
+        or bool(change.wishes.order)
+        or "each" in refers(change)
+        or grammar_stems("pronouns_of_several") & {each.stem for each in tokens(change.text)}
+    )
+    if state.pointed:
+        return state.pointed
+    return state.choice if several or state.act == "pick" else state.focus or state.shown
+
+
+def named_in(state: State, reply: str) -> tuple[str, ...]:
+    """The wine of the choice that a reply names, if it names one alone: "it" means that then."""
+    called = ((each, told.partition("**")[0].strip()) for each, told in state.told.items())
+    found = tuple(each for each, label in called if label and label in reply)
+    return found if len(found) == 1 else ()
+
+
+@lru_cache(128)
+def spoken_of(reply: str) -> tuple[str, ...]:
+    """The grapes and places that the beginning of a reply speaks of, if they are few."""
+    found = entities_in(parse(reply[:_MOST_READ]).spans)
+    return found if len(found) <= _MOST_NAMES else ()
+
+
+def meant_of_names(state: State, change: Change) -> tuple[str, ...]:
+    """The grapes or places on the table that a message means; all of them if it does not tell."""
+    places = [int(each) for each in change.said("ordinal")]
+    found = tuple(state.names[at - (at > 0)] for at in places if at <= len(state.names))
+    best = favourite(state, change) or state.favoured
+    if not found and best and "other" in refers(change):
+        found = tuple(each for each in state.names if each != best)
+    return found or ((best,) if best and "each" not in refers(change) else state.names)
+
+
+def favourite(state: State, change: Change) -> str:
+    """Which grape or place on the table comes out by a scale, for a dish, or as the softest."""
+    known = [profiles()[name] for name in state.names if name in profiles()]
+    if len(known) < 2:
+        return ""
+    for most in change.said("most"):
+        scale, _, end = most.partition(":")
+        best = max if end == "high" else min
+        if scale in _SCALES:
+            return best(known, key=lambda each: each.profile.rank(scale)).name
+        return best(known, key=_staying_power).name if scale == "age" else ""
+    if dishes := change.wishes.dishes or state.topic.dishes:
+        wanted = pairings_of(dishes)[0]
+        return max(known, key=lambda each: fit(each.profile, wanted)).name
+    is_asked = change.kind == "pick" or change.has("ask", "best")
+    return min(known, key=lambda each: each.profile.rank("tannin")).name if is_asked else ""
+
+
+def _staying_power(profile: Profile) -> int:
+    return sum(profile.profile.rank(scale) for scale in _SCALES)
+
+
+def compared(state: State, change: Change) -> State:
+    """What is compared, and which of it a message favours: "which is less tannic?"."""
+    told = change.entities[:_MOST_NAMES]
+    old = (*state.wishes.grapes, *state.wishes.regions)[:2]
+    is_new = len(told) > 1
+    state = replace(state, names=told if is_new else state.names or old)
+    dishes = change.wishes if change.wishes.dishes or is_new else state.topic
+    bare = replace(dishes, grapes=(), regions=(), countries=(), styles=())
+    state = replace(state, topic=bare)
+    return replace(state, favoured=favourite(state, change) or ("" if is_new else state.favoured))
+
+
+def of_names(names: Sequence[str]) -> Wishes:
+    """The wishes for wine of grapes and places on the table."""
+    regions = tuple(each for each in names if not _is_grape(each))
+    return Wishes(regions=regions, grapes=tuple(each for each in names if each not in regions))
+
+
+def _is_grape(name: str) -> bool:
+    known = profiles().get(name)
+    return known is not None and bool(known.like)
