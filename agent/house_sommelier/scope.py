@@ -112,14 +112,13 @@ class Scope:
         if self._prefers and self._run and word in grammar_stems("than_what_is_preferred"):
             self._enter("not")
             return
-        if (
-            word in grammar_stems("stops")
-            or word == "\n"
-            or (word == "," and not self._goes_on(at))
-        ):
+        if self._ends_clause(at):
             self._end()
             return
-        is_link, is_filler = word in grammar_stems("links"), word in grammar_stems("fillers")
+        is_link, is_filler = (
+            word in grammar_stems("links"),
+            word == "?" or word in grammar_stems("fillers"),
+        )
         self._only_next &= is_filler
         if not self._mode:
             self._run = self._run if is_link or is_filler else []
@@ -137,6 +136,14 @@ class Scope:
             self._also_not |= word in grammar_stems("also_not") or word == ","
             if not (self._linked or is_link) or not (is_link or is_filler or word in (",", "/")):
                 self._enter("")
+
+    def _ends_clause(self, at: int) -> bool:
+        """Whether a sign ends the clause; none does before a "no thanks": "Merlot? No thanks"."""
+        sign = self.phrases.stem(at)
+        if sign == "?" and "not_before" in self.phrases.at(at + 1).fields:
+            return False
+        ends = sign in grammar_stems("stops") or sign == "\n"
+        return ends or (sign == "," and not self._goes_on(at))
 
     def _is_name(self, at: int) -> bool:
         """Whether an unknown word is the name of what is ruled out: "not Penfolds", "kein xy"."""

@@ -2,6 +2,7 @@
 
 import json
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -534,3 +535,16 @@ async def test_what_was_understood_is_searched_for_or_told_as_lost(
             more = await after_results(*said, wines=WINES)
             told = answer_of(more).intro
             assert all(SLOTS[slot].split()[-1] in told for slot in lost), (said, lost, told)
+
+
+RULED_OUT = Path(__file__).parents[1] / "evals" / "exclusions.txt"
+"""How people rule something out, by language; `{X}` is what."""
+
+
+@pytest.mark.parametrize("line", RULED_OUT.read_text("utf-8").splitlines())
+async def test_what_is_ruled_out_is_never_searched_for(line: str) -> None:
+    _, form = line.split(" ", 1)
+    for named, field, value in (("Merlot", "grapes", "Merlot"), ("chianti", "regions", "Chianti")):
+        asked = await filters(form.replace("{X}", named))
+        assert value in asked[f"without_{field}"]
+        assert value not in asked.get(field, ())
