@@ -268,6 +268,10 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: chooses(c.state, c.change), "pick"),
     (lambda c: c.kind in ("", "unclear"), _unsure),
     (_is_beyond, "which"),
+    (
+        lambda c: c.state.pointed and c.kind == "search" and c.asks and c.change.has("trait"),
+        "about",
+    ),
     (_changes_plan, "search"),
     (
         lambda c: c.change.numbers.sober is not None and c.state.guests is not None and not c.said,

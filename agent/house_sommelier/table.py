@@ -26,6 +26,9 @@ _OPEN: Final = frozenset({"", "unclear", "search", "off_topic", "yes", "knowledg
 _POINTING: Final = _OPEN | frozenset("total take details price quantity pick other help".split())
 _CHOOSABLE: Final = frozenset({"dishes", "text", "name", "order"})
 _FEW_WORDS: Final = 6
+_ONLY_POINTING: Final = 4
+_COMPARING: Final = frozenset({"cheaper", "fits", "most", "like", "opinion"})
+_POINTERS: Final = frozenset("ordinal adds joined deictic copula number cue".split())
 _MOST_NAMES: Final = 4
 _MOST_READ: Final = 400
 _KINDS: Final = frozenset({"grapes", "countries", "regions", "hue"})
@@ -56,22 +59,46 @@ def labels(state: State) -> tuple[str, ...]:
 def completed(state: State, change: Change, said: Change) -> Change:
     """A message with what it leaves out; `said` is the same before its kind was told."""
     meant = refers(change)
-    if "take" in meant and change.has("ordinal") and change.kind in ("", "unclear"):
-        return replace(change, kind="take")
     is_long = change.words > _FEW_WORDS or change.numbers.has_price or change.care.gravest
     is_bare = not said.wishes.said - _CHOOSABLE and not change.denied
+    found = _of_names(state, change, said) if is_prose(state) else None
+    found = found or _at_length(state, change, said, meant)
+    if found or is_long or not is_bare:
+        return found or change
     asks = any(name in _ASKING and value != "other" for name, value in said.marks)
-    if is_long or not is_bare:
-        return change
     if not asks and change.kind in _OPEN and {"choose", "unsure"} & meant and state.turns:
         return _chosen(change, is_open=not labels(state))
-    if is_prose(state) and change.wishes.order and change.kind in _POINTING | {"most"}:
-        wishes = replace(change.wishes, only=frozenset({"grapes", "regions"}))
-        marks = (*change.marks, ("one_of_each", "yes"))
-        return replace(change, kind="search", wishes=wishes, marks=marks)
-    if not labels(state) or asks or change.kind not in _POINTING:
+    is_pointer = change.words <= _ONLY_POINTING and {name for name, _ in said.marks} <= _POINTERS
+    if not labels(state) or asks or not (is_pointer or change.kind in _POINTING):
         return change
     return _of_the_table(state, change, meant) or _as_asked_before(state, change, said)
+
+
+def _at_length(state: State, change: Change, said: Change, meant: frozenset[str]) -> Change | None:
+    """A message of no sure kind that says what it wants of wines, in however many words."""
+    if change.kind not in ("", "unclear"):
+        return None
+    if "take" in meant and change.has("ordinal"):
+        return replace(change, kind="take")
+    if "foods" in meant and state.context == "wines" and not said.wishes.said:
+        return replace(change, kind="foods", marks=(*change.marks, ("trait", "foods")))
+    return None
+
+
+def _of_names(state: State, change: Change, said: Change) -> Change | None:
+    """A message that asks which of some grapes or places is best, or costs less."""
+    if said.wishes.said - _CHOOSABLE or change.denied or said.numbers.has_price:
+        return None
+    if change.kind not in _POINTING | _COMPARING:
+        return None
+    if change.wishes.order or change.has("cue", "cheaper"):
+        only = frozenset({"grapes", "regions"})
+        wishes = replace(change.wishes, order="cheapest", only=only)
+        marks = (*change.marks, ("one_of_each", "yes"))
+        return replace(change, kind="search", wishes=wishes, marks=marks)
+    is_open = change.kind in _COMPARING or said.unknown
+    asks = is_open and said.has("ask", "which") and not any(map(said.has, _ASKING))
+    return _chosen(change, is_open=False) if asks and not said.wishes.dishes else None
 
 
 def _of_the_table(state: State, change: Change, meant: frozenset[str]) -> Change | None:
@@ -90,8 +117,7 @@ def _of_the_table(state: State, change: Change, meant: frozenset[str]) -> Change
 def _as_asked_before(state: State, change: Change, said: Change) -> Change:
     """A message that only points at wines: it asks of them what was asked before."""
     meant = refers(change)
-    points = said.has("ordinal") or {"each", "other"} & meant or pointed(state, said)
-    if not points:
+    if not (said.has("ordinal") or {"each", "other"} & meant or pointed(state, said)):
         return change
     if not state.asked_marks:
         return replace(change, kind="") if "other" in meant and change.kind == "take" else change

@@ -209,6 +209,9 @@ async def test_a_choice_left_to_the_house_is_one_wine(
         (("a white for fish", "the other one"), ("Which do you mean: ",)),
         (("rode wijn", "waar komt de tweede vandaan", "en de andere?"), ("Herkomst:", "\n")),
         (("drei Weißweine zu Fisch", "was passt zu jedem"), ("Er passt zu", "\n")),
+        (("un rouge pour du canard", "d'où vient le premier", "et le dernier ?"), ("Origine",)),
+        (("prosecco or champagne?", "ok which one for mimosas"), ("open Prosecco first",)),
+        (("barolo o amarone, differenza?", "e quale costa meno"), ("Barolo e Amarone", "**2.")),
     ],
 )  # fmt: skip
 async def test_a_follow_up_is_of_what_is_on_the_table(
