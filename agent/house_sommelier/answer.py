@@ -85,7 +85,7 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
     if state.swapped and found[-1].tool == DETAILS:
         return _swapped(state, change, fit, found[-1].wines)
     if is_composed(looking) and not looking.wishes.name:
-        return _composed(looking, change, of_slots(looking, searched) if state.slots else [fit])
+        return _composed(looking, change, of_slots(looking, found) if state.slots else [fit])
     return _recommended_of(looking, change, found, fit)
 
 
@@ -117,13 +117,14 @@ def _composed(
 ) -> SommelierResponse:
     """Bottles put together slot by slot, with their number and price, and what all cost."""
     language, slots, amounts = state.language, slot_states(state), bottles_of(state)
+    kept = state.choice if state.keeps else ()
     best = [
-        _exact_first(wines, slot) if wines else [] for wines, slot in zip(found, slots, strict=True)
+        sorted(_exact_first(wines, slot), key=lambda wine: wine.wine_id not in kept)
+        if wines
+        else []
+        for wines, slot in zip(found, slots, strict=True)
     ]
-    is_again = state.context == "wines" and not change.has("cue", "other")
-    kept = state.choice if is_again else ()
-    # What was put together before stays as far as it fits.
-    lines = fill(state, [sorted(each, key=lambda wine: wine.wine_id not in kept) for each in best])
+    lines = fill(state, best)
     if not lines:
         return _nothing(state, change, (), has_wines=False)
     told = in_slots(state, amounts)

@@ -86,7 +86,9 @@ def wished(state: State, change: Change) -> State:
     wishes = _limited(state, change, _relative(state, change, merged(old, told, change)))
     swaps = change.has("swap") or bool(cheaper)
     swapped = state.pointed if swaps and len(state.choice) > 1 else ()
-    is_seen = is_plan and not is_fresh and not change.has("cue", "other")
+    others = change.has("cue", "other") and not (change.slots or adds(state, change))
+    is_seen = is_plan and not is_fresh and not others
+    keeps = is_seen and state.context == "wines" and not change.has("cue", "cheaper", "dearer")
     kept = {pair for pair in state.denied if pair[0] in _FOR_GOOD} if is_fresh else state.denied
     found = replace(
         state,
@@ -94,6 +96,7 @@ def wished(state: State, change: Change) -> State:
         is_below=change.has("cue", "cheaper") and not change.numbers.has_price,
         denied=_without(frozenset(kept), change),
         refused=refused,
+        keeps=keeps and not swapped and bool(state.choice),
         is_new=not is_seen and (is_fresh or refused != state.refused or _moves_on(state, change)),
         insisted=_insisted(change, wishes),
         is_special=(state.is_special and not is_fresh)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from agent.house_sommelier.reading import MOST_SHOWN, NO_WISHES, Change, Slot, Wishes
+from agent.house_sommelier.reading import MOST_SHOWN, Change, Slot, Wishes
 from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.state import State
 from agent.house_sommelier.wording import both, criteria, say, slot_in_words
@@ -45,17 +45,27 @@ class Line(NamedTuple):
 
 def slot_states(state: State) -> tuple[State, ...]:
     """The state as each slot of its plan sees it: its own wishes over those of all."""
-    own = {name for slot in state.slots for name in slot.said}
-    empty: dict[str, Any] = {name: getattr(NO_WISHES, name) for name in own}
-    shared = replace(state.wishes, **empty)
-    return tuple(
-        replace(state, slots=(), wishes=over(shared, slot.wishes)) for slot in state.slots
-    ) or (state,)
+    wishes, slots = state.wishes, [slot.wishes for slot in state.slots]
+    own = {name for each in slots for name in each.said}
+    told = {name: {value for each in slots for value in getattr(each, name)} for name in own}
+    left: dict[str, Any] = {
+        name: tuple(value for value in getattr(wishes, name) if value not in told[name])
+        for name in own
+    }
+    named = tuple(each for each in wishes.named_dishes if _is_for_all(each, state.slots))
+    shared = replace(wishes, **left, named_dishes=named)
+    return tuple(replace(state, slots=(), wishes=over(shared, each)) for each in slots) or (state,)
+
+
+def _is_for_all(dish: str, slots: Sequence[Slot]) -> bool:
+    return not any(dish in slot.wishes.named_dishes for slot in slots)
 
 
 def over(shared: Wishes, own: Wishes) -> Wishes:
-    """The wishes of all with those of a slot in their place."""
+    """The wishes of all with those of a slot in their place; what sparkles is dry by itself."""
     told: dict[str, Any] = {name: getattr(own, name) for name in own.said}
+    if own.styles == ("sparkling",) and not (shared.sweetness or own.sweetness):
+        told["sweetness"] = ("bone_dry", "dry")
     dishes = own if own.dishes else shared
     return replace(shared, **told, named_dishes=dishes.named_dishes)
 

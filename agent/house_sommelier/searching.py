@@ -66,7 +66,8 @@ def first_calls(state: State, change: Change) -> tuple[Wish, ...]:
     if state.act == "foods":
         return (_search(replace(state, wishes=state.topic), change, dishes=()),)
     state = looking_for(state)
-    return tuple(_search(each, change) for each in slot_states(state)[:MOST_SHOWN])
+    calls = tuple(_search(each, change) for each in slot_states(state)[:MOST_SHOWN])
+    return (Wish(DETAILS, {"wine_ids": list(state.choice)}), *calls) if state.keeps else calls
 
 
 def looking_for(state: State) -> State:
@@ -106,7 +107,7 @@ def next_calls(state: State, change: Change, found: Sequence[Found]) -> tuple[Wi
         return (_search(replace(state, wishes=replace(state.wishes, name="")), change),)
     state = looking_for(state)
     if state.slots:
-        return _for_empty_slots(state, found)
+        return _for_empty_slots(state, searches)
     is_done = state.act == "foods" or len(searches) > 1 + by_name
     return (() if is_done else _further(state, change, last)) or _kept(state)
 
@@ -126,10 +127,33 @@ def _without_price(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_slots(state: State, found: Sequence[Found]) -> list[list[ListedWine]]:
-    """What may be offered for each slot of a plan, of the first search for it or the second."""
-    more = iter(found[len(state.slots) :])
-    wines = [offered(each.wines, state) for each in found[: len(state.slots)]]
-    return [each or offered(next(more, Found(tool=SEARCH)).wines, state) for each in wines]
+    """What may be offered for each slot of a plan, what was shown before first.
+
+    Of the first search for it, or of the second where that found none.
+    """
+    shown = [wine for each in found if each.tool == DETAILS for wine in offered(each.wines, state)]
+    searches = [each for each in found if each.tool == SEARCH]
+    slots = slot_states(state)
+    more = iter(searches[len(slots) :])
+    wines = [offered(each.wines, state) for each in searches[: len(slots)]]
+    wines = [each or offered(next(more, Found(tool=SEARCH)).wines, state) for each in wines]
+    return [
+        [*(wine for wine in shown if _still_fits(wine, slot)), *each]
+        for slot, each in zip(slots, wines, strict=False)
+    ]
+
+
+def _still_fits(wine: ListedWine, slot: State) -> bool:
+    """Whether a wine that was shown is of a slot's kind, dish and price."""
+    wishes = slot.wishes
+    foods = {food for dish in wishes.dishes for food in dish.foods}
+    is_kind = not wishes.styles or {wine.style, wine.colour} & {*wishes.styles}
+    is_for = not wishes.styles or not foods or bool(foods & {*wine.foods})
+    named = all({*getattr(wishes, each)} <= {*wine.grapes, wine.region} for each in ("grapes",))
+    is_paid = wishes.max_price is None or (wine.price or 0) <= wishes.max_price
+    return bool(is_kind and is_for and named and is_paid) and (
+        bool(wishes.styles) or bool(foods & {*wine.foods})
+    )
 
 
 def _further(state: State, change: Change, last: Found) -> tuple[Wish, ...]:

@@ -74,6 +74,8 @@ class State:
     """How many are wanted in all."""
     budget: float | None = None
     """What all of them may cost."""
+    keeps: bool = False
+    """Whether a plan is changed, and its wines stay as far as they fit."""
     is_special: bool = False
     """Whether it is a present or a day to remember, and may cost more."""
     is_below: bool = False
