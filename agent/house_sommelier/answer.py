@@ -137,6 +137,7 @@ def _composed(
         sympathy(change, language),
         say(key, language, bottles=bottles, slots=told),
         say("plan_missing", language, slots=both(lost, language)) if lost else "",
+        "" if any(each.wishes.dishes for each in state.slots) else why_it_suits(slots[0]),
     )
     return SommelierResponse(
         response_type="recommendation",
@@ -164,6 +165,7 @@ def _line(line: Line, state: State, of_slot: State) -> str:
                 f"{label[0].upper()}{label[1:]}:" if label else "",
                 priced,
                 sentence(suiting(wine, _foods_asked(of_slot), language)),
+                why_it_suits(of_slot) if label else "",
                 say("misses", language, limits=either(missed, language)) if missed else "",
             ),
         )

@@ -197,8 +197,17 @@ def _changes_plan(case: _Case) -> bool:
     state, numbers = case.state, case.change.numbers
     told = (numbers.guests, numbers.sober, numbers.bottles)
     changes = any(each is not None for each in told) or case.change.has("remove")
+    changes |= bool(state.slots and (case.change.dropped or case.change.denied))
     is_plan = (state.slots or state.bottles) and state.told and state.context == "wines"
     return bool(is_plan and changes) and not case.asks_number
+
+
+def _asks_plan(case: _Case) -> bool:
+    """Whether a message wants several wines put together, for guests or by their number."""
+    numbers, slots = case.change.numbers, case.change.slots
+    told = numbers.guests or case.state.guests or any(each.bottles for each in slots)
+    acts = ("quantity", "knowledge")
+    return len(slots) > 1 and bool(told) and case.act in acts and not case.change.has("copula")
 
 
 def _is_priced_wish(case: _Case) -> bool:
@@ -266,13 +275,13 @@ _RULES: Final[tuple[Rule, ...]] = (
     # What words say for certain, whatever the kind.
     (lambda c: c.change.has("one_of_each") and len(c.state.names) > 1, "search"),
     (lambda c: chooses(c.state, c.change), "pick"),
+    (lambda c: _changes_plan(c) or _asks_plan(c), "search"),
     (lambda c: c.kind in ("", "unclear"), _unsure),
     (_is_beyond, "which"),
     (
         lambda c: c.state.pointed and c.kind == "search" and c.asks and c.change.has("trait"),
         "about",
     ),
-    (_changes_plan, "search"),
     (
         lambda c: c.change.numbers.sober is not None and c.state.guests is not None and not c.said,
         "quantity",

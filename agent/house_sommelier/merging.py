@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import grammar, load
+from agent.house_sommelier.data import dishes, grammar, load
+from agent.house_sommelier.numbers import NO_NUMBERS
 from agent.house_sommelier.plan import (
     bottles_of,
     capped,
@@ -17,7 +18,7 @@ from agent.house_sommelier.plan import (
     slot_at,
     slot_states,
 )
-from agent.house_sommelier.reading import NO_WISHES, Change, Slot, Wishes
+from agent.house_sommelier.reading import NO_WISHES, Change, Slot, Wishes, is_dessert
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.house_sommelier.table import is_prose, meant_of_names, of_names, refers
 from agent.sommelier.wine import Currency
@@ -56,7 +57,7 @@ NO_PLAN: Final = State()
 _FEW_WORDS: Final = 4
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
-_LEAST_GIFT: Final = 0.6
+_LEAST_GIFT: Final = 0.5
 _DEAR_EUR: Final = 30.0
 
 
@@ -66,6 +67,7 @@ def wished(state: State, change: Change) -> State:
     change = _recounted(state, change)
     if change.has("remove") and not is_plan:
         change = _ruled_out(change)
+    state = replace(state, guests=change.numbers.guests or state.guests)
     cheaper: tuple[str, ...] = ()
     if is_plan and (change.slots or change.has("remove")):
         # "Two of the reds" is a number of them, not the second.
@@ -80,7 +82,7 @@ def wished(state: State, change: Change) -> State:
         state, change = _from_elsewhere(state, change)
     is_fresh = _is_fresh(state, change)
     told = _completed(state, change)
-    if adds(state, change):
+    if adds(state, change) or (is_plan and change.has("remove")):
         told = replace(NO_WISHES, min_price=told.min_price, max_price=told.max_price)
     old = NO_WISHES if is_fresh else _remembered(state)
     wishes = _limited(state, change, _relative(state, change, merged(old, told, change)))
@@ -113,12 +115,14 @@ def wished(state: State, change: Change) -> State:
 
 
 def _recounted(state: State, change: Change) -> Change:
-    """A message whose bare number counts the bottles of a plan: "make it 18", "finalement 6"."""
+    """A message whose bare number counts a plan's bottles or guests: "finalement 6"."""
     told = change.numbers
-    is_bare = state.bottles and told.max_price and not (told.currency or told.min_price)
-    if not is_bare or change.words > _FEW_WORDS or told.max_price != int(told.max_price or 0):
+    number = int(told.max_price or 0)
+    is_bare = number > 1 and number == told.max_price and not (told.currency or told.min_price)
+    if not (is_bare and is_composed(state)) or change.words > _FEW_WORDS:
         return change
-    numbers = replace(told, max_price=None, bottles=int(told.max_price or 0), shared=False)
+    bottles, guests = (number, None) if state.bottles else (None, number)
+    numbers = replace(NO_NUMBERS, bottles=bottles, guests=guests)
     return replace(change, numbers=numbers, wishes=replace(change.wishes, max_price=None))
 
 
@@ -134,7 +138,8 @@ def planned(state: State, change: Change, *, is_fresh: bool = False) -> State:
     bottles = bottles if not change.slots or counted <= (bottles or 0) else None
     told = change.numbers
     is_whole = told.shared or (old.budget and not change.has("each"))
-    is_whole = is_whole or (counted > 2 and (told.max_price or 0) >= counted * _LEAST_PRICE)
+    number = max(counted, bottles or 0)
+    is_whole = is_whole or (number > 2 and (told.max_price or 0) >= number * _LEAST_PRICE)
     budget = old.budget
     if told.has_price:
         budget = told.max_price if is_whole and not change.has("each") else None
@@ -160,10 +165,15 @@ def _slots(state: State, change: Change) -> tuple[Slot, ...]:
 def _left(state: State, change: Change) -> tuple[Slot, ...]:
     """The slots that a message leaves, and one more for a wine that it adds."""
     wishes, old = change.wishes, state.slots
-    out = {value for name, value in change.denied if name in ("hue", "styles")}
-    out |= {*wishes.styles} if change.has("remove") else set()
+    out = {value for _, value in change.denied} | (
+        {*wishes.styles, *wishes.named_dishes} if change.has("remove") else set()
+    )
     out |= {"sweet"} if wishes.sweetness and "sweet" not in wishes.sweetness else set()
-    left = tuple(each for each in old if not out & {*each.wishes.styles})
+    dropped = [dish for at, dish in enumerate(dishes()) if f"dish:{at}" in change.dropped]
+    out |= {"sweet"} if any(map(is_dessert, dropped)) else set()
+    left = tuple(
+        each for each in old if not (out & _told_of(each) or set(dropped) & set(each.wishes.dishes))
+    )
     if adds(state, change):
         before = _own(state.wishes)
         left = left or ((Slot(before),) if before.said else ())
@@ -172,6 +182,14 @@ def _left(state: State, change: Change) -> tuple[Slot, ...]:
         return tuple(each for each in left if {*wishes.styles} & {*each.wishes.styles})
     is_new_meal = wishes.dishes and any(each.wishes.dishes or each.course for each in left)
     return () if is_new_meal else left
+
+
+def _told_of(slot: Slot) -> set[str]:
+    """What a slot can be called by; that of a dessert by its sweet wine."""
+    wishes = slot.wishes
+    named = (wishes.styles, wishes.grapes, wishes.regions, wishes.countries, wishes.named_dishes)
+    is_sweet = slot.course == "dessert" or any(map(is_dessert, wishes.dishes))
+    return {value for values in named for value in values} | ({"sweet"} if is_sweet else set())
 
 
 def _of_kind(state: State, change: Change) -> tuple[str, ...]:

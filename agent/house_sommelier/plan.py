@@ -62,10 +62,10 @@ def _is_for_all(dish: str, slots: Sequence[Slot]) -> bool:
 
 
 def over(shared: Wishes, own: Wishes) -> Wishes:
-    """The wishes of all with those of a slot in their place; what sparkles is dry by itself."""
+    """The wishes of all with those of a slot in their place; what sparkles is dry and pale."""
     told: dict[str, Any] = {name: getattr(own, name) for name in own.said}
     if own.styles == ("sparkling",) and not (shared.sweetness or own.sweetness):
-        told["sweetness"] = ("bone_dry", "dry")
+        told |= {"sweetness": ("bone_dry", "dry"), "colours": own.colours or ("white", "rose")}
     dishes = own if own.dishes else shared
     return replace(shared, **told, named_dishes=dishes.named_dishes)
 
@@ -170,8 +170,9 @@ def moderate_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine
     wishes = state.wishes
     if state.is_special and not (wishes.max_price or wishes.order or state.guests):
         return sorted(wines, key=lambda wine: (wine.price or 0) < SPECIAL_EUR)
-    told = (wishes.min_price, wishes.name, wishes.order, state.is_special)
-    limit = MODERATE_EUR if (state.guests or 0) < _MANY else MODERATE_EUR / 2
+    is_party = (state.guests or 0) >= _MANY
+    limit = MODERATE_EUR / 2 if is_party else MODERATE_EUR
+    told = (wishes.min_price, wishes.name, wishes.order, state.is_special and not is_party)
     is_near = wishes.max_price is not None and wishes.max_price < limit * 2
     if any(told) or (is_near and state.budget is None):
         return list(wines)
@@ -278,7 +279,7 @@ def total_of(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     if state.guests is not None and change.numbers.has_price:
         return _at_price(state, change)
     number = change.numbers.bottles or _alone(words(change.text))
-    least, most = (number, number) if number else _asked_before(state)
+    least, most = (number, number) if number else _for_guests(state)
     if least and (number != len(wines) or len(wines) == 1):
         told = (
             say(
@@ -309,9 +310,9 @@ def _bottles_told(state: State) -> str:
     return say("plan_bottles", state.language, **told)
 
 
-def _asked_before(state: State) -> tuple[int, int]:
-    """How few and how many bottles the message before was told; zeros if it did not ask."""
-    return estimate(state)[1:] if state.act_before == "quantity" else (0, 0)
+def _for_guests(state: State) -> tuple[int, int]:
+    """How few and how many bottles the guests of a plain wish need; zeros without any."""
+    return estimate(state)[1:] if state.guests and not is_composed(state) else (0, 0)
 
 
 def _alone(said: Sequence[str]) -> int:

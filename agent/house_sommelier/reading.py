@@ -135,7 +135,7 @@ class Change:
     definite: frozenset[tuple[str, str]] = frozenset()
     """What was said with a definite article: "the Italian one"."""
     dropped: frozenset[str] = frozenset()
-    """The slots that no longer count: "forget the lamb", "not for lamb after all"."""
+    """The slots and dishes that no longer count: "forget the lamb", "not for lamb after all"."""
     topics: tuple[Likely, ...] = ()
     """What it may ask to know, the likeliest first."""
 
@@ -423,7 +423,8 @@ def _dishes(scope: Scope) -> tuple[tuple[Dish, ...], tuple[str, ...]]:
     """The dishes and what the person calls them; what only goes beside counts if alone."""
     found = []
     for span in scope.wanted:
-        for place in span.values("dish")[:1]:
+        # "Starter: scallops" names one dish, and when it comes.
+        for place in () if "courses" in span.fields else span.values("dish")[:1]:
             written = scope.phrases.written(span.start, span.end)
             found.append((dishes()[int(place)], written if span.start else written.lower()))
     mains = [each for each in found if not each[0].side] or found
@@ -456,7 +457,9 @@ _SLOTS: Final = {"dish": "dishes", "hue": "styles"}
 def _dropped(scope: Scope, wishes: Wishes) -> frozenset[str]:
     """The slots that a message empties, and fills with nothing else."""
     foods = {"dish" for span in scope.denied if "dish" in span.fields}
-    return frozenset(_SLOTS.get(field, field) for field in scope.dropped | foods) - wishes.said
+    named = {f"dish:{place}" for span in scope.denied for place in span.values("dish")[:1]}
+    emptied = {_SLOTS.get(field, field) for field in scope.dropped | foods} - wishes.said
+    return frozenset(emptied | named)
 
 
 def entities_in(spans: Sequence[Span]) -> tuple[str, ...]:
@@ -498,8 +501,7 @@ def _slots(scope: Scope, phrases: Phrases, wishes: Wishes) -> tuple[Slot, ...]:
         return tuple(Slot(_wishes_of(scope, each.spans), each.bottles) for each in found)
     fields = {field for span in scope.wanted for field in span.fields}
     if "just_one" not in fields and are_courses(wishes.dishes, is_told="courses" in fields):
-        named = zip(wishes.dishes, wishes.named_dishes, strict=True)
-        return tuple(Slot(Wishes(dishes=(dish,), named_dishes=(name,))) for dish, name in named)
+        return _courses(wishes)
     told = [
         int(value) if value.isdecimal() else _number_before(span, phrases)
         for span in phrases.spans
@@ -515,6 +517,21 @@ def _number_before(span: Span, phrases: Phrases) -> int:
     return int(spoken[0]) if spoken else _digits_before(span, phrases)
 
 
+def _courses(wishes: Wishes) -> tuple[Slot, ...]:
+    """A slot for each dish; "sweet" is for the dessert, if there is one."""
+    named = zip(wishes.dishes, wishes.named_dishes, strict=True)
+    slots = [Wishes(dishes=(dish,), named_dishes=(name,)) for dish, name in named]
+    return tuple(
+        Slot(replace(each, sweetness=wishes.sweetness) if is_dessert(each.dishes[0]) else each)
+        for each in slots
+    )
+
+
+def is_dessert(dish: Dish) -> bool:
+    """Whether a dish is sweet."""
+    return set(dish.foods) <= _DESSERTS
+
+
 def _wishes_of(scope: Scope, spans: Sequence[Span]) -> Wishes:
     """What one part of a message wishes."""
     part = copy(scope)
@@ -524,7 +541,7 @@ def _wishes_of(scope: Scope, spans: Sequence[Span]) -> Wishes:
 
 def are_courses(found: Sequence[Dish], *, is_told: bool = False) -> bool:
     """Whether dishes are to have a wine each: courses by name, or what no one wine suits."""
-    sweet = [dish for dish in found if set(dish.foods) <= _DESSERTS]
+    sweet = [dish for dish in found if is_dessert(dish)]
     kinds = [{*map(str, pairings()[dish.pairing].styles)} for dish in found]
     apart = len(kinds) == 2 and all(kinds) and not set.intersection(*kinds)
     before = [dish for dish in found if dish not in sweet and "cheese" not in dish.pairing]

@@ -17,6 +17,8 @@ _OWN: Final = frozenset({"dish", "bodies", "sweetness", "order"}) | _NAMES
 _LIMITING: Final = frozenset({"max", "min", "about", "between", "currency", "joined"})
 _ONE_WINE: Final = {"sparkling", "rose"}
 """Kinds that are one wine if nobody counts them: "she loves bubbles and pink"."""
+_A_CHOICE: Final = 4
+"""More wines than these are no choice but a case."""
 _BACK: Final = 5
 _MOST_BOTTLES: Final = 300
 
@@ -32,9 +34,11 @@ def parts(phrases: Phrases, wanted: Sequence[Span]) -> list[Part]:
     """The parts of a message, in its order; none if it is about one wine."""
     for fields in (_KINDS, _NAMES):
         heads = _heads([span for span in wanted if span.fields & fields])
-        counts = [_count(phrases, head[0].start) for head in heads]
+        counts = [_count(phrases, head[0].start, fields) for head in heads]
         if _are_parts(phrases, heads, counts, only_counted=fields == _NAMES):
             return _own(phrases, wanted, heads, counts)
+        if len(heads) == 1 and counts[0] > _A_CHOICE:
+            return [Part(tuple(heads[0]), counts[0])]
     return []
 
 
@@ -90,7 +94,7 @@ def _is_either(phrases: Phrases, at: int) -> bool:
     return phrases.is_among(at, "either") and (phrases.stem(at) != "of" or is_dutch)
 
 
-def _count(phrases: Phrases, head: int) -> float:
+def _count(phrases: Phrases, head: int, heads: frozenset[str]) -> float:
     """The number before a kind of wine, over its adjectives: "two light French reds"."""
     for at in range(head - 1, max(-1, head - _BACK), -1):
         span = next((each for each in phrases.spans if each.start <= at < each.end), Span(at, at))
@@ -103,7 +107,7 @@ def _count(phrases: Phrases, head: int) -> float:
             return int(said) if known and not is_limit else 0
         if phrases.is_among(at, "one_of_a_kind"):
             return 1
-        is_passed = span.fields & _OWN or "bottles" in span.fields or "wine" in span.fields
+        is_passed = span.fields & _OWN - heads or "bottles" in span.fields or "wine" in span.fields
         if not (is_passed or phrases.is_among(at, "of_them")):
             return 0
     return 0

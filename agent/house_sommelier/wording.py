@@ -161,8 +161,10 @@ def slot_in_words(slot: Slot, state: State) -> str:
     if slot.course:
         return say(f"course_{slot.course}", state.language)
     named = slot.wishes.grapes or slot.wishes.regions
-    own = replace(slot.wishes, styles=()) if named else slot.wishes
-    return criteria(replace(state, wishes=own, denied=frozenset(), allergens=()))
+    own = replace(slot.wishes, styles=() if named else slot.wishes.styles, named_dishes=())
+    kind = criteria(replace(state, wishes=own, denied=frozenset(), allergens=()))
+    dish = dishes_in_words(slot.wishes, state.language)
+    return f"{kind} ({dish})" if kind and dish else kind or dish
 
 
 def search_in_words(query: WineQuery, language: Language) -> str:

@@ -142,6 +142,12 @@ KISTE = "scatola da 6 a massimo 70 euro, 4 rossi e 2 bianchi"
          {"red": 6, "white": 6}, None),
         (("4 rode en 2 witte", "doe er nog een dessertwijn bij"),
          {"red": 4, "white": 2, "fortified": 1}, None),
+        (("how many bottles for 40 guests, bubbles, white and red?",),
+         {"sparkling": 4, "white": 8, "red": 8}, None),
+        (("huîtres, gigot et tarte tatin, un vin par plat", "sans le vin du dessert"),
+         {"white": 1, "red": 1}, None),
+        (("12 bouteilles, 6 rouges, 4 blancs et 2 champagnes", "sans le champagne"),
+         {"red": 7, "white": 5}, None),
         (("rioja or ribera del duero for lamb?", "one of each under 30"), {"red": 2}, None),
     ],
 )  # fmt: skip

@@ -445,10 +445,6 @@ async def test_no_oak_holds_when_another_dish_is_asked_for() -> None:
         ("how many glasses are there in a magnum?", "12 glasses"),
         ("wie viele Gläser hat eine Doppelmagnum", "24 Gläser"),
         ("combien de verres dans une demi-bouteille ?", "3 verres"),
-        (
-            "how many bottles for 40 guests, bubbles, white and red?",
-            "5 × sparkling, 10 × white and 10 × red",
-        ),
     ],
 )
 async def test_sizes_and_splits_of_bottles(text: str, part: str) -> None:
