@@ -137,6 +137,8 @@ def chooses(state: State, change: Change) -> bool:
     """Whether one of the wines on the table is to be named: "which would you take with brie?"."""
     is_for = change.kind == "pick" or bool(change.wishes.dishes)
     is_for &= change.has("ask", "which") and not change.has("ask", "choose")
+    is_scaled = change.has("most") or change.wishes.order
+    is_for |= change.kind == "most" and not is_scaled and change.has("ask", "which")
     asks = is_for or change.has("ask", "best")
     is_open = not change.wishes.said - _CHOOSABLE and not change.denied
     return asks and is_open and state.context == "wines" and len(state.choice) > 1
@@ -158,7 +160,8 @@ def pointed(state: State, change: Change) -> tuple[str, ...]:
     of_kind = tuple(each for each in choice if styles & {*style_of(state, each)})
     among = of_kind if of_kind and len(of_kind) >= max(places, default=0) else choice
     if found := [among[at - (at > 0)] for at in places if among and at <= len(among)]:
-        return tuple(dict.fromkeys(found))
+        is_rest = "other" in meant and change.has("swap")
+        return tuple(each for each in choice if (each in found) != is_rest)
     if change.kind == "swap" and len(choice) > 1 and not change.definite:
         return choice[-1:]
     if "other" in meant and change.kind == state.asked_kind and 0 < len(state.about) < len(choice):
@@ -188,7 +191,7 @@ def _called(state: State, change: Change) -> tuple[str, ...]:
 def asked_about(state: State, change: Change) -> tuple[str, ...]:
     """The wines on the table that a message asks about."""
     if change.has("ask", "compare"):
-        return state.pointed if len(state.pointed) > 1 else state.choice[:2]
+        return state.pointed if len(state.pointed) > 1 else state.choice[:_MOST_NAMES]
     several = (
         any(map(change.has, ("most", "more")))
         or change.has("trait", "total")

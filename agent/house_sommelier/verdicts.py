@@ -50,7 +50,7 @@ def _of_all(wines: Sequence[ListedWine], change: Change, language: Language) -> 
     """Which of several wines is at an end of a scale, or how two of them differ."""
     if ends := _end_of_scale(wines, change, language):
         return ends
-    return _compared(wines[:2], language) if change.has("ask", "compare") else ""
+    return _compared(wines, language) if change.has("ask", "compare") else ""
 
 
 def _of_each(wines: Sequence[ListedWine], change: Change, language: Language) -> str:
@@ -94,15 +94,14 @@ def traits(change: Change) -> list[str]:
 
 
 def _compared(wines: Sequence[ListedWine], language: Language) -> str:
-    """How two wines differ in body, tannin, acidity and price."""
+    """How wines differ in body, tannin and acidity at most, and in place and price."""
     told: list[str] = []
     for scale in ("body", "tannin", "acidity"):
-        values = [_value(wine, scale) for wine in wines]
-        low, high = values
-        if low is None or high is None or int(low) == int(high):
-            continue
-        first, second = wines if low > high else tuple(reversed(wines))
-        told.append(say(f"compare_{scale}_high", language, first=first.name, second=second.name))
+        known = [(value, wine) for wine in wines if (value := _value(wine, scale)) is not None]
+        known.sort(key=lambda each: each[0])
+        if len(known) == len(wines) and int(known[0][0]) < int(known[-1][0]):
+            names = {"first": known[-1][1].name, "second": known[0][1].name}
+            told.append(say(f"compare_{scale}_high", language, **names))
     facts = (f"{wine.name}: {origin(wine, language)}, {price(wine)}" for wine in wines)
     return " ".join((*told, *(f"{fact}." for fact in facts)))
 
