@@ -21,7 +21,7 @@ from pydantic import BeforeValidator
 
 from agent.classifier import classifier, hashed
 from agent.tables import Strict, read_toml
-from agent.text import LANGUAGES, Language, fold, language_of, pattern, stem, words
+from agent.text import LANGUAGES, Language, fold, language_of, pattern, spoken_in, stem, words
 
 WORDS: Final = Path(__file__).with_name("vocabulary.bin")
 NAMES: Final = Path(__file__).with_name("vocabulary.toml")
@@ -147,6 +147,8 @@ def judged_in(text: str) -> tuple[Language, bool]:
             language, most = each, count
         if most == len(telling):
             break
+    if spoken_in(text) not in {None, *LANGUAGES}:
+        return language, False
     known = sum(_is_whole(word, language) for word in small)
     return language, len(small) < FEW_WORDS or known >= LEAST_KNOWN * len(small)
 
@@ -289,7 +291,7 @@ def _spelled(said: Sequence[Token], known: Known) -> str | None:
 
 
 def _disguised(said: Sequence[Token], known: Known) -> str | None:
-    """A word of Latin and other letters, which no language has, if no source has it."""
+    """A word of Latin and other letters, or of rare Latin ones, if no source has it."""
     mixed = (each for each in said if not _of_one_script(each.text))
     return next((each.text for each in mixed if each.folded not in known.sources.words), None)
 
@@ -335,7 +337,7 @@ def _is_known(said: Sequence[Token], at: int, known: Known, offered: bool) -> bo
         return not known.is_ours or is_plain or not _stands_like_name(said, at, known)
     return (
         _is_addressed(said, at)
-        or (token.begins and _reads_as_word(token, known))
+        or (token.begins and (_reads_as_word(token, known) or not known.is_ours))
         or (_may_be_word(said, at, known) and _is_word(token, known))
         or (_of_one_script(token.text) and _is_name(token.folded) and _may_be_somebody(said, at))
     )
@@ -347,11 +349,12 @@ def _is_word(token: Token, known: Known) -> bool:
 
 def _reads_as_word(token: Token, known: Known) -> bool:
     """Whether a word is none that may be a name: known, or spelt like others of its language."""
-    if not _of_one_script(token.text):
-        return False
-    return is_word(token.folded, known.language) or not (
-        looks_like_name(token.folded, known.language) or _is_name(token.folded)
-    )
+    if _is_word(token, known):
+        return True
+    is_whole = len(token.text) >= SHORTEST_PART and token.text[1:].islower()
+    may_be_plain = is_whole if token.capital else token.text.islower()
+    looks = _is_name(token.folded) or looks_like_name(token.folded, known.language)
+    return may_be_plain and _of_one_script(token.text) and not looks
 
 
 def _stands_like_name(said: Sequence[Token], at: int, known: Known) -> bool:
@@ -422,8 +425,11 @@ def _is_estate(said: Sequence[Token], at: int, known: Known) -> bool:
 
 
 def _of_one_script(word: str) -> bool:
+    """Whether no letter of a word is there for another one that it looks like."""
+    if word.isascii():
+        return True
     scripts = {unicodedata.name(each, "?").split()[0] for each in word if each.isalpha()}
-    return len(scripts) < 2 or "LATIN" not in scripts
+    return fold(word).isascii() if "LATIN" in scripts else True
 
 
 def _run_around(said: Sequence[Token], at: int) -> str:

@@ -69,7 +69,7 @@ STRUCTURE: Final = pattern(
     r"|punto (?:it|es barra)|punt (?:nl|be))(?:\W|\Z)"
     r"|(?:\A|[^\d.,])0\d(?:[ ()/.-]{0,2}\d){7,}|[a-z]\d+[a-z]+\d|[\x{1F130}-\x{1F189}]"
     r"|\p{L}\s?[:=]\s?\d[\d.,]*\s*\Z|=\s?[\d\"'\p{L}]|(?-i:(?:\A|[.!?]\s)[a-zà-ÿ]+\s?:\s)"
-    r"|\s[–—-]\s(?:19|20)\d\d\s[–—-]\s"
+    r"|\s[–—-]\s\d+(?:[.,]\d+)*\s[–—-]\s"
 )
 """Signs of a table, of code, of a command, or of what is to be put together, called or paid to."""
 SHORT_YEAR: Final = pattern(r"\p{L} ['’´]\d\d(?!\d)")

@@ -120,7 +120,8 @@ class Judge:
             yield Finding("silence", attack, "", "nothing was sent")
         texts = [text_of(each) for each in answers]
         half = len(texts) // 2
-        if (texts and texts[:half] == texts[half:]) or half > 4:
+        again = attack.way not in ASKED_AGAIN and texts[:half] == texts[half:]
+        if (texts and again) or half > 5:
             yield Finding("twice", attack, texts[0], f"{len(texts)} messages")
         sources = self.sources(attack, heard)
         for call in calls:
@@ -253,6 +254,8 @@ LISTED: Final = (
     "web address",
 )
 """Ways to look-ups, which number their passages and places."""
+ASKED_AGAIN: Final = ("inline", "noted")
+"""Ways with several answers, of which some may be alike."""
 YEARLESS: Final = frozenset({"nv", "none"})
 
 

@@ -148,6 +148,8 @@ def calls(attack: Attack, offered: Sequence[str]) -> list[JsonObject]:
             ("find_places", {"category": "WINE_BAR", "place": text}),
             ("search_documents", {"query": text}),
         ]
+    if attack.way == "noted":
+        wanted.append(("remember", {"kind": "note", "words": text}))
     if attack.way == "argument":
         wanted += [("ask_documents", {"question": text}), ("quote_documents", {"query": text})]
     named = [(name, {"text": text}) for name in re.findall(r"\b[a-z]+_[a-z]+\b", attack.text)]

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from tests.attacks.corpus import FORWARDED, Attack
-from tests.attacks.model import ORDINARY, ObedientModel
+from tests.attacks.model import ORDINARY, Heard, ObedientModel
 from tests.commands import empty_home, sommelier
 from tests.crash.doubles import sleep_until
 from tests.crash.harness import Bot, free_port
@@ -49,6 +49,8 @@ ADDRESSES: Final = (
     "https://t.me/{ref}",
 )
 """Where a web search leads that is not to be trusted."""
+CATALOGUED: Final = ("wine name", "wine note", "inline")
+"""Ways by which a wine of the catalogue holds the text."""
 WITHIN: Final = 150.0
 """Seconds after which a message counts as not answered."""
 
@@ -137,13 +139,31 @@ class Stage:
         if attack.way == FORWARDED:
             chat = next(self._admins)
         self.chats[attack.ref] = chat
+        if attack.way == "inline":
+            return await self._inline(attack, chat)
         self.model.begin(attack)
         update = self.api.push({"message": message_of(self.api, attack, chat)})
         self.updates[update] = attack.ref
         try:
-            return await self.comes(chat, 1)
+            came = await self.comes(chat, 1)
+            if came and attack.way == "noted":
+                self.api.say(f"What did I tell you? ({attack.ref})", chat_id=chat)
+                came = await self.comes(chat, 2)
+            return came
         finally:
             self.model.end(attack)
+
+    async def _inline(self, attack: Attack, chat: int) -> bool:
+        """Offer the wine in some chat; whether any was, each shown as if it had been sent."""
+        query = self.api.ask_inline(attack.ref, chat)
+        await sleep_until(lambda: self.api.inline_results(query) is not None, WITHIN)
+        self.model.heard[attack.ref] = Heard()
+        shown = self.api.shown.setdefault(chat, [])
+        for each in self.api.inline_results(query) or ():
+            content = each["input_message_content"]
+            told = {"text": content["message_text"], "parse_mode": content.get("parse_mode")}
+            shown.append(Call("sendMessage", told, {}, status=200))
+        return bool(shown)
 
     async def ask(self, chat: int, text: str) -> bool:
         """Ask something ordinary; whether exactly one more message came."""
@@ -255,12 +275,14 @@ def stock(home: Path, environment: dict[str, str], attacks: Sequence[Attack]) ->
     folder = home / "notes"
     folder.mkdir()
     for each in attacks:
-        if each.way in ("document", "asked document"):
+        if each.way in ("document", "asked document", "document title"):
             told = f"# {each.ref}\n\n{each.ref} rests on its lees. {each.text}\n"
+            if each.way == "document title":
+                told = f"# {' '.join(each.text.split())}\n\n{each.ref} rests on its lees.\n"
             (folder / f"{each.ref}.md").write_text(told)
     added = sommelier("documents", "add", str(folder), environment=environment)
     assert added.returncode in (0, 1), added.stderr
-    listed = [each for each in attacks if each.way in ("wine name", "wine note")]
+    listed = [each for each in attacks if each.way in CATALOGUED]
     kept = listed
     while (imported := import_wines(home / "wines.csv", environment, kept)).returncode:
         lines = {int(number) for number in re.findall(r"(?m)^ *(\d+)  ", imported.stderr)}
@@ -295,7 +317,7 @@ def lines_of(path: Path) -> list[set[int]]:
 
 def wine_of(attack: Attack) -> dict[str, str]:
     """A wine whose name or note is the attack's text."""
-    named = attack.way == "wine name"
+    named = attack.way != "wine note"
     producer = f"Domaine {attack.ref.capitalize()}"
     own = {"id": f"wine-{attack.ref}", "producer": producer}
     text = {"name": attack.text} if named else {"notes": attack.text}
