@@ -11,7 +11,6 @@ from agent.house_sommelier.plan import (
     bottles_for,
     bottles_of,
     cost_of,
-    cost_of_party,
     estimate,
     fill,
     in_slots,
@@ -247,8 +246,6 @@ def _closing(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
     """What is left to say: how many bottles a party needs, what labels hide, what would help."""
     if change.numbers.guests is not None:
         return bottles_for(state, change)
-    if state.act_before == "quantity" and (cost := cost_of_party(state, change)):
-        return cost
     asks = "" if state.seen else say(_refinement(state), state.language)
     return _notes(state, change) or asks
 

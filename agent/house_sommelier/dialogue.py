@@ -12,8 +12,9 @@ from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import kinds
 from agent.house_sommelier.deciding import decide
 from agent.house_sommelier.lexicon import parse
-from agent.house_sommelier.merging import KIND, PLACE, planned, wished
+from agent.house_sommelier.merging import KIND, PLACE, wished
 from agent.house_sommelier.plan import is_composed
+from agent.house_sommelier.planning import planned
 from agent.house_sommelier.reading import Change, Wishes, read
 from agent.house_sommelier.state import GRAVE, State
 from agent.house_sommelier.table import (

@@ -4,25 +4,21 @@ A wish that a message tells replaces what was said of the same slot, and what wa
 that: a new dish forgets the kind of wine that was meant for the old one. What is not told stays.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import dishes, grammar, load
-from agent.house_sommelier.numbers import NO_NUMBERS
+from agent.house_sommelier.data import load
 from agent.house_sommelier.plan import (
-    bottles_of,
-    capped,
-    is_composed,
     over,
     slot_at,
     slot_states,
 )
-from agent.house_sommelier.reading import NO_WISHES, Change, Slot, Wishes, is_dessert
+from agent.house_sommelier.planning import adds, planned, recounted
+from agent.house_sommelier.reading import NO_WISHES, Change, Wishes
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.house_sommelier.table import is_prose, meant_of_names, of_names, refers
 from agent.sommelier.wine import Currency
-from agent.text import fold
 
 KIND: Final = frozenset({"styles", "colours", "grapes"})
 PLACE: Final = frozenset({"countries", "regions"})
@@ -49,11 +45,6 @@ _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
 _FOR_GOOD: Final = frozenset({"grapes", "name", "text", "regions", "countries", "styles"})
 _DIRECTIONS: Final = frozenset({"lighter", "fuller", "drier", "sweeter", "softer", "fresher"})
 _CORRECTING: Final = frozenset({"complaint", "rude"})
-_OF_A_SLOT: Final = KIND | PLACE | {"dishes", "sweetness", "bodies"}
-_LEAST_PRICE: Final = 6.0
-"""What a bottle costs at least: a price that is less for each is no price for all."""
-_CHEAPER: Final = 0.85
-NO_PLAN: Final = State()
 _FEW_WORDS: Final = 4
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
@@ -64,18 +55,14 @@ _DEAR_EUR: Final = 30.0
 def wished(state: State, change: Change) -> State:
     """`state` after a message that wishes for wine."""
     is_plan = bool(state.slots)
-    change = _recounted(state, change)
+    change = recounted(state, change)
     if change.has("remove") and not is_plan:
         change = _ruled_out(change)
     state = replace(state, guests=change.numbers.guests or state.guests)
-    cheaper: tuple[str, ...] = ()
-    if is_plan and (change.slots or change.has("remove")):
-        # "Two of the reds" is a number of them, not the second.
-        state = replace(state, pointed=())
-    elif is_plan and not state.pointed and any(map(change.has, ("cue", "most"))):
-        # "A cheaper white?" is for the white of the plan.
-        cheaper = _of_kind(state, change)
-        state = replace(state, pointed=cheaper)
+    is_cheaper = is_plan and not state.pointed and any(map(change.has, ("cue", "most")))
+    if is_plan and (is_cheaper or change.slots or change.has("remove")):
+        # "A cheaper white?" is for the white of the plan, "two of the reds" are no second one.
+        state = replace(state, pointed=_of_kind(state, change) if is_cheaper else ())
     refused = _refused(state, change)
     abroad = change.has("elsewhere_from") or ("elsewhere_from", "country") in change.denied
     if abroad and not (state.pointed or change.has("like")):
@@ -86,7 +73,7 @@ def wished(state: State, change: Change) -> State:
         told = replace(NO_WISHES, min_price=told.min_price, max_price=told.max_price)
     old = NO_WISHES if is_fresh else _remembered(state)
     wishes = _limited(state, change, _relative(state, change, merged(old, told, change)))
-    swaps = change.has("swap") or bool(cheaper)
+    swaps = change.has("swap") or is_cheaper
     swapped = state.pointed if swaps and len(state.choice) > 1 else ()
     others = change.has("cue", "other") and not (change.slots or adds(state, change))
     is_seen = is_plan and not is_fresh and not others
@@ -114,138 +101,10 @@ def wished(state: State, change: Change) -> State:
     return planned(replace(found, slots=() if is_fresh else state.slots), change, is_fresh=is_fresh)
 
 
-def _recounted(state: State, change: Change) -> Change:
-    """A message whose bare number counts a plan's bottles or guests: "finalement 6"."""
-    told = change.numbers
-    number = int(told.max_price or 0)
-    is_bare = number > 1 and number == told.max_price and not (told.currency or told.min_price)
-    if not (is_bare and is_composed(state)) or change.words > _FEW_WORDS:
-        return change
-    bottles, guests = (number, None) if state.bottles else (None, number)
-    numbers = replace(NO_NUMBERS, bottles=bottles, guests=guests)
-    return replace(change, numbers=numbers, wishes=replace(change.wishes, max_price=None))
-
-
-def planned(state: State, change: Change, *, is_fresh: bool = False) -> State:
-    """`state` with the plan after a message: its slots, bottles and budget."""
-    old = NO_PLAN if is_fresh else state
-    slots = _slots(old, change)
-    wishes, bottles = state.wishes, change.numbers.bottles or old.bottles
-    if len(slots) == 1:
-        wishes = over(wishes, slots[0].wishes)
-        bottles, slots = change.numbers.bottles or int(slots[0].bottles) or None, ()
-    counted = sum(each.bottles for each in slots) if all(each.bottles for each in slots) else 0
-    bottles = bottles if not change.slots or counted <= (bottles or 0) else None
-    told = change.numbers
-    is_whole = told.shared or (old.budget and not change.has("each"))
-    number = max(counted, bottles or 0)
-    is_whole = is_whole or (number > 2 and (told.max_price or 0) >= number * _LEAST_PRICE)
-    budget = old.budget
-    if told.has_price:
-        budget = told.max_price if is_whole and not change.has("each") else None
-    elif change.has("cue", "cheaper") and is_composed(state):
-        counts = state.counts
-        paid = sum(price * counts[each] for each, (price, _) in state.prices.items())
-        budget = float(int(paid * _CHEAPER)) or None
-    return capped(replace(state, wishes=wishes, slots=slots, bottles=bottles, budget=budget))
-
-
-def _slots(state: State, change: Change) -> tuple[Slot, ...]:
-    """The slots of the plan after a message: told anew, added, left out, exchanged."""
-    old, new = state.slots, change.slots
-    if new and old and change.has("swap"):
-        return _exchanged(state, new)
-    if change.has("one_of_each"):
-        return _one_of_each(state) or new or old
-    if new:
-        return (*old, *new) if adds(state, change) else new
-    return _left(state, change)
-
-
-def _left(state: State, change: Change) -> tuple[Slot, ...]:
-    """The slots that a message leaves, and one more for a wine that it adds."""
-    wishes, old = change.wishes, state.slots
-    out = {value for _, value in change.denied} | (
-        {*wishes.styles, *wishes.named_dishes} if change.has("remove") else set()
-    )
-    out |= {"sweet"} if wishes.sweetness and "sweet" not in wishes.sweetness else set()
-    dropped = [dish for at, dish in enumerate(dishes()) if f"dish:{at}" in change.dropped]
-    out |= {"sweet"} if any(map(is_dessert, dropped)) else set()
-    left = tuple(
-        each for each in old if not (out & _told_of(each) or set(dropped) & set(each.wishes.dishes))
-    )
-    if adds(state, change):
-        before = _own(state.wishes)
-        left = left or ((Slot(before),) if before.said else ())
-        return (*left, Slot(_own(wishes), float(change.count or 0))) if left else ()
-    if wishes.styles and not change.has("remove"):
-        return tuple(each for each in left if {*wishes.styles} & {*each.wishes.styles})
-    is_new_meal = wishes.dishes and any(each.wishes.dishes or each.course for each in left)
-    return () if is_new_meal else left
-
-
-def _told_of(slot: Slot) -> set[str]:
-    """What a slot can be called by; that of a dessert by its sweet wine."""
-    wishes = slot.wishes
-    named = (wishes.styles, wishes.grapes, wishes.regions, wishes.countries, wishes.named_dishes)
-    is_sweet = slot.course == "dessert" or any(map(is_dessert, wishes.dishes))
-    return {value for values in named for value in values} | ({"sweet"} if is_sweet else set())
-
-
 def _of_kind(state: State, change: Change) -> tuple[str, ...]:
     """The wines of the choice that are of the kind that a message names."""
     of_kind = (each for each in state.choice if {*change.wishes.styles} & {*style_of(state, each)})
     return tuple(of_kind)
-
-
-def adds(state: State, change: Change) -> bool:
-    """Whether a message wants one wine more beside the others: "and a dessert wine as well"."""
-    told, old = change.wishes.said, state.slots or state.wishes.styles
-    is_sober = "alcohol_free" in change.wishes.styles
-    if change.kind == "fits" or change.has("others") or state.care or is_sober or not old:
-        return False
-    is_kind = bool(told & {"styles", "sweetness"}) or (bool(state.slots) and "dishes" in told)
-    known = {style for slot in state.slots for style in slot.wishes.styles}
-    first = fold(change.text.strip().partition(" ")[0])
-    goes_on = bool(known) and first in grammar("joins") and not known & {*change.wishes.styles}
-    return is_kind and (change.has("one_more") or change.has("also") or goes_on)
-
-
-def _own(wishes: Wishes) -> Wishes:
-    """What of a wish tells one part of a plan from the others: kind, place and dish."""
-    told: dict[str, Any] = {name: getattr(wishes, name) for name in wishes.said & _OF_A_SLOT}
-    return Wishes(**told, named_dishes=wishes.named_dishes)
-
-
-def _one_of_each(state: State) -> tuple[Slot, ...]:
-    """One wine of each of the kinds, grapes or places that were alternatives or compared."""
-    if len(state.names) > 1:
-        return tuple(Slot(of_names((each,))) for each in state.names)
-    for name in ("styles", "grapes", "regions", "countries"):
-        values = getattr(state.wishes, name)
-        if len(values) > 1:
-            own: list[dict[str, Any]] = [{name: (value,)} for value in values]
-            return tuple(Slot(Wishes(**each)) for each in own)
-    return ()
-
-
-def _exchanged(state: State, new: Sequence[Slot]) -> tuple[Slot, ...]:
-    """The slots with some bottles of one kind as those of another: "two of the reds for rosé"."""
-    out, put = new[0], new[-1]
-    counted = zip(state.slots, bottles_of(state), strict=True)
-    slots = [replace(slot, bottles=amount) for slot, amount in counted]
-    of_kind = [at for at, each in enumerate(slots) if {*each.wishes.styles} & {*out.wishes.styles}]
-    if not of_kind:
-        return (*state.slots, replace(put, bottles=put.bottles or out.bottles))
-    at = of_kind[0]
-    number = min(out.bottles or put.bottles or slots[at].bottles, slots[at].bottles)
-    slots[at] = replace(slots[at], bottles=slots[at].bottles - number)
-    same = [at for at, each in enumerate(slots) if each.wishes.styles == put.wishes.styles]
-    if same:
-        slots[same[0]] = replace(slots[same[0]], bottles=slots[same[0]].bottles + number)
-    else:
-        slots.insert(at + 1, replace(put, bottles=number))
-    return tuple(each for each in slots if each.bottles)
 
 
 def _instead(state: State, change: Change, told: Wishes) -> Wishes:

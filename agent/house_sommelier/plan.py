@@ -230,7 +230,7 @@ def bottles_for(state: State, change: Change) -> str:
     advice = "quantity_sober" if state.sober else "quantity_water"
     is_each = change.numbers.has_price and change.has("each")
     summed = _at_price(state, change) if is_each else ""
-    told = (sympathy(change, language), answer, _split(most, state), summed, say(advice, language))
+    told = (sympathy(change, language), answer, summed, say(advice, language))
     return " ".join(filter(None, told))
 
 
@@ -243,12 +243,6 @@ def reckoning(state: State) -> str:
     told = {"drinkers": str(drinkers), "glasses": glasses, "basis": _basis(state)}
     sober = say("quantity_sober", state.language) if state.sober else ""
     return f"{say('plan_guests', state.language, **told)} {sober}".strip()
-
-
-def cost_of_party(state: State, change: Change) -> str:
-    """Tell what the bottles of a party come to at the price of a message; empty without one."""
-    is_party = estimate(state)[0] > 0 and change.numbers.has_price
-    return _at_price(state, change) if is_party else ""
 
 
 def _at_price(state: State, change: Change) -> str:
@@ -335,13 +329,6 @@ def sympathy(change: Change, language: Language) -> str:
     said = (("sorry", is_angry), ("condolence", change.has("mourning")))
     keys = (*said, ("congratulations", change.has("festive")))
     return next((say(key, language) for key, holds in keys if holds), "")
-
-
-def _split(bottles: int, state: State) -> str:
-    """The bottles by the slots of the plan."""
-    amounts = bottles_of(replace(state, bottles=bottles))
-    split = in_slots(state, amounts) if len(amounts) > 1 else ""
-    return say("quantity_split", state.language, split=split) if split else ""
 
 
 def in_slots(state: State, amounts: Sequence[int]) -> str:

@@ -422,11 +422,12 @@ def _are_alternatives(scope: Scope) -> bool:
 def _dishes(scope: Scope) -> tuple[tuple[Dish, ...], tuple[str, ...]]:
     """The dishes and what the person calls them; what only goes beside counts if alone."""
     found = []
-    for span in scope.wanted:
-        # "Starter: scallops" names one dish, and when it comes.
-        for place in () if "courses" in span.fields else span.values("dish")[:1]:
-            written = scope.phrases.written(span.start, span.end)
-            found.append((dishes()[int(place)], written if span.start else written.lower()))
+    spans = [span for span in scope.wanted if "dish" in span.fields]
+    # "Starter: scallops" names one dish, and when it comes.
+    for span in [each for each in spans if "courses" not in each.fields] or spans:
+        place = span.values("dish")[0]
+        written = scope.phrases.written(span.start, span.end)
+        found.append((dishes()[int(place)], written if span.start else written.lower()))
     mains = [each for each in found if not each[0].side] or found
     sweets = [each for each in mains if set(each[0].foods) <= _DESSERTS]
     # "For dessert: plum dumplings" names one dish.

@@ -1,0 +1,158 @@
+"""What a message does to a plan: slots told, added, left out, exchanged; other numbers. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from agent.house_sommelier.data import dishes, grammar
+from agent.house_sommelier.numbers import NO_NUMBERS
+from agent.house_sommelier.plan import bottles_of, capped, is_composed, over
+from agent.house_sommelier.reading import Change, Slot, Wishes, is_dessert
+from agent.house_sommelier.state import State
+from agent.house_sommelier.table import of_names
+from agent.text import fold
+
+NO_PLAN: Final = State()
+_OF_A_SLOT: Final = frozenset(
+    "styles colours grapes countries regions dishes sweetness bodies".split()
+)
+_KIND: Final = frozenset({"styles", "sweetness"})
+_LEAST_PRICE: Final = 6.0
+"""What a bottle costs at least: a price that is less for each is no price for all."""
+_CHEAPER: Final = 0.85
+_FEW_WORDS: Final = 4
+
+
+def recounted(state: State, change: Change) -> Change:
+    """A message whose bare number counts a plan's bottles or guests: "finalement 6"."""
+    told = change.numbers
+    number = int(told.max_price or 0)
+    is_bare = number > 1 and number == told.max_price and not (told.currency or told.min_price)
+    if not (is_bare and is_composed(state)) or change.words > _FEW_WORDS:
+        return change
+    bottles, guests = (number, None) if state.bottles else (None, number)
+    numbers = replace(NO_NUMBERS, bottles=bottles, guests=guests)
+    return replace(change, numbers=numbers, wishes=replace(change.wishes, max_price=None))
+
+
+def planned(state: State, change: Change, *, is_fresh: bool = False) -> State:
+    """`state` with the plan after a message: its slots, bottles and budget."""
+    old = NO_PLAN if is_fresh else state
+    slots, told = _slots(old, change), change.numbers
+    wishes, bottles = state.wishes, told.bottles or old.bottles
+    if len(slots) == 1:
+        wishes = over(wishes, slots[0].wishes)
+        bottles, slots = told.bottles or int(slots[0].bottles) or None, ()
+    counted = int(sum(each.bottles for each in slots)) if all(s.bottles for s in slots) else 0
+    if change.slots and counted > (bottles or 0):
+        bottles = None
+    found = replace(state, wishes=wishes, slots=slots, bottles=bottles)
+    return capped(replace(found, budget=_budget(old, change, max(counted, bottles or 0))))
+
+
+def _budget(old: State, change: Change, bottles: int) -> float | None:
+    """What all bottles of a plan may cost after a message: a price is for all, or for each."""
+    told = change.numbers
+    if told.has_price:
+        for_all = bottles > 2 and (told.max_price or 0) >= bottles * _LEAST_PRICE
+        is_whole = told.shared or old.budget or for_all
+        return told.max_price if is_whole and not change.has("each") else None
+    if change.has("cue", "cheaper") and is_composed(old) and old.prices:
+        counts = old.counts
+        paid = sum(price * counts[each] for each, (price, _) in old.prices.items())
+        return float(int(paid * _CHEAPER))
+    return old.budget
+
+
+def _slots(state: State, change: Change) -> tuple[Slot, ...]:
+    """The slots of the plan after a message: told anew, added, left out, exchanged."""
+    old, new = state.slots, change.slots
+    if new and old and change.has("swap"):
+        return _exchanged(state, new)
+    if change.has("one_of_each"):
+        return _one_of_each(state) or new or old
+    if new:
+        return (*old, *new) if adds(state, change) else new
+    return _left(state, change)
+
+
+def _left(state: State, change: Change) -> tuple[Slot, ...]:
+    """The slots that a message leaves, and one more for a wine that it adds."""
+    wishes, old = change.wishes, state.slots
+    out = {value for _, value in change.denied} | (
+        {*wishes.styles, *wishes.named_dishes} if change.has("remove") else set()
+    )
+    out |= {"sweet"} if wishes.sweetness and "sweet" not in wishes.sweetness else set()
+    dropped = [dish for at, dish in enumerate(dishes()) if f"dish:{at}" in change.dropped]
+    out |= {"sweet"} if any(map(is_dessert, dropped)) else set()
+    left = tuple(
+        each for each in old if not (out & _told_of(each) or set(dropped) & set(each.wishes.dishes))
+    )
+    if adds(state, change):
+        before = _own(state.wishes)
+        left = left or ((Slot(before),) if before.said else ())
+        return (*left, Slot(_own(wishes), float(change.count or 0))) if left else ()
+    if wishes.styles and not change.has("remove"):
+        return tuple(each for each in left if {*wishes.styles} & {*each.wishes.styles})
+    is_new_meal = wishes.dishes and any(each.wishes.dishes or each.course for each in left)
+    return () if is_new_meal else left
+
+
+def _told_of(slot: Slot) -> set[str]:
+    """What a slot can be called by; that of a dessert by its sweet wine."""
+    wishes = slot.wishes
+    named = (wishes.styles, wishes.grapes, wishes.regions, wishes.countries, wishes.named_dishes)
+    is_sweet = slot.course == "dessert" or any(map(is_dessert, wishes.dishes))
+    return {value for values in named for value in values} | ({"sweet"} if is_sweet else set())
+
+
+def adds(state: State, change: Change) -> bool:
+    """Whether a message wants one wine more beside the others: "and a dessert wine as well"."""
+    told, old = change.wishes.said, state.slots or state.wishes.styles
+    is_sober = "alcohol_free" in change.wishes.styles
+    if change.kind == "fits" or change.has("others") or state.care or is_sober or not old:
+        return False
+    is_kind = bool(told & {"styles", "sweetness"}) or (bool(state.slots) and "dishes" in told)
+    known = {style for slot in state.slots for style in slot.wishes.styles}
+    first = fold(change.text.strip().partition(" ")[0])
+    goes_on = bool(known) and first in grammar("joins") and not known & {*change.wishes.styles}
+    return is_kind and (change.has("one_more") or change.has("also") or goes_on)
+
+
+def _own(wishes: Wishes) -> Wishes:
+    """What of a wish tells one part of a plan from the others: kind, place and dish."""
+    told: dict[str, Any] = {name: getattr(wishes, name) for name in wishes.said & _OF_A_SLOT}
+    return Wishes(**told, named_dishes=wishes.named_dishes)
+
+
+def _one_of_each(state: State) -> tuple[Slot, ...]:
+    """One wine of each of the kinds, grapes or places that were alternatives or compared."""
+    if len(state.names) > 1:
+        return tuple(Slot(of_names((each,))) for each in state.names)
+    for name in ("styles", "grapes", "regions", "countries"):
+        values = getattr(state.wishes, name)
+        if len(values) > 1:
+            own: list[dict[str, Any]] = [{name: (value,)} for value in values]
+            return tuple(Slot(Wishes(**each)) for each in own)
+    return ()
+
+
+def _exchanged(state: State, new: Sequence[Slot]) -> tuple[Slot, ...]:
+    """The slots with some bottles of one kind as those of another: "two of the reds for rosé"."""
+    out, put = new[0], new[-1]
+    counted = zip(state.slots, bottles_of(state), strict=True)
+    slots = [replace(slot, bottles=amount) for slot, amount in counted]
+    taken = next((each for each in slots if _is_alike(each, out)), None)
+    if taken is None:
+        return (*state.slots, replace(put, bottles=put.bottles or out.bottles))
+    number = min(out.bottles or put.bottles or taken.bottles, taken.bottles)
+    at = slots.index(taken)
+    slots[at] = replace(taken, bottles=taken.bottles - number)
+    given = next((each for each in slots if _is_alike(each, put)), replace(put, bottles=0))
+    slots = [each for each in slots if each is not given]
+    slots.insert(at + 1, replace(given, bottles=given.bottles + number))
+    return tuple(each for each in slots if each.bottles)
+
+
+def _is_alike(slot: Slot, other: Slot) -> bool:
+    return bool({*slot.wishes.styles} & {*other.wishes.styles})
