@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agent.house_sommelier.data import Profile, aromas, load, profiles, topics
+from agent.house_sommelier.data import Profile, aromas, kinds, load, profiles, topics
 from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.results import ListedWine
@@ -35,9 +35,9 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     entity = _of_entity(change, language)
     if change.has("opinion") and (entity or (state.topic.said and not state.subjects)):
         return _opinion(change, entity, language)
-    short = _asked_of_kind(change, language) or "\n\n".join(
-        topics(language)[name].answer for name in state.subjects
-    )
+    told = [_asked_of_kind(state, change)]
+    told += [topics(language)[name].answer for name in state.subjects]
+    short = "\n\n".join(filter(None, told))
     if not short and not change.unknown:
         short = entity
     passage = _passage(content, state, change)
@@ -47,8 +47,8 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
         again = state.subjects and not change.subjects
         return inform(short, say("knowledge_more" if again else "knowledge_closing", language))
     near = [f"“{topics(language)[name].question}”" for name in offered(change.topics)]
-    told = say("near", language, near=either(near, language)) if near else ""
-    return inform(say("knowledge", language), entity or told)
+    nearest = say("near", language, near=either(near, language)) if near else ""
+    return inform(say("knowledge", language), entity or nearest)
 
 
 def _article(name: str) -> str:
@@ -79,14 +79,18 @@ def _of_entity(change: Change, language: Language) -> str:
     return _told(named, language) if named else ""
 
 
-def _asked_of_kind(change: Change, language: Language) -> str:
+def _asked_of_kind(state: State, change: Change) -> str:
     """How wine of the grape or region that a question names is served or kept, if that is asked."""
-    named, asked = _named(change), [each for each in traits(change) if each in load("serving")]
+    named = _named(change)
+    subject = state.subjects[:1]
+    by_topic = (each.marks for each in kinds().values() if (each.topic,) == subject)
+    told = [*traits(change), *(mark.partition(":")[2] for marks in by_topic for mark in marks)]
+    asked = [each for each in dict.fromkeys(told) if each in load("serving")]
     if not named or not asked:
         return ""
     build = {scale: getattr(named.profile, scale) for scale in _STRUCTURE}
     wine = ListedWine(wine_id=named.name, name=named.name, style=named.profile.colour, **build)
-    return " ".join(told_of(wine, each, change, language) for each in asked)
+    return " ".join(told_of(wine, each, change, state.language) for each in asked)
 
 
 def _named(change: Change) -> Profile | None:

@@ -174,7 +174,7 @@ async def test_plain_english_is_no_country() -> None:
     [
         (
             ("how long does an opened bottle of red last?", "and port?"),
-            "sparkling wine one to three",
+            "keep for weeks",
         ),
         (("wie lange hält offener Rotwein?", "und Weißwein?"), "Schaumwein"),
         (("what does minerality mean?", "what is zglorg"), "not in my library"),
