@@ -297,7 +297,9 @@ _RULES: Final[tuple[Rule, ...]] = (
     # What the kind comes to, beside what the message says.
     (_is_priced_wish, "search"),
     (
-        lambda c: c.change.denied and not c.asks and c.act in ("compare", "knowledge"),
+        lambda c: (
+            c.change.denied and not c.asks and c.act in _CHAT | {"compare", "knowledge", "quantity"}
+        ),
         "search",
     ),
     (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),

@@ -140,7 +140,7 @@ def tokens(text: str) -> list[Token]:
             continue
         if word == "t" and found and found[-1].stem.endswith("n") and len(found[-1].stem) > 1:
             last = found.pop()
-            stemmed = "can" if last.stem == "can" else last.stem[:-1]
+            stemmed = "can" if last.stem == "can" else stem(last.stem[:-1])
             found += [replace(last, stem=stemmed), Token("not", "not", *each.span())]
         elif written := load("grammar")["short_not"].get(fold(word)):
             found += [Token(part, stem(part), *each.span()) for part in written.split()]

@@ -56,8 +56,6 @@ def wished(state: State, change: Change) -> State:
     """`state` after a message that wishes for wine."""
     is_plan = bool(state.slots)
     change = recounted(state, change)
-    if change.has("remove") and not is_plan:
-        change = _ruled_out(change)
     state = replace(state, guests=change.numbers.guests or state.guests)
     is_cheaper = is_plan and not state.pointed and any(map(change.has, ("cue", "most")))
     if is_plan and (is_cheaper or change.slots or change.has("remove")):
@@ -184,23 +182,6 @@ def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
         return replace(new, styles=old.styles, colours=new.styles, only=new.only | {"styles"})
     of_hue = change.has("qualifies") and old.styles and set(old.styles) <= _HUES
     return replace(new, colours=old.styles) if of_hue else new
-
-
-def _ruled_out(change: Change) -> Change:
-    """`change` with what is to be taken out ruled out: "leave out the Merlot"."""
-    own = change.wishes
-    named = {field: getattr(own, field) for field in ("grapes", "regions", "countries", "styles")}
-    out = {
-        ("hue" if field == "styles" and value in _HUES else field, value)
-        for field, values in named.items()
-        for value in values
-    }
-    return replace(
-        change,
-        denied=change.denied | out,
-        wishes=replace(own, grapes=(), regions=(), countries=(), styles=()),
-        marks=tuple(each for each in change.marks if each[0] not in ("remove", "swap")),
-    )
 
 
 def _remembered(state: State) -> Wishes:

@@ -79,9 +79,8 @@ def _slots(state: State, change: Change) -> tuple[Slot, ...]:
 def _left(state: State, change: Change) -> tuple[Slot, ...]:
     """The slots that a message leaves, and one more for a wine that it adds."""
     wishes, old = change.wishes, state.slots
-    out = {value for _, value in change.denied} | (
-        {*wishes.styles, *wishes.named_dishes} if change.has("remove") else set()
-    )
+    out = {value for _, value in change.denied}
+    out |= {*wishes.named_dishes} if change.has("remove") else set()
     out |= {"sweet"} if wishes.sweetness and "sweet" not in wishes.sweetness else set()
     dropped = [dish for at, dish in enumerate(dishes()) if f"dish:{at}" in change.dropped]
     out |= {"sweet"} if any(map(is_dessert, dropped)) else set()

@@ -68,12 +68,14 @@ class Scope:
         self._mode: Mode = ""
         self._kinds: frozenset[str] = frozenset()
         self._refusing: Span | None = None
-        self._linked = self._also_not = self._only_next = self._dangles = self._prefers = False
+        self._linked = self._also_not = self._only_next = self._dangles = False
+        self._prefers = self._leaves = False
         self._run: list[Span] = []
         at = 0
         while at < len(phrases.words):
             span = phrases.at(at)
             self._prefers |= phrases.stem(at) in grammar_stems("preferring")
+            self._leaves |= phrases.stem(at) in grammar_stems("leaving")
             if span.fields - _GRAMMAR:
                 self._read_span(span)
             else:
@@ -102,15 +104,13 @@ class Scope:
                     self.wanted.append(Span(span.start, span.end, (Meaning("refuse", ("yes",)),)))
                 self._deny(span)
         self._enter("")
-        self._only_next = self._prefers = False
+        self._only_next = self._prefers = self._leaves = False
         self._run = []
 
     def _read_word(self, at: int) -> None:
         """A word that nothing knows: the clause goes on or ends."""
         word = self.phrases.stem(at)
-        self._prefers |= word in grammar_stems("preferring")
-        if self._prefers and self._run and word in grammar_stems("than_what_is_preferred"):
-            self._enter("not")
+        if self._run and self._is_second(word):
             return
         if self._ends_clause(at):
             self._end()
@@ -123,7 +123,7 @@ class Scope:
         if not self._mode:
             self._run = self._run if is_link or is_filler else []
         elif self._mode == "not" and not self._kinds:
-            if self._is_name(at):
+            if not is_filler and self._is_name(at):
                 self.denied_words.append(at)
                 self._kinds, self._dangles = frozenset({"name"}), False
             elif not (is_link or is_filler):
@@ -144,6 +144,16 @@ class Scope:
             return False
         ends = sign in grammar_stems("stops") or sign == "\n"
         return ends or (sign == "," and not self._goes_on(at))
+
+    def _is_second(self, word: str) -> bool:
+        """Begin or end a "no" at the second word of a pair: "rather … than", "leave … out"."""
+        leaves = self._leaves and word in grammar_stems("left")
+        if not (leaves or (self._prefers and word in grammar_stems("than_what_is_preferred"))):
+            return False
+        self._enter("not")
+        if leaves:
+            self._end()
+        return True
 
     def _is_name(self, at: int) -> bool:
         """Whether an unknown word is the name of what is ruled out: "not Penfolds", "kein xy"."""
@@ -186,10 +196,7 @@ class Scope:
             self._not_tolerated_before(span)
             self._enter("allergy")
         elif fields & {"not", "not_before"} and not fields & WISHES:
-            self._enter("not")
-            self._refusing = span if "refuse" in fields else None
-            if "not_before" in fields and (self._run or "not" not in fields):
-                self._end()
+            self._refuse(span, fields)
         elif "drop" in fields or "taste" in span.values("trait") or "abstains" in fields:
             self.wanted.append(span)
             self._enter("drop" if "drop" in fields else "taste" if "trait" in fields else "not")
@@ -206,6 +213,17 @@ class Scope:
             self._in_denial(span, fields)
         else:
             self._want(span, fields)
+
+    def _refuse(self, span: Span, fields: frozenset[str]) -> None:
+        """A "no": to what follows, or to what stands before it."""
+        if self._mode and not self._run and "not" not in fields:
+            # "Do not give me Riesling" is no "Riesling gives me a headache".
+            return
+        self.wanted += [span] if "remove" in fields else []
+        self._enter("not")
+        self._refusing = span if "refuse" in fields else None
+        if "not_before" in fields and (self._run or "not" not in fields):
+            self._end()
 
     def _tells_of_shown(self, at: int) -> bool:
         """Whether a message finds fault with what was shown: "those are all Italian"."""

@@ -1,7 +1,8 @@
 """What a message asks for is what is searched for, in six languages."""
 
+import asyncio
 import json
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -541,10 +542,29 @@ RULED_OUT = Path(__file__).parents[1] / "evals" / "exclusions.txt"
 """How people rule something out, by language; `{X}` is what."""
 
 
-@pytest.mark.parametrize("line", RULED_OUT.read_text("utf-8").splitlines())
-async def test_what_is_ruled_out_is_never_searched_for(line: str) -> None:
-    _, form = line.split(" ", 1)
-    for named, field, value in (("Merlot", "grapes", "Merlot"), ("chianti", "regions", "Chianti")):
-        asked = await filters(form.replace("{X}", named))
-        assert value in asked[f"without_{field}"]
-        assert value not in asked.get(field, ())
+KINDS = {
+    "en": ("a bottle for tonight please", "Merlot", "chianti", "italian", "red"),
+    "de": ("eine Flasche für heute Abend bitte", "Merlot", "Chianti", "italienischen", "Rotwein"),
+    "fr": ("une bouteille pour ce soir svp", "merlot", "chianti", "italien", "rouge"),
+    "es": ("una botella para esta noche por favor", "merlot", "chianti", "italiano", "tinto"),
+    "it": ("una bottiglia per stasera per favore", "merlot", "chianti", "italiano", "rosso"),
+    "nl": ("een fles voor vanavond graag", "merlot", "chianti", "italiaanse", "rood"),
+}
+"""What is said before, and what is ruled out of each kind."""
+
+
+@pytest.mark.parametrize("language", KINDS)
+def test_what_is_ruled_out_is_never_searched_for(language: str) -> None:
+    before, *kinds = KINDS[language]
+    lines = RULED_OUT.read_text("utf-8").splitlines()
+    forms = [line[3:] for line in lines if line.startswith(language)]
+    fields = {"grapes": "Merlot", "regions": "Chianti", "countries": "Italy", "styles": "red"}
+    missed = []
+    for form, (named, field) in product(forms, zip(kinds, fields, strict=True)):
+        said = form.replace("{X}", named)
+        calls = asyncio.run(ask(conversation(before, said))).tool_calls
+        asked = json.loads(calls[0].arguments) if calls else {}
+        value = fields[field]
+        if value not in asked.get(f"without_{field}", ()) or value in asked.get(field, ()):
+            missed.append(said)
+    assert not missed
