@@ -191,7 +191,8 @@ def _sum_of(lines: Sequence[Line], state: State) -> str:
 
 def _why_so_many(state: State, change: Change) -> str:
     """Why a plan for guests has so many bottles; labels where somebody does not tolerate."""
-    by_guests = state.bottles is None and estimate(state)[1] >= sum(bottles_of(state))
+    counted = state.bottles or any(each.bottles for each in state.slots)
+    by_guests = not counted and estimate(state)[1] >= sum(bottles_of(state))
     return reckoning(state) if by_guests else _notes(state, change)
 
 
@@ -317,8 +318,8 @@ def _intro(
         return _with_misses(told, state, shown, lost)
     if not wishes.said - {"text", "name"} and not state.denied and not state.allergens:
         return say("found_any", language) if not wishes.name or is_named else ""
-    told = _with_misses("", state, shown, lost) or _lead(state, change, shown)
-    return f"{told} {why_it_suits(state)}".strip()
+    told = f"{_lead(state, change, shown)} {why_it_suits(state)}".strip()
+    return _with_misses("", state, shown, lost) or told
 
 
 def _lead(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
@@ -345,6 +346,10 @@ def _with_misses(
     common = list(dict.fromkeys((*lost, *_missed_by_all(shown, state))))
     if not common:
         return intro
+    if common == ["foods"] and not intro:
+        return say(
+            "relaxed_dish", state.language, dish=dishes_in_words(state.wishes, state.language)
+        )
     names = [_slot_in_words(slot, state) for slot in common]
     owned = say("relaxed", state.language, limits=either(names, state.language))
     if intro.endswith("."):

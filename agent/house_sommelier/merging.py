@@ -18,6 +18,7 @@ from agent.house_sommelier.planning import adds, planned, recounted
 from agent.house_sommelier.reading import NO_WISHES, Change, Wishes
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.house_sommelier.table import is_prose, meant_of_names, of_names, refers
+from agent.house_sommelier.wording import LEAST_OF_A_PRESENT
 from agent.sommelier.wine import Currency
 
 KIND: Final = frozenset({"styles", "colours", "grapes"})
@@ -48,7 +49,6 @@ _CORRECTING: Final = frozenset({"complaint", "rude"})
 _FEW_WORDS: Final = 4
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
-_LEAST_GIFT: Final = 0.5
 _DEAR_EUR: Final = 30.0
 
 
@@ -57,8 +57,10 @@ def wished(state: State, change: Change) -> State:
     is_plan = bool(state.slots)
     change = recounted(state, change)
     state = replace(state, guests=change.numbers.guests or state.guests)
-    is_cheaper = is_plan and not state.pointed and any(map(change.has, ("cue", "most")))
-    if is_plan and (is_cheaper or change.slots or change.has("remove")):
+    is_other_plan = bool(change.slots) or change.has("remove")
+    varies = change.has("cue", "cheaper", "dearer", "refine") or change.has("most")
+    is_cheaper = is_plan and varies and not (state.pointed or is_other_plan)
+    if is_plan and (is_cheaper or is_other_plan):
         # "A cheaper white?" is for the white of the plan, "two of the reds" are no second one.
         state = replace(state, pointed=_of_kind(state, change) if is_cheaper else ())
     refused = _refused(state, change)
@@ -332,7 +334,7 @@ def _limited(state: State, change: Change, wishes: Wishes) -> Wishes:
     """`wishes` with the least that a present costs."""
     is_gift = change.has("cue", "gift") or change.has("special")
     if is_gift and wishes.max_price and wishes.min_price is None and not change.numbers.shared:
-        return replace(wishes, min_price=round(wishes.max_price * _LEAST_GIFT, 2))
+        return replace(wishes, min_price=round(wishes.max_price * LEAST_OF_A_PRESENT, 2))
     return wishes
 
 

@@ -127,12 +127,16 @@ def _own(wishes: Wishes) -> Wishes:
 def _one_of_each(state: State) -> tuple[Slot, ...]:
     """One wine of each of the kinds, grapes or places that were alternatives or compared."""
     if len(state.names) > 1:
-        return tuple(Slot(of_names((each,))) for each in state.names)
+        # Of a grape and the places that it was spoken of in, one of each place.
+        places = [each for each in state.names if of_names((each,)).regions]
+        rest = [each for each in state.names if each not in places] if len(places) > 1 else []
+        own = [each for each in state.names if each not in rest]
+        return tuple(Slot(of_names((each, *rest))) for each in own)
     for name in ("styles", "grapes", "regions", "countries"):
         values = getattr(state.wishes, name)
         if len(values) > 1:
-            own: list[dict[str, Any]] = [{name: (value,)} for value in values]
-            return tuple(Slot(Wishes(**each)) for each in own)
+            told: list[dict[str, Any]] = [{name: (value,)} for value in values]
+            return tuple(Slot(Wishes(**each)) for each in told)
     return ()
 
 

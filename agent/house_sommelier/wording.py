@@ -20,6 +20,8 @@ from agent.text import Language, fold
 _GROUPED_BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
 _MOST_FOODS: Final = 3
+LEAST_OF_A_PRESENT: Final = 0.55
+"""What of the upper limit the lower one is where nobody told it: a present is not cheap."""
 _ROUGHLY: Final = 0.6
 """What of the upper limit the lower one is where a price was told roughly."""
 _NAMED: Final = ("countries", "grapes", "hue", "regions", "styles")
@@ -120,6 +122,8 @@ def price_in_words(wishes: Wishes, language: Language) -> str:
     """The price limits of a bottle; empty if there are none."""
     currency = wishes.currency or Currency.EUR
     low, high = wishes.min_price, wishes.max_price
+    if low and high and round(low / high, 2) == LEAST_OF_A_PRESENT:
+        low = None
     if low and high and round(low / high, 2) == _ROUGHLY:
         return say("around", language, price=money(round((low + high) / 2, 2), currency))
     if low is not None and high is not None:
@@ -164,6 +168,7 @@ def slot_in_words(slot: Slot, state: State) -> str:
     own = replace(slot.wishes, styles=() if named else slot.wishes.styles, named_dishes=())
     kind = criteria(replace(state, wishes=own, denied=frozenset(), allergens=()))
     dish = dishes_in_words(slot.wishes, state.language)
+    kind = kind.replace(", ", " ") if named else kind
     return f"{kind} ({dish})" if kind and dish else kind or dish
 
 
