@@ -135,7 +135,7 @@ KISTE = "scatola da 6 a massimo 70 euro, 4 rossi e 2 bianchi"
         (("un vin rouge et un rosé pour le couscous",), {"red": 1, "rose": 1}, None),
         (("tengo 150 euros y son 10 personas, cena de 3 platos",),
          {"sparkling": 1, "red": 3, "sweet": 1}, 150),
-        (("tengo 150 euros y son 10, cena de 3 platos", "quita el espumoso y suma otra vez"),
+        (("150 euros y son 10 personas, cena de 3 platos", "quita el espumoso y suma otra vez"),
          {"red": 3, "sweet": 2}, 150),
         (("Je 3 rote und 3 weiße, zusammen 60 Euro", "lieber ohne die weißen"), {"red": 3}, 60),
         (("doos van 6, 3 rood 3 wit, max 60 euro", "toch maar 12 flessen"),
