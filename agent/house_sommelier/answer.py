@@ -211,7 +211,7 @@ def _swapped(
     lines = [Line(wine, bottles, 0) for wine, bottles in chosen if wine is not None]
     wines = [line.wine for line in lines]
     names = both((wine.name for wine in wines if wine.wine_id not in staying), language)
-    old = both((_label(state.told.get(each, "")) for each in state.swapped), language)
+    old = both((state.called.get(each, "") for each in state.swapped), language)
     told = say("swapped", language, old=old, names=names)
     return SommelierResponse(
         response_type="recommendation",
@@ -236,11 +236,6 @@ def _stance(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
     dish = both(state.wishes.named_dishes, state.language)
     why = why_it_suits(state) if key == "kind_yes" else found[0][state.language]
     return " ".join((say(key, state.language, kind=kind, dish=dish), why))
-
-
-def _label(told: str) -> str:
-    """The name of a wine that a reply showed."""
-    return told.partition("**")[0].strip()
 
 
 def _closing(state: State, change: Change, shown: Sequence[ListedWine]) -> str:

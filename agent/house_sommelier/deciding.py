@@ -8,7 +8,7 @@ from agent.house_sommelier.data import Act, kinds, profiles
 from agent.house_sommelier.merging import KIND, PLACE, wants_it
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
-from agent.house_sommelier.table import chooses, is_prose
+from agent.house_sommelier.table import chooses, is_prose, refers
 from agent.house_sommelier.topics import ASKED, CERTAIN, NEAR, is_likely
 
 _FOR_WINE: Final = frozenset(("search", "like", "about", "pick", "foods", "ask", "taken"))
@@ -241,6 +241,8 @@ def _unsure(case: _Case) -> Act:
     change = case.change
     if change.has("most") and case.state.choice and not case.said:
         return "compare" if is_prose(case.state) else "about"
+    if case.state.pointed and "take" in refers(change):
+        return "taken"
     if case.state.pointed:
         return "like" if case.said & (KIND | PLACE) and not case.asks else "about"
     if case.said or change.denied or change.allergens or change.wishes.name:

@@ -15,7 +15,7 @@ from agent.house_sommelier.lexicon import parse
 from agent.house_sommelier.merging import KIND, PLACE, wished
 from agent.house_sommelier.plan import is_composed
 from agent.house_sommelier.planning import planned
-from agent.house_sommelier.reading import Change, Wishes, read
+from agent.house_sommelier.reading import Change, read
 from agent.house_sommelier.state import GRAVE, State
 from agent.house_sommelier.table import (
     asked_about,
@@ -78,7 +78,7 @@ def _answered(state: State, exchange: Exchange) -> State:
         seen=tuple(dict.fromkeys((*state.seen, *ids))),
         told=dict(zip(ids, sections, strict=False)) if is_choice else state.told,
         focus=() if ids else named_in(state, exchange.reply),
-        names=state.names or (spoken_of(exchange.reply) if is_told else ()),
+        names=() if ids else state.names or (spoken_of(exchange.reply) if is_told else ()),
     )
 
 
@@ -101,7 +101,9 @@ def heard(state: State, change: Change) -> State:
         case "search" | "like" | "care":
             return wished(state, change)
         case "foods":
-            return replace(state, topic=_with_topic(state, change.wishes))
+            spoken_of_before = state.topic if state.topic.said else state.wishes
+            names_kind = change.wishes.said & (KIND | PLACE)
+            return replace(state, topic=change.wishes if names_kind else spoken_of_before)
         case _:
             return planned(state, change) if act == "quantity" else state
 
@@ -192,14 +194,3 @@ def _questioned(state: State, change: Change) -> State:
     topic = state.topic if goes_on else change.wishes
     names = state.names if goes_on else change.entities
     return replace(state, topic=topic, subjects=told, asked=asked, names=names)
-
-
-def _with_topic(state: State, wishes: Wishes) -> Wishes:
-    """The wishes of a message, or else of what was spoken of."""
-    return (
-        wishes
-        if wishes.said & (KIND | PLACE)
-        else state.topic
-        if state.topic.said
-        else state.wishes
-    )

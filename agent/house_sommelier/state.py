@@ -92,6 +92,11 @@ class State:
     turns: int = 0
 
     @property
+    def called(self) -> Mapping[str, str]:
+        """The name of each wine of the choice, as the reply gave it."""
+        return {wine_id: said.partition("**")[0].strip() for wine_id, said in self.told.items()}
+
+    @property
     def prices(self) -> Mapping[str, tuple[float, Currency]]:
         """The price of each wine of the choice, as far as the reply tells it."""
         return {wine_id: found for wine_id, said in self.told.items() if (found := _price(said))}

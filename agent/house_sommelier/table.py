@@ -51,8 +51,7 @@ def is_prose(state: State) -> bool:
 
 def labels(state: State) -> tuple[str, ...]:
     """What lies on the table, by name; nothing where there is one thing alone."""
-    called = (told.partition("**")[0].strip() for told in state.told.values())
-    found = state.names if is_prose(state) else tuple(filter(None, called))
+    found = state.names if is_prose(state) else tuple(filter(None, state.called.values()))
     return found if len(found) > 1 else ()
 
 
@@ -62,7 +61,9 @@ def completed(state: State, change: Change, said: Change) -> Change:
     is_long = change.words > _FEW_WORDS or change.numbers.has_price or change.care.gravest
     is_bare = not said.wishes.said - _CHOOSABLE and not change.denied
     found = _of_names(state, change, said) if is_prose(state) else None
-    found = found or _at_length(state, change, said, meant)
+    is_unsure = change.kind in ("", "unclear") and state.choice
+    if is_unsure and not said.wishes.said and "foods" in meant:
+        found = replace(change, kind="foods", marks=(*change.marks, ("trait", "foods")))
     if found or is_long or not is_bare:
         return found or change
     asks = any(name in _ASKING and value != "other" for name, value in said.marks)
@@ -72,17 +73,6 @@ def completed(state: State, change: Change, said: Change) -> Change:
     if not labels(state) or asks or not (is_pointer or change.kind in _POINTING):
         return change
     return _of_the_table(state, change, meant) or _as_asked_before(state, change, said)
-
-
-def _at_length(state: State, change: Change, said: Change, meant: frozenset[str]) -> Change | None:
-    """A message of no sure kind that says what it wants of wines, in however many words."""
-    if change.kind not in ("", "unclear"):
-        return None
-    if "take" in meant and change.has("ordinal"):
-        return replace(change, kind="take")
-    if "foods" in meant and state.context == "wines" and not said.wishes.said:
-        return replace(change, kind="foods", marks=(*change.marks, ("trait", "foods")))
-    return None
 
 
 def _of_names(state: State, change: Change, said: Change) -> Change | None:
@@ -141,7 +131,7 @@ def chooses(state: State, change: Change) -> bool:
     is_for |= change.kind == "most" and not is_scaled and change.has("ask", "which")
     asks = is_for or change.has("ask", "best")
     is_open = not change.wishes.said - _CHOOSABLE and not change.denied
-    return asks and is_open and state.context == "wines" and len(state.choice) > 1
+    return asks and is_open and not is_prose(state) and len(state.choice) > 1
 
 
 def pointed(state: State, change: Change) -> tuple[str, ...]:
@@ -172,8 +162,8 @@ def pointed(state: State, change: Change) -> tuple[str, ...]:
 def _called(state: State, change: Change) -> tuple[str, ...]:
     """The wines of the choice that a message calls by a word of their name, or by their kind."""
     names = {
-        wine_id: {token.stem for token in tokens(told.partition("**")[0])} - stop_words("houses")
-        for wine_id, told in state.told.items()
+        wine_id: {token.stem for token in tokens(name)} - stop_words("houses")
+        for wine_id, name in state.called.items()
     }
     said = {each.stem for word in change.unknown for each in tokens(word) if len(each.stem) > 3}
     named = tuple(wine_id for wine_id, label in names.items() if said & label)
@@ -207,8 +197,7 @@ def asked_about(state: State, change: Change) -> tuple[str, ...]:
 
 def named_in(state: State, reply: str) -> tuple[str, ...]:
     """The wine of the choice that a reply names, if it names one alone: "it" means that then."""
-    called = ((each, told.partition("**")[0].strip()) for each, told in state.told.items())
-    found = tuple(each for each, label in called if label and label in reply)
+    found = tuple(each for each, name in state.called.items() if name and name in reply)
     return found if len(found) == 1 else ()
 
 
