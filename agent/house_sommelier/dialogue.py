@@ -31,7 +31,6 @@ from agent.text import pattern, words
 
 _MOST_GUESTS: Final = 500
 _FEW_WORDS: Final = 3
-_PLACES: Final = ("ordinal", "deictic")
 _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 
 
@@ -91,9 +90,7 @@ def heard(state: State, change: Change) -> State:
     state = replace(state, act=act, act_before=state.act, turns=state.turns + 1)
     match act:
         case "about" | "pick":
-            marks = tuple(each for each in change.marks if each[0] not in _PLACES)
-            asked = replace(state, asked_kind=change.kind, asked_marks=marks)
-            return replace(asked, about=asked_about(asked, change))
+            return replace(state, about=asked_about(state, change), asked_of=change)
         case "knowledge":
             return _questioned(state, change)
         case "compare":

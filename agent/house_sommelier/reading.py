@@ -153,6 +153,9 @@ class Change:
         return any(value in values or not values for value in self.said(name))
 
 
+NO_CHANGE: Final = Change()
+
+
 @lru_cache(_REMEMBERED)
 def read(text: str, spoken: Language | None = None) -> Change:
     """What a message says; `spoken` is the language of the talk so far.

@@ -9,7 +9,7 @@ from agent.care import Concern
 from agent.house_sommelier.acts import Context
 from agent.house_sommelier.data import Act
 from agent.house_sommelier.lexicon import scan, tokens
-from agent.house_sommelier.reading import NO_WISHES, Slot, Wishes
+from agent.house_sommelier.reading import NO_CHANGE, NO_WISHES, Change, Slot, Wishes
 from agent.i18n import spoken
 from agent.sommelier.wine import Currency
 from agent.text import LANGUAGES, Language, pattern
@@ -59,8 +59,7 @@ class State:
     pointed: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    asked_kind: str = ""
-    asked_marks: tuple[tuple[str, str], ...] = ()
+    asked_of: Change = NO_CHANGE
     """What was asked of wines last."""
     favoured: str = ""
     topic: Wishes = NO_WISHES

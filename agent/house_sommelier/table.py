@@ -13,7 +13,7 @@ from typing import Final
 from agent.classifier import Meanings
 from agent.house_sommelier.data import Profile, load, profiles
 from agent.house_sommelier.lexicon import grammar_stems, parse, stop_words, tokens
-from agent.house_sommelier.reading import Change, Wishes, entities_in
+from agent.house_sommelier.reading import NO_WISHES, Change, Wishes, entities_in
 from agent.house_sommelier.searching import fit, pairings_of
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.text import words
@@ -27,6 +27,7 @@ _POINTING: Final = _OPEN | frozenset("total take details price quantity pick oth
 _CHOOSABLE: Final = frozenset({"dishes", "text", "name", "order"})
 _FEW_WORDS: Final = 6
 _ONLY_POINTING: Final = 4
+_CHOOSING: Final = frozenset({"pick", "most", "versus"})
 _COMPARING: Final = frozenset({"cheaper", "fits", "most", "like", "opinion"})
 _POINTERS: Final = frozenset("ordinal adds joined deictic copula number cue".split())
 _MOST_NAMES: Final = 4
@@ -69,6 +70,8 @@ def completed(state: State, change: Change, said: Change) -> Change:
     asks = any(name in _ASKING and value != "other" for name, value in said.marks)
     if not asks and change.kind in _OPEN and {"choose", "unsure"} & meant and state.turns:
         return _chosen(change, is_open=not labels(state))
+    if change.wishes.order and state.asked_of.kind == "most" and change.words <= _ONLY_POINTING:
+        return replace(change, kind="most")
     is_pointer = change.words <= _ONLY_POINTING and {name for name, _ in said.marks} <= _POINTERS
     if not labels(state) or asks or not (is_pointer or change.kind in _POINTING):
         return change
@@ -95,6 +98,10 @@ def _of_the_table(state: State, change: Change, meant: frozenset[str]) -> Change
     """A message that says by a word what it wants of the table; None for any other."""
     if {"again", "explain"} & meant:
         return replace(change, kind="details", marks=(*change.marks, ("more", "yes")))
+    is_all = "each" in meant or change.has("total")
+    if is_prose(state) and is_all and change.kind != "details":
+        marks = (*change.marks, ("one_of_each", "yes"))
+        return replace(change, kind="search", wishes=NO_WISHES, marks=marks)
     if {"each", "foods"} <= meant and not is_prose(state):
         return replace(change, kind="foods", marks=(*change.marks, ("trait", "foods")))
     if "take" in meant and ("each" in meant or change.has("ordinal")):
@@ -106,13 +113,16 @@ def _of_the_table(state: State, change: Change, meant: frozenset[str]) -> Change
 
 def _as_asked_before(state: State, change: Change, said: Change) -> Change:
     """A message that only points at wines: it asks of them what was asked before."""
-    meant = refers(change)
+    meant, asked = refers(change), state.asked_of
     if not (said.has("ordinal") or {"each", "other"} & meant or pointed(state, said)):
         return change
-    if not state.asked_marks:
+    if not asked.kind:
         return replace(change, kind="") if "other" in meant and change.kind == "take" else change
+    if asked.kind in _CHOOSING:
+        return replace(change, kind="details", marks=(*said.marks, ("more", "yes")))
+    kept = tuple(each for each in asked.marks if each[0] not in _POINTERS)
     own = tuple(each for each in said.marks if each[0] == "ordinal")
-    return replace(change, kind=state.asked_kind, marks=(*state.asked_marks, *own))
+    return replace(change, kind=asked.kind, wishes=asked.wishes, marks=(*kept, *own))
 
 
 def _chosen(change: Change, *, is_open: bool) -> Change:
@@ -154,9 +164,16 @@ def pointed(state: State, change: Change) -> tuple[str, ...]:
         return tuple(each for each in choice if (each in found) != is_rest)
     if change.kind == "swap" and len(choice) > 1 and not change.definite:
         return choice[-1:]
-    if "other" in meant and change.kind == state.asked_kind and 0 < len(state.about) < len(choice):
-        return tuple(each for each in choice if each not in state.about)
+    told = next(
+        (each for each in (state.about, state.focus, state.shown) if _is_part(each, choice)), ()
+    )
+    if "other" in meant and told and change.kind in (state.asked_of.kind, "details"):
+        return tuple(each for each in choice if each not in told)
     return _called(state, change)
+
+
+def _is_part(some: Sequence[str], choice: Sequence[str]) -> bool:
+    return 0 < len(some) < len(choice)
 
 
 def _called(state: State, change: Change) -> tuple[str, ...]:
