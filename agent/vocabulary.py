@@ -279,13 +279,13 @@ def made_up_name(said: Sequence[Token], known: Known, *, offered: bool = False) 
 def _spelled(said: Sequence[Token], known: Known) -> str | None:
     """A word whose letters stand apart, if nobody knows it."""
     run = list[Token]()
-    for each, after in pairwise([*said, Token(" ", " ", 0, False, True)]):
+    for each, after in pairwise([*said, Token("", "", 0, False, True)]):
         goes_on = run and each.start - run[-1].start <= LETTERS_APART
         run = ([*run, each] if goes_on else [each]) if len(each.text) == 1 else []
         is_over = len(after.text) != 1 or after.start - each.start > LETTERS_APART
         if is_over and len(run) >= SPELLED:
             word = "".join(letter.folded for letter in run)
-            if word not in known.sources.words and not is_word(word, known.language):
+            if word not in known.sources.words and word not in _vocabulary()["terms"]:
                 return " ".join(letter.text for letter in run)
     return None
 

@@ -24,6 +24,7 @@ from agent.sommelier.wine import AnyWine
 from agent.tables import Strict, read_toml
 from agent.text import Language, Match, fold, pattern, sentences, words
 from agent.vocabulary import (
+    ROMAN,
     YEAR,
     Known,
     Said,
@@ -69,13 +70,13 @@ STRUCTURE: Final = pattern(
     r"|punto (?:it|es barra)|punt (?:nl|be))(?:\W|\Z)"
     r"|(?:\A|[^\d.,])0\d(?:[ ()/.-]{0,2}\d){7,}|[a-z]\d+[a-z]+\d|[\x{1F130}-\x{1F189}]"
     r"|\p{L}\s?[:=]\s?\d[\d.,]*\s*\Z|=\s?[\d\"'\p{L}]|(?-i:(?:\A|[.!?]\s)[a-zà-ÿ]+\s?:\s)"
-    r"|\s[–—-]\s\d+(?:[.,]\d+)*\s[–—-]\s"
+    r"|\s[–—-]\s\d+(?:[.,]\d+)*\s[–—-]\s|(?:\A|[\s(])[-–−]\s?\d+\s?%|[★☆⭐]|(?-i:\p{L}\d\p{Ll}{2})"
 )
 """Signs of a table, of code, of a command, or of what is to be put together, called or paid to."""
-SHORT_YEAR: Final = pattern(r"\p{L} ['’´]\d\d(?!\d)")
+SHORT_YEAR: Final = pattern(r"(?:\A|\p{L} )['’´]\d\d(?!\d)")
 SIGN: Final = pattern(
     r"(?P<sign>[\p{Sc}💴-💷])\s?(?P<after>\d+(?:[.,]\d+)*)"
-    r"|(?P<before>\d+(?:[.,]\d+)*)(?:,?[-–—])?\s?(?P<behind>[\p{Sc}💴-💷])"
+    r"|(?P<before>\d+(?:[.,]\d+)*)(?:[.,]?[-–—])?\s?(?P<behind>[\p{Sc}💴-💷])"
 )
 """A number with the sign of a currency."""
 PRICED: Final = pattern(
@@ -83,7 +84,11 @@ PRICED: Final = pattern(
     r"(?:[€$£¥]|(?:eur|usd|gbp|chf|dollar|pound|pfund|franc|frank|libra|pond|dólar|sterlin)\p{L}*)"
 )
 """A price as it is left out of what a sentence claims: figures are held to what is known."""
-BARE_PRICE: Final = pattern(r"(?:\A|[^\d.,])(?P<value>\d{1,4}[.,]\d\d)(?:[^\d%°.,]|[.,]\D|[.,]?\Z)")
+BARE_PRICE: Final = pattern(
+    r"(?:\A|[^\d.,])(?P<value>\d{1,4}[.,]\d\d)(?:[^\d%°.,]|[.,]\D|[.,]?\Z)"
+    r"|(?:\A|[^\d.,])(?P<whole>\d{1,4})[.,][-–—](?:\D|\Z)"
+)
+CURRENCY: Final = pattern(r"[\p{Sc}💴-💷]")
 OF_MEASURE: Final = pattern(r"(?i)\A\s?(?:%|°|c?l|ml|k?g|vol|grad)")
 
 
@@ -315,10 +320,11 @@ def made_up_figure(
         if unit.folded in _tables().points and value(number.text) not in known
     )
     short = (each[0] for each in SHORT_YEAR.finditer(sentence))
+    signs = CURRENCY.findall(SIGN.sub(" ", sentence))
     codes = (each.text for each in said if _is_code(each) and not grounds.known.has([each.folded]))
     in_words = (_price_in_words(said, grounds), _figure_in_words(said, grounds))
     others = (*in_words, _vintage(said, known, grounds, wine))
-    return next(filter(None, (*priced, *scored, *short, *codes, *others)), None)
+    return next(filter(None, (*priced, *scored, *short, *signs, *codes, *others)), None)
 
 
 def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float, frozenset[str]]]:
@@ -326,17 +332,16 @@ def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float, 
     of = _tables().currencies
     for found in SIGN.finditer(sentence):
         sign = found["sign"] or found["behind"]
-        price = value(found["after"] or found["before"])
-        yield found[0], price, of.get(sign, frozenset({sign}))
+        yield found[0], value(found["after"] or found["before"]), of.get(sign, frozenset({sign}))
     beside = ((each, unit) for unit, each in pairwise(said) if each.is_number)
     for number, unit in (*_counted(said), *beside):
         if unit.folded in of:
             yield f"{number.text} {unit.text}", value(number.text), of[unit.folded]
     for found in BARE_PRICE.finditer(sentence):
-        if not OF_MEASURE.match(
-            sentence[found.end("value") : found.end("value") + LONGEST_MEASURE]
-        ):
-            yield found["value"], value(found["value"]), frozenset()
+        price = found["value"] or found["whole"]
+        behind = sentence[found.end("value") :][:LONGEST_MEASURE] if found["value"] else ""
+        if not OF_MEASURE.match(behind):
+            yield price, value(price), frozenset()
 
 
 def _counted(said: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
@@ -389,7 +394,8 @@ def _is_code(token: Token) -> bool:
 
 def _price_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
     for before, token in pairwise(said):
-        is_price = token.folded in _tables().currencies and _counts(before)
+        is_number = _counts(before) or ROMAN.fullmatch(before.text.upper())
+        is_price = token.folded in _tables().currencies and is_number
         if is_price and not grounds.known.has([before.folded, token.folded]):
             return f"{before.text} {token.text}"
     return None
@@ -427,9 +433,16 @@ def _vintage(
             continue
         beside = [*said[max(0, at - 1) : at], *said[at + 1 : at + 2]]
         named = (is_of_wine(each) or each.folded in telling for each in beside)
-        if wine or any(named):
+        if wine or any(named) or _is_glued(said, at):
             return " ".join(each.text for each in said[max(0, at - 1) : at + 2])
     return None
+
+
+def _is_glued(said: Sequence[Token], at: int) -> bool:
+    """Whether an ending stands behind a year that is no decade: "2016er"."""
+    year, behind = said[at], said[at + 1 : at + 2]
+    ends = any(each.start == year.start + len(year.text) for each in behind)
+    return ends and not year.text.endswith("0")
 
 
 def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str | None:
