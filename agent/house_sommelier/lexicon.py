@@ -130,7 +130,7 @@ def stem(word: str) -> str:
 def tokens(text: str) -> list[Token]:
     """The words and signs of a text, at most 2,000 characters of it, as written.
 
-    "Don't", "dont" and "can't" are "do not" and "can not"; a dash counts before a number only.
+    "Don't", "dont" and "nn" are "do not" and "non"; a dash counts before a number only.
     """
     found: list[Token] = []
     matches = list(_TOKEN.finditer(text[:_LONGEST_TEXT]))
@@ -142,7 +142,7 @@ def tokens(text: str) -> list[Token]:
             last = found.pop()
             stemmed = "can" if last.stem == "can" else stem(last.stem[:-1])
             found += [replace(last, stem=stemmed), Token("not", "not", *each.span())]
-        elif written := load("grammar")["short_not"].get(fold(word)):
+        elif written := load("grammar")["short"].get(fold(word)):
             found += [Token(part, stem(part), *each.span()) for part in written.split()]
         else:
             found.append(Token(word, stem(fold(word)), *each.span()))
@@ -152,7 +152,7 @@ def tokens(text: str) -> list[Token]:
 def key(phrase: str) -> tuple[str, ...]:
     """A phrase as it is looked up."""
     said = phrase.split()
-    if phrase.replace(" ", "").isalpha() and not load("grammar")["short_not"].keys() & set(said):
+    if phrase.replace(" ", "").isalpha() and not load("grammar")["short"].keys() & set(said):
         return tuple(stem(fold(word)) for word in said)
     return tuple(each.stem for each in tokens(phrase) if each.written not in "-–—.,;:!?()/")
 

@@ -209,9 +209,10 @@ def read(text: str, spoken: Language | None = None) -> Change:
 
 
 def _is_mentioned(span: Span, phrases: Phrases) -> bool:
-    """Whether a place tells of people and wishes for nothing: "my German boss"."""
+    """Whether a place only tells of people: "my German boss", not "a Bordeaux guy"."""
     is_place = bool(span.fields) and span.fields <= {"countries", "regions"}
-    of_people = any(phrases.is_among(at, "persons") for at in (span.start - 1, span.end))
+    beside = (span.start - 1, span.end) if "countries" in span.fields else (span.start - 1,)
+    of_people = any(phrases.is_among(at, "persons") for at in beside)
     living = any(phrases.is_among(at, "living") for at in range(span.start - 3, span.start))
     return is_place and (of_people or living)
 

@@ -197,6 +197,9 @@ class Scope:
             self._enter("allergy")
         elif fields & {"not", "not_before"} and not fields & WISHES:
             self._refuse(span, fields)
+        elif self._mode == "not" and "taste" in span.values("trait") and not self._kinds:
+            # "Nothing that tastes of wood."
+            self._dangles = False
         elif "drop" in fields or "taste" in span.values("trait") or "abstains" in fields:
             self.wanted.append(span)
             self._enter("drop" if "drop" in fields else "taste" if "trait" in fields else "not")
