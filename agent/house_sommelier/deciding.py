@@ -206,8 +206,8 @@ def _asks_plan(case: _Case) -> bool:
     """Whether a message wants several wines put together, for guests or by their number."""
     numbers, slots = case.change.numbers, case.change.slots
     told = numbers.guests or case.state.guests or any(each.bottles for each in slots)
-    acts = ("quantity", "knowledge")
-    return len(slots) > 1 and bool(told) and case.act in acts and not case.change.has("copula")
+    is_open = not case.kind or case.act in ("quantity", "knowledge")
+    return len(slots) > 1 and bool(told) and is_open and not case.change.has("copula")
 
 
 def _is_priced_wish(case: _Case) -> bool:

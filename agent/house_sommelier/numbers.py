@@ -392,10 +392,10 @@ class _Reader:
     def _shared_total(self) -> Numbers:
         """The numbers, and whether their price is that of all the bottles: a case, a party."""
         found = self._found
-        cases = [span for span in self._phrases.spans if "cases" in span.fields]
+        cases = (span.start for span in self._phrases.spans if "cases" in span.fields)
         # "It smells of the carton" is no case of wine.
-        is_case = any(not self._phrases.is_among(each.start - 1, "definite") for each in cases)
-        bottles = found.bottles or (6 if is_case else None) or None
+        is_case = any(not self._phrases.is_among(at - 1, "definite") for at in cases)
+        bottles = found.bottles or (6 if is_case else None)
         is_total = is_case or "total" in self._fields or self._counts_after_price()
         is_party = (found.guests or 0) >= _PARTY and (found.max_price or 0) >= _BUDGET
         shared = (is_total or is_party) and "each" not in self._fields
@@ -403,14 +403,14 @@ class _Reader:
 
     def _counts_after_price(self) -> bool:
         """Whether bottles are counted right behind a price: "60 for three bottles"."""
-        ends = max(self._priced, default=-1) + 1
-        near = self._phrases.words[ends : ends + _NEAR]
-        return any("bottles" in self._phrases.at(ends + at).fields for at in range(len(near)))
+        return self._names_bottles(max(self._priced, default=-1) + 1)
 
     def _is_for_bottles(self, at: int) -> bool:
         """Whether "for three bottles" follows."""
-        near = (self._phrases.at(at + place) for place in range(1, _NEAR))
-        return self._phrases.is_among(at, "for") and any("bottles" in span.fields for span in near)
+        return self._phrases.is_among(at, "for") and self._names_bottles(at + 1)
+
+    def _names_bottles(self, at: int) -> bool:
+        return any("bottles" in self._phrases.at(at + place).fields for place in range(_NEAR))
 
     def _use(self, amount: _Amount, **values: Any) -> None:
         self._found = replace(self._found, **values)

@@ -478,26 +478,18 @@ def _count(phrases: Phrases, numbers: Numbers) -> int | None:
     if numbers.bottles and any("mixed" in span.fields for span in phrases.spans):
         return min(numbers.bottles, MOST_SHOWN)
     for span in phrases.spans:
-        kind = span.fields & {"wine", "hue"}
-        before = phrases.before(span.start).values("number") if kind else ()
-        number = float(before[0].split()[0].lstrip("~")) if before else 0
-        if not number and kind | span.fields & {"bottles"}:
-            number = _digits_before(span, phrases) or phrases.is_among(span.start - 1, "single")
-        if 1 <= number <= _MOST_COUNT:
-            return int(number)
+        if span.fields & {"wine", "hue", "bottles"}:
+            single = phrases.is_among(span.start - 1, "single")
+            if 1 <= (number := _number_before(span, phrases) or single) <= _MOST_COUNT:
+                return int(number)
     bare = [
         int(amount)
         for span in phrases.spans
         for amount in span.values("number")
         if amount.isdecimal() and span.start not in numbers.used and int(amount) <= _MOST_COUNT
     ]
-    single = any("just_one" in span.fields for span in phrases.spans)
-    return bare[0] if len(bare) == 1 else 1 if single else None
-
-
-def _digits_before(span: Span, phrases: Phrases) -> int:
-    before = phrases.stem(span.start - 1)
-    return int(before[:3]) if before.isdecimal() else 0
+    is_one = any("just_one" in span.fields for span in phrases.spans)
+    return bare[0] if len(bare) == 1 else 1 if is_one else None
 
 
 def _slots(scope: Scope, phrases: Phrases, wishes: Wishes) -> tuple[Slot, ...]:
@@ -518,17 +510,19 @@ def _slots(scope: Scope, phrases: Phrases, wishes: Wishes) -> tuple[Slot, ...]:
 
 
 def _number_before(span: Span, phrases: Phrases) -> int:
-    spoken = [each for each in phrases.before(span.start).values("number") if each.isdecimal()]
-    return int(spoken[0]) if spoken else _digits_before(span, phrases)
+    """The number before a phrase, in digits or words; 0 without one."""
+    spoken = phrases.before(span.start).values("number")
+    said = (*spoken, phrases.stem(span.start - 1))[0].partition(" ")[0].lstrip("~")
+    return int(said[:3]) if said.isdecimal() else 0
 
 
 def _courses(wishes: Wishes) -> tuple[Slot, ...]:
     """A slot for each dish; "sweet" is for the dessert, if there is one."""
     named = zip(wishes.dishes, wishes.named_dishes, strict=True)
-    slots = [Wishes(dishes=(dish,), named_dishes=(name,)) for dish, name in named]
     return tuple(
-        Slot(replace(each, sweetness=wishes.sweetness) if is_dessert(each.dishes[0]) else each)
-        for each in slots
+        Slot(Wishes(dishes=(dish,), named_dishes=(name,), sweetness=sweetness))
+        for dish, name in named
+        for sweetness in [wishes.sweetness if is_dessert(dish) else ()]
     )
 
 

@@ -147,13 +147,15 @@ def _still_fits(wine: ListedWine, slot: State) -> bool:
     """Whether a wine that was shown is of a slot's kind, dish and price."""
     wishes = slot.wishes
     foods = {food for dish in wishes.dishes for food in dish.foods}
-    is_kind = not wishes.styles or {wine.style, wine.colour} & {*wishes.styles}
-    is_for = not wishes.styles or not foods or bool(foods & {*wine.foods})
-    named = all({*getattr(wishes, each)} <= {*wine.grapes, wine.region} for each in ("grapes",))
-    is_paid = wishes.max_price is None or (wine.price or 0) <= wishes.max_price
-    return bool(is_kind and is_for and named and is_paid) and (
-        bool(wishes.styles) or bool(foods & {*wine.foods})
+    asked = (
+        ({*wishes.styles}, {wine.style, wine.colour}),
+        ({*wishes.grapes}, {*wine.grapes}),
+        ({*wishes.regions}, {wine.region, wine.appellation}),
+        ({*wishes.countries}, {wine.country}),
+        (foods, {*wine.foods}),
     )
+    is_paid = wishes.max_price is None or (wine.price or 0) <= wishes.max_price
+    return is_paid and all(wanted & has for wanted, has in asked if wanted)
 
 
 def _further(state: State, change: Change, last: Found) -> tuple[Wish, ...]:

@@ -142,6 +142,8 @@ KISTE = "scatola da 6 a massimo 70 euro, 4 rossi e 2 bianchi"
          {"red": 6, "white": 6}, None),
         (("4 rode en 2 witte", "doe er nog een dessertwijn bij"),
          {"red": 4, "white": 2, "fortified": 1}, None),
+        (("menu 4 plats pour 10 personnes, 250 euros",),
+         {"sparkling": 1, "white": 2, "red": 1, "sweet": 1}, 250),
         (("how many bottles for 40 guests, bubbles, white and red?",),
          {"sparkling": 4, "white": 8, "red": 8}, None),
         (("huîtres, gigot et tarte tatin, un vin par plat", "sans le vin du dessert"),
