@@ -16,8 +16,6 @@ _CHAT: Final = frozenset({"complaint", "rude", "hello", "thanks"})
 _NAMED_KIND: Final = frozenset({"styles", "grapes", "regions"})
 _ASKING: Final = frozenset({"search", "stock", "fits", "size", "yes"})
 """Kinds that look for nothing where nothing says what."""
-_OF_KNOWLEDGE: Final = frozenset({"like", "why", "price", "knowledge", "compare"})
-"""Kinds that ask, also with "cheaper" in them."""
 _NAMES: Final = frozenset({"grapes", "regions"})
 _UNLESS_CERTAIN: Final = frozenset({"search", "ask", "complaint", "service", "like", "off_topic"})
 """Acts that a message may look like that tells of a fault: "my wine smells of vinegar"."""
@@ -177,13 +175,6 @@ def _is_of_what_was_shown(case: _Case) -> bool:
     return is_after and case.act == "knowledge" and not (names or is_likely(change.topics, NEAR))
 
 
-def _is_for_a_dish(case: _Case) -> bool:
-    """Whether a question is what to open with a dish: "which red is safe for me with a steak?"."""
-    asks = case.change.has("ask", "choose") and case.said & KIND
-    is_question = case.act == "knowledge" and (asks or case.kind == "temperature")
-    return is_question and "dishes" in case.said
-
-
 def _goes_on_asking(case: _Case) -> bool:
     """Whether a question of knowledge is asked of something else: "and for white?"."""
     change = case.change
@@ -291,10 +282,6 @@ _RULES: Final[tuple[Rule, ...]] = (
     (_is_question_of_topic, "knowledge"),
     (_goes_on_asking, "knowledge"),
     (lambda c: c.change.has("talk", "task", "steer") and not c.said, "off_topic"),
-    (
-        lambda c: c.change.has("cue", "cheaper", "dearer") and c.kind not in _OF_KNOWLEDGE,
-        "search",
-    ),
     (lambda c: c.state.shown and any(name == "most" for name, _ in c.change.definite), "about"),
     # What the kind comes to, beside what the message says.
     (_is_priced_wish, "search"),
@@ -306,7 +293,6 @@ _RULES: Final[tuple[Rule, ...]] = (
     ),
     (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),
     (lambda c: c.act == "knowledge" and c.said and c.change.words <= _ONLY_NAMED, "search"),
-    (_is_for_a_dish, "search"),
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
     (lambda c: c.act in ("knowledge", "foods") and _is_for_something_unknown(c), "ask"),
@@ -327,8 +313,6 @@ _RULES: Final[tuple[Rule, ...]] = (
         lambda c: c.act == "about" and c.kind == "fits" and c.said & KIND and not c.state.pointed,
         "search",
     ),
-    (lambda c: c.act == "taken" and c.change.has("trait"), "about"),
-    (lambda c: c.act == "taken" and c.said and not c.said <= {"dishes"}, "like"),
     (
         lambda c: c.act == "foods" and not (c.said & _NAMED_KIND or c.state.topic.said),
         "knowledge",
