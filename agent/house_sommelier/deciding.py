@@ -175,6 +175,13 @@ def _is_of_what_was_shown(case: _Case) -> bool:
     return is_after and case.act == "knowledge" and not (names or is_likely(change.topics, NEAR))
 
 
+def _is_for_a_dish(case: _Case) -> bool:
+    """Whether a question is what to open with a dish: "which red is safe for me with a steak?"."""
+    asks = case.change.has("ask", "choose") and case.said & KIND
+    is_question = case.act == "knowledge" and (asks or case.kind == "temperature")
+    return is_question and "dishes" in case.said
+
+
 def _goes_on_asking(case: _Case) -> bool:
     """Whether a question of knowledge is asked of something else: "and for white?"."""
     change = case.change
@@ -293,6 +300,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     ),
     (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),
     (lambda c: c.act == "knowledge" and c.said and c.change.words <= _ONLY_NAMED, "search"),
+    (_is_for_a_dish, "search"),
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
     (lambda c: c.act in ("knowledge", "foods") and _is_for_something_unknown(c), "ask"),
