@@ -134,6 +134,10 @@ def of_slots(state: State, found: Sequence[Found]) -> list[list[ListedWine]]:
     shown = [wine for each in found if each.tool == DETAILS for wine in offered(each.wines, state)]
     searches = [each for each in found if each.tool == SEARCH]
     slots = slot_states(state)
+    if len(searches) < len(slots):
+        # Where a search failed, each takes what fits of what the others found.
+        every = [wine for each in searches for wine in offered(each.wines, state)]
+        return [[wine for wine in every if _still_fits(wine, slot)] for slot in slots]
     more = iter(searches[len(slots) :])
     wines = [offered(each.wines, state) for each in searches[: len(slots)]]
     wines = [each or offered(next(more, Found(tool=SEARCH)).wines, state) for each in wines]

@@ -326,6 +326,15 @@ async def test_without_tools_it_apologises() -> None:
     assert answer_of(reply).intro.startswith("I am sorry")
 
 
+async def test_a_plan_of_which_one_search_failed_is_the_rest_of_it() -> None:
+    messages = conversation("a red and a white, 40 in total")
+    results = exchange(await ask(messages), json.dumps({"found": 1, "wines": [SYRAH]}))
+    results[-1]["content"] = "the catalogue is down"
+    answer = answer_of(await ask([*messages, *results]))
+    assert ids(answer) == [SYRAH["wine_id"]]
+    assert "For white the cellar has nothing" in answer.intro
+
+
 async def test_feedback_is_nobodys_request() -> None:
     messages: list[Message] = conversation("a red for lamb")
     messages += exchange(await ask(messages), json.dumps({"found": 1, "wines": [SYRAH]}))
