@@ -17,6 +17,7 @@ _NAMED_KIND: Final = frozenset({"styles", "grapes", "regions"})
 _ASKING: Final = frozenset({"search", "stock", "fits", "size", "yes"})
 """Kinds that look for nothing where nothing says what."""
 _NAMES: Final = frozenset({"grapes", "regions"})
+_PRICES: Final = frozenset({"min_price", "max_price", "currency"})
 _UNLESS_CERTAIN: Final = frozenset({"search", "ask", "complaint", "service", "like", "off_topic"})
 """Acts that a message may look like that tells of a fault: "my wine smells of vinegar"."""
 _FINED: Final = frozenset({"egg", "milk", "fish"})
@@ -147,25 +148,34 @@ def _is_beyond(case: _Case) -> bool:
 
 
 def _is_question_of_topic(case: _Case) -> bool:
-    """Whether a message asks of wine itself, also where it names a kind of wine.
+    """Whether a message is certainly of a topic of wine, or asks of one."""
+    if case.act not in _UNLESS_CERTAIN or _limits(case):
+        return False
+    if case.kind == "search" and _asks_of_topic(case):
+        return True
+    is_named = not case.said - _NAMES and len(case.change.unknown) > 1
+    looks = case.kind == "search" and case.said and not is_named
+    return is_likely(case.change.topics, CERTAIN) and not looks
+
+
+def _asks_of_topic(case: _Case) -> bool:
+    """Whether a message asks of wine itself, also where it names a kind of wine or a price.
 
     Of 2,300 messages that look for wine seven ask so, of 400 other ones with a kind in them most.
     """
     change = case.change
-    limits = change.numbers.has_price or change.denied or change.allergens
-    wants = limits or change.has("ask", "choose") or case.state.pointed
-    if wants or case.act not in _UNLESS_CERTAIN:
-        return False
-    asks = case.asks and change.words >= _FEW_WORDS and not change.care.gravest
-    if (
-        case.kind == "search"
-        and asks
-        and not (change.purpose or change.has("people") or case.said & {"dishes", "order"})
-    ):
-        return is_likely(change.topics, ASKED)
-    is_named = not case.said - _NAMES and len(change.unknown) > 1
-    looks = case.kind == "search" and case.said and not is_named
-    return is_likely(change.topics, CERTAIN) and not looks
+    asks = (case.asks or change.has("trait")) and change.words >= _FEW_WORDS
+    is_of_somebody = change.purpose or change.has("people") or change.care.gravest
+    is_wish = _limits(case) or is_of_somebody or case.said & {"dishes", "order"}
+    return asks and not is_wish and is_likely(change.topics, ASKED)
+
+
+def _limits(case: _Case) -> bool:
+    """Whether a message tells what a wine may cost or must not be, or wants one chosen."""
+    change = case.change
+    is_priced = change.numbers.has_price and bool(case.said - _PRICES)
+    is_limited = is_priced or change.denied or change.allergens
+    return bool(is_limited or change.has("ask", "choose") or case.state.pointed)
 
 
 def _is_of_what_was_shown(case: _Case) -> bool:
@@ -243,9 +253,10 @@ def _unsure(case: _Case) -> Act:
         return "taken"
     if case.state.pointed:
         return "like" if case.said & (KIND | PLACE) and not case.asks else "about"
-    if case.said or change.denied or change.allergens or change.wishes.name:
+    asks = _asks_of_topic(case)
+    if not asks and (case.said or change.denied or change.allergens or change.wishes.name):
         return "search"
-    if change.subjects:
+    if asks or change.subjects:
         return "knowledge"
     return cast("Act", next((each for each in change.said("talk") if each in get_args(Act)), "ask"))
 

@@ -180,6 +180,7 @@ async def test_plain_english_is_no_country() -> None:
         (("what does minerality mean?", "what is zglorg"), "not in my library"),
         (("do I decant a Barolo?",), "decant"),
         (("can you freeze wine?",), "freez"),
+        (("¿por qué unos vinos valen 8 euros y otros 100?",), "cuesta"),
         (("got a 2017 barolo tonight, when should i open it and do i need a jug",), "two hours"),
         (("a qué temperatura se sirve el cava? mi cuñado dice que casi helado",), "6 a 8"),
         (("wie lange kann ein Barolo lagern?",), "acht bis"),
