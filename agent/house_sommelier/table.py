@@ -138,7 +138,8 @@ def chooses(state: State, change: Change) -> bool:
     is_for = change.kind == "pick" or bool(change.wishes.dishes)
     is_for &= change.has("ask", "which") and not change.has("ask", "choose")
     is_scaled = change.has("most") or change.wishes.order
-    is_for |= change.kind == "most" and not is_scaled and change.has("ask", "which")
+    among = change.has("ask", "which") or len(change.said("ordinal")) > 1
+    is_for |= change.kind == "most" and not is_scaled and among
     asks = is_for or change.has("ask", "best")
     is_open = not change.wishes.said - _CHOOSABLE and not change.denied
     return asks and is_open and not is_prose(state) and len(state.choice) > 1
@@ -207,7 +208,8 @@ def asked_about(state: State, change: Change) -> tuple[str, ...]:
         or "each" in refers(change)
         or grammar_stems("pronouns_of_several") & {each.stem for each in tokens(change.text)}
     )
-    if state.pointed:
+    # "Which do I open first?" points at none of them.
+    if len(state.pointed) > (state.act == "pick"):
         return state.pointed
     return state.choice if several or state.act == "pick" else state.focus or state.shown
 

@@ -195,6 +195,7 @@ async def talk(sommelier: Sommelier, *said: str) -> tuple[str, tuple[str, ...]]:
         ("Rotwein zum Lamm", "welcher davon zu Wild?"),
         ("un rouge pour l'agneau", "lequel pour du boeuf ?"),
         ("due rossi per la pizza", "tra i due quale apri"),
+        ("Rotwein zum Lamm", "der zweite oder der dritte?"),
         ("ik zoek een wijn", "weet ik niet, kies jij maar"),
         ("un vin pour ce soir", "jsais pas, choisis toi"),
     ],
