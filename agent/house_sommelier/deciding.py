@@ -336,7 +336,6 @@ _RULES: Final[tuple[Rule, ...]] = (
         lambda c: c.act == "foods" and not (c.said & _NAMED_KIND or c.state.topic.said),
         "knowledge",
     ),
-    (lambda c: c.act in _CHAT and c.change.denied, "search"),
     (lambda c: c.act in _CHAT and c.said and not c.said & _NAMES, "search"),
     (_is_of_what_was_shown, "about"),
     (lambda _: True, lambda c: c.act),

@@ -13,6 +13,7 @@ from agent.house_sommelier.lexicon import Phrases, Span
 
 _KINDS: Final = frozenset({"hue", "styles"})
 _NAMES: Final = frozenset({"grapes", "regions", "countries"})
+_SWEET: Final = frozenset({"sweetness"})
 _OWN: Final = frozenset({"dish", "bodies", "sweetness", "order"}) | _NAMES
 _LIMITING: Final = frozenset({"max", "min", "about", "between", "currency", "joined"})
 _ONE_WINE: Final = {"sparkling", "rose"}
@@ -32,10 +33,10 @@ class Part(NamedTuple):
 
 def parts(phrases: Phrases, wanted: Sequence[Span]) -> list[Part]:
     """The parts of a message, in its order; none if it is about one wine."""
-    for fields in (_KINDS, _NAMES):
+    for fields in (_KINDS, _NAMES, _KINDS | _NAMES, _SWEET):
         heads = _heads([span for span in wanted if span.fields & fields])
         counts = [_count(phrases, head[0].start, fields) for head in heads]
-        if _are_parts(phrases, heads, counts, only_counted=fields == _NAMES):
+        if _are_parts(phrases, heads, counts, only_counted=fields != _KINDS):
             return _own(phrases, wanted, heads, counts)
         if len(heads) == 1 and counts[0] > _A_CHOICE:
             return [Part(tuple(heads[0]), counts[0])]
@@ -70,23 +71,35 @@ def _are_parts(
     swaps = any("swap" in span.fields for span in phrases.spans)
     joints = ("joins", "exchanged_for") if swaps else ("joins",)
     joined = any(phrases.is_among(at, each) for at in between for each in joints)
-    joined |= _are_persons(phrases, heads)
     is_each = all("only" in phrases.before(head[0].start).fields for head in heads)
-    return all(counts) or (not only_counted and (joined or is_each))
+    if all(counts) or _are_of_two(phrases, heads, are_kinds=not only_counted):
+        return True
+    return not only_counted and (joined or is_each)
 
 
-def _are_persons(phrases: Phrases, heads: Sequence[list[Span]]) -> bool:
-    """Whether each kind is what somebody else drinks: "he likes red, she likes white"."""
+def _are_of_two(phrases: Phrases, heads: Sequence[list[Span]], *, are_kinds: bool) -> bool:
+    """Whether each wine is for another person: "Riesling for me, Malbec for the husband".
 
-    def told(places: range, *names: str) -> bool:
-        return any(phrases.is_among(at, name) for at in places for name in names)
-
+    Of grapes and places each has to name one; of colours the first may leave it open.
+    """
     if any("but" in span.fields for span in phrases.spans):
         return False
-    before = told(range(heads[0][0].start), "third_persons", "persons")
-    gaps = [range(a[-1].end, b[0].start) for a, b in pairwise(heads)]
-    others = all(told(gap, "third_persons", "persons") for gap in gaps)
-    return others or (before and all(told(gap, "first_persons", "third_persons") for gap in gaps))
+    ends = [_boundary(phrases, a[-1].end, b[0].start) for a, b in pairwise(heads)]
+    of = [
+        {
+            (name, phrases.stem(at))
+            for at in range(low, high)
+            for name in ("first_persons", "third_persons", "persons")
+            if phrases.is_among(at, name) and not phrases.is_among(at, "counting_alone")
+        }
+        for low, high in pairwise([0, *ends, len(phrases.words)])
+    ]
+    kinds = [{name for name, _ in each} for each in of]
+    if are_kinds:
+        return all(kinds[1:]) and (bool(kinds[0]) or {"first_persons"} not in kinds[1:])
+    is_apart = all(not a & b for a, b in pairwise(of))
+    is_own = any("first_persons" in each for each in kinds)
+    return all(len(each) == 1 for each in kinds) and is_apart and (is_own or kinds[0] == kinds[1])
 
 
 def _is_either(phrases: Phrases, at: int) -> bool:
