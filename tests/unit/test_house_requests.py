@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent.house_sommelier.reading import read
 from tests.house import after_results, allows, answer_of, ask, conversation, filters
 
 DRY = ["bone_dry", "dry"]
@@ -335,6 +336,20 @@ async def test_what_is_excluded_is_not_searched_for(
 @pytest.mark.parametrize(
     "text",
     [
+        "whats the score in the arsenal game",
+        "Flasche zerbrochen angekommen, wer ist da zuständig?",
+        "la bouteille est arrivée cassée, qui s'en occupe ?",
+        "la botella llegó rota, a quién llamo",
+        "la bottiglia è arrivata rotta, a chi mi rivolgo",
+    ],
+)
+async def test_what_wine_is_no_help_to_is_not_searched_for(text: str) -> None:
+    assert not (await ask(conversation(text))).tool_calls
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "I don't mind, an Italian red",
         "not only Italian red",
         "why not an Italian red?",
@@ -540,6 +555,32 @@ async def test_what_was_understood_is_searched_for_or_told_as_lost(
 
 RULED_OUT = Path(__file__).parents[1] / "evals" / "exclusions.txt"
 """How people rule something out, by language; `{X}` is what."""
+
+
+TWO = [
+    ("riesling for me, malbec for the husband", ("Riesling",), ("Malbec",)),
+    ("my wife drinks prosecco, i want a barolo", ("sparkling",), ("Barolo",)),
+    ("für mich einen Riesling, für meine Frau einen Rosé", ("Riesling",), ("rose",)),
+    ("Mama mag süß, Papa trocken", ("sweet", "luscious"), ("bone_dry", "dry")),
+    ("riesling pour elle, malbec pour lui", ("Riesling",), ("Malbec",)),
+    ("a ella le gusta dulce y a mí seco", ("sweet", "luscious"), ("bone_dry", "dry")),
+    ("mia moglie beve prosecco, io barolo", ("sparkling",), ("Barolo",)),
+    ("riesling voor haar, malbec voor mij", ("Riesling",), ("Malbec",)),
+]
+
+
+@pytest.mark.parametrize(("text", "first", "second"), TWO)
+def test_each_of_two_people_has_a_wine_of_their_own(
+    text: str, first: tuple[str, ...], second: tuple[str, ...]
+) -> None:
+    own = [slot.wishes for slot in read(text).slots]
+    said = [each.styles or each.grapes or each.regions or each.sweetness for each in own]
+    assert said == [first, second]
+
+
+def test_for_one_person_nothing_is_parted() -> None:
+    for text in ("my wife loves riesling, she wants it dry", "show me a malbec, he likes it dry"):
+        assert not read(text).slots
 
 
 KINDS = {
