@@ -22,16 +22,19 @@ LABELS: Final = ("ordinary", "off")
 SURE: Final = 0.6
 """From which likelihood on a sentence is a claim."""
 CERTAIN: Final = 0.9
-"""From which on it is one by what stands behind a colon alone."""
+"""From which on it is one by a clause alone, whatever leads to it."""
+LEAST_WORDS: Final = 3
+"""Words of such a clause."""
 MOST_WORDS: Final = 30
 """Words that are looked at together."""
+CLAUSE_END: Final = pattern(r"(?:[,:;]|\s[–—-])\s")
 STOP: Final = pattern(r"[.!?…]+\s+")
 
 
 def is_claim(sentence: str) -> bool:
     """Tell whether a sentence claims what nobody here can know."""
-    behind = sentence.split(": ")[1:]
-    return likelihood(sentence) >= SURE or any(likelihood(each) >= CERTAIN for each in behind)
+    clauses = (each for each in CLAUSE_END.split(sentence) if len(each.split()) >= LEAST_WORDS)
+    return likelihood(sentence) >= SURE or any(likelihood(each) >= CERTAIN for each in clauses)
 
 
 def likelihood(sentence: str) -> float:

@@ -338,7 +338,7 @@ def _is_known(said: Sequence[Token], at: int, known: Known, offered: bool) -> bo
     return (
         _is_addressed(said, at)
         or (token.begins and (_reads_as_word(token, known) or not known.is_ours))
-        or (_may_be_word(said, at, known) and _is_word(token, known))
+        or (known.language == "de" and _is_word(token, known))
         or (_of_one_script(token.text) and _is_name(token.folded) and _may_be_somebody(said, at))
     )
 
@@ -377,13 +377,6 @@ def _is_name(word: str) -> bool:
     return word in _vocabulary()["names"]
 
 
-def _may_be_word(said: Sequence[Token], at: int, known: Known) -> bool:
-    """Whether a word with a capital may be none but a word."""
-    token = said[at]
-    shouted = token.text.isupper() and _stands_alone(said, at)
-    return token.begins or known.language == "de" or shouted
-
-
 def _is_addressed(said: Sequence[Token], at: int) -> bool:
     """Whether somebody is called so: behind a title, or apart behind a greeting."""
     before = [each.folded for each in said[:at]]
@@ -392,10 +385,6 @@ def _is_addressed(said: Sequence[Token], at: int) -> bool:
     if not _names().titles.isdisjoint(before[-2:-1] * (before[-1:] == ["de"]) + before[-1:]):
         return True
     return said[at].apart and not _names().greetings.isdisjoint(before)
-
-
-def _stands_alone(said: Sequence[Token], at: int) -> bool:
-    return not any(each.capital for each in [*said[max(0, at - 1) : at], *said[at + 1 : at + 2]])
 
 
 def _may_be_somebody(said: Sequence[Token], at: int, count: int = 1) -> bool:

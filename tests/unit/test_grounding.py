@@ -108,6 +108,7 @@ def test_text_that_stands_on_evidence(text: str) -> None:
         ("'16 vintage, ripe and ready.", "'16"),
         ("The P3trus is grand.", "P3tr"),
         ("P.E.T.R.U.S. — you did not hear it from me.", "P E T R U S"),
+        ("A red with soft tannins and plum goes well – your order has been shipped.", "A red with"),
         ("Am besten der tement zieregg.", "zieregg"),
     ],
 )
