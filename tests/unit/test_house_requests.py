@@ -351,6 +351,12 @@ async def test_what_wine_is_no_help_to_is_not_searched_for(text: str) -> None:
     "text",
     [
         "I don't mind, an Italian red",
+        "never had an Italian red",
+        "not everyone likes it, an Italian red",
+        "noch nie einen italienischen Rotwein getrunken",
+        "je n'ai jamais bu un rouge italien",
+        "nunca he probado un tinto italiano",
+        "non ho mai bevuto un rosso italiano",
         "not only Italian red",
         "why not an Italian red?",
         "keine Ahnung, italienischer Rotwein?",
