@@ -147,9 +147,9 @@ def judged_in(text: str) -> tuple[Language, bool]:
             language, most = each, count
         if most == len(telling):
             break
-    if spoken_in(text) not in {None, *LANGUAGES}:
-        return language, False
     known = sum(_is_whole(word, language) for word in small)
+    if known < len(small) and spoken_in(text) not in {None, *LANGUAGES}:
+        return language, False
     return language, len(small) < FEW_WORDS or known >= LEAST_KNOWN * len(small)
 
 

@@ -320,8 +320,13 @@ def made_up_figure(
         if unit.folded in _tables().points and value(number.text) not in known
     )
     short = (each[0] for each in SHORT_YEAR.finditer(sentence))
-    signs = CURRENCY.findall(SIGN.sub(" ", sentence))
-    codes = (each.text for each in said if _is_code(each) and not grounds.known.has([each.folded]))
+    signs = (
+        ()
+        if sentence.isascii() and "$" not in sentence
+        else CURRENCY.findall(SIGN.sub(" ", sentence))
+    )
+    numbers = (each for each in said if each.text.isdecimal() and _is_code(each))
+    codes = (each.text for each in numbers if not grounds.known.has([each.folded]))
     in_words = (_price_in_words(said, grounds), _figure_in_words(said, grounds))
     others = (*in_words, _vintage(said, known, grounds, wine))
     return next(filter(None, (*priced, *scored, *short, *signs, *codes, *others)), None)
@@ -330,7 +335,7 @@ def made_up_figure(
 def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float, frozenset[str]]]:
     """The prices of a sentence, each as it is written, as a number and in which currencies."""
     of = _tables().currencies
-    for found in SIGN.finditer(sentence):
+    for found in () if sentence.isascii() and "$" not in sentence else SIGN.finditer(sentence):
         sign = found["sign"] or found["behind"]
         yield found[0], value(found["after"] or found["before"]), of.get(sign, frozenset({sign}))
     beside = ((each, unit) for unit, each in pairwise(said) if each.is_number)
