@@ -6,9 +6,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from agent.house_sommelier.acts import with_kind
 from agent.house_sommelier.lexicon import Token, parse, tokens
 from agent.house_sommelier.model import query_for
 from agent.house_sommelier.naming import wine_called
+from agent.house_sommelier.reading import read
 from agent.memory.reading import objects, own_words
 from agent.person import Bottles, Fact, Person
 from agent.sommelier.caring import may_be_shown
@@ -16,7 +18,7 @@ from agent.sommelier.listed import missing, passes
 from agent.sommelier.taste import Wanted, is_of, taste_of, written
 from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
 from agent.tables import Strict, read_toml
-from agent.text import Pattern, fold, of_words, sentences, spaced
+from agent.text import Pattern, fold, of_words, pattern, sentences, spaced
 
 Cue = Literal[
     "own", "bought", "drank", "choose", "ready", "opening", "count", "praise", "wish",
@@ -32,6 +34,10 @@ REACH: Final = 8
 SHORT: Final = 8
 """Words of a message that may leave out of which wine it is."""
 SHOWN: Final = 3
+PARTS: Final = pattern(r"[;:!?\n]+|[.,](?:\s+|$)")
+"""What stands between parts of a message."""
+ASKING: Final = frozenset("foods fits temperature decant ageing glass keeps compare".split())
+"""Kinds of what is asked of wine."""
 
 
 class _Words(Strict):
@@ -126,9 +132,10 @@ def read_cellar(message: str, person: Person, *, follows: bool = False) -> Cella
     has = partial(has_cue, said)
     has_any = any(each.count for each in person.bottles)
     owns = has("own") or (follows and has_any and has("of_them") and not has("count"))
-    asks = "?" in text
+    bought = has("bought")
+    asks = "?" in text or (bought and any(map(_asks, PARTS.split(text))))
     told = [each for each in sentences(text) if owns or not each.rstrip().endswith("?")]
-    adds = (has("bought") or owns) and not has("drank") and (owns or not has("wish"))
+    adds = (bought or owns) and not has("drank") and (owns or not has("wish"))
     added = tuple(bottles for each in told for bottles in _entries(each)) if adds else ()
     taken = () if added or asks or not (has_any and has("drank")) else _taken(text, person)
     about = owns or (has_any and has("opening"))
@@ -150,6 +157,14 @@ def read_cellar(message: str, person: Person, *, follows: bool = False) -> Cella
         text=" ".join(each for each in told if each.endswith("?")) if added else text,
         begins="cellar_taken" if taken else "cellar_added",
     )
+
+
+def _asks(part: str) -> bool:
+    """Whether a part of a message that lists no bottles asks, without a sign, or names a dish."""
+    if any(_entries(part)):
+        return False
+    change = with_kind(read(part), "told")
+    return bool(change.wishes.dishes) or change.kind in ASKING
 
 
 def has_cue(said: str, cue: Cue) -> bool:

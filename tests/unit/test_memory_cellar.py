@@ -232,3 +232,19 @@ def test_a_taste_that_was_told_is_corrected(said: tuple[str, str], right: str) -
     gone = [f"-{each.kind}:{each.value}" for each in found.unlearned]
     assert " ".join([*told, *gone]) == right
     assert read_correction(then, [first, "a red for lamb"], NOBODY) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "is_all"),
+    [
+        ("hab gestern drei Flaschen Grünen Veltliner gekauft, was koche ich dazu", False),
+        ("he comprado dos Rioja reserva. y ahora algo para el pescado", False),
+        ("ho comprato sei Barbera a 9, cosa ci abbino stasera", False),
+        ("I bought six Barolo 2016 at 45, a bargain, from the shop in Beaune", True),
+        ("j'ai acheté 6 Sancerre à 18", True),
+    ],
+)
+def test_what_is_asked_beside_bottles_is_not_swallowed(said: str, is_all: bool) -> None:
+    talk = read_cellar(said, NOBODY)
+    assert talk.changed
+    assert talk.is_all == is_all
