@@ -29,6 +29,8 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("sparkling rosé", {"styles": ["sparkling"], "colours": ["rose"]}),
     ("white or sparkling", {"styles": ["white", "sparkling"]}),
     ("sweet red", {"colours": ["red"], "sweetness": SWEET}),
+    ("aber nich süß!!", {"sweetness": DRY}),
+    ("basta roba dolce", {"sweetness": DRY}),
     ("a dessert wine", {"styles": ["sweet", "fortified"], "sweetness": SWEET}),
     ("champagne", {"styles": ["sparkling"], "regions": ["Champagne"]}),
     ("je cherche un crémant", {"styles": ["sparkling"], "text": "Crémant"}),
