@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -10,10 +10,9 @@ from agent.house_sommelier.conversation import ToolResult
 from agent.house_sommelier.data import load
 from agent.house_sommelier.lexicon import stem, stop_words, tokens
 from agent.house_sommelier.state import State, concepts
+from agent.sommelier.caring import MOST_ALCOHOL, NO_ALCOHOL
 from agent.sommelier.wine import Style
 from agent.text import fold
-
-_MOST_ALCOHOL: Final = 0.5
 
 
 class ListedWine(BaseModel):
@@ -111,12 +110,13 @@ def is_allowed(wine: ListedWine, state: State) -> bool:
     if set(state.allergens) & set(wine.allergens) or wine.wine_id in state.refused:
         return False
     sober = state.care or "alcohol_free" in state.wishes.styles
-    return not (sober and has_alcohol(wine)) and not _is_excluded(wine, state)
+    has_too_much = (sober and has_alcohol(wine)) or (state.care and (wine.abv or 0) > NO_ALCOHOL)
+    return not has_too_much and not _is_excluded(wine, state)
 
 
 def has_alcohol(wine: ListedWine) -> bool:
     """Whether a wine is no alcohol-free one."""
-    return wine.style != Style.ALCOHOL_FREE or (wine.abv or 0) > _MOST_ALCOHOL
+    return wine.style != Style.ALCOHOL_FREE or (wine.abv or 0) > MOST_ALCOHOL
 
 
 def _is_excluded(wine: ListedWine, state: State) -> bool:

@@ -35,6 +35,8 @@ from agent.text import sentences, words
 
 MOST_ALCOHOL: Final = 0.5
 """Up to how many % vol. a wine counts as one without alcohol."""
+NO_ALCOHOL: Final = 0.05
+"""Up to how many it has none at all, for those who must not have any."""
 OFFERED_FIRST: Final = 3
 """How many wines without alcohol go before what was searched for."""
 LONGEST_NAME: Final = 4
@@ -102,7 +104,8 @@ def may_be_shown(wine: AnyWine, care: Care) -> bool:
     kinds = {wine.style, wine.colour if isinstance(wine, Wine) else None}
     if care.reactions and (None is wine.style or kinds.intersection(care.reactions)):
         return False
-    return is_without_alcohol(wine) or not care.forbids_alcohol
+    has_none = is_without_alcohol(wine) and (wine.abv or 0) <= NO_ALCOHOL
+    return has_none or not care.forbids_alcohol
 
 
 def catalogue_for(catalogue: Catalogue, person: Person) -> Catalogue:

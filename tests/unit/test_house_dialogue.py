@@ -147,7 +147,8 @@ CARE: list[tuple[str, str]] = [
     ("mijn zoon is 14 jaar, iets met bubbels voor hem?", "Wie nog geen achttien"),
     ("ik moet nog rijden, iets bij de kaas", "Wie rijdt"),
 ]
-FREE = {"wine_id": "free", "name": "Zero", "style": "alcohol_free", "abv": 0.3}
+FREE = {"wine_id": "free", "name": "Zero", "style": "alcohol_free", "abv": 0.0}
+NEARLY_FREE = FREE | {"wine_id": "nearly", "abv": 0.5}
 
 
 @pytest.mark.parametrize(("text", "beginning"), CARE)
@@ -155,7 +156,7 @@ async def test_who_should_not_drink_is_offered_wine_without_alcohol(
     text: str, beginning: str
 ) -> None:
     assert (await filters(text))["styles"] == ["alcohol_free"]
-    answer = await answered(text, wines=[listed("red"), FREE])
+    answer = await answered(text, wines=[listed("red"), NEARLY_FREE, FREE])
     assert ids(answer) == ["free"]
     assert answer.intro.startswith(beginning)
 
