@@ -21,7 +21,6 @@ from agent.house_sommelier.plan import (
     sympathy,
 )
 from agent.house_sommelier.reading import NO_WISHES, Change
-from agent.house_sommelier.results import Found, ListedWine, is_allowed, named, offered
 from agent.house_sommelier.searching import (
     DETAILS,
     ENOUGH,
@@ -36,6 +35,7 @@ from agent.house_sommelier.searching import (
 )
 from agent.house_sommelier.state import GRAVE, State
 from agent.house_sommelier.verdicts import suits, traits, verdict
+from agent.house_sommelier.wines import Found, ListedWine, is_allowed, named, offered
 from agent.house_sommelier.wording import (
     both,
     country_in_words,

@@ -8,7 +8,6 @@ from typing import Final
 
 from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
 from agent.house_sommelier.acts import language_told, with_kind
-from agent.house_sommelier.conversation import Conversation, Exchange
 from agent.house_sommelier.data import kinds
 from agent.house_sommelier.deciding import decide
 from agent.house_sommelier.lexicon import parse
@@ -16,7 +15,7 @@ from agent.house_sommelier.merging import KIND, PLACE, wished
 from agent.house_sommelier.plan import is_composed
 from agent.house_sommelier.planning import planned
 from agent.house_sommelier.reading import Change, read
-from agent.house_sommelier.state import GRAVE, State
+from agent.house_sommelier.state import GRAVE, Conversation, Exchange, State
 from agent.house_sommelier.table import (
     asked_about,
     compared,

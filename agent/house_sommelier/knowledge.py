@@ -6,11 +6,11 @@ from typing import Final
 from agent.house_sommelier.data import Profile, aromas, kinds, load, profiles, topics
 from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
-from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.searching import pairings_of
 from agent.house_sommelier.state import State
 from agent.house_sommelier.topics import offered
 from agent.house_sommelier.verdicts import told_of, traits
+from agent.house_sommelier.wines import ListedWine
 from agent.house_sommelier.wording import both, either, say, style_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.text import Language, sentences, stem, words

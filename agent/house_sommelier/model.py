@@ -13,16 +13,14 @@ from agent.engine.feedback import is_feedback
 from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.house_sommelier.acts import language_at_a_glance
 from agent.house_sommelier.answer import answer_wines, not_understood
-from agent.house_sommelier.conversation import Conversation, ToolResult, read_conversation
 from agent.house_sommelier.dialogue import heard, read_state
 from agent.house_sommelier.knowledge import asked_of_library, compare, explain, inform
-from agent.house_sommelier.naming import wine_listed
 from agent.house_sommelier.plan import bottles_for
 from agent.house_sommelier.reading import Change, read
-from agent.house_sommelier.results import read_result
 from agent.house_sommelier.searching import LIBRARY, Wish, filters_of, first_calls, next_calls
-from agent.house_sommelier.state import State
+from agent.house_sommelier.state import Conversation, State, ToolResult, read_conversation
 from agent.house_sommelier.table import labels
+from agent.house_sommelier.wines import read_result, wine_listed
 from agent.house_sommelier.wording import country_in_words, either, say, search_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import ReadWine, Wine, WineQuery

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from agent.house_sommelier.reading import MOST_SHOWN, Change, Slot, Wishes
-from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.state import State
+from agent.house_sommelier.wines import ListedWine
 from agent.house_sommelier.wording import both, criteria, say, slot_in_words
 from agent.sommelier.wine import Currency, in_euros, money
 from agent.text import Language, words

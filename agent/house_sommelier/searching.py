@@ -11,8 +11,8 @@ from typing import Any, Final
 from agent.house_sommelier.data import SCALES, Build, Dish, Pairing, pairings, profiles
 from agent.house_sommelier.plan import slot_states
 from agent.house_sommelier.reading import MOST_SHOWN, Change, Wishes
-from agent.house_sommelier.results import Found, ListedWine, named, offered
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
+from agent.house_sommelier.wines import Found, ListedWine, named, offered
 from agent.sommelier.wine import Currency, Style
 
 SEARCH: Final = "search_wines"

@@ -9,9 +9,9 @@ from typing import Final
 from agent.house_sommelier.data import SCALES, Pairing, aromas, load, profiles
 from agent.house_sommelier.plan import is_composed, total_of
 from agent.house_sommelier.reading import Change
-from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.searching import pairings_of, why_it_suits
 from agent.house_sommelier.state import State
+from agent.house_sommelier.wines import ListedWine
 from agent.house_sommelier.wording import (
     alcohol,
     body_in_words,

@@ -12,8 +12,8 @@ from typing import Final
 from agent.house_sommelier.data import dishes, grammar, load, speech
 from agent.house_sommelier.lexicon import Meaning, names
 from agent.house_sommelier.reading import Slot, Wishes
-from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.state import State
+from agent.house_sommelier.wines import ListedWine
 from agent.sommelier.wine import Currency, Style, WineQuery, money
 from agent.text import Language, fold
 

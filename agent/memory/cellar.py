@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 from agent.house_sommelier.acts import with_kind
 from agent.house_sommelier.lexicon import Token, parse, tokens
 from agent.house_sommelier.model import query_for
-from agent.house_sommelier.naming import wine_called
 from agent.house_sommelier.reading import read
+from agent.house_sommelier.wines import wine_called
 from agent.memory.reading import objects, own_words
 from agent.person import Bottles, Fact, Person
 from agent.sommelier.caring import may_be_shown

@@ -7,8 +7,8 @@ import pytest
 from agent.classifier import classifier
 from agent.house_sommelier import data
 from agent.house_sommelier.acts import ACT_CLASSIFIER, SPEECH_CLASSIFIER
-from agent.house_sommelier.results import ListedWine
 from agent.house_sommelier.topics import topic_model
+from agent.house_sommelier.wines import ListedWine
 from agent.house_sommelier.wording import foods_in_words
 from agent.sommelier.wine import Allergen, Body, Food, Level, Style, Sweetness
 from agent.text import LANGUAGES, Language

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent.house_sommelier.naming import wine_listed
+from agent.house_sommelier.wines import wine_listed
 from agent.sommelier.listed import ListCatalogue
 from agent.sommelier.wine import Allergen, Currency, ReadWine, Style, Wine, WineQuery
 
