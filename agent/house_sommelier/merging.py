@@ -93,7 +93,8 @@ def wished(state: State, change: Change) -> State:
         or change.has("festive")
         or change.has("special"),
         subjects=(),
-        count=change.count or (1 if swapped else None if is_fresh else state.count),
+        count=change.count
+        or (1 if swapped or change.kind == "pick" else None if is_fresh else state.count),
     )
     if swapped:
         instead = _instead(state, change, told)

@@ -30,7 +30,8 @@ from agent.house_sommelier.scope import Scope, foods_with_their_tastes
 from agent.house_sommelier.slots import parts
 from agent.house_sommelier.topics import Likely, asked_for, topics_in
 from agent.sommelier.wine import Currency
-from agent.text import Language
+from agent.text import Language, fold
+from agent.vocabulary import is_word
 
 _USUAL: Final = ("red", "white", "rose", "sparkling")
 _WITH_OWN_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
@@ -555,6 +556,8 @@ def _named(change: Change, names: Sequence[str]) -> Wishes:
     nothing_else = not (wishes.said or marks or change.denied or change.allergens)
     stocked = change.has("ask", "choose") and not (wishes.said or change.denied)
     stocked = stocked and not change.has("wine") and len(change.unknown) <= _MOST_NAMED
+    language = (*change.languages, "en")[0]
+    nothing_else &= any(not is_word(fold(word), language) for word in change.unknown)
     is_name = (nothing_else or stocked) and not change.purpose and change.words <= _FEW
     if name == wishes.name and is_name:
         name = " ".join(change.unknown)
