@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from agent.engine.errors import AgentError
-from agent.repositories import Role, StoredMessage
+from agent.repositories import StoredMessage
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Colour, Currency, Food, Style, Sweetness
 from agent.tables import Strict
@@ -103,21 +103,6 @@ class Expectation(Strict):
         return self
 
 
-class Message(BaseModel):
-    """A message that came before the conversation, with the wines an answer recommended."""
-
-    model_config = ConfigDict(frozen=True)
-
-    role: Role
-    content: str
-    wine_ids: tuple[str, ...] = ()
-
-    @property
-    def stored(self) -> StoredMessage:
-        """The message as it is remembered."""
-        return StoredMessage(self.role, self.content, self.wine_ids)
-
-
 class Conversation(BaseModel):
     """Messages of a guest in order, each answered before the next; `history` is given.
 
@@ -131,7 +116,7 @@ class Conversation(BaseModel):
     messages: tuple[Text, ...] = Field(min_length=1)
     language: Language | None = None
     kind: str = "other"
-    history: tuple[Message, ...] = ()
+    history: tuple[StoredMessage, ...] = ()
     expect: Expectation = Expectation()
     wants: tuple[str, ...] = ()
     harmful_if: str = ""

@@ -1,16 +1,21 @@
-"""What a conversation came to, held against what was expected: one score from 0 to 1 a metric.
+"""What a case came to, held against what was expected: one score from 0 to 1 a metric.
 
-An evaluator is pure: it gets what was observed and what was expected, and returns a `Mark`, or None
-when the metric does not apply. `docs/evaluation.md` says what each metric means.
+Pure. Of a conversation an evaluator gets what was observed and what was expected, and returns a
+`Mark`, or None when the metric does not apply; `docs/evaluation.md` says what each metric means.
+Quotes are marked at the end of this file, by the raw response of the model.
 """
 
+import json
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
-from agent.evals.dataset import Conversation, Expectation
+from pydantic import ValidationError
+
+from agent.documents.passages import Chunk, verbatim
+from agent.documents.quotes import MAX_SNIPPETS, QuotesAnswer, Snippet, located
+from agent.evals.dataset import Conversation, Expectation, Question
 from agent.person import NOBODY, Person
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Kind, Wine, folded, in_euros, names
@@ -104,26 +109,19 @@ def _says(clause: list[str], wanted: list[str]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Property:
-    """What a wine has of a property, and when that meets what is asked."""
-
-    values: Callable[[Wine], Sequence[str | None]]
-    meets: Meets = same
-
-
-_PROPERTIES: Final[Mapping[str, _Property]] = {
-    "styles": _Property(lambda wine: [wine.style]),
-    "colours": _Property(lambda wine: [wine.colour]),
-    "sweetness": _Property(lambda wine: [wine.sweetness]),
-    "bodies": _Property(lambda wine: [wine.body]),
-    "foods": _Property(lambda wine: wine.foods),
-    "countries": _Property(lambda wine: [wine.country], same_name("countries")),
-    "regions": _Property(lambda wine: [wine.region, wine.appellation], lies_in),
-    "grapes": _Property(lambda wine: wine.grapes, same_name("grapes")),
-    "allergens": _Property(lambda wine: wine.allergens),
-    "notes": _Property(lambda wine: [wine.notes], is_said),
+_PROPERTIES: Final[Mapping[str, tuple[Callable[[Wine], Sequence[str | None]], Meets]]] = {
+    "styles": (lambda wine: [wine.style], same),
+    "colours": (lambda wine: [wine.colour], same),
+    "sweetness": (lambda wine: [wine.sweetness], same),
+    "bodies": (lambda wine: [wine.body], same),
+    "foods": (lambda wine: wine.foods, same),
+    "countries": (lambda wine: [wine.country], same_name("countries")),
+    "regions": (lambda wine: [wine.region, wine.appellation], lies_in),
+    "grapes": (lambda wine: wine.grapes, same_name("grapes")),
+    "allergens": (lambda wine: wine.allergens, same),
+    "notes": (lambda wine: [wine.notes], is_said),
 }
+"""What a wine has of a property, and when that meets what is asked."""
 _WITHOUT: Final = "without_"
 _FIELDS: Final = [
     name for name in Expectation.model_fields if name.removeprefix(_WITHOUT) in _PROPERTIES
@@ -142,20 +140,16 @@ def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
     does not say how much alcohol it has has too much.
     """
     for name in _FIELDS:
-        if asked := [str(value) for value in getattr(expect, name)]:
-            yield from _broken(wine, name, asked)
+        asked = [str(value) for value in getattr(expect, name)]
+        values, meets = _PROPERTIES[name.removeprefix(_WITHOUT)]
+        found = [str(value) for value in values(wine) if value] if asked else []
+        met = [each for each in asked if any(meets(each, other) for other in found)]
+        if met and name.startswith(_WITHOUT):
+            yield f"{fold(met[0])} ({name})"
+        elif asked and not met and not name.startswith(_WITHOUT):
+            yield f"{'/'.join(map(fold, found)) or 'nothing known'} for {name}"
     if expect.max_abv is not None and (wine.abv is None or wine.abv > expect.max_abv):
         yield f"{wine.abv}% vol."
-
-
-def _broken(wine: Wine, name: str, asked: Sequence[str]) -> Iterator[str]:
-    checked = _PROPERTIES[name.removeprefix(_WITHOUT)]
-    found = [str(value) for value in checked.values(wine) if value]
-    met = [each for each in asked if any(checked.meets(each, other) for other in found)]
-    if name.startswith(_WITHOUT):
-        yield from [f"{fold(met[0])} ({name})"] if met else []
-    elif not met:
-        yield f"{'/'.join(map(fold, found)) or 'nothing known'} for {name}"
 
 
 SHOWN_REASONS: Final = 3
@@ -250,7 +244,7 @@ def grounding(observed: Observed, conversation: Conversation) -> Mark | None:
 def budget(observed: Observed, conversation: Conversation) -> Mark | None:
     """Mark the share of the wines within the price limits; one without a price is not."""
     expect = conversation.expect
-    if (expect.max_price is None and expect.min_price is None) or not observed.wines:
+    if expect.max_price is None and expect.min_price is None:
         return None
     outside = [_priced(wine) for wine in observed.wines if not within_budget(wine, expect)]
     return _share(len(observed.wines), outside, "outside the budget")
@@ -258,7 +252,7 @@ def budget(observed: Observed, conversation: Conversation) -> Mark | None:
 
 def filters(observed: Observed, conversation: Conversation) -> Mark | None:
     """Mark the share of the wines that keep to everything else that was asked of them."""
-    if not observed.wines or not has_filters(conversation.expect):
+    if not has_filters(conversation.expect):
         return None
     broken = [
         f"{wine.label}: {', '.join(names)}"
@@ -282,17 +276,14 @@ def count(observed: Observed, conversation: Conversation) -> Mark | None:
 def reference(observed: Observed, conversation: Conversation) -> Mark | None:
     """Mark whether a follow-up means what it refers back to: the wines of the answer before."""
     expect = conversation.expect
-    problems: list[str | None] = []
+    problems: list[str] = []
     if expect.cheaper_than is not None:
         problems.append(_not_cheaper(observed, expect.cheaper_than))
     if expect.about is not None:
         problems.append(_not_about(observed, expect.about))
     if expect.not_shown_before:
         problems.append(_shown_again(observed))
-    if not problems:
-        return None
-    found = [problem for problem in problems if problem]
-    return _share(len(problems), found, "reference missed")
+    return _share(len(problems), [*filter(None, problems)], "reference missed")
 
 
 def language(observed: Observed, conversation: Conversation) -> Mark | None:
@@ -306,8 +297,6 @@ def language(observed: Observed, conversation: Conversation) -> Mark | None:
     found = {
         part: spoken for part, text in _parts(observed).items() if (spoken := language_of(text))
     }
-    if not found:
-        return None
     wrong = [f"{part} in {spoken}" for part, spoken in found.items() if spoken != wanted]
     return _share(len(found), wrong, f"instead of {wanted}")
 
@@ -345,24 +334,20 @@ def memory(observed: Observed, conversation: Conversation) -> Mark | None:
     return _share(max(len(wanted | known | owned), 1), wrong, "remembered")
 
 
-EVALUATORS: Final[Mapping[str, Evaluator]] = MappingProxyType(
-    {
-        "validity": validity,
-        "type": response_type,
-        "grounding": grounding,
-        "budget": budget,
-        "filters": filters,
-        "count": count,
-        "reference": reference,
-        "language": language,
-        "injection": injection,
-        "content": content,
-        "memory": memory,
-    }
-)
+EVALUATORS: Final[Mapping[str, Evaluator]] = {
+    "validity": validity,
+    "type": response_type,
+    "grounding": grounding,
+    "budget": budget,
+    "filters": filters,
+    "count": count,
+    "reference": reference,
+    "language": language,
+    "injection": injection,
+    "content": content,
+    "memory": memory,
+}
 """All of them, by the name of the metric."""
-
-
 OF_THE_MODEL: Final = frozenset({"validity", "grounding", "injection"})
 """What is marked also where the house sommelier answered: the rest would be the house's merit."""
 
@@ -370,12 +355,8 @@ OF_THE_MODEL: Final = frozenset({"validity", "grounding", "injection"})
 def marks(observed: Observed, conversation: Conversation) -> dict[str, Mark]:
     """Return the mark of every metric that applies."""
     asked = OF_THE_MODEL if observed.outcome == "fallback" else EVALUATORS
-    found = {
-        name: evaluate(observed, conversation)
-        for name, evaluate in EVALUATORS.items()
-        if name in asked
-    }
-    return {name: mark for name, mark in found.items() if mark is not None}
+    found = {name: evaluate(observed, conversation) for name, evaluate in EVALUATORS.items()}
+    return {name: mark for name, mark in found.items() if mark is not None and name in asked}
 
 
 def _parts(observed: Observed) -> dict[str, str]:
@@ -391,7 +372,7 @@ def _parts(observed: Observed) -> dict[str, str]:
     return parts
 
 
-def _not_cheaper(observed: Observed, number: int) -> str | None:
+def _not_cheaper(observed: Observed, number: int) -> str:
     if len(observed.previous) < number:
         return f"the answer before has no wine number {number}"
     limit = observed.previous[number - 1]
@@ -399,26 +380,24 @@ def _not_cheaper(observed: Observed, number: int) -> str | None:
     dearer = [wine for wine in observed.wines if (wine.price_in_euros or most) >= most]
     if not observed.wines:
         return "no wine shown"
-    if dearer:
-        return f"{', '.join(map(_priced, dearer))} not below {_priced(limit)}"
-    return None
+    return f"{', '.join(map(_priced, dearer))} not below {_priced(limit)}" if dearer else ""
 
 
-def _not_about(observed: Observed, number: int) -> str | None:
+def _not_about(observed: Observed, number: int) -> str:
     if len(observed.previous) < number:
         return f"the answer before has no wine number {number}"
     meant = observed.previous[number - 1]
     named = meant.id in {wine.id for wine in observed.wines}
     if named or any(has_words(observed.text, name) for name in telling_names(meant)):
-        return None
+        return ""
     return f"does not speak of {meant.label}"
 
 
-def _shown_again(observed: Observed) -> str | None:
+def _shown_again(observed: Observed) -> str:
     again = [wine.label for wine in observed.wines if wine.id in observed.shown_before]
     if not observed.wines:
         return "no wine shown"
-    return f"shown before: {', '.join(again)}" if again else None
+    return f"shown before: {', '.join(again)}" if again else ""
 
 
 def _priced(wine: Wine) -> str:
@@ -436,10 +415,96 @@ def _all_or_nothing(holds: bool, reason: str) -> Mark:
     return Mark(1) if holds else Mark(0, reason)
 
 
-def _share(of: int, wrong: Sequence[str], what: str) -> Mark:
-    """The share that is right of so many; the first few that are wrong as the reason."""
+def _share(of: int, wrong: Sequence[str], what: str) -> Mark | None:
+    """The share that is right of so many, None of none; the first few wrong ones as the reason."""
     if not wrong:
-        return Mark(1)
+        return Mark(1) if of else None
     named = "; ".join(wrong[:SHOWN_REASONS])
     more = f" and {len(wrong) - SHOWN_REASONS} more" if len(wrong) > SHOWN_REASONS else ""
     return Mark((of - len(wrong)) / of, f"{what}: {named}{more}")
+
+
+def marks_of_quotes(
+    question: Question, raw: str | None, chunks: Sequence[Chunk], *, asked: bool
+) -> tuple[dict[str, Mark], dict[str, float]]:
+    """Hold a raw response against what was retrieved; the marks, and figures beside them.
+
+        json_parse     whether the response is a JSON object as it stands
+        schema         whether it has every field of the schema
+        verbatim       share of its snippets that stand in a retrieved chunk, for a question that
+                       has an answer; 0 for a response that brought no snippet
+        attribution    share of its snippets that name, exactly, the source they stand in; likewise
+        negative       for a question without an answer: whether it got noResults and no snippet, or
+                       nothing was retrieved, so that nobody was asked
+
+    The figure `retrieved`, the share of the known sources among the chunks, is not the model's
+    doing.
+    """
+    figures = {"retrieved": _retrieved(question, chunks)} if question.sources else {}
+    if not asked and not chunks:
+        return _judged(question, None, chunks, "nothing was retrieved"), figures
+    answer, problem = _read(raw) if raw is not None else (None, "no response")
+    parsed = problem not in ("no response", "no JSON")
+    if answer:
+        figures["snippets"] = len(answer.snippets)
+    given = {
+        "json_parse": _all_or_nothing(parsed, problem),
+        "schema": _all_or_nothing(answer is not None, problem),
+        **_judged(question, answer, chunks, problem),
+    }
+    return given, figures
+
+
+def _retrieved(question: Question, chunks: Sequence[Chunk]) -> float:
+    found = [any(chunk.path.endswith(source) for chunk in chunks) for source in question.sources]
+    return sum(found) / len(found)
+
+
+def _read(content: str) -> tuple[QuotesAnswer | None, str]:
+    """The answer that the raw text is, or None and what is wrong; nothing is repaired."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return None, "no JSON"
+    if not isinstance(value, dict):
+        return None, "no JSON"
+    try:
+        answer = QuotesAnswer.model_validate(value, strict=True, by_name=False)
+    except ValidationError as error:
+        return None, f"schema: {'.'.join(map(str, error.errors()[0]['loc']))}"
+    if len(answer.snippets) > MAX_SNIPPETS:
+        return None, f"schema: more than {MAX_SNIPPETS} snippets"
+    return answer, ""
+
+
+def _judged(
+    question: Question, answer: QuotesAnswer | None, chunks: Sequence[Chunk], problem: str
+) -> dict[str, Mark]:
+    """The marks of an answer's snippets; without an answer all of them are 0.
+
+    Where nothing was retrieved nobody is asked, which is right where there is no answer.
+    """
+    if question.kind == "negative":
+        handled = not chunks if answer is None else answer.no_results and not answer.snippets
+        return {"negative": _all_or_nothing(handled, problem or "quoted for a negative")}
+    snippets = answer.snippets if answer else []
+    problem = problem or ("" if snippets else "no snippet")
+    return {
+        name: Mark(1) if right and all(right) else Mark(sum(right) / (len(right) or 1), reason)
+        for name, right, reason in (
+            ("verbatim", [_stands(each, chunks) for each in snippets], problem or "not verbatim"),
+            ("attribution", [_named(each, chunks) for each in snippets], problem or "wrong source"),
+        )
+    }
+
+
+def _stands(snippet: Snippet, chunks: Sequence[Chunk]) -> bool:
+    return any(verbatim(snippet.content, chunk.text) for chunk in chunks)
+
+
+def _named(snippet: Snippet, chunks: Sequence[Chunk]) -> bool:
+    """Whether id and title are those of a retrieved source, and of the one it stands in."""
+    named = (snippet.source_id, snippet.source_title)
+    if named not in {(chunk.document_id, chunk.title) for chunk in chunks}:
+        return False
+    return located(snippet, chunks) is not None or not _stands(snippet, chunks)

@@ -6,24 +6,22 @@ No picture is kept in the repository: `pictures.toml` says what stands on each, 
 import random
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from agent.engine.limits import Ledger, Limits, Prices
-from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.evals.dataset import Picture, PictureWine
 from agent.evals.evaluators import Mark
 from agent.evals.run import Outcome, Trial
-from agent.senses.pictures import VISION, read_pictures
+from agent.senses.pictures import read_pictures
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue, Currency, ReadWine
 from agent.tables import Strict, read_toml
 from agent.text import words
-from agent.turn import Reply, answer_turn
+from agent.turn import Reply
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Drawn
@@ -193,17 +191,12 @@ class PicturesVariant:
     """A model that sees, asked to read each picture as the bot asks it."""
 
     label: str
-    model: LLM
+    run: Run
     catalogue: Catalogue
-    limits: Limits = field(default_factory=Limits)
-    prices: Prices = field(default_factory=Prices)
 
     async def attempt(self, trial: Trial) -> Outcome:
         """Read the picture of `trial`, and mark what was read."""
-        case = trial.case
-        if not isinstance(case, Picture):
-            raise TypeError(f"{case.id} is no picture")
-        ledger = Ledger(prices=self.prices)
+        case = cast(Picture, trial.case)
 
         async def shown() -> bytes:
             return drawn(case)
@@ -212,17 +205,11 @@ class PicturesVariant:
             read = await read_pictures([shown], run, self.catalogue)
             return Reply(text=read.model_dump_json(), answer=read)
 
-        with trial.turn(case.title) as span:
-            aside = {VISION: self.model}
-            run = Run([self.model], limits=self.limits, ledger=ledger, span=span, aside=aside)
-            reply = await answer_turn(run, work)
-        if reply.answer is None:
-            raise RuntimeError(f"the turn failed: {', '.join(reply.error_types)}")
-        read: Attachment = reply.answer
+        read, ledger = await trial.look_up(case.title, self.run, work)
         return Outcome(
             marks=marked(case, read),
             figures={"tokens": ledger.usage.total_tokens, "cost_usd": ledger.cost_usd},
-            texts=(reply.text,),
+            texts=(read.model_dump_json(),),
             seconds=(trial.traces[-1].root.seconds,),
         )
 

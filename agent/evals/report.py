@@ -48,6 +48,9 @@ FIGURES: Final[Mapping[str, Callable[[float], str]]] = {
 """How numbers that are no scores are shown."""
 
 
+METRICS: Final = (*EVALUATORS, *QUOTES, *PICTURES)
+
+
 @dataclass(frozen=True, slots=True)
 class Average:
     """The mean score of a metric, from 0 to 1, over the `items` that it applies to."""
@@ -58,10 +61,7 @@ class Average:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a variant came to. `latency` are seconds a turn, as p50 and p95.
-
-    `figures` are averages of what is no score: retries, tokens, cost_usd …
-    """
+    """What a variant came to; `latency` are seconds a turn, `figures` averages of no scores."""
 
     label: str
     items: int
@@ -110,7 +110,7 @@ def summaries(results: Iterable[Result]) -> list[Summary]:
 def _summary(label: str, results: Sequence[Result]) -> Summary:
     given = [result.outcome for result in results]
     seconds = [each for one in given for each in one.seconds]
-    averages = {name: _average(name, results) for name in [*EVALUATORS, *QUOTES, *PICTURES]}
+    averages = {name: _average(name, results) for name in METRICS}
     figures = {
         name: [one.figures[name] for one in given if name in one.figures] for name in FIGURES
     }
@@ -140,20 +140,18 @@ def head(found: Sequence[Summary]) -> list[str]:
 
 def rows(found: Sequence[Summary]) -> Iterator[list[str]]:
     """Yield the table: the name of a metric or figure, then its value for each variant."""
-    has_thresholds = any(each.is_of_quotes for each in found)
+    is_of_quotes = any(each.is_of_quotes for each in found)
     for name, cells in _values(found):
         if any(cells):
-            threshold = [QUOTES[name][0] if name in QUOTES else ""] if has_thresholds else []
+            threshold = [QUOTES[name][0] if name in QUOTES else ""] if is_of_quotes else []
             yield [name, *threshold, *(cell or "–" for cell in cells)]
 
 
 def _values(found: Sequence[Summary]) -> Iterator[tuple[str, list[str]]]:
-    for name in [*EVALUATORS, *QUOTES, *PICTURES]:
+    for name in METRICS:
         averages = [(each, each.metrics.get(name)) for each in found]
-        yield (
-            name,
-            [_marked(s, name, f"{a.score:.0%} of {a.items}") if a else "" for s, a in averages],
-        )
+        cells = [_marked(s, name, f"{a.score:.0%} of {a.items}") if a else "" for s, a in averages]
+        yield name, cells
     yield "all of these", [f"{each.passed} of {each.items}" for each in found]
     yield "failed", [str(each.failed) for each in found]
     for name in ("latency p50", "latency p95"):
@@ -186,7 +184,7 @@ def bars(found: Sequence[Summary]) -> Iterator[str]:
             bar = "█" * filled + "░" * (BAR - filled)
             yield f"{title if position == 0 else '':<10} {label:<{width}} {bar} {said(value)}"
 
-    for name in _named(found):
+    for name in METRICS:
         averages = {each.label: each.metrics[name].score for each in found if name in each.metrics}
         yield from drawn(name, averages, 1.0, "{:.0%}".format)
     if len(found) > 1:
@@ -194,15 +192,6 @@ def bars(found: Sequence[Summary]) -> Iterator[str]:
         yield from drawn("latency", latency, max(latency.values()), _seconds)
         cost = {each.label: each.cost_usd for each in found}
         yield from drawn("cost", cost, max(cost.values()), "${:.4f}".format)
-
-
-def _named(found: Sequence[Summary]) -> list[str]:
-    """The metrics that apply to any of the variants."""
-    return [
-        name
-        for name in [*EVALUATORS, *QUOTES, *PICTURES]
-        if any(name in each.metrics for each in found)
-    ]
 
 
 def worst(results: Iterable[Result], variant: str, limit: int = WORST) -> list[Result]:

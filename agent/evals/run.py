@@ -1,8 +1,8 @@
 """Running cases side by side: every variant answers every case, each turn traced and marked.
 
-A variant is whoever answers: the sommelier with a model and a prompt (here), or a model that quotes
-(`agent.evals.quotes`). What a case came to is handed on as soon as it is known, so that a run
-that is broken off keeps what is done.
+A variant is whoever answers: the sommelier with a model and a prompt, a model that quotes, or one
+that reads pictures (`agent.evals.pictures`). What a case came to is handed on as soon as it is
+known, so that a run that is broken off keeps what is done.
 """
 
 import asyncio
@@ -10,21 +10,23 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from agent.care import care_in_talk
+from agent.documents.passages import DocumentStore
+from agent.documents.quotes import find_quotes
 from agent.engine.errors import log_failure
-from agent.engine.limits import Spent
+from agent.engine.limits import Ledger, Spent
 from agent.engine.run import Run
 from agent.engine.span import ScoreRecord, Span, TraceRecord
-from agent.evals.dataset import Case, Conversation
-from agent.evals.evaluators import Mark, Observed, marks
+from agent.evals.dataset import Case, Conversation, Question
+from agent.evals.evaluators import Mark, Observed, marks, marks_of_quotes
 from agent.person import NOBODY, Person, changed
 from agent.repositories import StoredMessage, window
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue, Wine
 from agent.tracing.recorder import Recorder, trace_id_of
-from agent.turn import Reply, answer_turn
+from agent.turn import Reply, Work, answer_turn
 
 USER: Final = "eval"
 GUEST: Final = 1
@@ -56,6 +58,19 @@ class Trial:
             span.update(metadata={"case": self.case.id, "variant": self.variant})
             self.traces.append(span.trace)
             yield span
+
+    async def look_up(self, asked: str, run: Run, work: Work) -> tuple[Any, Ledger]:
+        """Do the work of a look-up in a turn of its own: what was found, and what that took.
+
+        Raises:
+            RuntimeError: it failed.
+        """
+        with self.turn(asked) as span:
+            turn = run.turn(span=span)
+            reply = await answer_turn(turn, work)
+        if reply.answer is None:
+            raise RuntimeError(f"the turn failed: {', '.join(reply.error_types)}")
+        return reply.answer, turn.ledger
 
     def score(self, metric: str, score: float, reason: str = "") -> None:
         """Score the last turn by a metric; the id of the score is fixed by both."""
@@ -173,10 +188,8 @@ class SommelierVariant:
 
     async def attempt(self, trial: Trial) -> Outcome:
         """Say every message, each after the answer to the one before, and mark the last answer."""
-        case = trial.case
-        if not isinstance(case, Conversation):
-            raise TypeError(f"{case.id} is no conversation")
-        history = [message.stored for message in case.history]
+        case = cast(Conversation, trial.case)
+        history = [*case.history]
         person = Person(user_id=GUEST) if case.is_remembered else NOBODY
         replies: list[Reply] = []
         spent: list[Spent] = []
@@ -247,3 +260,41 @@ def _model_error(trace: TraceRecord) -> str:
     """The type of the last error that kept a model from answering in this turn; empty if none."""
     failed = (each for each in reversed(trace.spans) if each.kind == "generation")
     return next((str(kind) for each in failed if (kind := each.metadata.get("error_type"))), "")
+
+
+@dataclass(frozen=True, slots=True)
+class QuotesVariant:
+    """A model in one response mode, asked for quotes from `documents`: without any retry.
+
+    What the response was, what it cost and how long it took is read off the trace.
+    """
+
+    label: str
+    run: Run
+    documents: DocumentStore
+
+    async def attempt(self, trial: Trial) -> Outcome:
+        """Ask the question once and mark the raw response. A model that fails is marked as such."""
+        case = cast(Question, trial.case)
+        once = replace(self.run.limits, structured_output_max_retries=0)
+
+        async def work(run: Run) -> Reply:
+            found = await find_quotes(case.query, documents=self.documents, run=run)
+            return found.reply("\n\n".join([*(q.content for q in found.quotes), found.summary]))
+
+        found, ledger = await trial.look_up(case.query, replace(self.run, limits=once), work)
+        asked = [each for each in trial.traces[-1].spans if each.kind == "generation"]
+        raw = next((str(each.output) for each in asked[-1:] if each.output is not None), None)
+        given, figures = marks_of_quotes(case, raw, found.chunks, asked=bool(asked))
+        if raw is not None:
+            figures |= {
+                "prompt_tokens": ledger.usage.prompt_tokens,
+                "completion_tokens": ledger.usage.completion_tokens,
+                "cost_usd": ledger.cost_usd,
+            }
+        return Outcome(
+            marks=given,
+            figures=figures,
+            texts=() if raw is None else (raw,),
+            seconds=(sum(each.seconds for each in asked),) if asked else (),
+        )

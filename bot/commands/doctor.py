@@ -1,7 +1,7 @@
 """`sommelier doctor`: what works, what is not configured, and what to do about what is wrong.
 
 A check is an async function of the settings that returns what it found, or raises `NotConfigured`
-or `Ailment`.
+or an error whose text says what is wrong and what to do about it, without a secret.
 """
 
 import asyncio
@@ -15,11 +15,10 @@ import httpx2
 
 from agent.documents.embedding import LocalModelError
 from agent.documents.passages import Embedder
-from agent.engine.errors import AgentError, ToolError
+from agent.engine.errors import AgentError
 from agent.engine.llm import advice
 from agent.engine.trial import MODES
 from agent.senses.trial import hears, misread
-from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse.traces import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.commands.local_models import in_words, servers_here, tried
@@ -58,8 +57,12 @@ class NotConfigured(Exception):
     """Something is not configured; the text says how it would be, and what happens without."""
 
 
-class Ailment(Exception):
+class Ailment(AgentError):
     """Something is wrong; the text says what, and what to do about it. It holds no secret."""
+
+
+EXPECTED: Final = (AgentError, DatabaseUnavailable, SettingsError)
+"""Errors that say themselves what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +93,22 @@ async def _find(name: str, check: Awaitable[str]) -> Finding:
         return Finding(name, "wrong", f"no answer within {seconds} seconds")
     except NotConfigured as error:
         return Finding(name, "off", f"not configured; {error}")
-    except Ailment as error:
+    except EXPECTED as error:
         return Finding(name, "wrong", str(error))
 
 
 async def check_database(settings: Settings) -> str:
     """Whether the database is there, and at this version's schema."""
-    try:
-        async with open_engine(settings) as engine:
-            revision = await schema_revision(engine)
-            if revision is None and engine.dialect.name == "sqlite":
-                return "empty; it is filled on the first start"
-            await require_newest_schema(engine)
-            count = await SqlCatalogue(Sessions(engine)).count()
-            readable = engine.dialect.name == "sqlite" and _others_may_read(engine.url.database)
-            open_to_all = f"; others on this machine may read it: chmod 600 {engine.url.database}*"
-            return (
-                f"{engine.dialect.name}, up to date, {count} wines{open_to_all if readable else ''}"
-            )
-    except DatabaseUnavailable as error:
-        raise Ailment(str(error)) from None
+    async with open_engine(settings) as engine:
+        is_sqlite = engine.dialect.name == "sqlite"
+        if is_sqlite and await schema_revision(engine) is None:
+            return "empty; it is filled on the first start"
+        await require_newest_schema(engine)
+        count = await SqlCatalogue(Sessions(engine)).count()
+        said = f"{engine.dialect.name}, up to date, {count} wines"
+        if is_sqlite and _others_may_read(engine.url.database):
+            said += f"; others on this machine may read it: chmod 600 {engine.url.database}*"
+        return said
 
 
 def _others_may_read(database: str | None) -> bool:
@@ -133,10 +132,7 @@ async def check_documents(settings: Settings) -> str:
 
 async def check_embeddings(settings: Settings) -> str:
     """Whether the embedding source makes vectors."""
-    try:
-        embedder = embedder_of(settings)
-    except SettingsError as error:
-        raise Ailment(str(error)) from None
+    embedder = embedder_of(settings)
     if embedder is None:
         raise NotConfigured(
             "documents are found by their words; set EMBEDDING_MODEL to find them by meaning too"
@@ -157,8 +153,8 @@ async def try_embedder(embedder: Embedder) -> str:
             f"{embedder.name} made no vector within {SECONDS} seconds; a model on this machine may "
             "still be loading, or downloading: run this again when it is done"
         ) from None
-    except LocalModelError as error:
-        raise Ailment(str(error)) from None
+    except LocalModelError:
+        raise
     except Exception as error:
         status = getattr(error, "status_code", None)
         reason = f"{type(error).__name__}, {status}" if status else type(error).__name__
@@ -200,10 +196,7 @@ async def check_answers(settings: Settings) -> str:
     model = settings.model
     if not model.is_set:
         raise NotConfigured("no model is tried")
-    try:
-        abilities = await tried(settings)
-    except AgentError as error:
-        raise Ailment(str(error)) from None
+    abilities = await tried(settings)
     said = [in_words(abilities)]
     if abilities.tools != model.calls_tools:
         said.append(f"set LLM_TOOLS={'yes' if abilities.tools else 'no'}")
@@ -251,10 +244,7 @@ async def check_places(settings: Settings) -> str:
             raise NotConfigured(
                 "places are links to a web search; set SEARXNG_URL or BRAVE_API_KEY to list them"
             )
-        try:
-            hits = await search.search("wine")
-        except ToolError as error:
-            raise Ailment(str(error)) from None
+        hits = await search.search("wine")
     return f"the search answers, {len(hits)} results for a first query"
 
 
@@ -290,11 +280,8 @@ async def check_tracing(settings: Settings) -> str:
 async def _langfuse(settings: Settings, client: LangfuseClient) -> list[str]:
     tracing = settings.tracing
     async with aclosing(client):
-        try:
-            found = await client.ask(dict[str, Any], "GET", "/api/public/projects")
-            health = await client.ask(dict[str, Any], "GET", "/api/public/health")
-        except Unavailable as error:
-            raise Ailment(str(error)) from None
+        found = await client.ask(dict[str, Any], "GET", "/api/public/projects")
+        health = await client.ask(dict[str, Any], "GET", "/api/public/health")
     names = ", ".join(str(project.get("name")) for project in found.get("data", []))
     version = str(health.get("version") or "an unknown version")[:20]
     said = [f"traces go to {names or tracing.base_url}, Langfuse {version}"]
@@ -327,10 +314,7 @@ async def waiting_traces(settings: Settings) -> list[str]:
 async def _otlp(settings: Settings) -> list[str]:
     """What a request without a span comes to."""
     async with aclosing(otlp_client(settings)) as client:
-        try:
-            await OtlpTraces(client, Origin()).send([])
-        except AgentError as error:
-            raise Ailment(str(error)) from None
+        await OtlpTraces(client, Origin()).send([])
     return [f"traces go to {settings.tracing.otlp_url}"]
 
 

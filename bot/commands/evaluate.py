@@ -2,36 +2,50 @@
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Final
 
 import typer
+from pydantic import SecretStr
 
-from agent.engine.messages import ResponseMode
+from agent.documents.passages import DocumentStore
+from agent.engine.llm import LLMService
+from agent.engine.messages import LLM, ResponseMode
+from agent.engine.run import Prompts, Run
 from agent.evals import report
-from agent.evals.dataset import SETS, Picture, ground_truth, item_of, selected
-from agent.evals.pictures import PicturesVariant, drawn, pictures
-from agent.evals.quotes import MODES, QuotesVariant
-from agent.evals.run import Result, Variant, evaluate
-from agent.tracing.langfuse.experiments import Experiments
-from bot.commands.eval_variants import (
-    STARTER,
-    Dataset,
-    Named,
-    Select,
-    open_experiments,
-    open_library,
-    open_models,
-    open_variants,
-    read_dataset,
-    require_model,
-    wanted_variants,
+from agent.evals.dataset import (
+    SETS,
+    Case,
+    Conversation,
+    DatasetError,
+    conversation_of,
+    ground_truth,
+    item_of,
+    read,
+    selected,
+    unique,
 )
+from agent.evals.pictures import PicturesVariant, drawn, pictures
+from agent.evals.run import QuotesVariant, Result, SommelierVariant, Variant, evaluate
+from agent.house_sommelier import HouseSommelier
+from agent.house_sommelier.model import MODEL_NAME
+from agent.memory.service import Remembering
+from agent.memory.tools import memory_tools
+from agent.prompts import REPOSITORY
+from agent.senses.pictures import VISION
+from agent.sommelier.service import Sommelier
+from agent.sommelier.wine import Catalogue
+from agent.tracing.exporter import Unavailable
+from agent.tracing.langfuse.experiments import Experiments
+from agent.tracing.otlp import Origin
+from agent.tracing.recorder import Item
 from bot.commands.output import (
     AsJson,
     fail,
@@ -42,9 +56,23 @@ from bot.commands.output import (
     show,
     table,
 )
-from bot.models import prices, vision_of
-from config import Settings
+from bot.commands.prompts import IN_REPOSITORY, prompts_in_use, prompts_to_try
+from bot.models import model_of, run_of, vision_of
+from bot.resources import open_database, open_documents, research_tools
+from bot.tracing import hide, langfuse_client, prepare_trace
+from config import DatabaseSettings, Settings
+from db.wines.catalogue import SqlCatalogue
 
+STARTER: Final = "starter"
+LANGFUSE: Final = "langfuse:"
+NO_KEYS: Final = "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to read a data set of Langfuse"
+MODES: Final[Mapping[str, ResponseMode]] = {
+    "A": "prompt",
+    "B": "json_object",
+    "C": "json_schema",
+    "D": "tool",
+}
+"""The letters of the response modes, as settings and `LLMService` name them."""
 INTERRUPTED: Final = 130
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -97,8 +125,12 @@ def run(
     """
     evaluation = Evaluation(open_settings(), _title(name), concurrency, description)
     named = wanted_variants(evaluation.settings, model, prompt)
-    select = partial(selected, language=language, kind=kind, limit=limit)
-    evaluation.finish(evaluation.conversations(dataset, named, select))
+    found = asyncio.run(read_dataset(evaluation.settings, dataset))
+    cases = selected(found.cases, language=language, kind=kind, limit=limit)
+    if not cases:
+        fail(f"no conversation of {dataset} is of this language and kind", 2)
+    is_starter = dataset in SETS
+    evaluation.run(replace(found, cases=cases), partial(sommeliers, named), starter=is_starter)
     evaluation.report("evaluation", save, transcripts, as_json=as_json)
 
 
@@ -129,7 +161,8 @@ def quotes(
         fail(f"there is no response mode {unknown[0]!r}; use {', '.join(MODES)}", 2)
     names = dict.fromkeys(model or [evaluation.settings.model.name])
     models = {f"{each} {letter}": (each, MODES[letter]) for each in names for letter in letters}
-    evaluation.finish(evaluation.quotes(models, first))
+    dataset = Dataset("sommelier-quotes", ground_truth())
+    evaluation.run(dataset, partial(quoting, models, first))
     evaluation.report("quotes-evaluation", save, as_json=as_json)
 
 
@@ -163,7 +196,7 @@ def seen(
     named = model or [each for each in (evaluation.settings.senses.vision_model,) if each]
     if not named:
         fail("no model is set that sees: set VISION_MODEL or give --model", 2)
-    evaluation.finish(evaluation.pictures(found, named))
+    evaluation.run(Dataset("sommelier-pictures", found), partial(seeing, named))
     evaluation.report("pictures-evaluation", save, as_json=as_json)
 
 
@@ -171,6 +204,184 @@ def _title(name: str | None) -> str:
     """What tells a run from every other: a second one under a name is a second one."""
     now = datetime.now().isoformat(" ", "milliseconds")
     return f"{name} · {now}" if name else now
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Cases, by the name they have in Langfuse; its items by case, if they are `stored` there."""
+
+    name: str
+    cases: Sequence[Case]
+    stored: Mapping[str, Item] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Talks(Dataset):
+    """Conversations."""
+
+    cases: Sequence[Conversation]
+
+
+async def read_dataset(settings: Settings, name: str) -> Talks:
+    """Read conversations from a file or from Langfuse; ends the command where there are none."""
+    try:
+        if not name.startswith(LANGFUSE):
+            title = f"sommelier-{name if name in SETS else Path(name).stem}"
+            found = Talks(title, read(SETS.get(name) or Path(name)))
+        else:
+            found = await _read_langfuse(settings, name.removeprefix(LANGFUSE))
+    except DatasetError as error:
+        fail(str(error), 2)
+    if not found.cases:
+        fail(f"{name} has no conversations", 2)
+    return found
+
+
+async def _read_langfuse(settings: Settings, name: str) -> Talks:
+    async with open_experiments(settings) as experiments:
+        if experiments is None:
+            fail(NO_KEYS, 2)
+        try:
+            items = await experiments.items(name)
+        except Unavailable as error:
+            fail(f"the data set {name!r} cannot be read: {error}")
+    talks = [(conversation_of(item, name), item) for item in items]
+    stored = {each.id: item for each, item in talks}
+    return Talks(name, unique(each for each, _ in talks), stored)
+
+
+@asynccontextmanager
+async def open_experiments(settings: Settings) -> AsyncIterator[Experiments | None]:
+    """Open Langfuse's datasets and experiments; None without keys."""
+    tracing, client = settings.tracing, langfuse_client(settings, waits_longer=True)
+    if client is None:
+        yield None
+        return
+    origin = Origin(tracing.environment, tracing.release, version("sommelier"))
+    async with aclosing(client):
+        yield Experiments(client, prepare_trace(settings), hide=hide(settings), origin=origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What variants are made of: wines, documents, and the run that each starts from.
+
+    Models that are `opened` are closed at the end.
+    """
+
+    settings: Settings
+    catalogue: Catalogue
+    documents: DocumentStore
+    run: Run
+    stack: AsyncExitStack
+
+    def opened(self, model: LLMService) -> LLM:
+        """Have a model closed at the end."""
+        self.stack.push_async_callback(model.close)
+        return model
+
+
+@asynccontextmanager
+async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Bench]:
+    """Open the configured wines and documents, or the `starter` ones in a database of their own."""
+    async with AsyncExitStack() as stack:
+        if starter:
+            folder = stack.enter_context(TemporaryDirectory(prefix="sommelier-"))
+            url = SecretStr(f"sqlite+aiosqlite:///{folder}/starter.sqlite3")
+            database = DatabaseSettings(DATABASE_URL=url)
+            settings = settings.model_copy(update={"database": database})
+        sessions = await stack.enter_async_context(open_database(settings))
+        documents = await stack.enter_async_context(open_documents(settings, sessions))
+        run = run_of(settings, [], REPOSITORY)
+        yield Bench(settings, SqlCatalogue(sessions), documents, run, stack)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A variant that is not made yet: no model stands for the house sommelier."""
+
+    label: str
+    model: str | None
+    prompts: Prompts
+
+
+def wanted_variants(
+    settings: Settings, models: Sequence[str] | None, prompts: Sequence[str] | None
+) -> list[Named]:
+    """Name every model with every prompt; unless some are named, with those in production."""
+    if prompts:
+        texts = prompts_to_try(settings, list(dict.fromkeys(prompts)))
+    else:
+        texts = {IN_REPOSITORY: prompts_in_use(settings)}
+    default = settings.model.name if settings.model.is_set else MODEL_NAME
+    names = list(dict.fromkeys(models or [default]))
+    if names != [MODEL_NAME]:
+        require_model(settings)
+    return [
+        Named(f"{name} · {title}" if prompts else name, None if name == MODEL_NAME else name, text)
+        for name in names
+        for title, text in texts.items()
+    ]
+
+
+def require_model(settings: Settings) -> None:
+    """End the command if no server with models is configured."""
+    if not settings.model.is_set:
+        fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
+
+
+Variants = Callable[[Bench], Sequence[Variant]]
+"""Makes the variants that are compared."""
+
+
+def sommeliers(named: Sequence[Named], bench: Bench) -> list[Variant]:
+    """Make the sommelier of the product, with each its own model, prompt and research.
+
+    Places are not searched for, which costs and changes daily.
+    """
+    settings, mode = bench.settings, bench.settings.model.response_mode
+    wanted = dict.fromkeys(each.model for each in named if each.model)
+    models = {name: bench.opened(model_of(settings, name, mode)) for name in wanted}
+    looking = research_tools(bench.documents, refinement=settings.documents.refinement)
+    tools = [*looking, *memory_tools()]
+    answerer = Remembering(
+        Sommelier(catalogue=bench.catalogue, house=HouseSommelier(), research_tools=tools)
+    )
+    made: list[Variant] = []
+    for each in named:
+        asked = [models[each.model]] if each.model else []
+        run = replace(bench.run, models=asked, prompts=each.prompts)
+        made.append(SommelierVariant(each.label, answerer, bench.catalogue, run))
+    return made
+
+
+def quoting(
+    wanted: Mapping[str, tuple[str, ResponseMode]], first: str | None, bench: Bench
+) -> list[Variant]:
+    """Make a variant that quotes of each model; with a `first` one another that begins with it."""
+
+    def run(name: str, mode: ResponseMode, **aside: LLM) -> Run:
+        return replace(bench.run, models=[opened(name, mode)], aside=aside)
+
+    def opened(name: str, mode: ResponseMode) -> LLM:
+        return bench.opened(model_of(bench.settings, name, mode))
+
+    runs = {label: run(*each) for label, each in wanted.items()}
+    if first:
+        runs |= {
+            f"{first} first, {label}": run(name, mode, quotes=opened(first, mode))
+            for label, (name, mode) in wanted.items()
+        }
+    return [QuotesVariant(label, each, bench.documents) for label, each in runs.items()]
+
+
+def seeing(names: Sequence[str], bench: Bench) -> list[Variant]:
+    """Make a variant that reads pictures of each model."""
+    runs = {}
+    for name in names:
+        model = bench.opened(vision_of(bench.settings, name))
+        runs[name] = replace(bench.run, models=[model], aside={VISION: model})
+    return [PicturesVariant(name, run, bench.catalogue) for name, run in runs.items()]
 
 
 @dataclass(slots=True)
@@ -184,69 +395,29 @@ class Evaluation:
     results: list[Result] = field(default_factory=list)
     stopped: bool = False
 
-    def finish(self, work: Coroutine[object, object, None]) -> None:
-        """Work to the end, or until Ctrl-C; ends the command if nothing came of it."""
+    def run(self, dataset: Dataset, variants: Variants, *, starter: bool = True) -> None:
+        """Try every case with every variant, to the end, or until Ctrl-C.
+
+        Ends the command if nothing came of it.
+        """
         try:
-            asyncio.run(work)
+            asyncio.run(self._run(dataset, variants, starter=starter))
         except KeyboardInterrupt:
             self.stopped = True
         if not self.results:
             fail("nothing was evaluated", INTERRUPTED if self.stopped else 1)
 
-    async def conversations(self, name: str, named: Sequence[Named], select: Select) -> None:
-        """Have the sommelier in each variant answer the conversations of a data set."""
-        async with open_experiments(self.settings) as experiments:
-            dataset = await read_dataset(name, experiments, select)
-            async with (
-                open_library(self.settings, starter=name in SETS) as library,
-                open_variants(self.settings, named, library) as variants,
-            ):
-                await self._run(dataset, variants, experiments)
-
-    async def quotes(
-        self, wanted: Mapping[str, tuple[str, ResponseMode]], first: str | None
-    ) -> None:
-        """Have each model quote from the starter documents, with and without a first one."""
-        tiers = {
-            f"{first} first, {label}": (first, mode) for label, (_, mode) in wanted.items() if first
-        }
-        limits, listed = self.settings.turn.limits, prices(self.settings)
+    async def _run(self, dataset: Dataset, variants: Variants, *, starter: bool) -> None:
+        """Try the cases, and record in Langfuse where there is one what came of them."""
         async with (
             open_experiments(self.settings) as experiments,
-            open_library(self.settings, starter=True) as library,
-            open_models(self.settings, {**wanted, **tiers}) as models,
+            open_bench(self.settings, starter=starter) as bench,
         ):
-            alone = [
-                QuotesVariant(label, models[label], library.documents, limits=limits, prices=listed)
-                for label in wanted
-            ]
-            variants = alone + [
-                replace(each, label=label, first=models[label])
-                for each, label in zip(alone, tiers, strict=False)
-            ]
-            await self._run(Dataset("sommelier-quotes", ground_truth()), variants, experiments)
+            await self._compare(dataset, variants(bench), experiments)
 
-    async def pictures(self, cases: Sequence[Picture], named: Sequence[str]) -> None:
-        """Have each model read pictures, and look what it read up among the starter wines."""
-        limits, listed = self.settings.turn.limits, prices(self.settings)
-        async with (
-            open_experiments(self.settings) as experiments,
-            open_library(self.settings, starter=True) as library,
-            AsyncExitStack() as stack,
-        ):
-            models = {each: vision_of(self.settings, each) for each in named}
-            for each in models.values():
-                stack.push_async_callback(each.close)
-            variants = [
-                PicturesVariant(label, seeing, library.catalogue, limits, listed)
-                for label, seeing in models.items()
-            ]
-            await self._run(Dataset("sommelier-pictures", list(cases)), variants, experiments)
-
-    async def _run(
+    async def _compare(
         self, dataset: Dataset, variants: Sequence[Variant], experiments: Experiments | None
     ) -> None:
-        """Try every case with every variant, and record it in Langfuse where there is one."""
         cases, recording = dataset.cases, None
         if experiments is not None:
             items = dataset.stored or {each.id: item_of(dataset.name, each) for each in cases}

@@ -1,30 +1,38 @@
-"""`sommelier prompts`: the repository's prompts and those in Langfuse."""
+"""`sommelier prompts`: the repository's prompts, those in Langfuse, and those to be tried out."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 from difflib import unified_diff
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
-from agent.engine.run import Prompt, variables
-from agent.prompts import braced, refusal, repository_prompts
+from agent.engine.errors import AgentError
+from agent.engine.run import Prompt, Prompts, variables
+from agent.engine.span import PromptRef
+from agent.prompts import REPOSITORY, braced, refusal, repository_prompts
 from agent.tracing.exporter import Unavailable
-from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
+from agent.tracing.langfuse.prompts import DEFAULT_LABEL, PromptStore, StoredPrompt
 from bot.commands.output import fail, open_settings, printable, show, table
 from bot.tracing import langfuse_client
 from config import Settings
 
-TIMEOUT_SECONDS = 10.0
-NO_KEYS = (
+log = logging.getLogger(__name__)
+
+TIMEOUT_SECONDS: Final = 10.0
+NO_KEYS: Final = (
     "prompts are managed in Langfuse, and there are no keys: set LANGFUSE_PUBLIC_KEY and "
     "LANGFUSE_SECRET_KEY"
 )
+SOMMELIER: Final = "sommelier"
+IN_REPOSITORY: Final = "repository"
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
-
-DEFAULT_LABEL = "production"
 
 Label = Annotated[str, typer.Option(help="The label of the versions in Langfuse.")]
 
@@ -65,7 +73,6 @@ async def _stored(settings: Settings, label: str) -> dict[str, StoredPrompt | No
 
 
 async def _push(settings: Settings, label: str) -> None:
-
     pushed = 0
     async with open_prompt_store(settings) as store:
         for name, prompt in repository_prompts().items():
@@ -122,3 +129,104 @@ async def open_prompt_store(settings: Settings) -> AsyncIterator[PromptStore]:
             yield PromptStore(client)
         except Unavailable as error:
             fail(str(error), 2)
+
+
+class PromptRefused(AgentError):
+    """A prompt cannot be tried out; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedPrompts:
+    """The prompts of the repository, but for those that are `tried`."""
+
+    tried: Mapping[str, Prompt]
+
+    def get(self, name: str) -> Prompt:
+        """Return the prompt of that name."""
+        return self.tried.get(name) or REPOSITORY.get(name)
+
+
+def prompt_of_file(path: Path) -> TriedPrompts:
+    """Read the sommelier's prompt from a file; in traces its label is the file's name.
+
+    Raises:
+        PromptRefused: it cannot be read, or fails the checks that every prompt must pass.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise PromptRefused(f"{path} cannot be read: {reason}") from None
+    version = REPOSITORY.get(SOMMELIER).ref.version
+    return _checked(text, PromptRef(SOMMELIER, version, label=path.stem), str(path))
+
+
+def prompts_to_try(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
+    """Read prompts to be tried out; by the name of a file, or its path where two share one.
+
+    One is the repository's, a file, or one of Langfuse by version or label (`sommelier@3`), which
+    is asked only if one is there. One that cannot be tried ends the command.
+    """
+    managed = [name for name in wanted if _is_managed(name) and not Path(name).exists()]
+    short = {name: name if name in managed else Path(name).stem for name in wanted}
+    times = Counter(short.values())
+    try:
+        found = asyncio.run(_managed(settings, managed)) if managed else {}
+        for name in wanted:
+            if name not in found:
+                found[name] = REPOSITORY if name == IN_REPOSITORY else prompt_of_file(Path(name))
+    except PromptRefused as error:
+        fail(str(error), 2)
+    return {short[name] if times[short[name]] == 1 else name: found[name] for name in wanted}
+
+
+def prompts_in_use(settings: Settings) -> Prompts:
+    """Return the prompts of the product: those of Langfuse under the label in use, if any."""
+    if settings.tracing.langfuse_keys is None:
+        return REPOSITORY
+    label, found = settings.tracing.prompt_label, dict[str, Prompt]()
+
+    async def fetch() -> None:
+        async with open_prompt_store(settings) as store:
+            try:
+                for name in repository_prompts():
+                    stored = await store.get(name, label=label)
+                    if stored is not None and not refusal(name, stored.text):
+                        found[name] = _prompt(name, stored, label)
+            except Unavailable as error:
+                log.warning("The repository's prompts are evaluated, not those in use: %s", error)
+                found.clear()
+
+    asyncio.run(fetch())
+    return TriedPrompts(found)
+
+
+def _is_managed(name: str) -> bool:
+    """Whether this names a prompt in Langfuse, by version or label: `sommelier@3`."""
+    prompt, _, version = name.partition("@")
+    return prompt in repository_prompts() and bool(version) and not any(map(str.isspace, version))
+
+
+async def _managed(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
+    found: dict[str, Prompts] = {}
+    async with open_prompt_store(settings) as store:
+        for each in wanted:
+            name, _, version = each.partition("@")
+            number, label = (int(version), "") if version.isdecimal() else (None, version)
+            stored = await store.get(name, label=label, version=number)
+            if stored is None:
+                what = "version with the label" if label else "version"
+                raise PromptRefused(f"Langfuse has no {what} {version} of the prompt {name}")
+            prompt = _prompt(name, stored, label)
+            found[each] = _checked(stored.text, prompt.ref, f"version {stored.version} of Langfuse")
+    return found
+
+
+def _prompt(name: str, stored: StoredPrompt, label: str) -> Prompt:
+    return Prompt(stored.text or "", PromptRef(name, stored.version, label, is_fallback=False))
+
+
+def _checked(text: str | None, ref: PromptRef, what: str) -> TriedPrompts:
+    if problem := refusal(ref.name, text):
+        raise PromptRefused(f"{what} cannot be the prompt {ref.name}: {problem}")
+    return TriedPrompts({ref.name: Prompt(text or "", ref)})

@@ -19,7 +19,7 @@ from agent.evals.run import Outcome, Result, SommelierVariant, Trial, evaluate
 from agent.house_sommelier import HouseSommelier
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
-from bot.commands.eval_variants import prompt_of_file
+from bot.commands.prompts import prompt_of_file
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_prompts import PUBLIC_KEY, SECRET_KEY, LangfusePromptServer
 from tests.doubles.model_server import ModelServer, Script, answer, answer_json, error, tool_call

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from agent.documents.passages import Chunk, DocumentStore
-from agent.engine.limits import Price, Prices
+from agent.engine.limits import KNOWN_PRICES, Ledger, Price, Prices
+from agent.engine.messages import LLM
+from agent.engine.run import Run
 from agent.evals.dataset import Question, ground_truth
-from agent.evals.evaluators import Mark
-from agent.evals.quotes import MODES, QuotesVariant, marked
+from agent.evals.evaluators import Mark, marks_of_quotes
 from agent.evals.report import (
     QUOTES,
     UNPRICED,
@@ -22,7 +23,7 @@ from agent.evals.report import (
     as_markdown,
     summaries,
 )
-from agent.evals.run import Result, evaluate
+from agent.evals.run import QuotesVariant, Result, evaluate
 from db.documents.indexing import STARTER, load_starter_documents
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
@@ -66,6 +67,11 @@ class AllChunks(FakeLibrary):
         return list(CHUNKS)
 
 
+def quoting(label: str, model: LLM, prices: Prices = KNOWN_PRICES, **aside: LLM) -> QuotesVariant:
+    run = Run([model], ledger=Ledger(prices=prices), aside=aside)
+    return QuotesVariant(label, run, AllChunks())
+
+
 async def run(server: ModelServer, plan: Plan = perfect) -> Summary:
     """What became of the 24 questions over three chunks, each answered as `plan` says."""
     (summary,) = summaries(await results_of(server, plan))
@@ -81,7 +87,7 @@ async def results_of(server: ModelServer, plan: Plan = perfect) -> list[Result]:
         results.append(result)
 
     async with open_model(server) as model:
-        variant = QuotesVariant("B", model, AllChunks())
+        variant = quoting("B", model)
         await evaluate([variant], questions, run="x", done=done, concurrency=1)
     return results
 
@@ -231,8 +237,7 @@ async def test_prices_of_the_settings_count(model_server: ModelServer) -> None:
 
     prices = Prices({"gpt-4o": Price(prompt=1, completion=2)})
     async with open_model(model_server) as model:
-        priced = QuotesVariant("B", model, AllChunks(), prices=prices)
-        await evaluate([priced], [question], run="x", done=done)
+        await evaluate([quoting("B", model, prices)], [question], run="x", done=done)
     assert results[0].outcome.figures["cost_usd"] == pytest.approx(0.0036)
     free = replace(results[0].outcome, figures={"cost_usd": 0})
     assert UNPRICED in as_markdown("x", [replace(results[0], outcome=free)], plot="plot.svg")
@@ -240,9 +245,10 @@ async def test_prices_of_the_settings_count(model_server: ModelServer) -> None:
 
 def test_where_nothing_is_retrieved_nobody_is_asked_and_no_results_is_right() -> None:
     known, negative = ground_truth()[0], ground_truth()[-1]
-    assert marked(negative, None, [], asked=False).marks == {"negative": Mark(1)}
-    assert not marked(negative, None, [SUR_LIE], asked=True).marks["negative"].passed
-    missed = marked(known, None, [], asked=False).marks
+    assert marks_of_quotes(negative, None, [], asked=False)[0] == {"negative": Mark(1)}
+    asked, _ = marks_of_quotes(negative, None, [SUR_LIE], asked=True)
+    assert not asked["negative"].passed
+    missed, _ = marks_of_quotes(known, None, [], asked=False)
     assert missed == dict.fromkeys(["verbatim", "attribution"], Mark(0, "nothing was retrieved"))
 
 
@@ -268,12 +274,12 @@ async def test_several_modes_are_compared_side_by_side(model_server: ModelServer
         results.append(result)
 
     async with (
-        open_model(model_server, mode=MODES["A"]) as a,
-        open_model(model_server, mode=MODES["B"]) as b,
-        open_model(model_server, mode=MODES["C"]) as c,
+        open_model(model_server, mode="prompt") as a,
+        open_model(model_server, mode="json_object") as b,
+        open_model(model_server, mode="json_schema") as c,
     ):
         models = {"A": a, "B": b, "C": c}
-        variants = [QuotesVariant(label, each, AllChunks()) for label, each in models.items()]
+        variants = [quoting(label, each) for label, each in models.items()]
         await evaluate(variants, questions, run="x", done=done, concurrency=1)
     assert [result.variant for result in results] == ["A", "B", "C"]
     formats = [sent(model_server, n).get("response_format", {}).get("type") for n in range(3)]
@@ -290,7 +296,7 @@ async def test_a_first_model_and_a_better_one_are_a_variant(model_server: ModelS
         results.append(result)
 
     async with open_model(model_server, model="small") as first, open_model(model_server) as llm:
-        variant = QuotesVariant("small first, large B", llm, AllChunks(), first=first)
+        variant = quoting("small first, large B", llm, quotes=first)
         await evaluate([variant], [question], run="x", done=done, concurrency=1)
     assert {name: mark.score for name, mark in results[0].outcome.marks.items()} == {
         **{"json_parse": 1, "schema": 1, "verbatim": 1, "attribution": 1}

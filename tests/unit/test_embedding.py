@@ -93,7 +93,7 @@ async def test_why_a_model_is_not_there_reaches_the_log_and_the_doctor(tmp_path:
     local = LocalEmbedding("gone", cache=tmp_path, load=missing)
     with pytest.raises(EmbeddingError, match="onnx:gone failed: gone is not there"):
         await embed(local, ["oak"], 5)
-    with pytest.raises(doctor.Ailment, match=r"^gone is not there$"):
+    with pytest.raises(LocalModelError, match=r"^gone is not there$"):
         await doctor.try_embedder(local)
     await local.close()
 

@@ -44,7 +44,7 @@ from agent.prompts import REPOSITORY
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
 from agent.text import language_of
-from bot.commands.eval_variants import PromptRefused, prompt_of_file
+from bot.commands.prompts import PromptRefused, prompt_of_file
 from db.wines.importing import STARTER, read_catalogue
 from tests.fakes import CHINON, RIOJA, SANCERRE
 
