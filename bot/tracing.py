@@ -10,14 +10,13 @@ from agent.engine.run import Prompts
 from agent.engine.span import TraceRecord
 from agent.prompts import REPOSITORY
 from agent.tracing.exporter import Exporter, HttpClient
-from agent.tracing.langfuse.prompts import REQUEST_SECONDS, LangfusePrompts, PromptStore
-from agent.tracing.langfuse.traces import (
+from agent.tracing.langfuse import (
     LangfuseClient,
-    LangfuseFeedback,
     LangfuseTraces,
     delete_traces,
     trace_url,
 )
+from agent.tracing.managed import REQUEST_SECONDS, LangfusePrompts, PromptStore
 from agent.tracing.masking import Masking, prepared
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.forgetting import Forgetting
@@ -69,14 +68,9 @@ async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator
         send = OtlpTraces(client, origin).send
         exporter = Exporter(traces, send, where=str(tracing.otlp_url))
     else:
-        feedback = LangfuseFeedback(langfuse, environment=tracing.environment, hide=words(settings))
-        exporter = Exporter(
-            traces,
-            LangfuseTraces(langfuse, origin).send,
-            where="Langfuse",
-            feedback=SqlFeedbackRepository(sessions),
-            deliver=feedback.deliver,
-        )
+        there = LangfuseTraces(langfuse, origin, words(settings))
+        feedback = SqlFeedbackRepository(sessions)
+        exporter = Exporter(traces, there.send, "Langfuse", feedback, there.deliver)
     try:
         yield exporter
     finally:

@@ -8,7 +8,7 @@ from agent.engine.messages import Usage
 from agent.engine.span import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
 from agent.repositories import TraceQueue, TraceSummary
 from agent.tracing.exporter import Exporter
-from agent.tracing.langfuse.traces import LangfuseClient, LangfuseTraces
+from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
 from agent.tracing.otlp import Origin
 from tests.doubles.otlp import OtlpReceiver
 

@@ -7,7 +7,6 @@ Every request is bounded.
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -37,46 +36,56 @@ FIRST_AFTER_DELETION: Final = 3
 """The revision of a verdict that was given, taken back and given again."""
 
 
-class RetryLater(AgentError):
-    """Something was not taken, and may be later: after `retry_after` seconds at least."""
+AGAIN: Final = frozenset({408, 425, 429})
+UNREADABLE: Final = frozenset({400, 413, 422})
 
-    def __init__(self, message: str | None = None, *, retry_after: float = 0.0) -> None:
+
+class Unavailable(AgentError):
+    """A server did not do what it was asked; `status` is that of its answer, None without one.
+
+    What neither passes nor is about this request alone holds for everything: nothing is taken until
+    an admin has changed something.
+    """
+
+    def __init__(
+        self, message: str, status: int | None = None, *, retry_after: float = 0.0
+    ) -> None:
         super().__init__(message)
+        self.status = status
         self.retry_after = min(retry_after, LONGEST_RETRY_AFTER)
 
+    @property
+    def passes(self) -> bool:
+        """Whether the same may be taken later, after `retry_after` seconds at least."""
+        return self.status is None or self.status >= 500 or self.status in AGAIN
 
-class Rejected(AgentError):
-    """Nothing that is sent is taken, until an admin has changed something."""
-
-
-class Unreadable(AgentError):
-    """What was sent is not taken, and never will be."""
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether what was sent is not taken, and never will be."""
+        return self.status in UNREADABLE
 
 
 Send = Callable[[Sequence[TraceRecord]], Awaitable[int]]
 """Delivers traces, then their scores; returns how many spans were not taken.
 
-Raises `RetryLater`, `Rejected` or `Unreadable`."""
+Raises `Unavailable`."""
 Deliver = Callable[[Feedback], Awaitable[None]]
 """Delivers one verdict. Raises the same."""
 
 
 class RateLimitedLogger:
-    """Warns of each kind of trouble once in 60 s, whoever has it; safe to use from any thread."""
+    """Warns of each kind of trouble once in 60 s, whoever has it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._quiet_until: dict[str, float] = {}
-        self._lock = threading.Lock()
 
     def warning(self, logger: logging.Logger, kind: str, message: str) -> None:
         """Log `message` as a warning of `logger`, unless its kind was logged a short time ago."""
-        with self._lock:
-            now = self._clock()
-            if now < self._quiet_until.get(kind, now):
-                return
+        now = self._clock()
+        if now >= self._quiet_until.get(kind, now):
             self._quiet_until[kind] = now + QUIET_SECONDS
-        logger.warning("%s", message)
+            logger.warning("%s", message)
 
 
 @dataclass(slots=True)
@@ -134,15 +143,17 @@ class Exporter:
             while batch := await self.traces.claim(LARGEST_BATCH, LEASE):
                 try:
                     await self._send(batch)
-                except (RetryLater, Rejected, asyncio.CancelledError):
+                except (Unavailable, asyncio.CancelledError):
                     await self.traces.release(batch, 0)
                     raise
             await self._deliver_feedback()
-        except RetryLater as error:
-            self._parked, self._failures = 0, self._failures + 1
-            self._warn("passing", f"not delivered to {self.where} ({error}), trying again later")
-            return max(self.backoff.after(self._failures), error.retry_after)
-        except Rejected as error:
+        except Unavailable as error:
+            if error.passes:
+                self._parked, self._failures = 0, self._failures + 1
+                self._warn(
+                    "passing", f"not delivered to {self.where} ({error}), trying again later"
+                )
+                return max(self.backoff.after(self._failures), error.retry_after)
             self._parked += 1
             if self._parked == 1:
                 self._warn("rejected", f"refused by {self.where} and wait in the store: {error}")
@@ -165,9 +176,9 @@ class Exporter:
         """Send a batch; one that cannot be read is sent in halves, to lose but the bad trace."""
         try:
             refused = await self.send(batch)
-        except (RetryLater, Rejected):
-            raise
         except Exception as error:
+            if isinstance(error, Unavailable) and not error.is_unreadable:
+                raise
             if half := len(batch) // 2:
                 await self._send(batch[:half])
                 await self._send(batch[half:])
@@ -216,9 +227,11 @@ class Exporter:
     async def _deliver(self, deliver: Deliver, feedback: Feedback) -> None:
         try:
             await deliver(feedback)
-        except (RetryLater, Rejected):
-            raise
         except Exception as error:
+            # That a trace is nobody's (404) is about this verdict alone: the address is right.
+            lost = isinstance(error, Unavailable) and (error.is_unreadable or error.status == 404)
+            if isinstance(error, Unavailable) and not lost:
+                raise
             reason = str(error) or type(error).__name__
             self.limited_log.warning(log, "verdict", f"A verdict was refused ({reason}), dropped")
 
@@ -228,29 +241,8 @@ class Exporter:
 
 T = TypeVar("T")
 
-AGAIN: Final = frozenset({408, 425, 429})
-UNREADABLE: Final = frozenset({400, 413, 422})
 LONGER: Final = 4
 """By how much a server that answers late is waited for longer."""
-
-
-class Unavailable(AgentError):
-    """A server did not do what it was asked; `status` is that of its answer, None without one."""
-
-    def __init__(
-        self, message: str, status: int | None = None, *, retry_after: float = 0.0
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.retry_after = retry_after
-
-    @property
-    def delivery_error(self) -> AgentError:
-        """What this means for something that is to be delivered."""
-        status = self.status
-        if status is None or status >= 500 or status in AGAIN:
-            return RetryLater(str(self), retry_after=self.retry_after)
-        return Unreadable(str(self)) if status in UNREADABLE else Rejected(str(self))
 
 
 class HttpClient:

@@ -17,8 +17,8 @@ from typing import Final, Literal
 from agent.engine.span import TraceRecord
 from agent.text import Match, escape, fold, pattern
 from agent.tracing.patterns import (
-    is_coordinate,
-    is_secret,
+    mask_of,
+    tells,
     trade_names,
     without_credentials,
     without_personal_data,
@@ -56,6 +56,7 @@ _ID: Final = pattern(
 
 DEEPEST: Final = 60  # levels of nested data; what is deeper is left out
 TOO_DEEP: Final = "[nested]"
+LONGEST_KEY: Final = 32  # characters at its end, which tell what stands under it
 SHORT: Final = 40  # characters: words shorter than this are remembered across turns
 LONG: Final = range(1000, 50_000)  # and texts of this length, prompts among them
 PASSES: Final = 4  # where a mask ends what stood around it, more may come to light
@@ -93,7 +94,12 @@ def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> 
             name=masking.text(span.name),
             input=masking.value(span.input) if shown else None,
             output=masking.value(span.output) if shown else None,
-            metadata=_metadata(masking.mapping(span.metadata), shown=shown),
+            # Why an answer is invalid may say what stands in it.
+            metadata={
+                key: value
+                for key, value in masking.mapping(span.metadata).items()
+                if shown or key != "reason"
+            },
         )
         for span in trace.spans
     ]
@@ -105,19 +111,14 @@ def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> 
     return replace(trace, names=(), tags=tags, spans=spans, scores=scores)
 
 
-def _metadata(known: Mapping[str, object], *, shown: bool) -> dict[str, object]:
-    """What is known of a span; why an answer is invalid may say what stands in it."""
-    return {key: value for key, value in known.items() if shown or key != "reason"}
-
-
 class Masking:
     """What is masked in one trace. A turn's spans repeat their texts: each is masked once."""
 
-    __slots__ = ("_forms", "_mappings", "_names", "_personal", "_texts")
+    __slots__ = ("_mappings", "_names", "_personal", "_secrets", "_texts")
 
     def __init__(self, content: Content, names: Collection[str], secrets: Collection[str]) -> None:
         self._personal = content != "full"
-        self._forms = _forms(self._personal, tuple(secrets))
+        self._secrets = tuple(secrets)
         self._names = names_hidden(tuple(names) if self._personal else ())
         self._texts: dict[str, str] = {}
         self._mappings: dict[int, tuple[Mapping[str, object], Mapping[str, object]]] = {}
@@ -132,11 +133,17 @@ class Masking:
         """Mask JSON-like data; anything else as the text it prints as."""
         if isinstance(value, str):
             return self.text(value, depth)
-        if value is None or isinstance(value, bool | float):
-            return value
-        if isinstance(value, int):
-            return self._number(value)
-        return TOO_DEEP if depth > DEEPEST else self._nested(value, depth)
+        if value is None or isinstance(value, int | float):
+            is_long = isinstance(value, int) and SHORTEST_CARD <= value <= LONGEST_CARD
+            return self._number(value) if is_long else value
+        if depth > DEEPEST:
+            return TOO_DEEP
+        if isinstance(value, Mapping):
+            return self.mapping(value, depth)
+        if not isinstance(value, list | tuple):
+            return self.text(str(value), depth)
+        masked = [self.value(each, depth + 1) for each in value]
+        return value if all(map(is_, masked, value)) else masked
 
     def mapping(self, value: Mapping[str, object], depth: int = 0) -> Mapping[str, object]:
         """Mask an object; its keys may hold names, for "rose" is a key, but nothing else.
@@ -145,32 +152,18 @@ class Masking:
         """
         if known := self._mappings.get(id(value)):
             return known[1]
-        masked = {self._key(key): self._entry(key, each, depth + 1) for key, each in value.items()}
-        same = masked.keys() == value.keys() and all(masked[key] is value[key] for key in masked)
+        masked, same = dict[str, object](), True
+        for key, each in value.items():
+            shown, end = key, key[-LONGEST_KEY:] if isinstance(key, str) else ""
+            if end:
+                shown = (_word if len(key) < SHORT else _formed)(key, self._personal, self._secrets)
+            hidden = mask_of(end, each, personal=self._personal) if tells(end) else ""
+            masked[shown] = hidden or self.value(each, depth + 1)
+            same = same and shown == key and masked[shown] is each
         self._mappings[id(value)] = value, value if same else masked
         return self._mappings[id(value)][1]
 
-    def _nested(self, value: object, depth: int) -> object:
-        if isinstance(value, Mapping):
-            return self.mapping(value, depth)
-        if not isinstance(value, list | tuple):
-            return self.text(str(value), depth)
-        masked = [self.value(each, depth + 1) for each in value]
-        return value if all(map(is_, masked, value)) else masked
-
-    def _entry(self, key: object, value: object, depth: int) -> object:
-        if isinstance(key, str) and isinstance(value, str) and is_secret(key, value):
-            return "[token]"
-        if self._personal and isinstance(key, str) and is_coordinate(key, value):
-            return "[location]"
-        return self.value(value, depth)
-
-    def _key(self, key: str) -> str:
-        return self._forms(key) if isinstance(key, str) else key
-
-    def _number(self, value: int) -> int | str:
-        if not SHORTEST_CARD <= value <= LONGEST_CARD:
-            return value
+    def _number(self, value: float | None) -> object:
         digits = str(value)
         masked = self.text(digits)
         return value if masked == digits else masked
@@ -190,7 +183,8 @@ class Masking:
     def _hidden(self, text: str) -> str:
         """What is to be hidden, found also where letters between are invisible, or wide."""
         plain = text if text.isascii() else _plain(text)
-        masked = self._names(self._forms(plain))
+        formed = _word if len(plain) < SHORT else _prompt if len(plain) in LONG else _formed
+        masked = self._names(formed(plain, self._personal, self._secrets))
         return text if masked == plain else masked
 
     def _masked_json(self, text: str, data: object, depth: int) -> str:
@@ -214,44 +208,28 @@ def _json(text: str) -> object:
         return None
 
 
+def _formed(text: str, personal: bool, secrets: tuple[str, ...]) -> str:
+    """A text without the secrets, and without what is known by its form."""
+    for needle in _needles(secrets):
+        text = text.replace(needle, "[secret]")
+    text = without_credentials(text)
+    return without_personal_data(text) if personal else text
+
+
+# Prompts, keys and the words of the trace itself come back in every turn: they are remembered.
+_word, _prompt = lru_cache(maxsize=1024)(_formed), lru_cache(maxsize=64)(_formed)
+
+
 @lru_cache(maxsize=8)
-def _forms(personal: bool, secrets: tuple[str, ...]) -> Change:
-    """Masks what is known by its form, and the secrets.
-
-    Prompts, keys and the words of the trace itself come back in every turn: they are remembered.
-    """
-    hide_secrets = secrets_hidden(secrets)
-
-    def change(text: str) -> str:
-        text = without_credentials(hide_secrets(text))
-        return without_personal_data(text) if personal else text
-
-    word, prompt = lru_cache(maxsize=1024)(change), lru_cache(maxsize=64)(change)
-
-    def changed(text: str) -> str:
-        if len(text) < SHORT:
-            return word(text)
-        return prompt(text) if len(text) in LONG else change(text)
-
-    return changed
-
-
-def secrets_hidden(secrets: Collection[str]) -> Change:
-    """Mask these secrets wherever they stand, as they are and as JSON escapes them.
+def _needles(secrets: tuple[str, ...]) -> list[str]:
+    """What secrets look like, as they are and as JSON escapes them.
 
     One that may stand anywhere by chance (a key that is "x", or "ollama") is none: it would hide
     words, and every reader would know which.
     """
     hidden = [each for each in secrets if len(each) >= (LONG_WORD if each.isalpha() else SHORTEST)]
     spelled = {each for secret in hidden for each in (secret, json.dumps(secret)[1:-1])}
-    needles = sorted(spelled, key=_longest_first)
-
-    def change(text: str) -> str:
-        for needle in needles:
-            text = text.replace(needle, "[secret]")
-        return text
-
-    return change
+    return sorted(spelled, key=_longest_first)
 
 
 @lru_cache(maxsize=256)

@@ -25,30 +25,23 @@ from opentelemetry.proto.common.v1.common_pb2 import (
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
-from agent.engine.span import SpanRecord, TraceRecord
-from agent.tracing.exporter import HttpClient, Unavailable, Unreadable, media_type
+from agent.engine.span import SpanKind, SpanRecord, TraceRecord
+from agent.tracing.exporter import HttpClient, Unavailable, media_type
 
 LARGEST_BODY: Final = 3_000_000  # bytes before compression; a larger batch comes in halves
 LONGEST_ATTRIBUTE: Final = 100_000  # characters
 LONGEST_ID: Final = 200  # characters; Langfuse drops longer ones
-OPERATIONS: Final = {
-    "agent": "invoke_agent",
-    "generation": "chat",
-    "tool": "execute_tool",
-    "retriever": "retrieval",
+KINDS: Final[Mapping[SpanKind, tuple[str | None, str]]] = {
+    "agent": ("invoke_agent", "AGENT"),
+    "generation": ("chat", "LLM"),
+    "tool": ("execute_tool", "TOOL"),
+    "retriever": ("retrieval", "RETRIEVER"),
+    "guardrail": (None, "GUARDRAIL"),
+    "span": (None, "CHAIN"),
 }
-"""What OpenTelemetry calls the kinds of spans it knows."""
-OPENINFERENCE: Final = {
-    "agent": "AGENT",
-    "generation": "LLM",
-    "tool": "TOOL",
-    "retriever": "RETRIEVER",
-    "guardrail": "GUARDRAIL",
-    "span": "CHAIN",
-}
-"""What Phoenix and other readers of OpenInference's conventions call them all."""
+"""What OpenTelemetry calls the kinds of spans it knows, and Phoenix and other readers of
+OpenInference's conventions them all."""
 PARAMETERS: Final = ("max_tokens", "temperature")
-ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
 TRACES: Final = "/v1/traces"
 OURS: Final = "sommelier."
 """How the names of attributes begin for which there is no convention."""
@@ -79,7 +72,7 @@ def encoded(
     """Encode traces as one request, compressed.
 
     Raises:
-        Unreadable: several are too large for one request.
+        Unavailable: several are too large for one request.
     """
     spans = [
         _span(trace, span, attributes_of(trace, span)) for trace in traces for span in trace.spans
@@ -93,7 +86,7 @@ def encoded(
     whole = ResourceSpans(resource=resource, scope_spans=[ScopeSpans(scope=scope, spans=spans)])
     body = ExportTraceServiceRequest(resource_spans=[whole]).SerializeToString()
     if len(body) > LARGEST_BODY and len(traces) > 1:
-        raise Unreadable(f"{len(body)} bytes")
+        raise Unavailable(f"{len(body)} bytes", 413)
     return gzip.compress(body, 1)
 
 
@@ -130,7 +123,7 @@ def _any(value: Value) -> AnyValue:
 
 def conventional(trace: TraceRecord, span: SpanRecord) -> dict[str, Value]:
     """Say what is known of a span, by OpenTelemetry's conventions; not what was said."""
-    operation = OPERATIONS.get(span.kind)
+    operation, _ = KINDS[span.kind]
     parameters = span.model_parameters or {}
     tool = span.name.removeprefix("tool.") if span.kind == "tool" else None
     failure = span.metadata.get("error_type")
@@ -159,24 +152,18 @@ def conventional(trace: TraceRecord, span: SpanRecord) -> dict[str, Value]:
 
 def spoken(span: SpanRecord) -> dict[str, Value]:
     """Say what went in and out of a span: messages by the conventions, the rest as values."""
+    named: dict[str, object] = {"input.value": span.input, "output.value": span.output}
     if span.kind == "generation":
-        said = [*span.input] if isinstance(span.input, list | tuple) else []
-        named: dict[str, object] = {
+        said = span.input if isinstance(span.input, list | tuple) else ()
+        output = span.output if isinstance(span.output, Mapping) else {"content": span.output}
+        named |= {
             "gen_ai.input.messages": [_message(each) for each in said],
-            "gen_ai.output.messages": [_message({"role": "assistant"} | _answer(span.output))],
+            "gen_ai.output.messages": [_message({"role": "assistant", **output})],
             "gen_ai.tool.definitions": list(span.tools),
         }
     elif span.kind == "tool":
-        named = {"gen_ai.tool.call.arguments": span.input, "gen_ai.tool.call.result": span.output}
-    else:
-        named = {}
-    named |= {"input.value": span.input, "output.value": span.output}
+        named |= {"gen_ai.tool.call.arguments": span.input, "gen_ai.tool.call.result": span.output}
     return {name: as_text(value) for name, value in named.items() if value not in (None, [])}
-
-
-def _answer(output: object) -> dict[str, object]:
-    """What a model said, and the calls it asked for."""
-    return dict(output) if isinstance(output, Mapping) else {"content": output}
 
 
 def _message(message: Mapping[str, object]) -> dict[str, object]:
@@ -201,14 +188,12 @@ def text(value: str) -> str:
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
+as_json: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
 def as_text(value: object) -> str:
     """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else as_json(value)
-
-
-def as_json(value: object) -> str:
-    """Return a value as JSON."""
-    return ENCODER.encode(value)
 
 
 def refused_spans(response: httpx.Response) -> int:
@@ -236,22 +221,17 @@ class OtlpTraces:
         """Deliver spans; how many of them were not taken. The scores stand on the roots.
 
         Raises:
-            AgentError: see `agent.tracing.exporter.Send`.
+            Unavailable: they were not taken.
         """
         scope = InstrumentationScope(name="sommelier", version=self.origin.version or "")
         body = encoded(traces, self.origin, self._attributes, scope)
-        try:
-            taken = await self.client.request("POST", TRACES, content=body, headers=PROTOBUF)
-        except Unavailable as error:
-            raise error.delivery_error from None
-        return refused_spans(taken)
+        sent = await self.client.request("POST", TRACES, content=body, headers=PROTOBUF)
+        return refused_spans(sent)
 
     def _attributes(self, trace: TraceRecord, span: SpanRecord) -> Attributes:
         named = conventional(trace, span) | spoken(span)
-        named["openinference.span.kind"] = OPENINFERENCE[span.kind]
-        known = span.metadata
-        if span.cost_usd is not None:
-            known = known | {"cost_usd": span.cost_usd}
+        _, named["openinference.span.kind"] = KINDS[span.kind]
+        known = span.metadata | ({} if span.cost_usd is None else {"cost_usd": span.cost_usd})
         named |= {f"{OURS}{key}": _plain(each) for key, each in known.items() if each is not None}
         if span.parent_id is None:
             scores = trace.scores.values()

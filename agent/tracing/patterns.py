@@ -94,21 +94,26 @@ def is_fresh(text: str, start: int) -> bool:
     return not in_a_word or before in ("\\n", "\\r", "\\t")
 
 
-def is_secret(key: str, value: str) -> bool:
-    """Tell whether `value`, under such a key, is a credential: `{"api_key": "0fd3..."}`."""
-    word = _secret_word(key[-32:])
-    if not word:
-        return False
-    one_word = len(value) >= 6 and not any(map(str.isspace, value))
-    return _is_credential(word, value) or (one_word and _names_nothing_else(key[-32:]))
-
-
 @lru_cache(maxsize=1024)
-def _names_nothing_else(key: str) -> bool:
-    return bool(pattern("names_nothing_else").search(key))
+def tells(key: str) -> bool:
+    """Tell whether what stands under a key may be a credential, or a place, by the key alone."""
+    return bool(_secret_word(key)) or key.lower() in table().location_keys
 
 
-@lru_cache(maxsize=1024)
+def mask_of(key: str, value: object, *, personal: bool) -> str:
+    """Return the mask of what stands under a key that tells; empty if it is nothing to be hidden.
+
+    `{"api_key": "0fd3..."}` is a credential, `{"latitude": 48.8}` where somebody is.
+    """
+    if isinstance(value, str) and (word := _secret_word(key)):
+        one_word = len(value) >= 6 and not any(map(str.isspace, value))
+        alone = one_word and bool(pattern("names_nothing_else").search(key))
+        return "[token]" if alone or _is_credential(word, value) else ""
+    is_place = personal and key.lower() in table().location_keys
+    has_number = isinstance(value, int | float | list | tuple) or any(map(str.isdigit, str(value)))
+    return "[location]" if is_place and has_number else ""
+
+
 def _secret_word(key: str) -> str:
     found = pattern("names_a_secret").search(key)
     return found[0] if found else ""
@@ -186,13 +191,6 @@ def without_personal_data(text: str) -> str:
         masked = _masked_rows(masked, _card, "[card]")
         masked = _masked_rows(masked, _phone, "[phone]")
     return text if masked == plain else masked
-
-
-def is_coordinate(key: str, value: object) -> bool:
-    """Tell whether a value is where somebody is, by its key: `{"latitude": 48.8}`."""
-    if key.lower() not in table().location_keys:
-        return False
-    return isinstance(value, int | float | list | tuple) or any(map(str.isdigit, str(value)))
 
 
 def has_long_number(text: str) -> bool:

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine as create_sync_engine
 
 from agent.engine.span import TraceRecord
 from agent.tracing.exporter import LARGEST_BATCH, Exporter
-from agent.tracing.langfuse.traces import LangfuseClient, LangfuseTraces
+from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
 from agent.tracing.masking import prepared
 from agent.tracing.otlp import Origin
 from benchmarks.candidates import ours

@@ -19,7 +19,7 @@ from agent.engine.errors import AgentError
 from agent.engine.llm import advice
 from agent.engine.trial import MODES
 from agent.senses.trial import hears, misread
-from agent.tracing.langfuse.traces import LangfuseClient
+from agent.tracing.langfuse import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.commands.local_models import in_words, servers_here, tried
 from bot.models import embedder_of, place_search, sight_of, transcriber_of

@@ -43,7 +43,7 @@ from agent.senses.pictures import VISION
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
 from agent.tracing.exporter import Unavailable
-from agent.tracing.langfuse.experiments import Experiments
+from agent.tracing.managed import Experiments
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Item
 from bot.commands.output import (

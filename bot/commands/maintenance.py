@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from starlette.applications import Starlette
 
 from agent.tracing.exporter import Unavailable
-from agent.tracing.langfuse.traces import LangfuseClient, delete_traces
+from agent.tracing.langfuse import LangfuseClient, delete_traces
 from agent.tracing.recorder import keyed_hash
 from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database, write_file

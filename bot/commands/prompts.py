@@ -17,7 +17,7 @@ from agent.engine.run import Prompt, Prompts, variables
 from agent.engine.span import PromptRef
 from agent.prompts import REPOSITORY, braced, refusal, repository_prompts
 from agent.tracing.exporter import Unavailable
-from agent.tracing.langfuse.prompts import DEFAULT_LABEL, PromptStore, StoredPrompt
+from agent.tracing.managed import DEFAULT_LABEL, PromptStore, StoredPrompt
 from bot.commands.output import fail, open_settings, printable, show, table
 from bot.tracing import langfuse_client
 from config import Settings

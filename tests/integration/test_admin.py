@@ -23,7 +23,7 @@ from agent.i18n import languages, say, say_in
 from agent.repositories import Access as Decision
 from agent.repositories import Broadcast, Spending, TurnRecord
 from agent.sommelier.service import Sommelier
-from agent.tracing.langfuse.traces import trace_url
+from agent.tracing.langfuse import trace_url
 from agent.tracing.recorder import Recorder
 from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import CHART_NAME, AdminCommands

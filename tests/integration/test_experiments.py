@@ -13,9 +13,8 @@ from agent.evals.dataset import Conversation, DatasetError, conversation_of, ite
 from agent.evals.run import Trial
 from agent.prompts import repository_prompts
 from agent.tracing.exporter import Unavailable
-from agent.tracing.langfuse.experiments import Experiments, experiment_id
-from agent.tracing.langfuse.prompts import PromptStore, StoredPrompt
-from agent.tracing.langfuse.traces import LangfuseClient
+from agent.tracing.langfuse import LangfuseClient
+from agent.tracing.managed import Experiments, PromptStore, StoredPrompt, experiment_id
 from agent.tracing.recorder import Item, item_id
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of

@@ -21,11 +21,9 @@ from agent.tracing.exporter import (
     LEASE,
     Exporter,
     RateLimitedLogger,
-    Rejected,
-    RetryLater,
-    Unreadable,
+    Unavailable,
 )
-from agent.tracing.langfuse.traces import LangfuseClient, LangfuseTraces
+from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
 from agent.tracing.otlp import Origin
 from bot.metrics import Metrics
 from db.engine import Sessions
@@ -169,7 +167,7 @@ class TestStore:
     async def test_one_bad_trace_costs_itself_alone(self, store: SqlTraceStore) -> None:
         def picky(traces: Sequence[TraceRecord]) -> int:
             if any(each.trace_id == trace(6).trace_id for each in traces):
-                raise Unreadable("HTTP 400")
+                raise Unavailable("HTTP 400", 400)
             return 0
 
         await store.save([trace(number) for number in range(10)])
@@ -234,7 +232,7 @@ class TestVerdicts:
 
         async def send(traces: Sequence[TraceRecord]) -> int:
             if not up:
-                raise RetryLater("HTTP 503")
+                raise Unavailable("HTTP 503", 503)
             arrived.append("trace")
             return 0
 
@@ -255,7 +253,7 @@ class TestTrouble:
         self, store: SqlTraceStore, caplog: pytest.LogCaptureFixture
     ) -> None:
         await store.save([trace(number) for number in range(3)])
-        server = Server(fail(Rejected("Langfuse does not know the keys (HTTP 401)")))
+        server = Server(fail(Unavailable("Langfuse does not know the keys (HTTP 401)", 401)))
         exporter = Exporter(store, server.send, where="Langfuse")
         waits = [await exporter.round() for _ in range(6)]
         assert server.requests == 6
@@ -273,11 +271,11 @@ class TestTrouble:
         self, store: SqlTraceStore
     ) -> None:
         await store.save([trace(1)])
-        server = Server(fail(RetryLater("HTTP 503")))
+        server = Server(fail(Unavailable("HTTP 503", 503)))
         exporter = Exporter(store, server.send, where="a server")
         waits = [await exporter.round() for _ in range(9)]
         assert all(most / 2 <= wait <= most for wait, most in zip(waits, WAITS, strict=True)), waits
-        server.answer = fail(RetryLater("HTTP 429", retry_after=7_000))
+        server.answer = fail(Unavailable("HTTP 429", 429, retry_after=7_000))
         exporter = Exporter(store, server.send, where="a server")
         assert await exporter.round() == 300
 

@@ -22,8 +22,8 @@ from agent.engine.run import Run
 from agent.engine.span import TraceRecord
 from agent.i18n import say
 from agent.repositories import Feedback, TurnRecord
-from agent.tracing.exporter import Deliver, Exporter, RetryLater
-from agent.tracing.langfuse.traces import LangfuseClient, LangfuseFeedback, LangfuseTraces
+from agent.tracing.exporter import Deliver, Exporter, Unavailable
+from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
@@ -116,8 +116,8 @@ class Room:
     ) -> AsyncIterator[None]:
         """The bot answers people until the block ends."""
         client = client_of(self.langfuse)
-        deliver = LangfuseFeedback(client, environment="test").deliver
-        send = LangfuseTraces(client, Origin()).send
+        there = LangfuseTraces(client, Origin("test"))
+        deliver, send = there.deliver, there.send
         delivery = self.exporter(deliver, send=send, backoff=AT_ONCE, parked=AT_ONCE)
         slow = SlowTurns(self.turns, self.answers_read)
 
@@ -764,7 +764,7 @@ class TestDelivery:
         rests = asyncio.Semaphore(4)
 
         async def deliver(feedback: Feedback) -> None:
-            raise RetryLater("status 503")
+            raise Unavailable("status 503", 503)
 
         async def sleep(seconds: float) -> None:
             waits.append(seconds)
@@ -812,12 +812,12 @@ class TestDelivery:
         room.langfuse.mode = "black_hole"
         room.langfuse.requests.clear()
         stopped = asyncio.Event()
-        delivery = room.exporter(LangfuseFeedback(client).deliver)
+        delivery = room.exporter(LangfuseTraces(client, Origin()).deliver)
         task = asyncio.create_task(unless(stopped, delivery.run()))
         await eventually(lambda: room.score_requests == ["POST"], seconds=30, otherwise=str)
         stopped.set()
         await task
-        with suppress(RetryLater):
+        with suppress(Unavailable):
             await client.aclose()
         assert len(await room.feedback.undelivered()) == 1
 

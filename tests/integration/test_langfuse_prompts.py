@@ -14,8 +14,8 @@ from agent.house_sommelier import HouseSommelier
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
-from agent.tracing.langfuse.prompts import LangfusePrompts, PromptStore
-from agent.tracing.langfuse.traces import LangfuseClient
+from agent.tracing.langfuse import LangfuseClient
+from agent.tracing.managed import LangfusePrompts, PromptStore
 from tests.doubles.langfuse_prompts import (
     PUBLIC_KEY,
     SECRET_KEY,
@@ -50,7 +50,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
             said.append(record.getMessage())
 
     logger, listener = (
-        logging.getLogger("agent.tracing.langfuse.prompts"),
+        logging.getLogger("agent.tracing.managed"),
         Listener(logging.WARNING),
     )
     logger.addHandler(listener)

@@ -15,10 +15,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from agent.engine.errors import AgentError
 from agent.engine.messages import Usage
 from agent.engine.span import PromptRef, TraceRecord
-from agent.tracing.exporter import Rejected, RetryLater, Unreadable
+from agent.tracing.exporter import Unavailable
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from tests.doubles.otlp import Mode, OtlpReceiver
@@ -282,7 +281,7 @@ async def test_spans_that_were_taken_are_not_sent_again_for_their_scores() -> No
     with Busy() as langfuse:
         async with langfuse_traces(langfuse) as destination:
             for _ in range(2):
-                with pytest.raises(RetryLater):
+                with pytest.raises(Unavailable):
                     await destination.send([trace])
             assert await destination.send([trace]) == 0
     assert (len(langfuse.spans), len(langfuse.scores)) == (8, 2)
@@ -328,25 +327,34 @@ async def test_what_a_server_did_not_take_is_counted(
 
 
 @pytest.mark.parametrize(
-    ("answer", "error", "said"),
+    ("answer", "means", "said"),
     [
-        (Response("<h1>Sign in</h1>", media_type="text/html"), Rejected, "check LANGFUSE_BASE_URL"),
-        (Response(status_code=302, headers={"location": "/login"}), Rejected, "check LANGFUSE_BAS"),
-        (Response(status_code=404), Rejected, "HTTP 404; check LANGFUSE_BASE_URL"),
-        (Response(status_code=401), Rejected, "does not know the keys"),
-        (Response(status_code=413), Unreadable, "HTTP 413"),
-        (Response(status_code=429, headers={"retry-after": "7"}), RetryLater, "HTTP 429"),
-        (Response(status_code=500), RetryLater, "HTTP 500"),
+        (
+            Response("<h1>Sign in</h1>", media_type="text/html"),
+            "rejected",
+            "check LANGFUSE_BASE_URL",
+        ),
+        (
+            Response(status_code=302, headers={"location": "/login"}),
+            "rejected",
+            "check LANGFUSE_BAS",
+        ),
+        (Response(status_code=404), "rejected", "HTTP 404; check LANGFUSE_BASE_URL"),
+        (Response(status_code=401), "rejected", "does not know the keys"),
+        (Response(status_code=413), "unreadable", "HTTP 413"),
+        (Response(status_code=429, headers={"retry-after": "7"}), "passes", "HTTP 429"),
+        (Response(status_code=500), "passes", "HTTP 500"),
     ],
     ids=["html", "redirect", "nowhere", "keys", "too large", "too many", "broken"],
 )
 async def test_what_a_server_does_not_take_says_what_to_do_and_whether_to_try_again(
-    answer: Response, error: type[AgentError], said: str
+    answer: Response, means: str, said: str
 ) -> None:
-    with PickyReceiver(answer) as langfuse:
-        with pytest.raises(error, match=said) as raised:
-            await deliver(langfuse, answer_with_a_retry())
-        assert getattr(raised.value, "retry_after", 7) in (7, 0)
+    with PickyReceiver(answer) as langfuse, pytest.raises(Unavailable, match=said) as raised:
+        await deliver(langfuse, answer_with_a_retry())
+    error = raised.value
+    assert (error.passes, error.is_unreadable) == (means == "passes", means == "unreadable")
+    assert error.retry_after == (7 if error.status == 429 else 0)
     assert langfuse.scores == [], "a score went before its trace"
 
 

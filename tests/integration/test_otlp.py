@@ -8,7 +8,7 @@ import pytest
 
 from agent.engine.messages import Usage
 from agent.engine.span import TraceRecord
-from agent.tracing.exporter import HttpClient, Rejected
+from agent.tracing.exporter import HttpClient, Unavailable
 from agent.tracing.otlp import Origin, OtlpTraces
 from agent.tracing.recorder import Recorder
 from bot.tracing import otlp_client
@@ -83,7 +83,7 @@ async def test_what_was_said_stands_in_the_names_of_the_conventions() -> None:
 
 
 async def test_a_backend_that_is_elsewhere_is_refused_with_what_to_check() -> None:
-    with pytest.raises(Rejected, match="x answered HTTP 404; check y"):
+    with pytest.raises(Unavailable, match="x answered HTTP 404; check y"):
         await sent(404)
 
 

@@ -14,7 +14,7 @@ import pytest
 from agent.engine.span import TraceRecord
 from agent.repositories import TurnRecord
 from agent.tracing.exporter import Exporter
-from agent.tracing.langfuse.traces import LangfuseClient, LangfuseFeedback, LangfuseTraces
+from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply, record_turn
@@ -130,13 +130,8 @@ async def fill(url: str, servers: Sequence[OtlpReceiver]) -> None:
         await feedback.rate(8, "liked")
         await feedback.rate(8, "disliked")
         client = LangfuseClient(server.public_key, server.secret_key, server.base_url)
-        exporter = Exporter(
-            store,
-            LangfuseTraces(client, Origin()).send,
-            "Langfuse",
-            feedback=feedback,
-            deliver=LangfuseFeedback(client).deliver,
-        )
+        there = LangfuseTraces(client, Origin())
+        exporter = Exporter(store, there.send, "Langfuse", feedback, there.deliver)
         assert await exporter.round() == 0
         await client.aclose()
         await engine.dispose()

@@ -8,11 +8,11 @@ was said: once is enough.
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import httpx
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from agent.engine.messages import Usage
 from agent.engine.span import ScoreRecord, SpanRecord, TraceRecord
 from agent.repositories import Feedback, FeedbackReason
-from agent.tracing.exporter import HttpClient, Unavailable, Unreadable
+from agent.tracing.exporter import HttpClient, Unavailable
 from agent.tracing.masking import mask
 from agent.tracing.otlp import (
     PROTOBUF,
@@ -123,67 +123,6 @@ def trace_url(base_url: str, trace_id: str) -> str:
     return f"{base_url.rstrip('/')}/trace/{trace_id}"
 
 
-class LangfuseFeedback:
-    """Delivers verdicts, into `environment` like the traces they are about.
-
-    `hide` makes of what a person wrote what may be shown of it.
-    """
-
-    def __init__(
-        self,
-        client: LangfuseClient,
-        *,
-        environment: str | None = None,
-        hide: Callable[[str], str] = mask,
-    ) -> None:
-        self._client = client
-        self._environment = environment
-        self._hide = hide
-        self._can_delete = True
-
-    async def deliver(self, feedback: Feedback) -> None:
-        """Make the scores of a trace say what is thought of it now; the same again is no change.
-
-        Raises:
-            AgentError: see `agent.tracing.exporter.Send`.
-        """
-        if feedback.trace_id is None:
-            return
-        scores = verdict_scores(feedback, self._hide)
-        if scores:
-            about = feedback.trace_id, feedback.root_id
-            body = [
-                score_body(*about, score, self._environment, feedback.answered_at)
-                for score in scores
-            ]
-            await _done(self._client.request("POST", SCORES, json=body))
-        # What was never changed has no score that would have to go.
-        names = (VERDICT, REASON) if feedback.revision > 1 else ()
-        for name in names[len(scores) :]:
-            await self._delete(score_id(feedback.trace_id, name))
-
-    async def _delete(self, score: str) -> None:
-        if not self._can_delete:
-            return
-        deleting = self._client.request("DELETE", f"{SCORES}/{score}")
-        if await _done(deleting, METHOD_UNKNOWN | {404}) in METHOD_UNKNOWN:
-            self._can_delete = False
-            log.warning("This Langfuse cannot delete scores: verdicts taken back stay there")
-
-
-async def _done(request: Awaitable[object], expected: frozenset[int] = frozenset()) -> int:
-    """The status of a request that was done (200), or that is one of `expected`."""
-    try:
-        await request
-    except Unavailable as error:
-        if error.status in expected:
-            return error.status or 0
-        if error.status == 404:  # one verdict is nobody's; the address is right, traces arrive
-            raise Unreadable(str(error)) from None
-        raise error.delivery_error from None
-    return 200
-
-
 def verdict_scores(feedback: Feedback, hide: Callable[[str], str]) -> list[ScoreRecord]:
     """Return the scores that a verdict is; none if it was taken back."""
     if feedback.verdict is None:
@@ -248,7 +187,7 @@ def langfuse_spans(traces: Sequence[TraceRecord], origin: Origin, public_key: st
     """Encode traces as Langfuse takes them, compressed.
 
     Raises:
-        Unreadable: several are too large for one request.
+        Unavailable: several are too large for one request.
     """
     known = KeyValue(key="public_key", value=AnyValue(string_value=public_key))
     scope = InstrumentationScope(name="langfuse-sdk", version=DIALECT, attributes=[known])
@@ -344,23 +283,26 @@ def _of_generation(span: SpanRecord) -> Iterator[tuple[str, Value]]:
 
 @dataclass(slots=True)
 class LangfuseTraces:
-    """Delivers traces to a project; spans that were taken are not sent again for their scores."""
+    """Delivers traces to a project, and what people think of them.
+
+    Spans that were taken are not sent again for their scores. `hide` makes of what a person wrote
+    what may be shown of it.
+    """
 
     client: LangfuseClient
     origin: Origin
+    hide: Callable[[str], str] = mask
+    _can_delete: bool = True
     _taken: set[tuple[str, int | None]] = field(default_factory=set)
 
     async def send(self, traces: Sequence[TraceRecord]) -> int:
-        """Deliver spans, then scores; how many parts were not taken.
-
-        Raises:
-            AgentError: see `agent.tracing.exporter.Send`.
-        """
+        """Deliver spans, then scores; how many parts were not taken. Raises `Unavailable`."""
         refused = 0
         if new := [each for each in traces if _run_of(each) not in self._taken]:
             key = self.client.public_key
             body = await asyncio.to_thread(langfuse_spans, new, self.origin, key)
-            refused = refused_spans(await self._post(TRACES, content=body, headers=headers(key)))
+            sent = self.client.request("POST", TRACES, content=body, headers=headers(key))
+            refused = refused_spans(await sent)
             self._taken.update(map(_run_of, new))
         scores = [score for each in traces for score in scores_of(each, self.origin.environment)]
         if scores:
@@ -371,16 +313,43 @@ class LangfuseTraces:
     async def _refused_scores(self, scores: Sequence[Mapping[str, object]]) -> int:
         """Send scores; whether some were refused, which costs no trace: the spans have arrived."""
         try:
-            response = await self._post(SCORES, json=scores)
-        except Unreadable:
+            response = await self.client.request("POST", SCORES, json=scores)
+        except Unavailable as error:
+            if not error.is_unreadable:
+                raise
             return len(scores)
         return int(response.status_code == 207)
 
-    async def _post(self, path: str, **request: Any) -> httpx.Response:
+    async def deliver(self, feedback: Feedback) -> None:
+        """Make the scores of a trace say what is thought of it now; the same again is no change.
+
+        Raises:
+            Unavailable: it was not done.
+        """
+        if feedback.trace_id is None:
+            return
+        scores = verdict_scores(feedback, self.hide)
+        if scores:
+            about = feedback.trace_id, feedback.root_id
+            known = self.origin.environment, feedback.answered_at
+            body = [score_body(*about, score, *known) for score in scores]
+            await self.client.request("POST", SCORES, json=body)
+        # What was never changed has no score that would have to go.
+        names = (VERDICT, REASON) if feedback.revision > 1 else ()
+        for name in names[len(scores) :]:
+            await self._delete(score_id(feedback.trace_id, name))
+
+    async def _delete(self, score: str) -> None:
+        if not self._can_delete:
+            return
         try:
-            return await self.client.request("POST", path, **request)
+            await self.client.request("DELETE", f"{SCORES}/{score}")
         except Unavailable as error:
-            raise error.delivery_error from None
+            if error.status not in METHOD_UNKNOWN | {404}:
+                raise
+            if error.status in METHOD_UNKNOWN:
+                self._can_delete = False
+                log.warning("This Langfuse cannot delete scores: verdicts taken back stay there")
 
 
 def _run_of(trace: TraceRecord) -> tuple[str, int | None]:

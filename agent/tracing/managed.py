@@ -1,7 +1,8 @@
-"""Datasets and experiments in Langfuse: what was asked, and what became of it, run by run.
+"""What people look after in Langfuse: prompts, datasets, and experiments over them.
 
-An experiment is no object of its own in Langfuse: it is told by attributes on the spans of each
-item's trace. Traces are therefore sent here, with these attributes, and not by the sink of turns.
+The prompts in use are fetched in the background. An experiment is no object of its own there: it is
+told by attributes on the spans of each item's trace. Traces of experiments are therefore sent here,
+with these attributes, and not by the exporter of turns.
 """
 
 import asyncio
@@ -9,16 +10,20 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 
 from agent.engine.errors import Backoff, Sleep, retry
-from agent.engine.span import TraceRecord
-from agent.tracing.exporter import Rejected, RetryLater, Unavailable
-from agent.tracing.langfuse.traces import (
+from agent.engine.feedback import fence
+from agent.engine.run import Prompt
+from agent.engine.span import PromptRef, TraceRecord
+from agent.prompts import refusal, repository_prompts
+from agent.tracing.exporter import RateLimitedLogger, Unavailable
+from agent.tracing.langfuse import (
     SCORES,
     TRACES,
     LangfuseClient,
@@ -26,10 +31,168 @@ from agent.tracing.langfuse.traces import (
     langfuse_spans,
     scores_of,
 )
-from agent.tracing.otlp import Origin
+from agent.tracing.otlp import Origin, as_json
 from agent.tracing.recorder import Item
 
 log = logging.getLogger(__name__)
+
+DEFAULT_LABEL: Final = "production"
+EVERY_SECONDS: Final = 60.0
+REQUEST_SECONDS: Final = 1.5
+START_SECONDS: Final = 2.0
+PROMPTS: Final = "/api/public/v2/prompts"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPrompt:
+    """A version of a prompt in Langfuse; `text` is None for a chat prompt."""
+
+    version: int
+    text: str | None
+
+
+class _Prompt(BaseModel):
+    version: int
+    type: Literal["text", "chat"] = "text"
+    prompt: JsonValue
+
+    @property
+    def stored(self) -> StoredPrompt:
+        return StoredPrompt(self.version, self.prompt if isinstance(self.prompt, str) else None)
+
+
+class PromptStore:
+    """Reads and writes the versions of prompts in Langfuse, each by one request."""
+
+    def __init__(self, client: LangfuseClient) -> None:
+        self._client = client
+
+    async def get(
+        self, name: str, *, label: str | None = None, version: int | None = None
+    ) -> StoredPrompt | None:
+        """Return the version of a prompt that has this label or number, None if none has.
+
+        Raises:
+            Unavailable: Langfuse gave no answer, or another one.
+        """
+        asked = {"label": label} if version is None else {"version": version}
+        try:
+            path = f"{PROMPTS}/{quote(name, safe='')}"
+            return (await self._client.ask(_Prompt, "GET", path, params=asked)).stored
+        except Unavailable as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def create(self, name: str, text: str, label: str) -> StoredPrompt:
+        """Add a version of a prompt, which takes `label` from the version that had it.
+
+        Raises:
+            Unavailable: Langfuse did not take it.
+        """
+        made = {"name": name, "type": "text", "prompt": text, "labels": [label]}
+        return (await self._client.ask(_Prompt, "POST", PROMPTS, json=made)).stored
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+class LangfusePrompts:
+    """The versions that have `label` in Langfuse; see `agent.prompts.Prompts`. No turn waits.
+
+    What Langfuse does not have under that label is the repository's. What it cannot give, or gives
+    in a form that the contracts cannot use, leaves the last good version in use.
+    """
+
+    def __init__(
+        self,
+        store: PromptStore,
+        *,
+        label: str = DEFAULT_LABEL,
+        every_seconds: float = EVERY_SECONDS,
+        limited_log: RateLimitedLogger | None = None,
+    ) -> None:
+        self._store = store
+        self._label = label
+        self._every_seconds = every_seconds
+        self._limited_log = limited_log or RateLimitedLogger()
+        self._current = dict(repository_prompts())
+        self._refused: dict[str, StoredPrompt] = {}
+        self._fetched = asyncio.Event()
+        self._fetching: asyncio.Task[None] | None = None
+
+    def get(self, name: str) -> Prompt:
+        """Return the last good version; the repository's until there is one."""
+        return self._current[name]
+
+    async def start(self, seconds: float = START_SECONDS) -> None:
+        """Begin to fetch; returns when every prompt was asked for once, after `seconds` at most.
+
+        So the first turns, those resumed after a crash among them, get the prompts they should.
+        """
+        self._fetching = asyncio.create_task(self._fetch())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._fetched.wait()
+
+    async def close(self) -> None:
+        """Stop fetching, at once. Never raises."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+        await self._store.close()
+
+    async def _fetch(self) -> None:
+        while True:
+            for name in self._current:
+                await self._fetch_one(name)
+            self._fetched.set()
+            await asyncio.sleep(self._every_seconds)
+
+    async def _fetch_one(self, name: str) -> None:
+        try:
+            self._take(name, await self._store.get(name, label=self._label))
+        except Unavailable as error:
+            self._warn(str(error))
+        except Exception as error:  # a task that ended would keep the prompts as they are forever
+            self._warn(type(error).__name__)
+
+    def _take(self, name: str, stored: StoredPrompt | None) -> None:
+        if stored is not None and (reason := refusal(name, stored.text)):
+            self._refuse(name, stored, reason)
+            return
+        prompt = repository_prompts()[name]
+        if stored is not None:
+            ref = PromptRef(name, stored.version, self._label, is_fallback=False)
+            prompt = Prompt(stored.text or "", ref)
+        if prompt != self._current[name]:
+            self._current[name] = prompt
+            log.info("prompt %s: %s is in use", name, described(prompt.ref))
+
+    def _refuse(self, name: str, stored: StoredPrompt, reason: str) -> None:
+        if self._refused.get(name) == stored:
+            return
+        self._refused[name] = stored
+        log.warning(
+            "prompt %s: version %d of Langfuse is refused: %s; %s stays in use",
+            name,
+            stored.version,
+            fence(reason, 300),
+            described(self._current[name].ref),
+        )
+
+    def _warn(self, reason: str) -> None:
+        said = f"prompts cannot be fetched, the last good ones stay: {reason}"
+        self._limited_log.warning(log, "prompts", said)
+
+
+def described(ref: PromptRef) -> str:
+    """Name a version as a person does."""
+    if ref.is_fallback:
+        return f"the repository's version {ref.version}"
+    return f"version {ref.version} ({ref.label})"
+
 
 AT_ONCE: Final = 4  # requests
 TRIES: Final = 3  # of an item, before it is left for the end
@@ -199,7 +362,7 @@ class Recording:
                     sleep=self.experiments.sleep,
                 )
         except Unavailable as error:
-            self._refused = isinstance(error.delivery_error, Rejected)
+            self._refused = not (error.passes or error.is_unreadable)
             if not self._warned:
                 log.warning("Not everything is recorded: %s", error)
             self._warned = True
@@ -231,12 +394,12 @@ class Recording:
         named = {
             "id": experiment_id(self.dataset.project_id, self.dataset.id, name),
             "name": name,
-            "metadata": _json({"run": self.run, "variant": variant}),
+            "metadata": as_json({"run": self.run, "variant": variant}),
             "dataset.id": self.dataset.id,
             "item.id": item.id,
             "item.root_observation_id": trace.root.span_id,
-            "item.expected_output": _json(self.experiments.hide(item.expected)),
-            "item.metadata": _json(dict(item.metadata)),
+            "item.expected_output": as_json(self.experiments.hide(item.expected)),
+            "item.metadata": as_json(dict(item.metadata)),
         }
         if self.description:
             named["description"] = self.description
@@ -245,8 +408,7 @@ class Recording:
 
 def _is_passing(error: Exception) -> bool | float:
     """Whether the same may be taken later, and after how many seconds if the server said."""
-    known = error.delivery_error if isinstance(error, Unavailable) else error
-    return isinstance(known, RetryLater) and (known.retry_after or True)
+    return isinstance(error, Unavailable) and error.passes and (error.retry_after or True)
 
 
 def experiment_id(project_id: str, dataset_id: str, name: str) -> str:
@@ -260,7 +422,3 @@ def _item(found: Mapping[str, Any]) -> Item:
     metadata = found.get("metadata")
     known = metadata if isinstance(metadata, dict) else {}
     return Item(str(found.get("id")), found.get("input"), found.get("expectedOutput"), known)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,1 +1,0 @@
-"""Langfuse: the only package that knows its client, and that of OpenTelemetry under it."""
