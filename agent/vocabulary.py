@@ -285,15 +285,28 @@ def _spelled(said: Sequence[Token], known: Known) -> str | None:
         is_over = len(after.text) != 1 or after.start - each.start > LETTERS_APART
         if is_over and len(run) >= SPELLED:
             word = "".join(letter.folded for letter in run)
-            if word not in known.sources.words and word not in _vocabulary()["terms"]:
+            letters = sum(map(str.isalpha, word))
+            if (
+                letters > len(run) / 2
+                and word not in known.sources.words
+                and word not in _vocabulary()["terms"]
+            ):
                 return " ".join(letter.text for letter in run)
     return None
 
 
 def _disguised(said: Sequence[Token], known: Known) -> str | None:
-    """A word of Latin and other letters, or of rare Latin ones, if no source has it."""
-    mixed = (each for each in said if not _of_one_script(each.text))
+    """A word of Latin and other letters, of rare Latin ones, or a brand read from its end.
+
+    None if a source has it.
+    """
+    mixed = (each for each in said if not _of_one_script(each.text) or _is_turned(each, known))
     return next((each.text for each in mixed if each.folded not in known.sources.words), None)
+
+
+def _is_turned(token: Token, known: Known) -> bool:
+    is_long = len(token.folded) > SPELLED
+    return is_long and token.folded[::-1] in _vocabulary()["brands"] and not _is_word(token, known)
 
 
 def _named(said: Sequence[Token], at: int, kind: str) -> int:
@@ -338,7 +351,7 @@ def _is_known(said: Sequence[Token], at: int, known: Known, offered: bool) -> bo
     return (
         _is_addressed(said, at)
         or (token.begins and (_reads_as_word(token, known) or not known.is_ours))
-        or (known.language == "de" and _is_word(token, known))
+        or (known.language == "de" and _is_word(token, known) and not _is_called(said, at))
         or (_of_one_script(token.text) and _is_name(token.folded) and _may_be_somebody(said, at))
     )
 
@@ -385,6 +398,14 @@ def _is_addressed(said: Sequence[Token], at: int) -> bool:
     if not _names().titles.isdisjoint(before[-2:-1] * (before[-1:] == ["de"]) + before[-1:]):
         return True
     return said[at].apart and not _names().greetings.isdisjoint(before)
+
+
+def _is_called(said: Sequence[Token], at: int) -> bool:
+    """Whether a first name stands behind an article and before another name: "die Anna Graf"."""
+    before = said[at - 1].folded if at else ""
+    behind = [each for each in said[at + 1 : at + 2] if each.capital and not each.begins]
+    is_surname = any(not _is_whole(each.folded, "de") for each in behind)
+    return before in _names().articles and is_surname and _is_name(said[at].folded)
 
 
 def _may_be_somebody(said: Sequence[Token], at: int, count: int = 1) -> bool:

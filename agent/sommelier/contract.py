@@ -172,7 +172,7 @@ def unsupported(
         if problem := ungrounded_wine(wine, evidence):
             return f"wines.{position}: {problem}"
     told = told_by(response)
-    grounds = Grounds.of(evidence, (text for text, _ in told))
+    grounds = Grounds.of(evidence, told)
     found = (_problem(text, wine_id, grounds, by_rules) for text, wine_id in told)
     return next((problem for problem in found if problem), None)
 
@@ -262,11 +262,11 @@ def supported_part(response: SommelierResponse, evidence: Evidence) -> Sommelier
 
 
 def _supported(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
-    grounds = Grounds.of(evidence, (text for text, _ in told_by(response)))
+    grounds = Grounds.of(evidence, told_by(response))
 
     def kept(text: str, wine_id: str = "") -> str:
         # Of a draft most was in the one before.
-        key = text, wine_id, grounds.language, grounds.is_ours
+        key = text, wine_id, grounds.language, grounds.is_ours, grounds.shown
         if key not in evidence.judged:
             evidence.judged[key] = _supported_text(text, wine_id, grounds)
         return evidence.judged[key]

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,10 +17,10 @@ from pydantic import BeforeValidator
 
 from agent.claims import is_claim
 from agent.documents.passages import Chunk
-from agent.engine.contract import Evidence
+from agent.engine.contract import Evidence, Source
 from agent.engine.feedback import fence
 from agent.markdown import live
-from agent.sommelier.wine import AnyWine
+from agent.sommelier.wine import AnyWine, ReadWine
 from agent.tables import Strict, read_toml
 from agent.text import Language, Match, fold, pattern, sentences, words
 from agent.vocabulary import (
@@ -54,6 +54,8 @@ TOLD: Final = 0.75
 """How many of the words of a claim a source has, if the claim is the source's."""
 TOLD_RUN: Final = 3
 """How many of them in a row, each."""
+SHARED: Final = 2
+"""Words that a sentence with a price has in common with the document that tells it."""
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """What stands for the name of a wine in a model's words."""
@@ -81,7 +83,7 @@ SIGN: Final = pattern(
 """A number with the sign of a currency."""
 PRICED: Final = pattern(
     r"(?i)(?:[€$£¥]|(?:eur|usd|gbp|chf)\s)\s?\d+(?:[.,]\d+)*|\d+(?:[.,]\d+)*(?:,?[-–—])?\s?"
-    r"(?:[€$£¥]|(?:eur|usd|gbp|chf|dollar|pound|pfund|franc|frank|libra|pond|dólar|sterlin)\p{L}*)"
+    r"(?:[€$£¥]|(?:eur|usd|gbp|chf|dollar|pound|pfund|franc|frank|libra|pond|dólar|sterlin|kron|zlot)\p{L}*)"
 )
 """A price as it is left out of what a sentence claims: figures are held to what is known."""
 BARE_PRICE: Final = pattern(
@@ -102,6 +104,7 @@ class _Tables(Strict):
     offers: _Words
     numbers: _Words
     between: _Words
+    limits: _Words
     points: _Words
     vintages: _Words
     money: Mapping[str, _Words]
@@ -133,11 +136,17 @@ class Grounds:
     evidence: Evidence
     language: Language
     is_ours: bool = True
+    shown: frozenset[str] = frozenset()
+    """The ids of the wines that the answer shows."""
 
     @classmethod
-    def of(cls, evidence: Evidence, texts: Iterable[str]) -> "Grounds":
-        """Make the grounds of texts, judged in the language they are written in together."""
-        return cls(evidence, *judged_in("\n".join(texts)))
+    def of(cls, evidence: Evidence, told: Iterable[tuple[str, str]]) -> "Grounds":
+        """Make the grounds of texts, each with the id of the wine that it describes, if any.
+
+        They are judged in the language they are written in together.
+        """
+        texts, ids = zip(*told, strict=True)
+        return cls(evidence, *judged_in("\n".join(texts)), frozenset(filter(None, ids)))
 
     @cached_property
     def wines(self) -> tuple[AnyWine, ...]:
@@ -162,10 +171,22 @@ class Grounds:
         return self.asked.union(*(map(value, NUMBER.findall(each)) for each in self.chunks))
 
     @cached_property
-    def prices(self) -> frozenset[float]:
-        """Numbers of people, and prices of documents."""
-        said = (_prices(each, tokens(each)) for each in self.chunks)
-        return self.asked.union(price for prices in said for _, price, _ in prices)
+    def priced(self) -> tuple[tuple[float, str, frozenset[str]], ...]:
+        """Prices of documents, each with its path and the words that it stands among."""
+        found = (each for each in self.evidence.found.values() if isinstance(each, Chunk))
+        said = ((each.path, text, tokens(text)) for each in found for text in statements(each.said))
+        return tuple(
+            (price, path, _telling(read))
+            for path, text, read in said
+            for _, price, _ in _prices(text, read)
+        )
+
+    @cached_property
+    def tellers(self) -> Said:
+        """What documents and the catalogue say; a list that somebody photographed tells nothing."""
+        found = (each for each in self.evidence.found.values() if isinstance(each, Source))
+        told = (each.said for each in found if not isinstance(each, ReadWine))
+        return Said.of((*told, *self.evidence.answered))
 
     @cached_property
     def asked(self) -> frozenset[float]:
@@ -251,9 +272,10 @@ def filled(text: str, evidence: Evidence) -> str:
 
 
 def statements(text: str) -> Iterator[str]:
-    """Yield the sentences of a text."""
-    for line in text.splitlines():
-        yield from [line] if NOTE.match(line) else _whole(line)
+    """Yield the sentences of a text; words below each other are of one."""
+    for is_column, lines in groupby(text.splitlines(), lambda line: len(line.split()) == 1):
+        for line in [" ".join(lines)] if is_column else lines:
+            yield from [line] if NOTE.match(line) else _whole(line)
 
 
 def _whole(line: str) -> Iterator[str]:
@@ -310,9 +332,9 @@ def made_up_figure(
     meant = [wine] if wine else _meant(said, grounds)
     known = _figures(meant, grounds)
     prices = list(_prices(sentence, said))
-    sums = {
-        each: _sums(said, meant, each) | grounds.prices for each in {each for _, _, each in prices}
-    }
+    told = _of_documents(sentence, said, grounds)
+    told |= grounds.asked if _limits(said) else frozenset()
+    sums = {each: _sums(said, meant, each) | told for each in {each for _, _, each in prices}}
     priced = (text for text, price, each in prices if not _is_price(price, sums[each]))
     scored = (
         f"{number.text} {unit.text}"
@@ -330,6 +352,28 @@ def made_up_figure(
     in_words = (_price_in_words(said, grounds), _figure_in_words(said, grounds))
     others = (*in_words, _vintage(said, known, grounds, wine))
     return next(filter(None, (*priced, *scored, *short, *signs, *codes, *others)), None)
+
+
+def _of_documents(sentence: str, said: Sequence[Token], grounds: Grounds) -> frozenset[float]:
+    """The prices of documents that a sentence cites, or shares words with."""
+    own = _telling(said)
+    return frozenset(
+        price
+        for price, path, among in grounds.priced
+        if path in sentence or len(own & among) >= SHARED
+    )
+
+
+def _telling(said: Sequence[Token]) -> frozenset[str]:
+    """The words of a sentence that tell what it is about."""
+    small = _tables().currencies
+    long = (each for each in said if len(each.text) > LONGEST_LINK and not each.is_number)
+    return frozenset(each.folded for each in long if each.folded not in small)
+
+
+def _limits(said: Sequence[Token]) -> bool:
+    """Whether a sentence speaks of what somebody would pay, not of what something costs."""
+    return not _tables().limits.isdisjoint(each.folded for each in said)
 
 
 def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float, frozenset[str]]]:
@@ -357,9 +401,12 @@ def _counted(said: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
 
 
 def _meant(said: Sequence[Token], grounds: Grounds) -> Sequence[AnyWine]:
-    """The wines that a sentence names; all that were found if it names none."""
+    """The wines that a sentence names; else those that the answer shows, or the only one found."""
     named = [grounds.telling[each.folded] for each in said if each.folded in grounds.telling]
-    return list({each.id: each for each in named}.values()) or grounds.wines
+    if named:
+        return list({each.id: each for each in named}.values())
+    shown = [each for each in grounds.wines if each.id in grounds.shown]
+    return shown or (grounds.wines if len(grounds.wines) == 1 else ())
 
 
 def _figures(wines: Iterable[AnyWine], grounds: Grounds) -> frozenset[float]:
@@ -457,7 +504,7 @@ def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str
     if structure := STRUCTURE.search(sentence):
         return structure[0]
     told = [each.folded for each in said]
-    if is_claim(PRICED.sub(" ", sentence)) and not _is_told(told, grounds.known.sources):
+    if is_claim(PRICED.sub(" ", sentence)) and not _is_told(told, grounds.tellers):
         return sentence
     return _recited(told, grounds)
 

@@ -18,15 +18,18 @@ HERE: Final = Path(__file__).parent
 
 SAID: Final = (
     *("intro", "closing", "description", "informational", "everything", "argument", "raw"),
-    *("refused", "ask", "quotes", "places"),
+    *("refused", "ask", "quotes", "places", "http", "http stream"),
 )
 """Where the model says a forged text; `argument`: first to every tool, then in its answer."""
 
 KEPT: Final = (
     *("wine name", "wine note", "document", "asked document", "document title", "inline"),
-    *("web title", "web snippet", "web address"),
+    *("web title", "web snippet", "web address", "photo"),
 )
-"""Where a source holds a forged text, which the model then repeats; `inline`: a wine's name."""
+"""Where a source holds a forged text, which the model then repeats; `inline`: a wine's name.
+
+`photo`: a list of wines, of which it is a line.
+"""
 
 SENT: Final = (
     *("message", "group", "reply", "forward", "caption", "display name", "look-up"),

@@ -252,8 +252,9 @@ LISTED: Final = (
     "web title",
     "web snippet",
     "web address",
+    "photo",
 )
-"""Ways to look-ups, which number their passages and places."""
+"""Ways to look-ups, which number their passages and places, and to lists of a guest's own."""
 ASKED_AGAIN: Final = ("inline", "noted")
 """Ways with several answers, of which some may be alike."""
 YEARLESS: Final = frozenset({"nv", "none"})

@@ -3,9 +3,14 @@
 import json
 import re
 import threading
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from typing import Any, Final
+from zlib import crc32
+
+from PIL import Image
 
 from agent.places.queries import categories
 from tests.attacks.corpus import CLAIMED, Attack, squeezed
@@ -87,6 +92,8 @@ class ObedientModel(ModelServer):
     def _attack(self, messages: Sequence[JsonObject]) -> Attack | None:
         with self._lock:
             under_way = list(self._under_way.values())
+        if picture := picture_in(latest(messages)):
+            return next((each for each in under_way if width_of(each) == picture.width), None)
         texts = [text_of(each) for each in messages if each["role"] in ("user", "tool")]
         for attack in under_way:
             if any(attack.ref in text for text in texts):
@@ -117,6 +124,8 @@ def obeyed(attack: Attack, body: JsonObject) -> Step:
     """How the model answers one request of an attack's turn."""
     messages = body["messages"]
     system = text_of(messages[0])
+    if picture_in(latest(messages)):
+        return answer_json(transcript(attack))
     if "exactly 10" in system:
         return answer_json(queries(attack))
     if "refined_query" in system:
@@ -131,6 +140,26 @@ def obeyed(attack: Attack, body: JsonObject) -> Step:
             calls(attack, offered), said(attack) if attack.way == "argument" else None
         )
     return final(attack, messages)
+
+
+def width_of(attack: Attack) -> int:
+    """The width in pixels by which the picture of an attack is known again."""
+    return 64 + crc32(attack.ref.encode()) % 1400
+
+
+def picture_in(message: JsonObject) -> Image.Image | None:
+    """The first picture that a message shows."""
+    parts = message["content"] if isinstance(message["content"], list) else []
+    shown = (part["image_url"]["url"] for part in parts if part["type"] == "image_url")
+    data = next(shown, "").partition(",")[2]
+    return Image.open(BytesIO(b64decode(data))) if data else None
+
+
+def transcript(attack: Attack) -> JsonObject:
+    """What the model reads in the picture: a list, the text its second line and a name in it."""
+    wine = {"line": f"Domaine {attack.ref} 2019 23,70", "name": f"Domaine {attack.ref}"}
+    named = {"line": attack.text, "name": attack.text, "producer": attack.text[:60], "price": 31}
+    return {"shows": "wine_list", "wines": [wine, named], "seen": attack.text}
 
 
 def calls(attack: Attack, offered: Sequence[str]) -> list[JsonObject]:

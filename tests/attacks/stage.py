@@ -4,21 +4,25 @@ import asyncio
 import csv
 import hashlib
 import itertools
+import json
 import re
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any, Final
 
+import httpx
+from PIL import Image
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from tests.attacks.corpus import FORWARDED, Attack
-from tests.attacks.model import ORDINARY, Heard, ObedientModel
+from tests.attacks.model import ORDINARY, Heard, ObedientModel, width_of
 from tests.commands import empty_home, sommelier
 from tests.crash.doubles import sleep_until
 from tests.crash.harness import Bot, free_port
@@ -27,6 +31,7 @@ from tests.doubles.server import JsonObject
 from tests.doubles.telegram_chats import inline_buttons, person
 from tests.doubles.web import Web
 
+API_TOKEN: Final = "attacks-over-http-0123456789abcdef"
 ADMIN: Final = 900_001
 ADMINS: Final = range(ADMIN, ADMIN + 60)
 VICTIM: Final = 2001
@@ -105,7 +110,7 @@ WINE: Final = {
     "grapes": "Pinot Noir",
     "style": "red",
     "colour": "red",
-    "price": "19",
+    "price": "23.70",
     "currency": "EUR",
     "notes": "Red fruit.",
     "in_stock": "true",
@@ -142,7 +147,9 @@ class Stage:
         if attack.way == "inline":
             return await self._inline(attack, chat)
         self.model.begin(attack)
-        update = self.api.push({"message": message_of(self.api, attack, chat)})
+        if attack.way in ("http", "http stream"):
+            return await self._over_http(attack, chat)
+        update = self._sent(attack, chat)
         self.updates[update] = attack.ref
         try:
             came = await self.comes(chat, 1)
@@ -152,6 +159,34 @@ class Stage:
             return came
         finally:
             self.model.end(attack)
+
+    def _sent(self, attack: Attack, chat: int) -> int:
+        if attack.way != "photo":
+            return self.api.push({"message": message_of(self.api, attack, chat)})
+        drawn = BytesIO()
+        Image.new("RGB", (width_of(attack), 64), "white").save(drawn, "PNG")
+        return self.api.send("photo", drawn.getvalue(), chat, attack.said)
+
+    async def _over_http(self, attack: Attack, chat: int) -> bool:
+        """Ask over HTTP; whether an answer came. Drafts count as what was shown, too."""
+        streams = attack.way == "http stream"
+        own = {"authorization": f"Bearer {API_TOKEN}"}
+        own |= {"accept": "text/event-stream"} if streams else {}
+        address = f"http://127.0.0.1:{self.bot.port}/api/chat"
+        async with httpx.AsyncClient(timeout=WITHIN, trust_env=False) as client:
+            told = await client.post(address, json={"message": attack.said}, headers=own)
+        self.model.end(attack)
+        events = [
+            json.loads(line[6:]) for line in told.text.splitlines() if line.startswith("data: ")
+        ]
+        said = events if streams else [told.json()]
+        *drafts, last = [each.get("text") or each.get("answer", "") for each in said]
+        methods = [*("editMessageText" for _ in drafts), "sendMessage"]
+        self.api.shown[chat] = [
+            Call(method, {"text": text}, {}, status=told.status_code)
+            for method, text in zip(methods, [*drafts, last], strict=True)
+        ]
+        return bool(last)
 
     async def _inline(self, attack: Attack, chat: int) -> bool:
         """Offer the wine in some chat; whether any was, each shown as if it had been sent."""
@@ -284,7 +319,7 @@ def stock(home: Path, environment: dict[str, str], attacks: Sequence[Attack]) ->
     assert added.returncode in (0, 1), added.stderr
     listed = [each for each in attacks if each.way in CATALOGUED]
     kept = listed
-    while (imported := import_wines(home / "wines.csv", environment, kept)).returncode:
+    while kept and (imported := import_wines(home / "wines.csv", environment, kept)).returncode:
         lines = {int(number) for number in re.findall(r"(?m)^ *(\d+)  ", imported.stderr)}
         bad = [
             each
@@ -337,10 +372,13 @@ async def staged(home: Path, attacks: Sequence[Attack], **settings: str) -> Asyn
             "SEARXNG_URL": web.base_url,
             "ADMIN_IDS": ",".join(map(str, ADMINS)),
             "BURST_SECONDS": "0",
+            "API_TOKEN": API_TOKEN,
+            "HTTP_PORT": str(port := free_port()),
+            "VISION_MODEL": "gpt-4o",
             **settings,
         }
         refused = await asyncio.to_thread(stock, home, environment, attacks)
-        bot = Bot(environment, home / "bot.log", free_port())
+        bot = Bot(environment, home / "bot.log", port)
         bot.start()
         try:
             await bot.ready()

@@ -35,7 +35,6 @@ GOOD = WineRecommendation(wine_id=CHINON.id, name="Chinon Les Granges", descript
     [
         "Both are under 25 euros and go with lamb.",
         "The Chinon costs €16.50, a fair price.",
-        "About €17 for this one.",
         "Bernard Baudry Chinon 2020 is a classic.",
         "In 1976 a tasting in Paris changed much.",
         "Serve it at 16 °C after 30 minutes.",
@@ -59,6 +58,9 @@ def test_text_that_stands_on_evidence(text: str) -> None:
         ("The Chinon 2015 is even better.", "Chinon 2015"),
         ("A 2012 Barolo would be grand.", "2012 Barolo"),
         ("It costs only €9.", "€9"),
+        ("It costs 25 euros.", "25 euros"),
+        ("About €17 for this one.", "€17"),
+        ("A glass of surtep, read from its end.", "surtep"),
         ("A bargain at 7.95 EUR!", "7.95 EUR"),
         ("Yours for 1.234,50 €.", "234,50 €"),
         ("Ask for the Quinta de la Rosa.", "Quinta"),
@@ -121,6 +123,13 @@ def test_text_that_invents_is_told_what(text: str, named: str) -> None:
 def test_a_disguised_word_is_none_in_any_language() -> None:
     said = "Un vеrrе раr jоur élоіgnе lе médесіn, dіt lе mоndе еntіеr dерuіs tоujоurs."
     assert in_intro(f"Un rouge corsé convient bien. {said}") is not None
+
+
+def test_a_price_is_that_of_a_wine_shown_or_named() -> None:
+    shown = recommend(GOOD, intro="About €17 for this one.")
+    assert unsupported(shown, EVIDENCE) is None
+    assert unsupported(shown.model_copy(update={"intro": "About €27 for this one."}), EVIDENCE)
+    assert in_intro("About €17.", Evidence(found=by_id([CHINON]))) is None
 
 
 def test_a_number_of_a_document_is_no_price() -> None:

@@ -200,7 +200,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "kept": lambda said: kept(said, lambda sentence: True),
     "brackets": plain_brackets,
     "misquoted": lambda said: misquoted(said, EVIDENCE),
-    "ungrounded": lambda said: invention(said, Grounds.of(EVIDENCE, [said])),
+    "ungrounded": lambda said: invention(said, Grounds.of(EVIDENCE, [(said, "")])),
     "verbatim": lambda said: verbatim(said, SUR_LIE.text),
     "passage": lambda said: best_passage(said, "lees"),
     "queries": queries_of_lines,
