@@ -178,7 +178,12 @@ def unsupported(
 
 
 def told_by(response: SommelierResponse) -> list[tuple[str, str]]:
-    """List a model's own words, each text with the id of the wine that it describes, if any."""
+    """List a model's own words, each text with the id of the wine that it describes, if any.
+
+    What no wine parts is read as one.
+    """
+    if not response.wines:
+        return [("\n".join(filter(None, (response.intro, response.closing))), "")]
     described = ((wine.description, wine.wine_id) for wine in response.wines)
     return [(response.intro, ""), (response.closing, ""), *described]
 

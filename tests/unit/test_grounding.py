@@ -297,3 +297,11 @@ def test_what_is_left_of_a_bracket_is_none_of_it() -> None:
     left = supported_part(recommend(GOOD, intro=told), EVIDENCE)
     assert left is not None
     assert left.intro == "A red goes with it."
+
+
+def test_a_claim_over_two_fields_is_one() -> None:
+    halves = {"intro": "The courier", "closing": "comes on Tuesday"}
+    parted = SommelierResponse(response_type="informational", **halves)
+    assert unsupported(parted, EVIDENCE) is not None
+    for name in halves:
+        assert unsupported(parted.model_copy(update={name: "Enjoy."}), EVIDENCE) is None
