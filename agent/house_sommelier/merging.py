@@ -190,7 +190,7 @@ def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
 def _remembered(state: State) -> Wishes:
     """The wishes before, with what a question was about, and "cheaper" as what was shown for it."""
     old = state.wishes
-    if state.act_before in ("knowledge", "compare", "foods"):
+    if state.act_before in ("knowledge", "compare", "foods", "quantity"):
         old = merged(old, replace(state.topic, name="", text=()), Change())
     if state.is_below and old.max_price and state.prices:
         dearest = max(price for price, _ in state.prices.values())

@@ -193,6 +193,8 @@ class _Reader:
         self._mark(span.start, span.end if kind else span.start)
         if kind == "min" and self._is_refused(span.start):
             return "max"
+        if kind == "about" and "we_are" in phrases.before(span.start).fields:
+            return "we_are"
         denied = phrases.is_among(span.start - 1, "no")
         return {"max": "min", "min": "max"}.get(kind, kind) if denied else kind
 

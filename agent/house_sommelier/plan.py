@@ -28,7 +28,7 @@ _USUAL_HOURS: Final = {"reception": 1.5, "party": 5.0}
 _LEAST_SPARE: Final = 1.25
 _VARIETIES: Final = 3
 """How many wines several bottles of one kind are, if nobody says."""
-SPECIAL_EUR: Final = 20
+SPECIAL_EUR: Final = (20, 45)
 MODERATE_EUR: Final = 26
 """What most would pay for a bottle, if they do not say; for many guests half of it."""
 _MANY: Final = 15
@@ -169,7 +169,8 @@ def moderate_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine
     """The wines, if nobody told a price, with the dear ones last, or first for a special day."""
     wishes = state.wishes
     if state.is_special and not (wishes.max_price or wishes.order or state.guests):
-        return sorted(wines, key=lambda wine: (wine.price or 0) < SPECIAL_EUR)
+        low, high = SPECIAL_EUR
+        return sorted(wines, key=lambda wine: not low <= (wine.price or 0) <= high)
     is_party = (state.guests or 0) >= _MANY
     limit = MODERATE_EUR / 2 if is_party else MODERATE_EUR
     told = (wishes.min_price, wishes.name, wishes.order, state.is_special and not is_party)

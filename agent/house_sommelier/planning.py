@@ -69,7 +69,7 @@ def _slots(state: State, change: Change) -> tuple[Slot, ...]:
     old, new = state.slots, change.slots
     if new and old and change.has("swap"):
         return _exchanged(state, new)
-    if change.has("one_of_each"):
+    if change.has("one_of_each") and not change.has("just_one"):
         return _one_of_each(state) or new or old
     if new:
         return (*old, *new) if adds(state, change) else new

@@ -490,7 +490,7 @@ def _count(phrases: Phrases, numbers: Numbers) -> int | None:
         if amount.isdecimal() and span.start not in numbers.used and int(amount) <= _MOST_COUNT
     ]
     is_one = any("just_one" in span.fields for span in phrases.spans)
-    return bare[0] if len(bare) == 1 else 1 if is_one else None
+    return 1 if is_one else bare[0] if len(bare) == 1 else None
 
 
 def _slots(scope: Scope, phrases: Phrases, wishes: Wishes) -> tuple[Slot, ...]:
@@ -498,8 +498,10 @@ def _slots(scope: Scope, phrases: Phrases, wishes: Wishes) -> tuple[Slot, ...]:
     if found := parts(phrases, scope.wanted):
         return tuple(Slot(_wishes_of(scope, each.spans), each.bottles) for each in found)
     fields = {field for span in scope.wanted for field in span.fields}
-    if "just_one" not in fields and are_courses(wishes.dishes, is_told="courses" in fields):
-        return _courses(wishes)
+    beside = _beside(scope)
+    served = [each for each in wishes.dishes if each not in beside]
+    if "just_one" not in fields and are_courses(served, is_told="courses" in fields):
+        return tuple(each for each in _courses(wishes) if each.wishes.dishes[0] not in beside)
     told = [
         int(value) if value.isdecimal() else _number_before(span, phrases)
         for span in phrases.spans
@@ -508,6 +510,19 @@ def _slots(scope: Scope, phrases: Phrases, wishes: Wishes) -> tuple[Slot, ...]:
     menu = str(load("menus")["menu"].get(str(max(told, default=0)), "")).split()
     courses = (each.partition(":") for each in menu)
     return tuple(Slot(Wishes(styles=(style,)), course=course) for course, _, style in courses)
+
+
+def _beside(scope: Scope) -> set[Dish]:
+    """The dishes that are served with the one before: "scallops with cauliflower cream"."""
+    phrases, found = scope.phrases, set[Dish]()
+    spans = [span for span in scope.wanted if "dish" in span.fields]
+    for first, second in pairwise(spans):
+        joint = range(first.end, second.start)
+        is_compound = phrases.words[first.start].start == phrases.words[second.start].start
+        is_with = any(phrases.is_among(at, "served_with") for at in joint)
+        if is_compound or (is_with and all(phrases.words[at].is_word for at in joint)):
+            found.add(dishes()[int(second.values("dish")[0])])
+    return found - {dishes()[int(span.values("dish")[0])] for span in spans[:1]}
 
 
 def _number_before(span: Span, phrases: Phrases) -> int:

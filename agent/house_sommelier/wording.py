@@ -198,8 +198,8 @@ def tastes_in_words(wishes: Wishes, language: Language) -> list[str]:
     found = [either(sweetness, language), either(dict.fromkeys(bodies), language)]
     if wishes.tannins:
         found.append(say("tannin_high" if "high" in wishes.tannins else "tannin_low", language))
-    if wishes.acidities == ("high",):
-        found.append(say("acidity_high", language))
+    if wishes.acidities:
+        found.append(say(f"acidity_{'high' if 'high' in wishes.acidities else 'low'}", language))
     found += wishes.named_tastes
     return [each for each in found if each]
 

@@ -22,7 +22,7 @@ from agent.engine.feedback import fence
 from agent.markdown import live
 from agent.sommelier.wine import AnyWine, ReadWine
 from agent.tables import Strict, read_toml
-from agent.text import Language, Match, fold, pattern, sentences, words
+from agent.text import Language, Match, Pattern, fold, pattern, sentences, words
 from agent.vocabulary import (
     ROMAN,
     YEAR,
@@ -117,6 +117,11 @@ class _Tables(Strict):
         }
         codes = {code for each in known.values() for code in each}
         return known | {fold(code): frozenset({code}) for code in codes}
+
+    @cached_property
+    def numeral(self) -> Pattern:
+        """Return what finds the numbers that a word is made of, the longest first."""
+        return pattern("|".join(sorted(self.numbers, key=len, reverse=True)))
 
     @cached_property
     def last_numbers(self) -> tuple[str, ...]:
@@ -457,16 +462,23 @@ def _figure_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
     """A vintage or a price in so many words that nobody said."""
     run = list[Token]()
     for each in (*said, None):
-        if each is not None and (_counts(each) or (run and each.folded in _tables().between)):
+        if each is not None and (_numerals(each) or (run and each.folded in _tables().between)):
             run.append(each)
             continue
         while run and run[-1].folded in _tables().between:
             run.pop()
-        long = sum(_counts(token) for token in run) >= FIGURE_WORDS
+        long = sum(map(_numerals, run)) >= FIGURE_WORDS
         if long and not grounds.known.has(token.folded for token in run):
             return " ".join(token.text for token in run)
         run = []
     return None
+
+
+def _numerals(token: Token) -> int:
+    """How many numbers a word is made of: three of "duemilasei", one of any other number."""
+    found = _tables().numeral.findall(token.folded)
+    is_whole = sum(map(len, found)) >= len(token.folded) - LONGEST_LINK
+    return len(found) if is_whole and len(found) >= FIGURE_WORDS else int(_counts(token))
 
 
 def _counts(token: Token) -> bool:

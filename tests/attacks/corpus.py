@@ -16,9 +16,11 @@ from typing import Any, Final
 
 HERE: Final = Path(__file__).parent
 
+OVER_HTTP: Final = ("http", "http stream")
+
 SAID: Final = (
     *("intro", "closing", "description", "informational", "everything", "argument", "raw"),
-    *("refused", "ask", "quotes", "places", "http", "http stream"),
+    *("refused", "ask", "quotes", "places", *OVER_HTTP),
 )
 """Where the model says a forged text; `argument`: first to every tool, then in its answer."""
 

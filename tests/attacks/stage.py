@@ -21,7 +21,7 @@ from PIL import Image
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from tests.attacks.corpus import FORWARDED, Attack
+from tests.attacks.corpus import FORWARDED, OVER_HTTP, Attack
 from tests.attacks.model import ORDINARY, Heard, ObedientModel, width_of
 from tests.commands import empty_home, sommelier
 from tests.crash.doubles import sleep_until
@@ -147,7 +147,7 @@ class Stage:
         if attack.way == "inline":
             return await self._inline(attack, chat)
         self.model.begin(attack)
-        if attack.way in ("http", "http stream"):
+        if attack.way in OVER_HTTP:
             return await self._over_http(attack, chat)
         update = self._sent(attack, chat)
         self.updates[update] = attack.ref

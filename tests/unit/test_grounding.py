@@ -59,6 +59,7 @@ def test_text_that_stands_on_evidence(text: str) -> None:
         ("A 2012 Barolo would be grand.", "2012 Barolo"),
         ("It costs only €9.", "€9"),
         ("It costs 25 euros.", "25 euros"),
+        ("Il duemilasei è ancora vivo.", "duemilasei"),
         ("About €17 for this one.", "€17"),
         ("A glass of surtep, read from its end.", "surtep"),
         ("A bargain at 7.95 EUR!", "7.95 EUR"),
