@@ -37,7 +37,7 @@ def recounted(state: State, change: Change) -> Change:
 
 def planned(state: State, change: Change, *, is_fresh: bool = False) -> State:
     """`state` with the plan after a message: its slots, bottles and budget."""
-    old = NO_PLAN if is_fresh else state
+    old = NO_PLAN if is_fresh or state.turns < 2 else state  # one at first is beside none
     slots, told = _slots(old, change), change.numbers
     wishes, bottles = state.wishes, told.bottles or old.bottles
     if len(slots) == 1:
