@@ -99,11 +99,10 @@ def heard(state: State, change: Change) -> State:
         case "foods":
             spoken_of_before = state.topic if state.topic.said else state.wishes
             names_kind = change.wishes.said & (KIND | PLACE)
-            return replace(state, topic=change.wishes if names_kind else spoken_of_before)
+            state = replace(state, topic=change.wishes if names_kind else spoken_of_before)
         case "quantity":
-            return planned(replace(state, topic=change.wishes), change)
-        case _:
-            return state
+            state = planned(replace(state, topic=change.wishes), change)
+    return state
 
 
 def _with_facts(state: State, change: Change) -> State:
