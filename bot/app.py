@@ -21,34 +21,32 @@ from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.care import Carer
-from bot.forgetting import Forgetting
+from bot.console import LocalTelegram
 from bot.metrics import Metrics
 from bot.resources import Resources, research_tools
+from bot.services import open_exporter, open_forgetting, trace_link
 from bot.tasks import (
+    Forgetting,
     bounded,
 )
 from bot.telegram.access import Access
+from bot.telegram.answer_buttons import FollowUps, RatingButtons, follow_up_buttons, rating
 from bot.telegram.connection import (
     AnyApplication,
+    Limit,
+    RateLimit,
     close_application,
     telegram_application,
 )
 from bot.telegram.conversation import Conversation
 from bot.telegram.drafts import Drafts
-from bot.telegram.follow_ups import FollowUps, follow_up_buttons
 from bot.telegram.handlers import Group, Handlers
 from bot.telegram.inline import InlineMode
-from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
-from bot.telegram.memory import CellarCommand, TasteCommand
-from bot.telegram.onboarding import Onboarding
-from bot.telegram.privacy import PrivacyCommands
-from bot.telegram.rate_limit import Limit, RateLimit
-from bot.telegram.rating import RatingButtons, rating
+from bot.telegram.memory import CellarCommand, PrivacyCommands, TasteCommand
 from bot.telegram.sender import Sender
-from bot.telegram.settings import SettingsCommands
-from bot.tracing import open_exporter, open_forgetting, trace_link
+from bot.telegram.settings import Onboarding, SettingsCommands
 from bot.turn import Turns
 from bot.updates.journal import StepJournal
 from config import Settings

@@ -34,18 +34,21 @@ from agent.repositories import (
 )
 from agent.senses.speech import Speaker, Transcriber
 from agent.sommelier.wine import Catalogue
-from bot.models import (
+from bot.services import (
     aside_of,
     embedder_of,
     models_of,
+    open_prompts,
     place_search,
     run_of,
     speaker_of,
+    trace_link,
+    trace_rows,
     transcriber_of,
     with_tools,
+    words,
 )
 from bot.tasks import bounded
-from bot.tracing import open_prompts, trace_link, trace_rows, words
 from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
 from db.engine import (

@@ -21,7 +21,7 @@ from agent.repositories import Payload
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import keyed_hash
 from bot.app import App, open_app
-from bot.reminding import Reminding
+from bot.console import TOKEN, LocalTelegram
 from bot.resources import Resources, admin_page, open_resources
 from bot.tasks import (
     Task,
@@ -32,9 +32,9 @@ from bot.tasks import (
     run_tasks,
     stop_on_signals,
 )
+from bot.telegram.conversation import question_of
 from bot.telegram.handlers import show_commands
-from bot.telegram.incoming import question_of
-from bot.telegram.local_telegram import TOKEN, LocalTelegram
+from bot.telegram.memory import Reminding
 from bot.telegram.settings import speak_with
 from bot.turn import Course, Turns
 from bot.updates.accept import introduce, point_webhook, poll, single_process

@@ -24,12 +24,16 @@ from bot.resources import Repositories, Resources
 from bot.running import open_lanes, run_bot
 from bot.tasks import cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
-from bot.telegram.connection import AnyApplication, close_application, telegram_application
+from bot.telegram.connection import (
+    AnyApplication,
+    RateLimit,
+    close_application,
+    telegram_application,
+)
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
 from bot.telegram.handlers import Handlers, show_commands
 from bot.telegram.look_ups import LookUps
-from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import Sender
 from bot.turn import Turns
 from bot.updates.accept import introduce, poll

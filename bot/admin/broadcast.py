@@ -11,8 +11,15 @@ from agent.i18n import say
 from agent.markdown import link, live
 from bot.admin.commands import admins_press
 from bot.telegram.buttons import Button, Rows, acknowledge, is_resumed, show_rows
-from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import behind_command, destination, message_of
+from bot.telegram.conversation import (
+    TYPED,
+    AnyHandler,
+    Context,
+    Conversation,
+    behind_command,
+    destination,
+    message_of,
+)
 from bot.telegram.sender import Destination
 from bot.turn import retry_forever
 

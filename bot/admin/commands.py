@@ -17,8 +17,16 @@ from agent.repositories import TurnRecord
 from agent.text import pattern
 from bot.admin.stats import stats_chart, stats_table
 from bot.telegram.buttons import acknowledge
-from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import behind_command, destination, message_of, press_of
+from bot.telegram.conversation import (
+    TYPED,
+    AnyHandler,
+    Context,
+    Conversation,
+    behind_command,
+    destination,
+    message_of,
+    press_of,
+)
 from bot.telegram.sender import Destination
 from bot.telegram.settings import spoken_by
 

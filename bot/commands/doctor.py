@@ -22,9 +22,15 @@ from agent.senses.trial import hears, misread
 from agent.tracing.langfuse import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.commands.local_models import in_words, servers_here, tried
-from bot.models import embedder_of, place_search, sight_of, transcriber_of
 from bot.resources import open_documents, open_engine, require_newest_schema
-from bot.tracing import langfuse_client, otlp_client
+from bot.services import (
+    embedder_of,
+    langfuse_client,
+    otlp_client,
+    place_search,
+    sight_of,
+    transcriber_of,
+)
 from config import Settings, SettingsError
 from db.engine import DatabaseUnavailable, Sessions, newest_revision, schema_revision
 from db.repositories.traces import SqlTraceStore

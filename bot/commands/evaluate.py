@@ -57,9 +57,8 @@ from bot.commands.output import (
     table,
 )
 from bot.commands.prompts import IN_REPOSITORY, prompts_in_use, prompts_to_try
-from bot.models import model_of, run_of, vision_of
 from bot.resources import open_database, open_documents, research_tools
-from bot.tracing import hide, langfuse_client, prepare_trace
+from bot.services import hide, langfuse_client, model_of, prepare_trace, run_of, vision_of
 from config import DatabaseSettings, Settings
 from db.wines.catalogue import SqlCatalogue
 

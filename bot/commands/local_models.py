@@ -15,7 +15,7 @@ from dotenv import set_key
 from agent.engine.errors import ModelError
 from agent.engine.messages import LLM, ResponseMode
 from agent.engine.trial import Abilities, try_model
-from bot.models import model_of
+from bot.services import model_of
 from config import Settings, load_settings
 
 ENV_FILE: Final = Path(".env")

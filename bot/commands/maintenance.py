@@ -18,8 +18,8 @@ from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database, write_file
 from bot.http.server import listen, serve_http
 from bot.resources import admin_page, open_engine, require_newest_schema
+from bot.services import langfuse_client
 from bot.tasks import stop_on_signals
-from bot.tracing import langfuse_client
 from config import Settings
 from db.engine import Sessions, newest_revision, schema_revision, upgrade_schema
 from db.repositories.privacy import SqlPersonalData

@@ -19,7 +19,7 @@ from agent.prompts import REPOSITORY, braced, refusal, repository_prompts
 from agent.tracing.exporter import Unavailable
 from agent.tracing.managed import DEFAULT_LABEL, PromptStore, StoredPrompt
 from bot.commands.output import fail, open_settings, printable, show, table
-from bot.tracing import langfuse_client
+from bot.services import langfuse_client
 from config import Settings
 
 log = logging.getLogger(__name__)

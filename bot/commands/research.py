@@ -172,7 +172,7 @@ async def _turn(
     """
     from agent.care import care_of
     from bot.resources import open_resources
-    from bot.tracing import open_exporter
+    from bot.services import open_exporter
 
     settings = open_settings()
     async with open_resources(settings) as resources:

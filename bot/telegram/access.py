@@ -17,8 +17,7 @@ from agent.i18n import say, speaking
 from agent.markdown import visible
 from agent.repositories import Access as Decided
 from bot.telegram.buttons import Button, Rows, acknowledge, answer_inline
-from bot.telegram.conversation import Conversation
-from bot.telegram.incoming import is_addressed
+from bot.telegram.conversation import Conversation, is_addressed
 from bot.telegram.sender import Destination
 from bot.telegram.settings import spoken_by
 from bot.turn import retry_briefly

@@ -22,7 +22,7 @@ from telegram.constants import ChatAction, ParseMode
 from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, TelegramError
 
 from agent.engine.run import ShowDraft
-from bot.telegram.rate_limit import Clock, RateLimit
+from bot.telegram.connection import Clock, RateLimit
 from bot.telegram.render import split_messages
 from bot.telegram.sender import NO_PREVIEW, Destination, reply_to
 

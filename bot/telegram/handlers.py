@@ -29,18 +29,20 @@ from telegram.ext import (
 from agent.i18n import ENGLISH, languages, say, speaking
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication
-from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import (
+from bot.telegram.conversation import (
     SENT,
+    TYPED,
+    AnyHandler,
+    Context,
+    Conversation,
     destination,
     is_addressed,
     message_of,
     people_of,
     question_of,
 )
-from bot.telegram.onboarding import greet
 from bot.telegram.sender import Destination
-from bot.telegram.settings import speak_with
+from bot.telegram.settings import greet, speak_with
 from bot.updates.accept import until_reached
 from bot.updates.bursts import STOPPED, chat_of, number, part
 

@@ -1,6 +1,12 @@
-"""The commands that look things up: /ask, /quotes and /find, in Telegram and in the terminal."""
+"""/ask, /quotes and /find, in Telegram and in the terminal: what they read and show.
+
+Titles, passages, snippets and queries come from documents, models and the web: they are escaped.
+The buttons need nothing stored: what they are about stands in the message itself.
+"""
 
 import logging
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import eq
@@ -9,20 +15,30 @@ from typing import Final
 from telegram import Message, MessageEntity, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
-from agent.documents.answer import answer_question
+from agent.documents.answer import Answer, Citation, answer_question
 from agent.documents.passages import LONGEST_QUESTION
-from agent.documents.quotes import find_quotes
+from agent.documents.quotes import Quote, Quotes, find_quotes
 from agent.documents.refine import refinement_wanted
 from agent.engine.limits import Spent
 from agent.engine.run import Run
-from agent.i18n import say
-from agent.places.find import find_places
-from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
+from agent.i18n import say, spoken
+from agent.markdown import escape, link, visible
+from agent.places.find import FoundPlace, Places, find_places
+from agent.places.queries import (
+    LONGEST_PLACE,
+    QueryGenerationFailed,
+    categories,
+    category_named,
+    languages,
+)
+from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply, Work, guard_input, worked_on
-from bot.telegram import look_up_text as text
-from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
-from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import (
+from bot.telegram.buttons import Button, acknowledge, is_first_press, pressed_message
+from bot.telegram.conversation import (
+    TYPED,
+    AnyHandler,
+    Context,
+    Conversation,
     behind_command,
     destination,
     is_addressed,
@@ -30,10 +46,208 @@ from bot.telegram.incoming import (
     press_of,
     question_of,
 )
-from bot.telegram.sender import Destination
+from bot.telegram.sender import Destination, Outgoing
 from bot.turn import Question, Show
 
 log = logging.getLogger(__name__)
+
+REFINE: Final = "refine"
+AS_FILE: Final = "queries"
+"""The data of the buttons under a weak answer and under ten searches."""
+
+SHOWN_PLACES: Final = 10
+SNIPPET_CHARS: Final = 200
+FLAG: Final = pattern(r"(?i)(?:\A|\s)(?:--|[—–])refine(?=\s|\Z)")
+"""`--refine`; telephones make a dash of two hyphens."""
+
+BEFORE_PLACE: Final = pattern(r"(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+")
+LONGEST_NAME: Final = 6
+"""Words in the longest name of a category."""
+
+
+def read_question(words: str) -> tuple[str, bool]:
+    """The question of /ask, and whether it is to be refined."""
+    flag = FLAG.search(words)
+    if flag is None:
+        return words.strip(), False
+    return f"{words[: flag.start()]} {words[flag.end() :]}".strip(), True
+
+
+def read_find(words: str) -> tuple[str | None, str]:
+    """The category and the place of /find: "WINE_BAR Lyon", "wine bars in Lyon".
+
+    The category is None if there is none of that name.
+    """
+    parts = words.replace(",", " , ").split()
+    for count in range(min(len(parts), LONGEST_NAME), 0, -1):
+        with suppress(ValueError):
+            category = category_named(" ".join(parts[:count]))
+            place = " ".join(parts[count:]).replace(" ,", ",").strip(" ,")
+            before = BEFORE_PLACE.match(place)
+            return category, place[before.end() if before else 0 :]
+    return None, words.strip()
+
+
+def coordinates(latitude: float, longitude: float) -> str:
+    """A location as a place, to about ten metres."""
+    return f"{latitude:.4f}, {longitude:.4f}"
+
+
+def place_of(*parts: str) -> str:
+    """A place as somebody's map names it, on one line."""
+    named = (_one_line(visible(each)) for each in parts)
+    return ", ".join(filter(None, named))[:LONGEST_PLACE].strip(" ,")
+
+
+def label(category: str) -> str:
+    """What people call a category, with a capital."""
+    known = languages().get(spoken())
+    named = known.kinds[category][0] if known else categories()[category].label
+    return named[0].upper() + named[1:]
+
+
+def answer_text(answer: Answer) -> str:
+    """An answer with numbered footnotes, and what was searched for if the question was refined."""
+    said = escape(answer.footnoted)
+    if answer.refined_question is None:
+        return said
+    also = say("also_searched", question=_line(answer.refined_question))
+    return f"{also}\n\n{said}"
+
+
+def sources_text(answer: Answer, *, with_passages: bool = True) -> str:
+    """The footnotes: title, section and, folded, the passage; empty without any.
+
+    An answer that consists of the passages themselves does not repeat them.
+    """
+    if not answer.citations:
+        return ""
+    notes = [
+        _source(each, with_passage=with_passages and answer.by_model) for each in answer.citations
+    ]
+    return "\n".join([f"**{say('sources')}**", *notes])
+
+
+def _source(cited: Citation, *, with_passage: bool) -> str:
+    line = f"[{cited.number}] {_line(cited.title)} · {_line(cited.location)}"
+    return f"{line}\n{quoted(cited.passage, '**>')}" if with_passage else line
+
+
+def is_weak(answer: Answer) -> bool:
+    """Whether looking again with other words may help."""
+    return not answer.enough_information and answer.outcome != "refused"
+
+
+def quote_texts(found: Quotes) -> list[str]:
+    """Each quote with its source, then what they come to."""
+    shown = [_quote(number, each) for number, each in enumerate(found.quotes, start=1)]
+    return [*shown, escape(found.summary)] if found.summary.strip() else shown
+
+
+def _quote(number: int, quote: Quote) -> str:
+    source = f"**{number}. {_line(quote.source_title)}** · {_line(quote.source_location)}"
+    return "\n".join(filter(None, [source, quoted(quote.content), _line(quote.relevance)]))
+
+
+def places_text(found: Places) -> str:
+    """The places as links, with what their sources say of them; empty if there are none."""
+    if not found.results:
+        return ""
+    shown = found.results[:SHOWN_PLACES]
+    listed = [_place(number, each, found) for number, each in enumerate(shown, start=1)]
+    return "\n\n".join([_heading(found), *listed])
+
+
+def _place(number: int, place: FoundPlace, found: Places) -> str:
+    hits = say("found_by", count=len(place.queries), all=len(found.queries.queries))
+    lines = [
+        " · ".join(filter(None, [f"{number}. {_line(place.title)}", link(place.url)])),
+        escape(truncate_at_boundary(_one_line(place.snippet), SNIPPET_CHARS)),
+        " · ".join(filter(None, [place.distance, hits])),
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def searches_text(found: Places) -> str:
+    """The ten queries as links, and why there is nothing else, if so."""
+    lead = found.note or say("searches")
+    if found.failed_searches and not found.note:
+        lead = say("searches_failed", count=found.failed_searches)
+    listed = [
+        f"{number}. {_line(each.query)} · {link(each.url)}"
+        for number, each in enumerate(found.links, start=1)
+    ]
+    head = [lead] if found.results else [_heading(found), lead]
+    return "\n\n".join([*head, "\n".join(listed)])
+
+
+def queries_of(searches: str) -> list[str]:
+    """The queries in a message that `searches_text` made."""
+    listed = (line.rpartition(" · ")[0].partition(". ") for line in searches.splitlines())
+    return [query for number, _, query in listed if number.isdecimal()]
+
+
+def _heading(found: Places) -> str:
+    return f"**{label(found.queries.category)} · {_line(found.queries.place)}**"
+
+
+def quoted(text: str, mark: str = ">") -> str:
+    """A text as a quote; `**>` marks a folded one."""
+    return "\n".join(f"{mark} {escape(line)}" for line in text.strip().splitlines() if line.strip())
+
+
+def queries_file(queries: Sequence[str]) -> bytes:
+    """Queries as a text file, one a line."""
+    return "".join(f"{query}\n" for query in queries).encode()
+
+
+def _line(text: str) -> str:
+    return escape(_one_line(text))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def answer_reply(answer: Answer) -> Reply:
+    """An answer with its sources."""
+    parts = [answer_text(answer), sources_text(answer, with_passages=False)]
+    return answer.reply("\n\n".join(filter(None, parts)))
+
+
+def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
+    """An answer with its sources; under a weak one a button, if refining may help."""
+    parts, offered = [answer_text(answer), sources_text(answer)], may_refine and is_weak(answer)
+    if offered:
+        # The button finds the question here, however much later it is pressed.
+        parts.append(quoted(answer.question))
+    buttons = ((Button(say("refine_button"), REFINE),),) if offered else ()
+    return [Outgoing("\n\n".join(filter(None, parts)), buttons)]
+
+
+def quotes_reply(found: Quotes) -> Reply:
+    """The quotes, then the summary."""
+    return found.reply("\n\n".join(quote_texts(found)))
+
+
+def quotes_messages(found: Quotes) -> list[Outgoing]:
+    """A message for each quote, then the summary."""
+    return [*map(Outgoing, quote_texts(found))]
+
+
+def places_reply(found: Places) -> Reply:
+    """The places if there are any, else the searches."""
+    return found.reply(places_text(found) or searches_text(found))
+
+
+def places_messages(found: Places) -> list[Outgoing]:
+    """The places if there are any, then the searches with a button for a text file of them."""
+    places, searches = places_text(found), searches_text(found)
+    return [
+        *([Outgoing(places)] if places else []),
+        Outgoing(searches, ((Button(say("as_file_button"), AS_FILE),),)),
+    ]
+
 
 FILE_NAME: Final = "queries.txt"
 DEFAULT_CATEGORY: Final = "WINE_SHOP"
@@ -56,15 +270,15 @@ class LookUps:
             CommandHandler("quotes", self.quotes, filters=TYPED),
             CommandHandler("find", self.find, filters=TYPED),
             MessageHandler(new & filters.LOCATION, self.location),
-            CallbackQueryHandler(self.refine, pattern=f"^{text.REFINE}$"),
-            CallbackQueryHandler(self.as_file, pattern=f"^{text.AS_FILE}$"),
+            CallbackQueryHandler(self.refine, pattern=f"^{REFINE}$"),
+            CallbackQueryHandler(self.as_file, pattern=f"^{AS_FILE}$"),
             CallbackQueryHandler(self.unknown_button),
         ]
 
     async def ask(self, update: Update, context: Context) -> None:
         """/ask QUESTION: an answer from the documents, each statement cited."""
         words = behind_command(message_of(update).text or "")
-        question, refine = text.read_question(words)
+        question, refine = read_question(words)
         if not await self._objected(update, question, say("ask_usage")):
             asked = question_of(update, context.bot, question, kind="ask")
             await self._ask(asked, refine=refine)
@@ -81,20 +295,20 @@ class LookUps:
             found = await find_quotes(named, documents=documents, run=run, cache=cache)
             if not found.chunks and not await documents.count():
                 return Reply(text=say("no_documents"))
-            return text.quotes_reply(found)
+            return quotes_reply(found)
 
         asked = question_of(update, context.bot, f"/quotes {query}", kind="quotes")
-        await self._turn(asked, look_up, text.quotes_messages)
+        await self._turn(asked, look_up, quotes_messages)
 
     async def find(self, update: Update, context: Context) -> None:
         """/find CATEGORY PLACE: places, or ten searches for them."""
         said = (message_of(update).text or "").strip()
-        category, place = text.read_find(behind_command(said))
+        category, place = read_find(behind_command(said))
         if category is None:
             if not await self.talk.turns.helped(question_of(update, context.bot, said)):
                 await self.talk.say(update, say("find_usage"))
         elif not any(map(str.isalnum, place)):
-            where = say("find_where", what=text.label(category).lower())
+            where = say("find_where", what=label(category).lower())
             await self.talk.say(update, where)
             # A location that comes next is where to look for it.
             asked = question_of(update, context.bot, said)
@@ -113,9 +327,9 @@ class LookUps:
             return
         look = partial(self._category_just_asked, destination(update))
         category = await self.talk.step("category", look)
-        place = text.coordinates(message.location.latitude, message.location.longitude)
+        place = coordinates(message.location.latitude, message.location.longitude)
         venue = message.venue
-        if venue is not None and (name := text.place_of(venue.title, venue.address)):
+        if venue is not None and (name := place_of(venue.title, venue.address)):
             place = name
         named = f"/find {category} {place}"
         # Where somebody is stays out of the conversation that is kept; a house's name does not.
@@ -128,9 +342,9 @@ class LookUps:
         message = await self._pressed(update)
         if message is None:
             return
-        quoted = list(message.parse_entities([MessageEntity.BLOCKQUOTE]).values())
-        if quoted:
-            asked = question_of(update, context.bot, quoted[-1], kind="ask")
+        asked_before = list(message.parse_entities([MessageEntity.BLOCKQUOTE]).values())
+        if asked_before:
+            asked = question_of(update, context.bot, asked_before[-1], kind="ask")
             await self._ask(asked, refine=True)
         else:
             await self.talk.say(update, say("button_too_old"))
@@ -140,11 +354,11 @@ class LookUps:
         message = await self._pressed(update)
         if message is None:
             return
-        queries = text.queries_of(message.text or "")
+        queries = queries_of(message.text or "")
         if not queries:
             await self.talk.say(update, say("button_too_old"))
         else:
-            content = text.queries_file(queries)
+            content = queries_file(queries)
             await self.talk.sender.send_file(destination(update), FILE_NAME, content)
 
     async def unknown_button(self, update: Update, context: Context) -> None:
@@ -173,28 +387,28 @@ class LookUps:
             )
             if not found.chunks and not await resources.documents.count():
                 return Reply(text=say("no_documents"))
-            return text.answer_reply(found)
+            return answer_reply(found)
 
         is_possible = resources.refinement is not False and bool(self.talk.turns.run.models)
         may_refine = not refine and is_possible
-        await self._turn(question, look_up, partial(text.answer_messages, may_refine=may_refine))
+        await self._turn(question, look_up, partial(answer_messages, may_refine=may_refine))
 
     async def _find(self, question: Question, category: str, place: str) -> None:
         async def look_up(run: Run) -> Reply:
             named = guard_input(place, run.span)
             find = partial(find_places, category, named, search=self.talk.resources.search)
             try:
-                return text.places_reply(await find(run=run))
+                return places_reply(await find(run=run))
             except QueryGenerationFailed as error:
                 retries, errors = error.retry_count, error.error_types
             if not run.ledger.exhausted(run.limits):
                 return Reply(
                     text=say("no_queries"), outcome="failed", retries=retries, error_types=errors
                 )
-            by_rules = text.places_reply(await find(run=replace(run, models=())))
+            by_rules = places_reply(await find(run=replace(run, models=())))
             return replace(by_rules, outcome="fallback", retries=retries, error_types=errors)
 
-        await self._turn(question, look_up, text.places_messages)
+        await self._turn(question, look_up, places_messages)
 
     async def _turn(self, question: Question, look_up: Work, show: Show) -> None:
         """One turn: a look-up, which is one step of it."""
@@ -221,7 +435,7 @@ class LookUps:
         asked = [each.content for each in recent if each.role == "user"]
         if not asked or not asked[-1].startswith("/find"):
             return DEFAULT_CATEGORY
-        return text.read_find(behind_command(asked[-1]))[0] or DEFAULT_CATEGORY
+        return read_find(behind_command(asked[-1]))[0] or DEFAULT_CATEGORY
 
     async def _pressed(self, update: Update) -> Message | None:
         """The message whose button is pressed for the first time; None if nothing is to be done."""

@@ -22,8 +22,12 @@ from agent.senses.speech import hear, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.caring import person_in
 from agent.turn import Reply
-from bot.telegram.conversation import PICTURE, AnyHandler, Context, Conversation, Enclosed
-from bot.telegram.incoming import (
+from bot.telegram.conversation import (
+    PICTURE,
+    AnyHandler,
+    Context,
+    Conversation,
+    Enclosed,
     is_addressed,
     message_of,
     question_of,

@@ -1,26 +1,37 @@
-"""/taste and /cellar: what is known of somebody's taste and bottles, shown and changed."""
+"""What is kept of a person: shown, changed, sent and deleted, by commands or in words.
+
+/taste and /cellar, /privacy, /export and /forget. Of their own bottles people are reminded: once a
+month at most, in their day, as a turn like others. What is due is accepted like an update, under an
+id that person and month make: so it is sent once, whoever else runs and whatever is killed.
+"""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from operator import eq
-from typing import Final
+from typing import Any, Final
 from zlib import crc32
 
+from pydantic_core import to_json
 from telegram import Message, Update
+from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
 from agent.i18n import say, spoken
+from agent.memory.asking import Asked, asked_of_memory
 from agent.memory.cellar import due_in, told_in
 from agent.memory.wording import cellar, in_words, told, whole_cellar
-from agent.person import SHARED, TOLD, Bottles, Fact
+from agent.person import SHARED, TOLD, Bottles, Change, Fact
+from agent.repositories import MemoryRepository
 from agent.sommelier.taste import taste_of, written
-from bot.reminding import OFF, reminded_in
-from bot.telegram.buttons import Button, acknowledge, is_first_press
-from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import (
+from bot.telegram.buttons import Button, acknowledge, is_first_press, show_rows
+from bot.telegram.conversation import (
+    TYPED,
+    AnyHandler,
+    Context,
+    Conversation,
     behind_command,
     destination,
     is_private,
@@ -28,12 +39,136 @@ from bot.telegram.incoming import (
     people_of,
     press_of,
 )
-from bot.telegram.privacy import Asks
+from bot.turn import retry_briefly
+
+# Without a kind before the colon a button waits for what was asked in its chat before.
+YES, NO = ":forget", ":keep"
+STANDS: Final = timedelta(minutes=10)
+"""For how long a yes in words answers whether to delete; the button does so for ever."""
+EXPORT_FILE: Final = "sommelier.json"
+KEPT: Final = "messages facts bottles cares feedback turns traces".split()
+"""What is counted before it is deleted, each told by a sentence."""
+
+
+class Asks(filters.MessageFilter):
+    """What asks in words for a command about what is kept; in private chats alone."""
+
+    def __init__(self, what: Asked) -> None:
+        super().__init__()
+        self._what = what
+
+    def filter(self, message: Message) -> bool:
+        """Whether a message does."""
+        is_private = message.chat.type == ChatType.PRIVATE
+        return is_private and asked_of_memory(message.text or "") == self._what
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyCommands:
+    """Tells, sends and deletes what is kept of who asks, in their private chat.
+
+    `days` is how long what is kept, by names of the sentence `privacy`. Traces go `elsewhere`, if
+    to Langfuse; `is_deleted_there` what is deleted here. `asked` is when it was asked last whether
+    to delete, by chat.
+    """
+
+    talk: Conversation
+    days: Mapping[str, float]
+    elsewhere: str = ""
+    is_deleted_there: bool = False
+    asked: dict[int, datetime] = field(default_factory=dict)
+
+    def handlers(self) -> list[AnyHandler]:
+        """Make the handlers."""
+        commands = {"privacy": self.privacy, "export": self.export, "forget": self.forget}
+        typed = TYPED & filters.TEXT & ~filters.COMMAND
+        return [
+            *(CommandHandler(name, each, filters=TYPED) for name, each in commands.items()),
+            MessageHandler(typed & Asks("privacy"), self.privacy),
+            MessageHandler(typed & Asks("export"), self.export),
+            MessageHandler(typed & Asks("forget"), self.forget),
+            MessageHandler(typed & Asks("agree"), self.agreed),
+            CallbackQueryHandler(self.pressed, pattern=f"^(?:{YES}|{NO})$"),
+        ]
+
+    async def privacy(self, update: Update, context: Context) -> None:
+        """/privacy: what is kept, for how long, and what can be done about it."""
+        where = say("privacy_elsewhere", where=self.elsewhere) if self.elsewhere else ""
+        await self.talk.say(update, say("privacy", **self.days, elsewhere=where))
+
+    async def export(self, update: Update, context: Context) -> None:
+        """/export: all that is kept of who asks, as one JSON document."""
+        if await self._is_overheard(update):
+            return
+        read = partial(self.talk.repositories.personal.export, *self._who(update))
+        found = to_json(await retry_briefly(read), indent=2)
+        await self.talk.say(update, say("export_ready"))
+        await self.talk.sender.send_file(destination(update), EXPORT_FILE, found)
+
+    async def forget(self, update: Update, context: Context) -> None:
+        """/forget: ask whether all that is kept of who asks is to be deleted."""
+        if await self._is_overheard(update):
+            return
+        kept = await self._counted(update)
+        buttons = ((Button(say("forget_yes_button"), YES), Button(say("forget_no_button"), NO)),)
+        sure = say("forget_sure", kept=kept) if kept else say("forget_nothing")
+        await self.talk.say(update, sure, buttons)
+        self.asked[destination(update).chat_id] = message_of(update).date
+
+    async def agreed(self, update: Update, context: Context) -> None:
+        """A yes in words: to being forgotten, if that was asked just before; else it is talk."""
+        asked = self.asked.pop(destination(update).chat_id, None)
+        if asked is None or message_of(update).date - asked > STANDS:
+            await self.talk.text(update, context)
+        else:
+            await self._delete(update)
+
+    async def pressed(self, update: Update, context: Context) -> None:
+        """Delete everything with the end of this turn, or nothing; how much is told before."""
+        query = press_of(update)
+        await acknowledge(query)
+        if isinstance(query.message, Message):
+            await show_rows(query.message, ())
+        if query.data != YES:
+            await self.talk.say(update, say("forget_kept"))
+            return
+        await self._delete(update)
+
+    async def _delete(self, update: Update) -> None:
+        user_id, user = self._who(update)
+        await self.talk.turns.stop_everywhere(user_id=user_id, is_forgotten=True)
+        kept = await self._counted(update)
+        stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"
+        where = say(stays, where=self.elsewhere) if self.elsewhere else ""
+        done = say("forget_done", kept=kept, elsewhere=where)
+        await self.talk.say(update, done if kept else say("forget_nothing"))
+        await self.talk.save([Change(user_id=user_id, forget=user)])
+
+    def _who(self, update: Update) -> tuple[int, str]:
+        """The id of who asks, and what stands for it in traces."""
+        _, user_id = people_of(update)
+        return user_id, self.talk.turns.hashed("user", user_id)
+
+    async def _counted(self, update: Update) -> str:
+        """How much is kept of who asks, in words; a step, so that a resumed turn says the same."""
+        count = partial(self.talk.repositories.personal.count, *self._who(update))
+        counts = await self.talk.step("kept", partial(retry_briefly, count))
+        return ", ".join(
+            say(f"kept_{each}", count=counts[each]) for each in KEPT if counts.get(each)
+        )
+
+    async def _is_overheard(self, update: Update) -> bool:
+        """Whether others are in the chat; then it is said where to ask."""
+        if is_private(update):
+            return False
+        await self.talk.say(update, say("only_in_private"))
+        return True
+
 
 LONGEST_LABEL: Final = 40
 SHARE, UNSHARE = ":share", ":unshare"
 """Without a kind before the colon: what is asked next in the chat comes after the press."""
-FILE_NAME: Final = "cellar.csv"
+CELLAR_FILE: Final = "cellar.csv"
 LARGEST_FILE: Final = 2_000_000
 """Bytes."""
 MOST: Final = 40
@@ -125,7 +260,7 @@ class CellarCommand:
             return
         is_export = "export" in behind_command(message_of(update).text or "").lower()
         if is_export and (owned := await self._owned(update)):
-            await talk.sender.send_file(to, FILE_NAME, self.write(owned))
+            await talk.sender.send_file(to, CELLAR_FILE, self.write(owned))
             return
         await self._show(update)
 
@@ -205,3 +340,54 @@ class CellarCommand:
 def shared_in(chat_id: int) -> Fact:
     """Return the setting of who shows their cellar in a chat."""
     return Fact("setting", SHARED.format(chat_id))
+
+
+COMMAND: Final = "/remind"
+HOURS: Final = range(10, 20)
+"""Of the day in which somebody may be reminded."""
+MONTHS: Final = 1000
+"""Ids of one person: there are so many months from the first on."""
+FIRST_YEAR: Final = 2020
+REMINDED: Final = "reminded={}"
+OFF: Final = "reminders=off"
+
+Accept = Callable[[Sequence[Mapping[str, Any]]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reminding:
+    """Finds who is to be reminded, and has it done; `zone` is where people live."""
+
+    memory: MemoryRepository
+    accept: Accept
+    zone: tzinfo = UTC
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    async def round(self) -> None:
+        """Accept a reminder for each person to whom one is due now."""
+        now = self.now().astimezone(self.zone)
+        if now.hour not in HOURS:
+            return
+        for user_id in await self.memory.owners(without=(OFF, reminded_in(now))):
+            facts, bottles = await self.memory.facts(user_id), await self.memory.bottles(user_id)
+            if due_in(bottles, facts, now.year):
+                await self.accept([reminder(user_id, now)])
+
+
+def reminded_in(now: datetime) -> str:
+    """Return the setting of who was reminded this month."""
+    return REMINDED.format(f"{now:%Y-%m}")
+
+
+def reminder(user_id: int, now: datetime) -> dict[str, Any]:
+    """Return an update that is the reminder of a person in a month, as if they had asked."""
+    month = ((now.year - FIRST_YEAR) * 12 + now.month) % MONTHS
+    message = {
+        "message_id": 0,
+        "date": int(now.timestamp()),
+        "chat": {"id": user_id, "type": "private"},
+        "from": {"id": user_id, "is_bot": False, "first_name": ""},
+        "text": COMMAND,
+        "entities": [{"type": "bot_command", "offset": 0, "length": len(COMMAND)}],
+    }
+    return {"update_id": -(user_id * MONTHS + month), "message": message}

@@ -39,7 +39,7 @@ from agent.engine.run import NO_JOURNAL, Journal
 from agent.markdown import live
 from agent.repositories import ChatRepository, ChatState
 from bot.telegram.buttons import Rows, keyboard
-from bot.telegram.rate_limit import RateLimit
+from bot.telegram.connection import RateLimit
 from bot.telegram.render import split_messages, utf16_units, visible_text
 
 log = logging.getLogger(__name__)

@@ -1,7 +1,8 @@
 """/language and /settings: what a person chose, by buttons, and the language they are spoken to in.
 
 A setting is a row of `SETTINGS` and a handful of sentences. It is kept with the person, whatever
-chat it was chosen in.
+chat it was chosen in. The first are asked for in taps under the greeting (language, age, taste);
+nothing waits for them: a question that is asked instead is answered at once.
 """
 
 import logging
@@ -17,11 +18,21 @@ from telegram.ext import CallbackQueryHandler, CommandHandler
 
 from agent.i18n import ENGLISH, FAHRENHEIT, in_every_language, languages, say, say_in, speak, spoken
 from agent.memory.wording import spent_in_words
-from agent.person import PRICES, Change, facts_of, settings_of
+from agent.person import PRICES, UNDER_AGE, Change, Fact, facts_of, settings_of
+from agent.sommelier.taste import written
 from agent.text import fold, spoken_in
-from bot.telegram.buttons import Button, Rows, acknowledge, keyboard
-from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation
-from bot.telegram.incoming import behind_command, is_addressed, is_private, people_of, press_of
+from bot.telegram.buttons import Button, Rows, acknowledge, keyboard, show_rows
+from bot.telegram.conversation import (
+    TYPED,
+    AnyHandler,
+    Context,
+    Conversation,
+    behind_command,
+    is_addressed,
+    is_private,
+    people_of,
+    press_of,
+)
 from bot.telegram.render import to_telegram_html
 from bot.turn import retry_briefly
 
@@ -280,3 +291,97 @@ async def _show(query: CallbackQuery, title: str, rows: Rows) -> None:
 def open_setting(user_id: int, name: str) -> str:
     """Return the data of a button that shows the choices of a setting."""
     return _data(user_id, name)
+
+
+TAPS: Final = "ob:"
+TASTES: Final[Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]] = {
+    "style": {
+        "red": {"styles": ("red",)},
+        "white": {"styles": ("white",)},
+        "rose": {"styles": ("rose",)},
+        "sparkling": {"styles": ("sparkling",)},
+    },
+    "build": {
+        "light": {"bodies": ("light", "medium_light")},
+        "full": {"bodies": ("medium_full", "full")},
+        "dry": {"sweetness": ("bone_dry", "dry")},
+        "fruity": {"sweetness": ("off_dry", "medium")},
+    },
+}
+"""The two questions of taste, and what each answer likes."""
+
+
+async def greet(talk: Conversation, update: Update) -> None:
+    """Say who this is and what to ask, and what is not known yet of who is greeted."""
+    await talk.say(update, say("greeting"), await welcome(talk, update))
+
+
+async def welcome(talk: Conversation, update: Update) -> Rows:
+    """The buttons under a greeting: none where others are, or all is known."""
+    age = talk.resources.help.full_age
+    if not is_private(update):
+        return ()
+    if settings_of(await talk.facts(update)).get("age", "") == str(age):
+        return ()
+    _, user_id = people_of(update)
+    language = Button(f"🌐 {say('language_name')}", open_setting(user_id, CHOSEN))
+    older = Button(say("start_older", age=age), f"{TAPS}age:yes")
+    younger = Button(say("start_younger", age=age), f"{TAPS}age:no")
+    return ((language,), (older, younger))
+
+
+@dataclass(frozen=True, slots=True)
+class Onboarding:
+    """Asks what is not known of who is greeted."""
+
+    talk: Conversation
+
+    def handlers(self) -> list[AnyHandler]:
+        """Make the handlers."""
+        return [CallbackQueryHandler(self.pressed, pattern=f"^{TAPS}")]
+
+    async def pressed(self, update: Update, context: Context) -> None:
+        """An answer: kept, and the next question put in its place."""
+        query = press_of(update)
+        _, asked, answer = [*(query.data or "").split(":"), "", ""][:3]
+        learned, gone = self._told(asked, answer)
+        if learned:
+            await self.talk.change(update, learned=learned, unlearned=gone)
+        await acknowledge(query)
+        following = following_question(asked, answer)
+        if isinstance(query.message, Message):
+            rows = keyboard(following)
+            await show_rows(query.message, rows.inline_keyboard if rows else ())
+        if not following:
+            await self.talk.say(update, say("start_without" if answer == "no" else "start_done"))
+
+    def _told(self, asked: str, answer: str) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+        """What is learned from an answer, and what does not hold any more."""
+        if asked == "age":
+            grown = Fact("setting", f"age={self.talk.resources.help.full_age}")
+            young = Fact("setting", UNDER_AGE)
+            learned, gone = (grown, young) if answer == "yes" else (young, grown)
+            return (learned,), (gone,)
+        wanted = TASTES.get(asked, {}).get(answer)
+        if wanted is None:
+            return (), ()
+        named = (
+            each for each in say(f"start_{answer}_button").split() if any(map(str.isalpha, each))
+        )
+        return (Fact("like", written(wanted), " ".join(named)),), ()
+
+
+def following_question(asked: str, answer: str) -> Rows:
+    """The question after this one; none after the last, or for who is too young."""
+    if answer == "no":
+        return ()
+    names = list(TASTES)
+    following = names[0] if asked == "age" else "".join(names[names.index(asked) + 1 :][:1])
+    if not following:
+        return ()
+    labels = [
+        Button(say(f"start_{each}_button"), f"{TAPS}{following}:{each}")
+        for each in TASTES[following]
+    ]
+    skip = Button(say("start_skip_button"), f"{TAPS}{following}:skip")
+    return (tuple(labels[:2]), tuple(labels[2:]), (skip,))

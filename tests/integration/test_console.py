@@ -18,12 +18,11 @@ from agent.house_sommelier import HouseSommelier
 from agent.i18n import say, say_in
 from agent.repositories import Feedback
 from agent.sommelier.service import Sommelier
-from bot.console import plain_text, rich_text
+from bot.console import LocalTelegram, plain_text, rich_text
+from bot.telegram.answer_buttons import RatingButtons, rating
 from bot.telegram.connection import close_application, telegram_application
 from bot.telegram.handlers import Handlers
-from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.look_ups import LookUps
-from bot.telegram.rating import RatingButtons, rating
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository

@@ -17,9 +17,8 @@ from starlette.responses import JSONResponse, Response
 from telegram import Bot
 
 from agent.repositories import ChatRepository, ChatState
-from bot.telegram.connection import LIMITS, TelegramRequests
+from bot.telegram.connection import LIMITS, RateLimit, TelegramRequests
 from bot.telegram.drafts import Drafts, Placeholder
-from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender
 from db.engine import Sessions
 from db.models import ChatRow

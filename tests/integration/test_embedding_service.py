@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.models import embedder_of
+from bot.services import embedder_of
 from config import settings_of
 from tests.doubles.web import Web, vector
 

@@ -28,10 +28,10 @@ from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from bot.tasks import unless
+from bot.telegram.answer_buttons import RatingButtons, rating
 from bot.telegram.connection import close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.handlers import Handlers
-from bot.telegram.rating import RatingButtons, rating
 from bot.turn import Keep
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository

@@ -21,10 +21,10 @@ from agent.markdown import NOTE_SIGN
 from agent.places.find import PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
+from bot.console import LocalTelegram
 from bot.telegram.connection import AnyApplication, close_application, telegram_application
 from bot.telegram.conversation import Conversation
 from bot.telegram.handlers import Handlers
-from bot.telegram.local_telegram import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.render import visible_text
 from bot.updates.lanes import Lanes

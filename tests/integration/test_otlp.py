@@ -11,7 +11,7 @@ from agent.engine.span import TraceRecord
 from agent.tracing.exporter import HttpClient, Unavailable
 from agent.tracing.otlp import Origin, OtlpTraces
 from agent.tracing.recorder import Recorder
-from bot.tracing import otlp_client
+from bot.services import otlp_client
 from config import SettingsError, settings_of
 from tests.doubles.otlp import Span, spans_in
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from agent.memory.cellar import bottles_of, due_in, told_in
 from agent.person import Change, Fact
 from agent.sommelier.wine import Style, Wine
-from bot.reminding import OFF, Reminding, reminded_in, reminder
+from bot.telegram.memory import OFF, Reminding, reminded_in, reminder
 from db.engine import Sessions
 from db.repositories.people import SqlMemoryRepository
 from db.repositories.turns import SqlTurnRepository

@@ -16,7 +16,7 @@ from agent.engine.span import TraceRecord
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply, record_turn
 from bot.commands.doctor import check_tracing
-from bot.tracing import open_exporter, trace_rows
+from bot.services import open_exporter, trace_rows
 from config import settings_of
 from db.engine import Sessions
 from db.repositories.traces import SqlTraceStore

@@ -8,7 +8,7 @@ import pytest
 from agent.house_sommelier import HouseSommelier, query_for
 from agent.i18n import languages, say_in
 from agent.sommelier.wine import Body, Style, Sweetness, Wine
-from bot.telegram.follow_ups import MOST, follow_ups, offered
+from bot.telegram.answer_buttons import MOST, follow_ups, offered
 from tests.fakes import CHINON, RIOJA
 from tests.house import ask, conversation
 

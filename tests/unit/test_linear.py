@@ -36,7 +36,7 @@ from agent.sommelier.grounding import Grounds, invention
 from agent.text import Pattern, pattern, patterns
 from agent.tracing.masking import mask, names_hidden
 from agent.turn import security_flags
-from bot.telegram.look_up_text import read_find, read_question
+from bot.telegram.look_ups import read_find, read_question
 from bot.telegram.render import split_messages
 from bot.updates.bursts import LARGEST_BURST, joined, one_message
 from db.documents.chunking import Section, chunk, index_terms

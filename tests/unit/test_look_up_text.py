@@ -10,8 +10,8 @@ from agent.i18n import say
 from agent.markdown import escape, link
 from agent.places.find import FoundPlace, Places, SearchLink
 from agent.places.queries import categories, queries_by_rules
-from bot.telegram import look_up_text as text
-from bot.telegram.incoming import behind_command
+from bot.telegram import look_ups as text
+from bot.telegram.conversation import behind_command
 from bot.telegram.render import to_telegram_html, visible_text
 from tests.doubles.telegram_html import parse_html
 from tests.library import OYSTERS, SUR_LIE

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 
 import pytest
 
-from bot.telegram.rate_limit import Limit, RateLimit
+from bot.telegram.connection import Limit, RateLimit
 
 GROUP = -1_001_234
 
