@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.tracing.recorder import keyed_hash
+from bot import running
 from tests.acceptance.test_end_to_end import killed, running_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
@@ -70,9 +71,19 @@ def traces_of(receiver: OtlpReceiver, user: int) -> str:
     return str([each for each in receiver.spans if WORDS[user] in str(each)])
 
 
+@pytest.fixture
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whom to forget is looked for every few seconds; here more often."""
+    monkeypatch.setattr(running, "LOOK_SECONDS", 0.2)
+
+
 @pytest.mark.parametrize("asked", ["/forget", "please delete all my data"])
 async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str], asked: str
+    bot_api: BotApi,
+    otlp_receiver: OtlpReceiver,
+    environment: dict[str, str],
+    asked: str,
+    looks_often: None,
 ) -> None:
     folder = Path(environment["XDG_DATA_HOME"])
     marks = [*map(str.encode, (str(ADA), WORDS[ADA])), ADA.to_bytes(4, "big")]
@@ -127,7 +138,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
 
 
 async def test_traces_elsewhere_are_deleted_after_a_kill_and_once_they_can_be(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str]
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str], looks_often: None
 ) -> None:
     settings = langfuse(otlp_receiver)
     folder = Path(environment["XDG_DATA_HOME"])
@@ -149,7 +160,7 @@ async def test_traces_elsewhere_are_deleted_after_a_kill_and_once_they_can_be(
         )
     assert WORDS[ADA] in str(otlp_receiver.spans)
     otlp_receiver.mode = "ok"
-    with killed(bot_api, environment, **settings):
+    async with running_here(bot_api, environment, **settings):
         await eventually(
             lambda: WORDS[ADA] not in str(otlp_receiver.spans),
             seconds=90,

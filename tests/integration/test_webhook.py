@@ -439,7 +439,7 @@ async def test_beyond_a_limit_connections_are_refused_and_then_dropped(
         waiting = [await running.raw(b"GET /heal") for _ in range(4)]
         waiting.append(await running.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
         assert await status_of(waiting[-1][0]) == 503
-        waiting += [await running.raw(b"") for _ in range(2)]
+        waiting += [await running.raw(b"") for _ in range(3)]
         assert await asyncio.wait_for(gone(waiting[-1][0]), PATIENCE)
         for _, writer in waiting:
             writer.close()
