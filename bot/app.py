@@ -17,7 +17,6 @@ from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import Exporter
 from agent.tracing.masking import mask
 from agent.tracing.recorder import Recorder, keyed_hash
-from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.care import Carer
@@ -182,8 +181,7 @@ def handlers_of(
     only_allowed = settings.access.mode == "allow_list"
     return (
         InlineMode(talk),
-        AdminCommands(talk, admins, trace_link(settings)),
-        BroadcastCommand(talk, admins, only_allowed=only_allowed),
+        AdminCommands(talk, admins, trace_link(settings), only_allowed=only_allowed),
         PrivacyCommands(
             talk,
             days={"stats_days": tracing.stats_retention_days, "trace_days": tracing.retention_days},

@@ -1,4 +1,7 @@
-"""The commands of admins: what happens, why, and who is let in. For others they do not exist."""
+"""The commands of admins: what happens, why, who is let in, and a message to everyone.
+
+For others they do not exist.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -13,10 +16,10 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.engine.errors import retry
 from agent.i18n import say, speaking
+from agent.markdown import link, live
 from agent.repositories import TurnRecord
 from agent.text import pattern
-from bot.admin.stats import stats_chart, stats_table
-from bot.telegram.buttons import acknowledge
+from bot.telegram.buttons import Button, Rows, acknowledge, is_resumed, show_rows
 from bot.telegram.conversation import (
     TYPED,
     AnyHandler,
@@ -29,6 +32,7 @@ from bot.telegram.conversation import (
 )
 from bot.telegram.sender import Destination
 from bot.telegram.settings import spoken_by
+from bot.turn import retry_forever
 
 DAYS: Final = 7
 LOOKS: Final = 3
@@ -37,21 +41,25 @@ CHART_NAME: Final = "turns.png"
 TREE_WIDTH: Final = 60  # characters: what a phone held sideways shows
 PERSON: Final = pattern(r"\d{1,18}")
 TICKS: Final = pattern("`+")
-PRESSED: Final = r"^a:(\d{1,18}):(allow|block)$"
+DECIDED: Final = r"^a:(\d{1,18}):(allow|block)$"
+BROADCAST: Final = r"^b:(\d{1,18}):(send|cancel)$"
 
 Decision = Literal["allow", "block"]
 
 
 @dataclass(frozen=True, slots=True)
 class AdminCommands:
-    """/stats, /trace, /allow, /block and /clearcare, for those in `admin_ids`.
+    """/stats, /trace, /allow, /block, /clearcare and /broadcast, for those in `admin_ids`.
 
-    A trace is shown as what `link` makes of its id, without one as a tree.
+    A trace is shown as what `link` makes of its id, without one as a tree. A broadcast goes to
+    every private chat of somebody who is not blocked, with `only_allowed` of those who are let in.
+    Each send is a step of the journal: after a crash it goes on with the next chat.
     """
 
     talk: Conversation
     admin_ids: frozenset[int]
     link: Callable[[str], str] | None = None
+    only_allowed: bool = False
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def handlers(self) -> list[AnyHandler]:
@@ -63,7 +71,9 @@ class AdminCommands:
             CommandHandler("allow", partial(self.decide, "allow"), filters=admins),
             CommandHandler("block", partial(self.decide, "block"), filters=admins),
             CommandHandler("clearcare", self.clear_care, filters=admins),
-            CallbackQueryHandler(self.decided, pattern=PRESSED),
+            CallbackQueryHandler(self.decided, pattern=DECIDED),
+            CommandHandler("broadcast", self.draft, filters=admins),
+            CallbackQueryHandler(self.pressed, pattern=BROADCAST),
         ]
 
     async def stats(self, update: Update, context: Context) -> None:
@@ -72,6 +82,8 @@ class AdminCommands:
             await self.talk.say(update, say("stats_in_private"))
             return
         stats = await self.talk.repositories.turns.stats(self.now() - timedelta(days=DAYS - 1))
+        from bot.admin.page import stats_chart, stats_table  # noqa: PLC0415 - only for admins
+
         await self.talk.say(update, as_block(stats_table(stats)))
         picture = await asyncio.to_thread(stats_chart, stats.days)
         await self.talk.sender.send_file(destination(update), CHART_NAME, picture, kind="photo")
@@ -147,6 +159,81 @@ class AdminCommands:
             with speaking(await spoken_by(self.talk, whom)):
                 await self.talk.sender.send(Destination(whom), say("let_in"))
 
+    async def draft(self, update: Update, context: Context) -> None:
+        """/broadcast TEXT, or as a reply: the message as it will look, and who would get it."""
+        words, step = words_of(update), self.talk.step
+        if not words:
+            await self.talk.say(update, say("broadcast_usage"))
+            return
+        chats = len(await step("chats", self._chats))
+        if not chats:
+            await self.talk.say(update, say("broadcast_to_nobody"))
+            return
+        admin = update.effective_user
+        draft = partial(self.talk.repositories.broadcasts.draft, words, admin.id if admin else 0)
+        drafted = await step("draft", draft)
+        await self.talk.say(update, words)
+        preview = say("broadcast_preview", count=chats)
+        await self.talk.say(update, preview, choice(drafted))
+
+    async def pressed(self, update: Update, context: Context) -> None:
+        """Send or cancel, on the first press; any other press only says that it is over."""
+        if (pressed := await admins_press(update, self.admin_ids)) is None:
+            return
+        query, broadcast_id, word = pressed
+        await (self._send if word == "send" else self._cancel)(broadcast_id, update, query)
+
+    async def _cancel(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
+        cancel = partial(self.talk.repositories.broadcasts.cancel, broadcast_id)
+        cancelled = await self.talk.step("cancel", cancel)
+        await self._heard(query, say("broadcast_over") if not cancelled else "")
+        if cancelled:
+            await self.talk.say(update, say("broadcast_cancelled"))
+
+    async def _send(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
+        step = self.talk.step
+        words = await self._begun(broadcast_id)
+        await self._heard(query, say("broadcast_over") if words is None else "")
+        if words is None:
+            return
+        chats = await step("chats", self._chats)
+        failed = 0
+        for chat_id in chats:
+            delivery = await self.talk.sender.send(Destination(chat_id), words)
+            failed += delivery.error is not None
+        sent = len(chats) - failed
+        keep = partial(self.talk.repositories.broadcasts.done, broadcast_id, sent, failed)
+        await step("sent", partial(retry_forever, keep))
+        await self.talk.say(update, say("broadcast_done", count=sent, failed=failed))
+
+    async def _begun(self, broadcast_id: int) -> str | None:
+        """The words of a broadcast that is to be sent now; None if it was sent or cancelled.
+
+        A turn that goes on after a crash may find it begun by itself. Presses of one broadcast come
+        from one chat, one after the other, so nobody else can be sending it.
+        """
+        resumed = await is_resumed(self.talk.sender.journal)
+        broadcasts = self.talk.repositories.broadcasts
+
+        async def begin() -> str | None:
+            # Begun last: if the database fails before, the next try finds a draft.
+            found = await broadcasts.get(broadcast_id)
+            if found is None:
+                return None
+            is_under_way = resumed and found.state == "sending"
+            return found.text if is_under_way or await broadcasts.begin(broadcast_id) else None
+
+        return await self.talk.step("begin", begin)
+
+    async def _heard(self, query: CallbackQuery, words: str) -> None:
+        """End the waiting sign, and take the buttons away."""
+        await acknowledge(query, words)
+        if isinstance(query.message, Message):
+            await show_rows(query.message, ())
+
+    async def _chats(self) -> list[int]:
+        return await self.talk.repositories.people.private_chats(only_allowed=self.only_allowed)
+
 
 async def admins_press(
     update: Update, admin_ids: Collection[int]
@@ -198,3 +285,27 @@ def as_block(text: str) -> str:
     longest = max((len(run) for run in TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"
+
+
+def words_of(update: Update) -> str:
+    """What is to be told: the words behind the command, else those of the message replied to."""
+    message = message_of(update)
+    replied = message.reply_to_message
+    told = (replied.text or replied.caption or "") if replied else ""
+    return linked(behind_command(message.text or "") or told.strip())
+
+
+def linked(words: str) -> str:
+    """An admin's own words, whose web addresses can be tapped."""
+    parts, end = list[str](), 0
+    for found in live(words):
+        address = link(words[found.start : found.end])
+        parts += [words[end : found.start], address or words[found.start : found.end]]
+        end = found.end
+    return "".join([*parts, words[end:]])
+
+
+def choice(broadcast_id: int) -> Rows:
+    """The buttons below a preview."""
+    send, cancel = f"b:{broadcast_id}:send", f"b:{broadcast_id}:cancel"
+    return ((Button(say("send_button"), send), Button(say("cancel_button"), cancel)),)

@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from agent.turn import Reply, Work
     from bot.resources import Resources
 
+LookUp = Callable[..., Awaitable[Any]]
+"""Looks something up, with a `run`."""
+
 SESSION: Final = "cli"
 NOT_REFINED: Final = {
     "disabled": "refinement is switched off here (ENABLE_QUERY_REFINEMENT)",
@@ -47,9 +50,17 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Answer a question from the documents, each statement with its source."""
+    from agent.documents.answer import Answer, answer_question
+    from agent.documents.refine import refinement_wanted
+
+    def look_up(resources: "Resources") -> LookUp:
+        wanted = refinement_wanted(resources.refinement, refine or None)
+        return partial(answer_question, asked, documents=resources.documents, refine=wanted)
+
     with _failures(as_json):
         asked = _question(question)
-        answer = asyncio.run(_ask(asked, refine=refine))
+        of_help = partial(Answer.of_help, asked)
+        answer: Answer = asyncio.run(_turn("ask", asked, look_up, of_help, _answer_lines))
     if as_json:
         from bot.http.schemas import AskResponse
 
@@ -67,9 +78,15 @@ def quotes(
     as_json: AsJson = False,
 ) -> None:
     """Show passages of the documents word for word, with their sources."""
+    from agent.documents.quotes import Quotes, find_quotes
+
+    def look_up(resources: "Resources") -> LookUp:
+        return partial(find_quotes, asked, documents=resources.documents)
+
     with _failures(as_json):
         asked = _question(query)
-        found = asyncio.run(_quotes(asked))
+        of_help = partial(Quotes.of_help, asked)
+        found: Quotes = asyncio.run(_turn("quotes", asked, look_up, of_help, _quotes_lines))
     if as_json:
         from bot.http.schemas import QuotesDocument
 
@@ -88,8 +105,25 @@ def find(
     ] = None,
 ) -> None:
     """Find places for people who love wine: shops, bars, wineries …"""
+    from agent.places.find import Places, find_places
+    from agent.places.queries import Queries, QueryGenerationFailed, category_named, place_named
+
+    def look_up(resources: "Resources") -> LookUp:
+        try:
+            name, where = category_named(category), place_named(place)
+        except ValueError as error:
+            fail(str(error), 2)
+        return partial(find_places, name, where, search=resources.search)
+
+    def of_help(help_: str) -> Places:
+        return Places(Queries(category, place, ()), (), (), help_)
+
     with _failures(as_json):
-        found = asyncio.run(_find(category, place))
+        try:
+            turn = _turn("find", f"{category} {place}", look_up, of_help, _place_lines)
+            found: Places = asyncio.run(turn)
+        except QueryGenerationFailed as error:
+            fail(str(error))
         if save is not None:
             write_file(save, found.queries.as_text)
             typer.echo(f"Saved the queries to {save}.", err=True)
@@ -101,70 +135,12 @@ def find(
         _print(_place_lines(found))
 
 
-async def _ask(question: str, *, refine: bool) -> "Answer":
-    from agent.documents.answer import Answer, answer_question
-    from agent.documents.refine import refinement_wanted
-
-    def look_up(resources: "Resources") -> "Work":
-        wanted = refinement_wanted(resources.refinement, refine or None)
-
-        async def work(run: "Run") -> "Reply":
-            found = await answer_question(
-                question, documents=resources.documents, run=run, refine=wanted
-            )
-            return found.reply("\n".join(_answer_lines(found)))
-
-        return work
-
-    answer: Answer = await _turn("ask", question, look_up, partial(Answer.of_help, question))
-    return answer
-
-
-async def _quotes(query: str) -> "Quotes":
-    from agent.documents.quotes import Quotes, find_quotes
-
-    def look_up(resources: "Resources") -> "Work":
-        async def work(run: "Run") -> "Reply":
-            found = await find_quotes(query, documents=resources.documents, run=run)
-            return found.reply("\n".join(_quotes_lines(found)))
-
-        return work
-
-    found: Quotes = await _turn("quotes", query, look_up, partial(Quotes.of_help, query))
-    return found
-
-
-async def _find(category: str, place: str) -> "Places":
-    from agent.places.find import Places, find_places
-    from agent.places.queries import Queries, QueryGenerationFailed, category_named, place_named
-
-    def look_up(resources: "Resources") -> "Work":
-        try:
-            name, where = category_named(category), place_named(place)
-        except ValueError as error:
-            fail(str(error), 2)
-
-        async def work(run: "Run") -> "Reply":
-            found = await find_places(name, where, run=run, search=resources.search)
-            return found.reply("\n".join(_place_lines(found)))
-
-        return work
-
-    def of_help(help_: str) -> Places:
-        return Places(Queries(category, place, ()), (), (), help_)
-
-    try:
-        places: Places = await _turn("find", f"{category} {place}", look_up, of_help)
-    except QueryGenerationFailed as error:
-        fail(str(error))
-    return places
-
-
 async def _turn(
     kind: str,
     asked: str,
-    look_up: "Callable[[Resources], Work]",
+    look_up: "Callable[[Resources], LookUp]",
     of_help: Callable[[str], Any],
+    lines: Callable[[Any], Iterable[str]],
 ) -> Any:
     """What a turn looked up; to who must not drink it is what `of_help` makes of what helps.
 
@@ -179,13 +155,19 @@ async def _turn(
         care = care_of(asked, resources.help.full_age)
         if instead := resources.help.instead(care):
             return of_help(instead)
-        work = look_up(resources)
+        looked_up = look_up(resources)
+
+        async def work(run: "Run") -> "Reply":
+            found = await looked_up(run=run)
+            reply: Reply = found.reply("\n".join(lines(found)))
+            return reply
+
         async with open_exporter(settings, resources.sessions):
             answer = await _traced(resources, kind, asked, work)
     return replace(answer, note=f"{resources.help.beside(care)} {answer.note}".strip())
 
 
-async def _traced(resources: "Resources", kind: str, asked: str, look_up: "Work") -> Any:
+async def _traced(resources: "Resources", kind: str, asked: str, looked_up: "Work") -> Any:
     """What was found, traced like every turn. Raises what kept it from that."""
     from agent.i18n import say
     from agent.tracing.recorder import Recorder
@@ -195,7 +177,7 @@ async def _traced(resources: "Resources", kind: str, asked: str, look_up: "Work"
 
     async def work(run: "Run") -> "Reply":
         try:
-            return await look_up(run)
+            return await looked_up(run)
         except Exception as error:
             # The command says it on one line; a log would say it twice.
             raised.append(error)

@@ -25,9 +25,8 @@ from agent.repositories import Broadcast, Spending, TurnRecord
 from agent.sommelier.service import Sommelier
 from agent.tracing.langfuse import trace_url
 from agent.tracing.recorder import Recorder
-from bot.admin.broadcast import BroadcastCommand
 from bot.admin.commands import CHART_NAME, AdminCommands
-from bot.admin.stats import HEIGHT, WIDTH
+from bot.admin.page import HEIGHT, WIDTH
 from bot.budgets import Budgets
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication, close_application, telegram_application
@@ -115,9 +114,8 @@ class Rooms:
 
     def handlers(self, conversation: Conversation) -> Sequence[AnyHandler]:
         admins = frozenset({ADMIN})
-        commands = AdminCommands(conversation, admins, self.link, self.clock)
-        broadcast = BroadcastCommand(conversation, admins, only_allowed=self.allow_list)
-        return [*commands.handlers(), *broadcast.handlers()]
+        commands = AdminCommands(conversation, admins, self.link, self.allow_list, self.clock)
+        return commands.handlers()
 
     def budgets(
         self,

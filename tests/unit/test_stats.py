@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from agent.repositories import DayStats, Stats
-from bot.admin.stats import (
+from bot.admin.page import (
     COLORS,
     HEIGHT,
     OTHER,
