@@ -53,6 +53,8 @@ NAME: Final = pattern(r"\p{Lu}[\p{L}\p{M}]*|\p{Lo}+|\w*\d\w*")
 """What may be a name where it stands: with a capital, a number, or of letters that have none."""
 BEGINS: Final = frozenset('\n:;–—"“„”«»‹›‘’(|•·/')
 """Signs behind which any word may have a capital."""
+ENDS: Final = frozenset({". ", "! ", "? "})
+"""What may end a sentence behind a small word; "vol." may be short for another one."""
 APART: Final = frozenset(",.;:!?…")
 """Signs that end what stands apart."""
 ROMAN: Final = pattern(r"[IVX]{2,5}")
@@ -83,6 +85,7 @@ def tokens(sentence: str) -> list[Token]:
     for each in TOKEN.finditer(sentence):
         between = sentence[end : each.start()]
         begins = not found or not BEGINS.isdisjoint(between.strip(" ") and between)
+        begins |= bool(found) and found[-1].text.islower() and between in ENDS
         if found and found[-1].is_number and found[-1].begins and between.strip() in {".", ")"}:
             begins = True
         apart = (not found or "," in between) and not APART.isdisjoint(sentence[each.end() :][:2])

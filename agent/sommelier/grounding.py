@@ -102,12 +102,17 @@ class _Tables(Strict):
 
     negations: _Words
     offers: _Words
-    numbers: _Words
+    values: Mapping[float, _Words]
     between: _Words
     limits: _Words
     points: _Words
     vintages: _Words
     money: Mapping[str, _Words]
+
+    @cached_property
+    def numbers(self) -> Mapping[str, float]:
+        """Return what numbers in words are."""
+        return {word: number for number, said in self.values.items() for word in said}
 
     @cached_property
     def currencies(self) -> Mapping[str, frozenset[str]]:
@@ -453,7 +458,8 @@ def _price_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
     for before, token in pairwise(said):
         is_number = _counts(before) or ROMAN.fullmatch(before.text.upper())
         is_price = token.folded in _tables().currencies and is_number
-        if is_price and not grounds.known.has([before.folded, token.folded]):
+        is_asked = _tables().numbers.get(before.folded) in grounds.asked
+        if is_price and not (is_asked or grounds.known.has([before.folded, token.folded])):
             return f"{before.text} {token.text}"
     return None
 
