@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from agent.classifier import Meanings, classifier, features, hashed
-from agent.house_sommelier.data import kinds, load
-from agent.house_sommelier.reading import Change
+from agent.house_sommelier.data import SCALES, kinds, load
+from agent.house_sommelier.reading import NO_WISHES, Change
 from agent.house_sommelier.topics import SURE, is_likely
 from agent.text import LANGUAGES, Language, words
 
@@ -42,7 +42,9 @@ _FACTS: Final = (
     "is_question", "unknown", "entities", "denied", "allergens", "purpose", "definite",
 )  # fmt: skip
 _COUNTS: Final = ("guests", "sober", "hours", "bottles", "has_price")
-_SCALES: Final = ("sweetness", "bodies", "tannins", "acidities")
+_SCALES: Final = {
+    "sweetness": "sweetness", "bodies": "body", "tannins": "tannin", "acidities": "acidity",
+}  # fmt: skip
 _NAMES: Final = frozenset({"ordinal", "dish", "text", "allergen", "litres"})
 """Marks of which the value tells nothing of what is wanted."""
 
@@ -63,6 +65,8 @@ def with_kind(change: Change, context: Context) -> Change:
         return replace(
             change, kind=kind, wishes=replace(wishes, colours=hues or wishes.colours), purpose=()
         )
+    if context == "wines" and _asks_which(change, kind):
+        change, kind = _by_taste(change), "most"
     asks_why = kind == "why" and change.wishes.said & _KINDS and not change.definite
     kind = "fits" if asks_why and change.words <= _LONG else kind
     if kind == "fits" and change.denied and change.is_question:
@@ -81,6 +85,23 @@ def with_kind(change: Change, context: Context) -> Change:
     rivals = next((each for each in _RIVALS if any(value in each for _, value in marks)), ())
     own = (each for each in change.marks if each[0] != "trait" or each[1] not in rivals)
     return replace(change, kind=kind, marks=(*marks, *own))
+
+
+def _asks_which(change: Change, kind: str) -> bool:
+    """Whether one of the wines shown is to be named by its taste: "not too sour, so which?"."""
+    tastes = change.wishes.said <= _SCALES.keys() and bool(change.wishes.said)
+    asks = change.has("ask", "which") or kind in ("most", "pick")
+    return asks and tastes and not change.has("ask", "choose")
+
+
+def _by_taste(change: Change) -> Change:
+    """`change` with the taste that it wishes as the end of a scale: "not too sour" as "mildest"."""
+    ends: list[tuple[str, str]] = []
+    for slot in change.wishes.said:
+        steps, told = SCALES[_SCALES[slot]], getattr(change.wishes, slot)
+        is_low = steps.index(told[0]) + steps.index(told[-1]) < len(steps)
+        ends.append(("most", f"{_SCALES[slot]}:{'low' if is_low else 'high'}"))
+    return replace(change, wishes=NO_WISHES, marks=(*ends, *change.marks))
 
 
 def _asked_for(change: Change) -> Change:

@@ -18,8 +18,10 @@ _ASKING: Final = frozenset({"search", "stock", "fits", "size", "yes"})
 """Kinds that look for nothing where nothing says what."""
 _NAMES: Final = frozenset({"grapes", "regions"})
 _PRICES: Final = frozenset({"min_price", "max_price", "currency"})
-_UNLESS_CERTAIN: Final = frozenset({"search", "ask", "complaint", "service", "like", "off_topic"})
+_UNLESS_CERTAIN: Final = frozenset({"search", "ask", "like", "off_topic", "help"})
 """Acts that a message may look like that tells of a fault: "my wine smells of vinegar"."""
+_OF_NUMBERS: Final = frozenset({"total", "price", "quantity", "versus", "foods", "take", "pick"})
+"""Kinds that a question in a talk may look like: "how much ice do I take?"."""
 _FINED: Final = frozenset({"egg", "milk", "fish"})
 _FEW_WORDS: Final = 4
 _ONLY_NAMED: Final = 2
@@ -94,6 +96,8 @@ class _Case:
         """Whether anything in a message says what wine to look for."""
         state, change = self.state, self.change
         tells = change.wishes.said or change.denied or change.allergens or change.elsewhere
+        if change.has("ask", "nice"):
+            return True
         moves = ("cue", "refuse", "most", "elsewhere_from", "talk", "less_of")
         goes_on = state.wishes.said or state.topic.said or state.names
         if change.purpose and not tells:
@@ -149,7 +153,8 @@ def _is_beyond(case: _Case) -> bool:
 
 def _is_question_of_topic(case: _Case) -> bool:
     """Whether a message is certainly of a topic of wine, or asks of one."""
-    if case.act not in _UNLESS_CERTAIN or _limits(case):
+    is_open = case.act in _UNLESS_CERTAIN or case.kind in _OF_NUMBERS
+    if not is_open or "measures" in case.change.subjects or _limits(case):
         return False
     if case.kind == "search" and _asks_of_topic(case):
         return True
@@ -231,14 +236,21 @@ def _is_comparison(case: _Case) -> bool:
         case.act == "about" or (case.kind == "why" and change.words <= _FEW_WORDS)
     )
     is_of_it = is_after or case.kind in ("pick", "most", "details", "versus")
+    is_of_it |= change.has("ask", "which") and case.said == {"dishes"}
     goes_on = is_prose(state) and not state.pointed and is_of_it
-    return case.act == "compare" or (goes_on and not change.has("one_of_each"))
+    is_choice = case.act == "search" and change.has("versus") and change.has("ask", "compare")
+    told = is_choice and len(change.entities) > 1
+    return bool(case.act == "compare" or told or (goes_on and not change.has("one_of_each")))
 
 
 def _held_against(case: _Case) -> Act:
     """Two grapes or places are compared; of what nothing is known, the library may tell."""
     told = [each for each in case.change.entities if each in profiles()]
     known = [each for each in case.state.names if each in profiles()]
+    is_wish = case.change.has("ask", "choose") or not (case.asks or case.change.words > _FEW_WORDS)
+    is_open = len(told) < 2 and is_wish
+    if case.said and (is_open or not (case.change.entities or known)):
+        return "search"
     if (case.change.numbers.has_price or case.change.wishes.order) and not told:
         return "search"
     return "compare" if len(told) > 1 or len(known) > 1 else "knowledge"
@@ -256,9 +268,30 @@ def _unsure(case: _Case) -> Act:
     asks = _asks_of_topic(case)
     if not asks and (case.said or change.denied or change.allergens or change.wishes.name):
         return "search"
-    if asks or change.subjects:
+    goes_on = case.state.act == "knowledge" and case.state.context == "told"
+    asks |= change.has("ask", "what") and bool(change.unknown)
+    if asks or change.subjects or (goes_on and change.words >= _FEW_WORDS):
         return "knowledge"
     return cast("Act", next((each for each in change.said("talk") if each in get_args(Act)), "ask"))
+
+
+def _is_wish_beside(case: _Case) -> bool:
+    """Whether a greeting or thanks holds a wish; a complaint only where it asks for another."""
+    change = case.change
+    asks = change.denied or any(map(change.has, ("cue", "replace", "most"))) or case.asks
+    asks = bool(asks) or change.has("ask", "choose") or change.words <= _FEW_WORDS + 1
+    return bool(
+        case.act in _CHAT
+        and case.said
+        and not case.said & _NAMES
+        and (asks or case.kind != "complaint")
+    )
+
+
+def _is_scaled(case: _Case) -> bool:
+    """Whether a message says of what the wine that it asks for has most or least."""
+    change = case.change
+    return bool(change.has("most") or change.wishes.order or case.state.pointed)
 
 
 def _is_for_something_unknown(case: _Case) -> bool:
@@ -336,7 +369,8 @@ _RULES: Final[tuple[Rule, ...]] = (
         lambda c: c.act == "foods" and not (c.said & _NAMED_KIND or c.state.topic.said),
         "knowledge",
     ),
-    (lambda c: c.act in _CHAT and c.said and not c.said & _NAMES, "search"),
+    (_is_wish_beside, "search"),
+    (lambda c: c.kind == "most" and c.state.shown and not _is_scaled(c), "pick"),
     (_is_of_what_was_shown, "about"),
     (lambda _: True, lambda c: c.act),
 )

@@ -24,7 +24,7 @@ from agent.house_sommelier.table import (
     pointed,
     spoken_of,
 )
-from agent.house_sommelier.topics import SURE, asked_for, is_likely, topics_in
+from agent.house_sommelier.topics import SURE, asked_for, is_likely, offered, topics_in
 from agent.i18n import is_chosen, spoken
 from agent.text import pattern, words
 
@@ -184,7 +184,12 @@ def _questioned(state: State, change: Change) -> State:
     if state.act_before == "knowledge" and is_open and not change.has("ask", "what"):
         asked = f"{state.asked} {change.text}"
         together = asked_for(topics_in(asked, parse(asked, state.language).spans))
-        told = together or told or state.subjects
+        is_kind = change.words <= _FEW_WORDS and change.wishes.said == {"styles"}
+        told = (is_kind and state.subjects) or together or told or state.subjects
+    is_again = not (is_own or change.wishes.said) and {*told} <= {*state.subjects}
+    if state.act_before == "knowledge" and is_again:
+        # What was just told is not told again, if another topic is near.
+        told = tuple(each for each in offered(change.topics) if each not in told)[:1] or told
     if not told and change.kind and kinds()[change.kind].topic:
         told = (kinds()[change.kind].topic,)
     goes_on = asked != change.text and not change.wishes.said

@@ -8,7 +8,7 @@ from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.searching import pairings_of
 from agent.house_sommelier.state import State
-from agent.house_sommelier.topics import offered
+from agent.house_sommelier.topics import SURE, offered
 from agent.house_sommelier.verdicts import told_of, traits
 from agent.house_sommelier.wines import ListedWine
 from agent.house_sommelier.wording import both, either, say, style_in_words
@@ -18,6 +18,7 @@ from agent.text import Language, sentences, stem, words
 _WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
 _MOST_QUOTED: Final = 420
 _MOST_ASKED: Final = 200
+_FEW_WORDS: Final = 3
 _STRUCTURE: Final = ("body", "tannin", "acidity")
 
 
@@ -35,8 +36,9 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     entity = _of_entity(change, language)
     if change.has("opinion") and (entity or (state.topic.said and not state.subjects)):
         return _opinion(change, entity, language)
-    told = [_asked_of_kind(state, change)]
-    told += [topics(language)[name].answer for name in state.subjects]
+    of_kind = _asked_of_kind(state, change)
+    is_enough = of_kind and change.words <= _FEW_WORDS
+    told = (of_kind, "" if is_enough else of_topics(state.subjects, language))
     short = "\n\n".join(filter(None, told))
     if not short and not change.unknown:
         short = entity
@@ -46,9 +48,16 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     if short:
         again = state.subjects and not change.subjects
         return inform(short, say("knowledge_more" if again else "knowledge_closing", language))
-    near = [f"“{topics(language)[name].question}”" for name in offered(change.topics)]
-    nearest = say("near", language, near=either(near, language)) if near else ""
-    return inform(say("knowledge", language), entity or nearest)
+    near = [topics(language)[name] for name in offered(change.topics)]
+    if not near or entity:
+        return inform(say("knowledge", language), entity)
+    questions = either((f"“{each.question}”" for each in near), language)
+    return inform(say("near", language, near=questions), near[0].answer)
+
+
+def of_topics(names: Sequence[str], language: Language) -> str:
+    """The short answers to topics, each a paragraph."""
+    return "\n\n".join(topics(language)[name].answer for name in names)
 
 
 def _article(name: str) -> str:
@@ -80,16 +89,20 @@ def _of_entity(change: Change, language: Language) -> str:
 
 
 def _asked_of_kind(state: State, change: Change) -> str:
-    """How wine of the grape or region that a question names is served or kept, if that is asked."""
-    named = _named(change)
+    """How the kind of wine that a question names is served or kept, if that is asked."""
+    named, styles = _named(change), change.wishes.styles
     subject = state.subjects[:1]
-    by_topic = (each.marks for each in kinds().values() if (each.topic,) == subject)
-    told = [*traits(change), *(mark.partition(":")[2] for marks in by_topic for mark in marks)]
+    of_topic = [each.marks for each in kinds().values() if (each.topic,) == subject]
+    told = [*traits(change), *(mark.partition(":")[2] for marks in of_topic for mark in marks)]
     asked = [each for each in dict.fromkeys(told) if each in load("serving")]
-    if not named or not asked:
+    is_of_another = bool(subject) and not of_topic
+    is_bare = len(styles) == 1 and change.words <= _FEW_WORDS
+    if not asked or is_of_another or not (named or is_bare):
         return ""
-    build = {scale: getattr(named.profile, scale) for scale in _STRUCTURE}
-    wine = ListedWine(wine_id=named.name, name=named.name, style=named.profile.colour, **build)
+    build = {scale: getattr(named.profile, scale) for scale in _STRUCTURE} if named else {}
+    style = named.profile.colour if named else styles[0]
+    name = named.name if named else style
+    wine = ListedWine(wine_id=name, name=name, style=style, **build)
     return " ".join(told_of(wine, each, change, state.language) for each in asked)
 
 
@@ -143,8 +156,10 @@ def compare(state: State, change: Change) -> SommelierResponse:
     if len(known) < 2:
         return explain(state, change, "")
     verdict = _verdict(state, change, known)
-    is_told = len(change.entities) > 1 or not verdict or change.has("ask", "why")
-    told = [_told(each, language) for each in known] if is_told else []
+    sure = (each.name for each in change.topics if each.share >= SURE)
+    topic = "" if verdict else of_topics(tuple(sure), language)
+    is_told = not topic and (len(change.entities) > 1 or not verdict or change.has("ask", "why"))
+    told = [_told(each, language) for each in known] if is_told else [topic]
     closing = say("compare_closing", language)
     return inform("\n\n".join(filter(None, (verdict, *told))), closing)
 

@@ -14,8 +14,14 @@ from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolC
 from agent.house_sommelier.acts import language_at_a_glance
 from agent.house_sommelier.answer import answer_wines, not_understood
 from agent.house_sommelier.dialogue import heard, read_state
-from agent.house_sommelier.knowledge import asked_of_library, compare, explain, inform
-from agent.house_sommelier.plan import bottles_for
+from agent.house_sommelier.knowledge import (
+    asked_of_library,
+    compare,
+    explain,
+    inform,
+    of_topics,
+)
+from agent.house_sommelier.plan import bottles_for, sympathy
 from agent.house_sommelier.reading import Change, read
 from agent.house_sommelier.searching import LIBRARY, Wish, filters_of, first_calls, next_calls
 from agent.house_sommelier.state import Conversation, State, ToolResult, read_conversation
@@ -27,6 +33,8 @@ from agent.sommelier.wine import ReadWine, Wine, WineQuery
 from agent.text import Language
 
 MODEL_NAME: Final = "house-sommelier"
+_ALIKE: Final = 60
+"""From how many letters at its beginning on an answer is the one before."""
 _TOLD: Final = frozenset(
     {"crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk", "service",
      "off_topic", "rude", "complaint", "photo", "taken", "hello", "machine", "thanks",
@@ -39,6 +47,8 @@ _LIMITS: Final = frozenset(
     "without_countries without_regions".split()
 )
 _OFF_TOPIC: Final = frozenset({"off_topic", "rude"})
+_KIND_WORDS: Final = frozenset({"ask", "hello", "off_topic"})
+"""Acts that a word about what somebody goes through comes before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +135,18 @@ def respond(
     state, change = read_state(conversation, care)
     if conversation.results:
         return _after(state, change, conversation)
-    if state.act in _TOLD:
-        return _spoken(state, change)
-    if state.act == "quantity":
-        return inform(bottles_for(state, change))
-    if state.act == "compare":
-        return compare(state, change)
+    match state.act:
+        case "quantity":
+            return inform(bottles_for(state, change))
+        case "compare":
+            return compare(state, change)
+        case act if act in _TOLD:
+            return _spoken(state, change)
     calls = _calls(state, change)
-    if all(call.tool in offered for call in calls):
-        return calls
-    is_question = state.act == "knowledge"
-    return explain(state, change, "") if is_question else inform(say("error", state.language))
+    is_offered = all(call.tool in offered for call in calls)
+    if not is_offered and state.act == "knowledge":
+        return _explained(state, change, conversation, "")
+    return calls if is_offered else inform(say("error", state.language))
 
 
 def _calls(state: State, change: Change) -> tuple[Wish, ...]:
@@ -147,11 +158,15 @@ def _calls(state: State, change: Change) -> tuple[Wish, ...]:
 def _spoken(state: State, change: Change) -> SommelierResponse:
     """An answer that needs no tool; it owns up to words that were not understood."""
     kind = "off_topic" if state.act in _OFF_TOPIC else "informational"
-    unclear = not_understood(change, state.language) if state.act == "ask" else ""
+    if fault := of_topics(change.subjects, state.language) if state.act == "complaint" else "":
+        sorry = f"{say('sorry', state.language)} {fault}"
+        return inform(sorry, say("complaint_fault", state.language))
+    comfort = sympathy(change, state.language) if state.act in _KIND_WORDS else ""
+    unclear = not_understood(change, state.language) if state.act == "ask" and not comfort else ""
     table = either(labels(state), state.language)
     if state.act == "ask" and table and not unclear:
         return inform(say("which_of", state.language, names=table))
-    intro = " ".join(filter(None, (unclear, say(state.act, state.language))))
+    intro = " ".join(filter(None, (comfort, unclear, say(state.act, state.language))))
     return SommelierResponse(response_type=kind, intro=intro)
 
 
@@ -161,11 +176,21 @@ def _after(
     """The answer from the tool results of a turn, or what to look up besides."""
     results: Sequence[ToolResult] = conversation.results
     if results[-1].tool == LIBRARY:
-        return explain(state, change, results[-1].content)
+        return _explained(state, change, conversation, results[-1].content)
     found = [read for result in results if (read := read_result(result)) is not None]
     if not found:
         return inform(say("error", state.language))
     return next_calls(state, change, found) or answer_wines(state, change, found)
+
+
+def _explained(
+    state: State, change: Change, conversation: Conversation, content: str
+) -> SommelierResponse:
+    """The answer to a question; what was said right before is not said again."""
+    answer = explain(state, change, content)
+    said = conversation.before[-1].reply if conversation.before else ""
+    is_said = bool(state.subjects) and answer.intro[:_ALIKE] in said
+    return inform(say("all_told", state.language)) if is_said else answer
 
 
 def query_for(text: str) -> WineQuery:

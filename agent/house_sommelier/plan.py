@@ -328,7 +328,8 @@ def sympathy(change: Change, language: Language) -> str:
     """A word about what a message tells of: anger, a loss, or a joy; empty without any."""
     is_angry = change.kind in ("complaint", "rude")
     said = (("sorry", is_angry), ("condolence", change.has("mourning")))
-    keys = (*said, ("congratulations", change.has("festive")))
+    felt = (("congratulations", change.has("festive")), ("comfort", change.has("feeling")))
+    keys = (*said, *felt)
     return next((say(key, language) for key, holds in keys if holds), "")
 
 

@@ -40,7 +40,8 @@ def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     is_of_plan = is_composed(state) and not state.pointed and change.has("trait", "price")
     if change.has("trait", "total") or is_of_plan:
         return total_of(wines, state, change)
-    of_all = _of_all(wines, change, state.language) if len(wines) > 1 else ""
+    is_of_all = len(wines) > 1 or change.has("most")
+    of_all = _of_all(wines, change, state.language) if is_of_all else ""
     if of_all or (change.has("ask", "why") and not traits(change)):
         return of_all or _reasons(wines, state)
     return _of_each(wines, change, state.language)
@@ -74,8 +75,10 @@ def _reasons(wines: Sequence[ListedWine], state: State) -> str:
     kept = criteria(state)
     because = say("because", language, criteria=kept) if kept else ""
     foods = [food for dish in state.wishes.dishes for food in dish.foods]
+    dish = state.wishes.dishes
+    why = why_it_suits(state) or (pairings_of(dish)[0][language] if dish else "")
     lines = (f"{wine.name}: {sentence(suiting(wine, foods, language))}" for wine in wines)
-    return "\n".join((" ".join(filter(None, (because, why_it_suits(state)))), *lines)).strip()
+    return "\n".join((f"{because} {why}".strip(), *lines)).strip()
 
 
 def traits(change: Change) -> list[str]:
@@ -116,8 +119,16 @@ def _end_of_scale(wines: Sequence[ListedWine], change: Change, language: Languag
     values = [(value, wine) for wine in wines if (value := _value(wine, scale)) is not None]
     if not values:
         return "" if scale == "price" else say("cannot_tell", language)
-    _, chosen = (max if end == "high" else min)(values, key=lambda each: each[0])
-    return say("is_most", language, name=chosen.name, fact=_fact(chosen, scale, language))
+    best, chosen = (max if end == "high" else min)(values, key=lambda each: each[0])
+    fact = _fact(chosen, scale, language)
+    if len(values) > 1 and all(value == best for value, _ in values):
+        told = say("favourite", language, name=chosen.name, told=suiting(chosen, (), language))
+        return f"{say('are_alike', language, fact=fact)} {told}"
+    told = say(
+        f"is_{'renowned' if scale == 'renown' else 'most'}", language, name=chosen.name, fact=fact
+    )
+    rest = [f"{wine.name} ({_fact(wine, scale, language)})" for _, wine in values if wine != chosen]
+    return f"{told} {say('the_others', language, others=both(rest, language))}" if rest else told
 
 
 def _value(wine: ListedWine, scale: str) -> float | None:
@@ -129,7 +140,7 @@ def _value(wine: ListedWine, scale: str) -> float | None:
         return float(year[0]) if year else None
     if scale == "age":
         return _staying_power(wine)
-    if scale == "price":
+    if scale in ("price", "renown"):
         is_known = wine.price is not None and wine.currency in tuple(Currency)
         return in_euros(wine.price or 0, Currency(wine.currency)) if is_known else None
     steps = SCALES.get(scale, ())
@@ -153,6 +164,7 @@ def _fact(wine: ListedWine, scale: str, language: Language) -> str:
     facts = {
         "abv": (alcohol(wine),),
         "price": (price(wine),),
+        "renown": (origin(wine, language), price(wine)),
         "sweetness": (sweetness_in_words(wine.sweetness, language),),
         "body": (body_in_words(wine.body, language), alcohol(wine)),
         "vintage": tuple(year[0] for year in _YEAR.finditer(wine.name)),

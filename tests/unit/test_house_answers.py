@@ -97,7 +97,7 @@ async def test_the_lightest_of_those_shown_is_named_with_its_reason() -> None:
         WINE | {"wine_id": name, "body": body} for name, body in (("a", "full"), ("b", "light"))
     ]
     answer = await answered("a red", "which of them is the lightest?", wines=wines)
-    assert answer.intro == "Of these it is Gramona Imperial 2019 (light, 12.5 % vol)."
+    assert answer.intro.startswith("Of these it is Gramona Imperial 2019 (light, 12.5 % vol).")
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ async def test_two_wines_are_compared_by_grape_and_method(text: str, says: str) 
     ("text", "says"),
     [
         ("how many hectares does Barolo have?", "not in my library"),
-        ("wer hat den Sekt erfunden?", "nicht in meiner Bibliothek"),
+        ("wie viele Hektar hat die Nahe?", "nicht in meiner Bibliothek"),
         ("combien d'hectares fait Sancerre ?", "pas dans ma bibliothèque"),
     ],
 )
@@ -176,7 +176,7 @@ async def test_plain_english_is_no_country() -> None:
             ("how long does an opened bottle of red last?", "and port?"),
             "keep for weeks",
         ),
-        (("wie lange hält offener Rotwein?", "und Weißwein?"), "Schaumwein"),
+        (("wie lange hält offener Rotwein?", "und Sekt?"), "Ein bis drei Tage"),
         (("what does minerality mean?", "what is zglorg"), "not in my library"),
         (("do I decant a Barolo?",), "decant"),
         (("can you freeze wine?",), "freez"),
