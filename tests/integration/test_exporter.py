@@ -337,7 +337,8 @@ def test_a_slow_server_gets_each_trace_once_or_as_often_as_it_takes_to_know_how_
         )
         async with virtual_store(loop) as store:
             await store.save([trace(1)])
-            exporter = Exporter(store, LangfuseTraces(client, Origin()).send, where="Langfuse")
+            send = LangfuseTraces(client, Origin()).send
+            exporter = Exporter(store, send, where="Langfuse", look_seconds=60)
             running = asyncio.create_task(exporter.run())
             await asyncio.sleep(1200)
             assert server.arrived == [trace(1).trace_id] * copies
