@@ -43,16 +43,11 @@ def plain(text: str) -> str:
     return " ".join(fold(DASHES.sub("-", seen)).split())
 
 
-def has_words(text: str, asked: str) -> bool:
-    """Tell whether words stand in `text`, whole and in a row."""
+def has_words(text: str, asked: str, *, whole: bool = True) -> bool:
+    """Tell whether words stand in `text` in a row, unless `whole` as the beginning of another."""
     wanted = " ".join(words(asked))
-    return bool(wanted) and f" {wanted} " in f" {' '.join(words(text))} "
-
-
-def begins_words(text: str, asked: str) -> bool:
-    """Tell whether `text` has words that begin with `asked`: "oxidative" begins with "oxida"."""
-    wanted = " ".join(words(asked))
-    return bool(wanted) and f" {wanted}" in f" {' '.join(words(text))}"
+    end = " " if whole else ""
+    return bool(wanted) and f" {wanted}{end}" in f" {' '.join(words(text))} "
 
 
 def within_budget(wine: Wine, expect: Expectation) -> bool:
@@ -270,7 +265,8 @@ def count(observed: Observed, conversation: Conversation) -> Mark | None:
     if expect.min_wines is None and expect.max_wines is None:
         return None
     low, high = expect.min_wines or 0, expect.max_wines or found
-    return _all_or_nothing(low <= found <= high, f"{found} wines, {_range(expect)} expected")
+    asked = f"{low} to {high}" if expect.max_wines else f"at least {low}"
+    return _all_or_nothing(low <= found <= high, f"{found} wines, {asked} expected")
 
 
 def reference(observed: Observed, conversation: Conversation) -> Mark | None:
@@ -316,7 +312,7 @@ def content(observed: Observed, conversation: Conversation) -> Mark | None:
     wanted = conversation.expect.must_contain_any
     if not wanted:
         return None
-    found = any(begins_words(observed.text, word) for word in wanted)
+    found = any(has_words(observed.text, word, whole=False) for word in wanted)
     return _all_or_nothing(found, f"says none of {', '.join(wanted)}")
 
 
@@ -403,12 +399,6 @@ def _shown_again(observed: Observed) -> str:
 def _priced(wine: Wine) -> str:
     price = "no price" if wine.price is None else f"{wine.price:g} {wine.currency}"
     return f"{wine.label} ({price})"
-
-
-def _range(expect: Expectation) -> str:
-    if expect.max_wines is None:
-        return f"at least {expect.min_wines}"
-    return f"{expect.min_wines or 0} to {expect.max_wines}"
 
 
 def _all_or_nothing(holds: bool, reason: str) -> Mark:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import httpx
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
@@ -84,13 +84,11 @@ class LangfuseClient(HttpClient):
         self.public_key = public_key
 
 
-class _TraceIds(BaseModel):
-    """A page of a list of traces, as far as it is read here."""
+class Page(BaseModel):
+    """A page of what a project has."""
 
-    class Named(BaseModel):
-        id: str
-
-    data: list[Named]
+    data: list[dict[str, Any]]
+    meta: dict[str, Any] = {}
 
 
 async def delete_traces(client: LangfuseClient, user: str, before: datetime | None = None) -> int:
@@ -107,8 +105,8 @@ async def delete_traces(client: LangfuseClient, user: str, before: datetime | No
     while True:
         query = {"userId": user, "limit": TRACES_AT_ONCE, "page": page}
         query |= {"toTimestamp": before.isoformat()} if before else {}
-        read = await client.ask(_TraceIds, "GET", ALL_TRACES, params=query)
-        found += [each.id for each in read.data]
+        read = await client.ask(Page, "GET", ALL_TRACES, params=query)
+        found += [str(each.get("id")) for each in read.data]
         if len(read.data) < TRACES_AT_ONCE:
             break
         page += 1

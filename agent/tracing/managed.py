@@ -27,6 +27,7 @@ from agent.tracing.langfuse import (
     SCORES,
     TRACES,
     LangfuseClient,
+    Page,
     headers,
     langfuse_spans,
     scores_of,
@@ -212,11 +213,6 @@ class Dataset(BaseModel):
     project_id: str = Field(alias="projectId")
 
 
-class _Page(BaseModel):
-    data: list[dict[str, Any]]
-    meta: dict[str, Any]
-
-
 class Experiments:
     """Langfuse's datasets, and where experiments over them are recorded.
 
@@ -251,7 +247,7 @@ class Experiments:
         page = pages = 1
         while page <= pages:
             asked = {"datasetName": dataset, "page": page, "limit": PAGE}
-            listed = await self.client.ask(_Page, "GET", ITEMS, params=asked)
+            listed = await self.client.ask(Page, "GET", ITEMS, params=asked)
             found += listed.data
             page, pages = page + 1, listed.meta.get("totalPages", 1)
         return [_item(each) for each in found if each.get("status") == "ACTIVE"]

@@ -309,7 +309,7 @@ def test_ctrl_c_again_and_again_leaves_while_an_answer_forms(
 def test_in_a_pipe_nothing_is_shown_but_the_answer(
     model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.script(SEARCH, paced(INVENTED, 80), paced(LONG, 80))
+    model_server.script(SEARCH, paced(INVENTED, 400), paced(LONG, 400))
     done = piped("Something for trout?\n", with_model(model_server, environment))
     assert done.returncode == 0
     assert done.stdout.startswith("For your trout, something dry.")
