@@ -519,7 +519,7 @@ async def upgrade(folder: Path, server: Server, each: int = 3) -> list[Result]:
         bot.code = None
         await start(on.bots)
         await on.answered(60)
-        await asyncio.sleep(1)
+        await all_done(on)
         paid = len(on.paid)
         return [*judged(name, on), Result(name, "model calls paid before", str(paid), paid > 0)]
 
