@@ -101,7 +101,10 @@ def heard(state: State, change: Change) -> State:
             names_kind = change.wishes.said & (KIND | PLACE)
             state = replace(state, topic=change.wishes if names_kind else spoken_of_before)
         case "quantity":
-            state = planned(replace(state, topic=change.wishes), change)
+            state = planned(replace(state, topic=change.wishes), change, state)
+        case _ if change.wishes.said & (KIND | PLACE):
+            # "That Grüner was great": what comes next may be like it.
+            state = replace(state, topic=change.wishes)
     return state
 
 

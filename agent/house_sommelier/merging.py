@@ -14,7 +14,7 @@ from agent.house_sommelier.plan import (
     slot_at,
     slot_states,
 )
-from agent.house_sommelier.planning import adds, planned, recounted
+from agent.house_sommelier.planning import NO_PLAN, adds, planned, recounted
 from agent.house_sommelier.reading import NO_WISHES, Change, Wishes
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.house_sommelier.table import is_prose, meant_of_names, of_names, refers
@@ -99,7 +99,8 @@ def wished(state: State, change: Change) -> State:
     if swapped:
         instead = _instead(state, change, told)
         return replace(found, wishes=state.wishes, swapped=swapped, instead=instead)
-    return planned(replace(found, slots=() if is_fresh else state.slots), change, is_fresh=is_fresh)
+    before = NO_PLAN if is_fresh else state
+    return planned(replace(found, slots=before.slots), change, before)
 
 
 def _of_kind(state: State, change: Change) -> tuple[str, ...]:
@@ -190,7 +191,7 @@ def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
 def _remembered(state: State) -> Wishes:
     """The wishes before, with what a question was about, and "cheaper" as what was shown for it."""
     old = state.wishes
-    if state.act_before in ("knowledge", "compare", "foods", "quantity"):
+    if state.act_before not in ("search", "like", "about", "pick"):
         old = merged(old, replace(state.topic, name="", text=()), Change())
     if state.is_below and old.max_price and state.prices:
         dearest = max(price for price, _ in state.prices.values())

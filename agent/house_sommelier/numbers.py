@@ -400,7 +400,7 @@ class _Reader:
         bottles = found.bottles or (6 if is_case else None)
         is_total = is_case or "total" in self._fields or self._counts_after_price()
         is_party = (found.guests or 0) >= _PARTY and (found.max_price or 0) >= _BUDGET
-        shared = (is_total or is_party) and "each" not in self._fields
+        shared = is_total or (is_party and "each" not in self._fields)
         return replace(found, bottles=bottles, shared=shared and bool(found.max_price))
 
     def _counts_after_price(self) -> bool:

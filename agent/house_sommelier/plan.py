@@ -73,6 +73,9 @@ def over(shared: Wishes, own: Wishes) -> Wishes:
 def bottles_of(state: State) -> tuple[int, ...]:
     """How many bottles each slot is for; 0 in a plain wish whose number nobody knows."""
     slots = state.slots or (Slot(),)
+    if (state.guests or 0) >= _MANY and all(each.bottles <= 1 for each in slots):
+        # "A white and a red" for a wedding are no two bottles.
+        slots = tuple(each if each.bottles < 1 else replace(each, bottles=0) for each in slots)
     by_guests = estimate(state)[1] if len(slots) > 1 or state.budget else 0
     in_all = state.bottles or by_guests or (len(slots) if len(slots) > 1 else 0)
     told = [each.bottles * in_all if each.bottles < 1 else each.bottles for each in slots]
@@ -171,6 +174,12 @@ def moderate_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine
     if state.is_special and not (wishes.max_price or wishes.order or state.guests):
         low, high = SPECIAL_EUR
         return sorted(wines, key=lambda wine: not low <= (wine.price or 0) <= high)
+    if wishes.max_price and not (
+        state.budget or state.is_below or wishes.order or wishes.min_price
+    ):
+        # Who tells a limit would mostly spend the upper half of it.
+        half = wishes.max_price / 2
+        return sorted(wines, key=lambda wine: (wine.price or 0) < half)
     is_party = (state.guests or 0) >= _MANY
     limit = MODERATE_EUR / 2 if is_party else MODERATE_EUR
     told = (wishes.min_price, wishes.name, wishes.order, state.is_special and not is_party)

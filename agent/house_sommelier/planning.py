@@ -20,6 +20,7 @@ _KIND: Final = frozenset({"styles", "sweetness"})
 _LEAST_PRICE: Final = 6.0
 """What a bottle costs at least: a price that is less for each is no price for all."""
 _CHEAPER: Final = 0.85
+_REST: Final = {"white": "red", "red": "white", "rose": "white", "sparkling": "white"}
 _FEW_WORDS: Final = 4
 
 
@@ -35,11 +36,10 @@ def recounted(state: State, change: Change) -> Change:
     return replace(change, numbers=numbers, wishes=replace(change.wishes, max_price=None))
 
 
-def planned(state: State, change: Change, *, is_fresh: bool = False) -> State:
-    """`state` with the plan after a message: its slots, bottles and budget."""
-    old = NO_PLAN if is_fresh or state.turns < 2 else state  # one at first is beside none
-    slots, told = _slots(old, change), change.numbers
-    wishes, bottles = state.wishes, told.bottles or old.bottles
+def planned(state: State, change: Change, before: State) -> State:
+    """`state` with the plan after a message, told as it was `before`: slots, bottles, budget."""
+    slots, told = _slots(state, change, before), change.numbers
+    wishes, bottles = state.wishes, told.bottles or before.bottles
     if len(slots) == 1:
         wishes = over(wishes, slots[0].wishes)
         bottles, slots = told.bottles or int(slots[0].bottles) or None, ()
@@ -47,7 +47,7 @@ def planned(state: State, change: Change, *, is_fresh: bool = False) -> State:
     if change.slots and counted > (bottles or 0):
         bottles = None
     found = replace(state, wishes=wishes, slots=slots, bottles=bottles)
-    return capped(replace(found, budget=_budget(old, change, max(counted, bottles or 0))))
+    return capped(replace(found, budget=_budget(before, change, max(counted, bottles or 0))))
 
 
 def _budget(old: State, change: Change, bottles: int) -> float | None:
@@ -56,7 +56,8 @@ def _budget(old: State, change: Change, bottles: int) -> float | None:
     if told.has_price:
         for_all = bottles > 2 and (told.max_price or 0) >= bottles * _LEAST_PRICE
         is_whole = told.shared or old.budget or for_all
-        return told.max_price if is_whole and not change.has("each") else None
+        is_each = change.has("each") and not change.has("total")
+        return told.max_price if is_whole and not is_each else None
     if change.has("cue", "cheaper") and is_composed(old) and old.prices:
         counts = old.counts
         paid = sum(price * counts[each] for each, (price, _) in old.prices.items())
@@ -64,21 +65,30 @@ def _budget(old: State, change: Change, bottles: int) -> float | None:
     return old.budget
 
 
-def _slots(state: State, change: Change) -> tuple[Slot, ...]:
+def _slots(state: State, change: Change, before: State) -> tuple[Slot, ...]:
     """The slots of the plan after a message: told anew, added, left out, exchanged."""
-    old, new = state.slots, change.slots
+    old, new = before.slots, change.slots
     if new and old and change.has("swap"):
-        return _exchanged(state, new)
+        return _exchanged(before, new)
+    if len(new) == 1 and 0 < new[0].bottles < 1:
+        return _halved(before, new[0])
     if change.has("one_of_each") and not change.has("just_one"):
         return _one_of_each(state) or new or old
     if new:
-        return (*old, *new) if adds(state, change) else new
-    return _left(state, change)
+        return (*old, *new) if adds(before, change) else new
+    return _left(change, before)
 
 
-def _left(state: State, change: Change) -> tuple[Slot, ...]:
+def _halved(before: State, half: Slot) -> tuple[Slot, ...]:
+    """The slots where half of the bottles are of a kind: the rest is as it was, or red or white."""
+    style = _REST.get("".join(half.wishes.styles[:1]), "white")
+    rest = tuple(each for each in before.wishes.styles if each not in half.wishes.styles)
+    return Slot(Wishes(styles=rest or (style,)), 1 - half.bottles), half
+
+
+def _left(change: Change, before: State) -> tuple[Slot, ...]:
     """The slots that a message leaves, and one more for a wine that it adds."""
-    wishes, old = change.wishes, state.slots
+    wishes, old = change.wishes, before.slots
     out = {value for _, value in change.denied}
     out |= {*wishes.named_dishes} if change.has("remove") else set()
     out |= {"sweet"} if wishes.sweetness and "sweet" not in wishes.sweetness else set()
@@ -87,9 +97,9 @@ def _left(state: State, change: Change) -> tuple[Slot, ...]:
     left = tuple(
         each for each in old if not (out & _told_of(each) or set(dropped) & set(each.wishes.dishes))
     )
-    if adds(state, change):
-        before = _own(state.wishes)
-        left = left or ((Slot(before),) if before.said else ())
+    if adds(before, change):
+        first = _own(before.wishes)
+        left = left or ((Slot(first),) if first.said else ())
         return (*left, Slot(_own(wishes), float(change.count or 0))) if left else ()
     if wishes.styles and not change.has("remove"):
         return tuple(each for each in left if {*wishes.styles} & {*each.wishes.styles})

@@ -518,7 +518,7 @@ def _beside(scope: Scope) -> set[Dish]:
     spans = [span for span in scope.wanted if "dish" in span.fields]
     for first, second in pairwise(spans):
         joint = range(first.end, second.start)
-        is_compound = phrases.words[first.start].start == phrases.words[second.start].start
+        is_compound = first.end == second.start
         is_with = any(phrases.is_among(at, "served_with") for at in joint)
         if is_compound or (is_with and all(phrases.words[at].is_word for at in joint)):
             found.add(dishes()[int(second.values("dish")[0])])

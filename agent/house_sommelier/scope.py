@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from agent.house_sommelier.lexicon import Meaning, Phrases, Span, grammar_stems, lexicon, stop_words
+from agent.text import fold
+from agent.vocabulary import is_word
 
 WISHES: Final = frozenset(
     "dish hue styles sweetness bodies tannins acidities grapes countries regions text min_abv "
@@ -161,7 +163,9 @@ class Scope:
         everyday = word.stem in lexicon().words or word.stem in stop_words("chatter")
         if not word.is_word or len(word.stem) < 3 or everyday:
             return False
-        return word.written[0].isupper() or self.phrases.is_among(at - 1, "no_such")
+        language = (*self.phrases.languages, "en")[0]
+        is_name = word.written[0].isupper() or not is_word(fold(word.written), language)
+        return is_name or self.phrases.is_among(at - 1, "no_such")
 
     def _goes_on(self, comma: int) -> bool:
         """Whether an exclusion reaches over a comma: a list of one kind that an "or" ends."""

@@ -38,7 +38,7 @@ def parts(phrases: Phrases, wanted: Sequence[Span]) -> list[Part]:
         counts = [_count(phrases, head[0].start, fields) for head in heads]
         if _are_parts(phrases, heads, counts, only_counted=fields != _KINDS):
             return _own(phrases, wanted, heads, counts)
-        if len(heads) == 1 and counts[0] > _A_CHOICE:
+        if len(heads) == 1 and (counts[0] > _A_CHOICE or 0 < counts[0] < 1):
             return [Part(tuple(heads[0]), counts[0])]
     return []
 
